@@ -7,6 +7,8 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.optim import SGD, Adafactor, AdamW, Muon
 
+from archcli.load import load
+from archcli.load.presets import presets
 from archcli.measure.memory import optimizers
 from archcli.measure.memory.optimizers import OptimizerBytes, optimizer
 from archcli.measure.memory.trained_tensors import TrainedTensor, trained_tensors
@@ -135,6 +137,19 @@ def test_states_lie_where_torch_allocates_them_for_cuda_weights(name, width):
             places[tensor.device.type] += tensor.nbytes
     state = optimizer(name).state([TrainedTensor(shape, width, is_matrix=True)])
     assert (state.device, state.host) == (places["cuda"], places["cpu"])
+
+
+@pytest.mark.parametrize("preset", presets())
+@pytest.mark.sample(2, second=20)
+def test_a_preset_s_rows_count_as_the_parameters_of_the_built_model(preset):
+    """In order: what Adafactor's step holds at once depends on which tensors are neighbours."""
+    spec = load(preset)
+    built = build_model(spec, device="meta", dtype=torch.bfloat16).named_parameters()
+    weights = [weight for name, weight in built if weight.requires_grad and ".indexer." not in name]
+    theirs = [TrainedTensor(tuple(weight.shape), 2) for weight in weights]
+    rows = train_pass(spec, 1, 8 + spec.mtp_depth).rows
+    for name in ("adamw", "adafactor", "adam8bit"):
+        assert optimizer(name).state(trained_tensors(rows, 2)) == optimizer(name).state(theirs)
 
 
 SHARDED = {

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 from torch import nn
 
 from archcli.graph import Op
-from archcli.runtime.model.node import ModuleNode, NodeTape
-from archcli.runtime.model.op_hooks import join
+from archcli.runtime.model.leaves import Assignment
+from archcli.runtime.model.node import ModuleNode, OpHook
+from archcli.runtime.model.op_hooks import join, op_hooks
 
 
 class OpObserver(Protocol):
@@ -28,23 +30,31 @@ class OpObserver(Protocol):
 
 @contextmanager
 def observed(model: nn.Module, observer: OpObserver) -> Iterator[None]:
-    """Tell the observer of every operation of the model within the block.
+    """Tell the observer of every operation of the model within the block."""
 
-    Op hooks know nothing of results: for the block a tape's `_run` is one that tells them.
-    """
-    paths = {id(node): path for path, node in model.named_modules() if isinstance(node, ModuleNode)}
-    run = NodeTape._run
+    def hook_of(path: str) -> OpHook:
+        def enter(op: Op, inputs: Sequence[Any], _: Assignment | None) -> AbstractContextManager[None]:
+            return _within(observer, join(path, op.name), op, inputs)
 
-    def observed_run(tape: NodeTape, op: Op, values: list[Any]) -> Any:
-        path = join(paths[id(tape.node)], op.name)
-        observer.began(path, op, values)
-        outputs = run(tape, op, values)
-        observer.returned(path, op, outputs)
-        observer.ended(path)
-        return outputs
+        return enter
 
-    setattr(NodeTape, "_run", observed_run)  # noqa: B010  # mypy: a method is not assigned to
+    nodes = {path: node for path, node in model.named_modules() if isinstance(node, ModuleNode)}
+    for path, node in nodes.items():
+        node.output_hook = partial(_returned, observer, path)
     try:
-        yield
+        with op_hooks(model, hook_of):
+            yield
     finally:
-        setattr(NodeTape, "_run", run)  # noqa: B010  # likewise
+        for node in nodes.values():
+            vars(node).pop("output_hook", None)
+
+
+@contextmanager
+def _within(observer: OpObserver, path: str, op: Op, inputs: Sequence[Any]) -> Iterator[None]:
+    observer.began(path, op, inputs)
+    yield
+    observer.ended(path)
+
+
+def _returned(observer: OpObserver, path: str, op: Op, outputs: Any) -> None:
+    observer.returned(join(path, op.name), op, outputs)

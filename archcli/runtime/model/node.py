@@ -24,6 +24,9 @@ FUSED, EAGER = "run_fused", "run"
 OpHook = Callable[[Op, Sequence[Any], Assignment | None], AbstractContextManager[Any]]
 """Instrumentation: the context to enter around an operation, given its inputs and any routing to experts."""
 
+OutputHook = Callable[[Op, Any], None]
+"""Instrumentation: what is called with an operation and the tensor or tensors that it returned."""
+
 
 class NodeTape:
     """Runs operations by the node's leaves, and child modules by the node's children."""
@@ -41,6 +44,8 @@ class NodeTape:
         else:
             with hook(op, values, self.routed):
                 out = self._run(op, values)
+                if self.node.output_hook is not None:
+                    self.node.output_hook(op, out)
         return Tensor(self, out) if isinstance(out, torch.Tensor) else tuple([Tensor(self, x) for x in out])
 
     def _run(self, op: Op, values: list[Any]) -> Any:
@@ -95,6 +100,9 @@ class ModuleNode(nn.Module):
 
     op_hook: OpHook | None = None
     """The instrumentation of its operations; the profiler sets it while it listens."""
+
+    output_hook: OutputHook | None = None
+    """Told what an operation returned, within its context; asked of a node with an op hook alone."""
 
     spec: Any
 

@@ -44,7 +44,7 @@ def state_of(maker, shapes, dtype):
 
 def layer_shapes():
     tensors = trained_tensors(train_pass(load(PRESET), 1, 8).rows, 2)
-    return [tuple(map(int, tensor.shape)) for tensor in tensors if tensor.elements < 2**22]
+    return [tuple(map(int, t.shape)) for t in tensors if t.count and t.elements < 2**22]
 
 
 def main():

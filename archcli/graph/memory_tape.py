@@ -13,8 +13,9 @@ from archcli.arith import Number, prod, repetitions
 from archcli.graph.count_tape import Abstract, CountTape, StateTape, is_many, join
 from archcli.graph.kept import SAME, Call, Execution, In, Kept, OfMixture, Out
 from archcli.graph.op import Op, Tensor, tree_map
+from archcli.graph.part import Workspace
 from archcli.graph.row import Row
-from archcli.graph.storage import Allocation, Ledger, LiveStorage, Moment, Step, Value
+from archcli.graph.storage import Allocation, Ledger, LiveStorage, Step, Value
 
 T = TypeVar("T", bound=CountTape)
 
@@ -96,9 +97,11 @@ class MemoryTape(InPeriods):
         grad = self.records and op.trained(grads, *shapes) and (trained or any(grads))
         call = self._call(op, xs, trained=trained and bool(row.weights))
         places = self._places(op, call, xs, row)
-        self._running(op, row)
+        space = op.fused_workspace if self.execution.fused else op.workspace
+        workspace = space(self.execution.width, *row.inputs)
+        self.ledger.note(row.path, workspace.running)
         if grad and self.execution.records:
-            self._record(op, call, xs, row, places)
+            self._record(op, call, xs, row, places, workspace)
         tensors = tuple(
             Tensor(self, Abstract(shape, grad, place))
             for shape, place in zip(row.outputs, places, strict=True)
@@ -110,8 +113,9 @@ class MemoryTape(InPeriods):
     ) -> Tensor:
         """The op's weight; its storage counts with the weights."""
         tensor = super().weight(op, *xs, group=group, trained=trained, which=which)
-        value = Value(-1, 0, 0, None)
-        return Tensor(self, tensor.value._replace(place=Placement(None, self.execution.width, value)))
+        width, path = self.execution.width, join(self.path, op.name)
+        value = Value(f"{path}.{which}", 0, prod(tensor.value.shape) * width)
+        return Tensor(self, tensor.value._replace(place=Placement(None, width, value)))
 
     def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Run the child's forward; what repeated layers leave in the cache is there for each of them."""
@@ -130,14 +134,9 @@ class MemoryTape(InPeriods):
         """Keep an input of a region that is recomputed."""
         storage = storage_of(x)
         if storage is not None:
-            self._keep(storage)
+            self.ledger.keep(storage)
             self.ledger.entries.setdefault(region, {})[id(storage.record)] = storage.record
         return x
-
-    def _keep(self, storage: LiveStorage) -> None:
-        if id(storage.record) not in self.ledger.saved:
-            self.ledger.saved[id(storage.record)] = storage
-            storage.repeat()
 
     def _call(self, op: Op, xs: tuple[Tensor, ...], *, trained: bool) -> Call:
         width = self.execution.width
@@ -160,36 +159,37 @@ class MemoryTape(InPeriods):
                 storage = storage_of(xs[of])
             else:
                 storage = None if op.is_weight else self._new(size, row.path)
-            record = None if storage is None else storage.record
-            value = Value(step, i, size, record)
+            value = Value(f"{row.path}.weight" if op.is_weight else step, i, size)
             places.append(Placement(storage, width, value, i < len(strides) and strides[i]))
         return places
 
     def _new(self, size: Number, path: str) -> LiveStorage:
         return LiveStorage(Allocation(size, self.times, path), self.ledger)
 
-    def _running(self, op: Op, row: Row) -> None:
-        """Note the moment at which the op's own tensors are alive beside its outputs."""
-        space = op.fused_workspace if self.execution.fused else op.workspace
-        running = space(self.execution.width, *row.inputs).running
-        self.ledger.moments.append(Moment(row.path, self.ledger.live + running))
-
-    def _record(self, op: Op, call: Call, xs: tuple[Tensor, ...], row: Row, places: list[Placement]) -> None:
+    def _record(
+        self,
+        op: Op,
+        call: Call,
+        xs: tuple[Tensor, ...],
+        row: Row,
+        places: list[Placement],
+        space: Workspace,
+    ) -> None:
         """Write the step, and keep the storages that its backward needs."""
         region = self._region(xs, row.path)
         storages = [self._kept(kept, xs, places, row.path) for kept in op.kept(call, *row.inputs)]
         kept = {id(storage.record): storage for storage in storages if storage is not None}
         if region is None:
             for storage in kept.values():
-                self._keep(storage)
-        space = op.fused_workspace if self.execution.fused else op.workspace
+                self.ledger.keep(storage)
         step = Step(
             row,
             tuple([x.value.place.value if x.value.grad and x.value.place else None for x in xs]),
             tuple([place.value for place in places if place.value is not None]),
             tuple([storage.record for storage in kept.values()]),
             row.unit_params * self.execution.width * (call.n_experts or 1) if call.trained else 0,
-            space(self.execution.width, *row.inputs).backward,
+            space.running,
+            space.backward,
             region,
             op.is_view or op.passes_gradient,
         )

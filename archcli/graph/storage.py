@@ -41,29 +41,29 @@ class LiveStorage:
 
 
 class Moment(NamedTuple):
-    """Bytes alive while an operation runs."""
+    """Bytes alive while an operation runs: what autograd has kept so far, and all else."""
 
     path: str
-    live: Number
-    stage: str = "forward"
+    kept: Number
+    temporaries: Number
 
 
 class Value(NamedTuple):
-    """A tensor as an edge: the step that made it, its place among the outputs, its bytes, its storage."""
+    """A tensor as an edge: what made it (a step's number, or a weight's path), which output, its bytes."""
 
-    step: int
+    maker: int | str
     output: int
     size: Number
-    record: Allocation | None
 
 
 @dataclass(slots=True, eq=False)
 class Step:
     """One operation as it ran: where its inputs come from, what it made, what its backward keeps.
 
-    `inputs` are those that get a gradient, None in the place of any other. `weights` are the bytes of its
-    weights' gradients, `working` those of the backward beside all gradients. `region` is the path of what is
-    recomputed together with it; None where nothing is. One that `passes_on` makes no gradient of its own.
+    `inputs` are those that get a gradient, None in the place of any other. `weights` are the bytes of its own
+    weights' gradients, `running` and `working` those beside outputs and gradients while its forward or its
+    backward runs. `region` is the path of what is recomputed together with it; None where nothing is. One
+    that `passes_on` hands its output's gradient to its inputs as it is.
     """
 
     row: Row
@@ -71,6 +71,7 @@ class Step:
     outputs: tuple[Value, ...]
     kept: tuple[Allocation, ...]
     weights: Number
+    running: Number
     working: Number
     region: str | None = None
     passes_on: bool = False
@@ -84,7 +85,19 @@ class Ledger:
     """
 
     live: Number = 0
+    kept: Number = 0
     moments: list[Moment] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     saved: dict[int, LiveStorage] = field(default_factory=dict)
     entries: dict[str, dict[int, Allocation]] = field(default_factory=dict)
+
+    def keep(self, storage: LiveStorage) -> None:
+        """Keep a storage for the backward, that of every layer that it stands for."""
+        if id(storage.record) not in self.saved:
+            self.saved[id(storage.record)] = storage
+            storage.repeat()
+            self.kept = self.kept + storage.record.size * storage.record.times
+
+    def note(self, path: str, running: Number) -> None:
+        """Note the moment at which an operation runs."""
+        self.moments.append(Moment(path, self.kept, self.live - self.kept + running))

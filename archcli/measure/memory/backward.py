@@ -1,0 +1,183 @@
+"""The backward of a traced pass: what is alive while gradients flow from the loss to the first layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
+
+from archcli.arith import Number
+from archcli.graph.storage import Allocation, Ledger, Step, Value
+
+Key = tuple[int | str, int]
+"""A tensor: what made it, and which output."""
+
+
+class BackwardMoment(NamedTuple):
+    """Bytes alive while an operation's backward runs, by what they are."""
+
+    path: str
+    kept: Number
+    gradients: Number
+    temporaries: Number
+
+
+@dataclass(slots=True, eq=False)
+class Buffer:
+    """A gradient on its way: its bytes, and how many tensors share it."""
+
+    size: Number
+    holders: int = 1
+
+
+@dataclass(slots=True, eq=False)
+class Backward:
+    """Runs the steps of a forward in reverse, operation by operation, as torch's engine does.
+
+    A tensor that was used twice gets its gradients added up in place, where nothing shares the first. A
+    weight keeps the first gradient that it gets; a later one is added to it.
+    """
+
+    ledger: Ledger
+    kept: Number = 0
+    gradients: Number = 0
+    flowing: Number = 0
+    moments: list[BackwardMoment] = field(default_factory=list)
+    buffers: dict[Key, Buffer] = field(default_factory=dict)
+    of_weights: set[int | str] = field(default_factory=set)
+    first_use: dict[int, int] = field(default_factory=dict)
+    pending: list[Buffer] = field(default_factory=list)
+
+    def run(self, output: Value, size: Number) -> None:
+        """From the gradient of the output, of this size, to the first operation."""
+        steps = self.ledger.steps
+        self.kept = self.ledger.kept
+        self.first_use = _first_uses(steps)
+        self.buffers[output.maker, output.output] = Buffer(size)
+        self.flowing = size
+        for block in _blocks(steps):
+            self._block(block)
+
+    def _block(self, block: list[int]) -> None:
+        """The steps of consecutive layers; of those that repeat, the first time and the last."""
+        times = self.ledger.steps[block[0]].row.times
+        before = (self.kept, self.gradients, self.flowing, len(self.moments))
+        for region, numbers in groupby(block, lambda number: self.ledger.steps[number].region):
+            self._region(region, list(numbers))
+        if isinstance(times, int) and times == 1:
+            return
+        kept, gradients = (self.kept - before[0]) * (times - 1), (self.gradients - before[1]) * (times - 1)
+        last = [
+            moment._replace(kept=moment.kept + kept, gradients=moment.gradients + gradients)
+            for moment in self.moments[before[3] :]
+        ]
+        self.moments += last
+        self.kept, self.gradients = self.kept + kept, self.gradients + gradients
+
+    def _region(self, region: str | None, numbers: list[int]) -> None:
+        """Steps that are recomputed together, and then their backward."""
+        if region is None:
+            for number in numbers:
+                self._step(number, {})
+            return
+        made = self._recompute(numbers)
+        for number in numbers:
+            self._step(number, made)
+        entries = self.ledger.entries.get(region, {})
+        self.kept = self.kept - sum(record.size for record in entries.values())
+
+    def _recompute(self, numbers: list[int]) -> dict[int, Allocation]:
+        """Run the steps forward again: what their backward keeps is alive from now on."""
+        made: dict[int, Allocation] = {}
+        for number in reversed(numbers):
+            step = self.ledger.steps[number]
+            fresh = {id(a): a for a in step.kept if id(a) not in self.ledger.saved and id(a) not in made}
+            made.update(fresh)
+            self.kept = self.kept + sum(a.size for a in fresh.values())
+            outputs = sum(value.size for value in step.outputs)
+            self._note(step, outputs + step.running)
+        return made
+
+    def _step(self, number: int, made: Mapping[int, Allocation]) -> None:
+        """The backward of one operation: its gradients are made, what it kept and read is let go.
+
+        Sums of two gradients of one tensor come after that.
+        """
+        step = self.ledger.steps[number]
+        read = [self.buffers.pop((value.maker, value.output), None) for value in step.outputs]
+        given = [buffer for buffer in read if buffer is not None]
+        sums = list(self._made(step, given)) if given else []
+        if given:
+            self._note(step, step.working)
+        self._drop(given)
+        for allocation in step.kept:
+            alive = id(allocation) in made or (not made and id(allocation) in self.ledger.saved)
+            if alive and self.first_use[id(allocation)] == number:
+                self.kept = self.kept - allocation.size
+        for size in sums:
+            self._note(step, size)
+        self._drop(self.pending)
+        self.pending = []
+
+    def _made(self, step: Step, given: list[Buffer]) -> Iterator[Number]:
+        """Make the gradients of weights and inputs; yields the size of each sum that takes a new tensor."""
+        if step.weights is not None and step.row.stored != 0:
+            yield from self._to_weight(f"{step.row.path}.weight", step.weights)
+        for value in step.inputs:
+            if value is None:
+                continue
+            if isinstance(value.maker, str):
+                yield from self._to_weight(value.maker, value.size)
+                continue
+            passed = step.passes_on and len(given) == 1 and given[0].size == value.size
+            self._to_input((value.maker, value.output), given[0] if passed else None, value.size)
+
+    def _to_weight(self, weight: str, size: Number) -> Iterator[Number]:
+        """The first gradient of a weight is kept; a second one and the sum of both are let go again."""
+        if weight in self.of_weights:
+            self.pending.append(self._buffer(size))
+            yield size
+            return
+        self.of_weights.add(weight)
+        self.gradients = self.gradients + size
+
+    def _to_input(self, key: Key, passed: Buffer | None, size: Number) -> None:
+        """The gradient of a tensor: a new one, or the one passed on; a second one is added in place."""
+        buffer = self._buffer(size) if passed is None else passed
+        if passed is not None:
+            buffer.holders += 1
+        if key in self.buffers:
+            self.pending.append(buffer)
+        else:
+            self.buffers[key] = buffer
+
+    def _buffer(self, size: Number) -> Buffer:
+        self.flowing = self.flowing + size
+        return Buffer(size)
+
+    def _note(self, step: Step, more: Number) -> None:
+        self.moments.append(BackwardMoment(step.row.path, self.kept, self.gradients, self.flowing + more))
+
+    def _drop(self, buffers: Iterable[Buffer]) -> None:
+        for buffer in buffers:
+            buffer.holders -= 1
+            if not buffer.holders:
+                self.flowing = self.flowing - buffer.size
+
+
+def _first_uses(steps: list[Step]) -> dict[int, int]:
+    """The first step of the forward that keeps each storage: the last of the backward to need it."""
+    first: dict[int, int] = {}
+    for number, step in enumerate(steps):
+        for allocation in step.kept:
+            first.setdefault(id(allocation), number)
+    return first
+
+
+def _blocks(steps: list[Step]) -> Iterator[list[int]]:
+    """The numbers of the steps in reverse, those of layers that repeat equally often together."""
+    numbers = range(len(steps) - 1, -1, -1)
+    yield from (
+        list(block) for _, block in groupby(numbers, lambda number: repr(steps[number].row.times))
+    )

@@ -55,7 +55,7 @@ class Normalize(Op):
             return (In(0), New(rows, self._statistics(call)), New(rows, self._statistics(call)))
         if self._is_leaf and call.on_cuda:
             return (In(0), New(rows, FP32))
-        wide: list[Kept] = [call.in_float(n), New(rows * self.groups, FP32)]
+        wide: list[Kept] = [New(n, FP32) if self.centred else call.in_float(n), New(rows * self.groups, FP32)]
         return (*wide, New(n, FP32)) if affine and call.trained else tuple(wide)
 
     def _statistics(self, call: Call) -> Number:

@@ -120,6 +120,7 @@ ARGUMENTS = {
     ("GateKeys", 1): lambda shape, generator: torch.arange(7 - shape[0], 7),
     ("Attend", "selected"): own_and_others,
     ("Positions", 0): ids,
+    ("Zeros", 0): ids,
     ("Gather", 0): ids,
     ("WithinTable", 0): ids,
     ("ScaleChosen", 1): ids,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -18,6 +18,7 @@ from archcli.runtime.dtypes import DTYPES
 from archcli.runtime.memory.models import WitnessSetting, loss_of, prepared
 from archcli.runtime.memory.observe import observed
 from archcli.runtime.memory.saved import KeptRecorder, KeptStorages, SavedByOp
+from archcli.runtime.memory.storages import tensors_in
 from archcli.runtime.model.leaves import ON_META, Assignment, StackedLinear, leaf_of
 from archcli.runtime.model.node import EAGER, FUSED
 
@@ -59,7 +60,25 @@ def kept_of_model(
         return kept_of_pass(model, inputs, after)[0]
 
 
-def kept_by_op(
+class OpRun(NamedTuple):
+    """One run of an operation on tensors of its own: what its backward keeps, its inputs and outputs."""
+
+    saved: tuple[SavedByOp, ...]
+    inputs: tuple[torch.Tensor, ...]
+    outputs: tuple[torch.Tensor, ...]
+
+
+def kept_by_op(op: Op, *inputs: torch.Tensor | Shape, **options: Any) -> tuple[SavedByOp, ...]:
+    """What the backward of one operation keeps, run in training on tensors of its own.
+
+    Options are those of `run_of_op`.
+
+    Example: `kept_by_op(Activate("silu", "silu"), (2, 64, 128))` is `(SavedByOp("in", 0, 32768, ""),)`.
+    """
+    return run_of_op(op, *inputs, **options).saved
+
+
+def run_of_op(
     op: Op,
     *inputs: torch.Tensor | Shape,
     setting: WitnessSetting = DEFAULT,
@@ -67,14 +86,12 @@ def kept_by_op(
     trained: bool = True,
     expert_of: torch.Tensor | None = None,
     n_experts: int | None = None,
-) -> tuple[SavedByOp, ...]:
-    """What the backward of one operation keeps, run in training on tensors of its own.
+) -> OpRun:
+    """Run one operation in training on tensors of its own, and watch what its backward keeps.
 
     An input is a tensor, or a shape for one of the setting's dtype and device. `needs` says which inputs need
     a gradient: by default those given as shapes and floating-point tensors. With `trained` False its weights
     are frozen. Routed experts are given `n_experts` and the expert of each token.
-
-    Example: `kept_by_op(Activate("silu", "silu"), (2, 64, 128))` is `(SavedByOp("in", 0, 32768, ""),)`.
     """
     tensors = _as_tensors(inputs, setting, needs)
     shapes = [tuple(x.shape) for x in tensors]
@@ -83,9 +100,11 @@ def kept_by_op(
     given = [] if leaf is None else [*leaf.requires_grad_(trained).parameters(), *leaf.buffers()]
     with setting.operators(), KeptRecorder(given) as recorder:
         recorder.began(op.name, op, tensors)
-        recorder.returned(op.name, op, _run(op, leaf, tensors, setting, expert_of))
+        outputs = _run(op, leaf, tensors, setting, expert_of)
+        recorder.returned(op.name, op, outputs)
         recorder.ended(op.name)
-    return recorder.kept().by_op.get(op.name, ())
+    saved = recorder.kept().by_op.get(op.name, ())
+    return OpRun(saved, tuple(tensors), tuple(tensors_in(outputs)))
 
 
 def _run(

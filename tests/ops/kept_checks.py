@@ -1,0 +1,128 @@
+"""What an operation says that its backward keeps, beside what torch saves of one run of it.
+
+Also beside that run: whose storages its outputs are, how wide their elements are, and in which order heads
+and tokens lie.
+"""
+
+import itertools
+from collections import Counter
+
+import torch
+
+from archcli.graph.kept import Call, Execution, New, Out
+from archcli.runtime.dtypes import DTYPES
+from archcli.runtime.memory.kept import run_of_op
+from archcli.runtime.memory.models import WitnessSetting
+from archcli.runtime.memory.storages import address
+from ops.checks import arguments, untrained
+
+SETTINGS = {
+    "cuda": WitnessSetting(),
+    "cuda-fp32": WitnessSetting("fp32"),
+    "cuda-eager": WitnessSetting("bf16", "eager"),
+    "cuda-fp32-eager": WitnessSetting("fp32", "eager"),
+    "cpu": WitnessSetting(backend="cpu"),
+    "cpu-fp32": WitnessSetting("fp32", backend="cpu"),
+    "cpu-eager": WitnessSetting("bf16", "eager", "cpu"),
+    "cpu-fp32-eager": WitnessSetting("fp32", "eager", "cpu"),
+}
+WIDE = {("Rotate", 1): torch.float32, ("Rotate", 2): torch.float32}
+"""Inputs that are in fp32 whatever the model's dtype."""
+HEADED = 4
+"""Axes of a tensor of heads: [B, T, H, d]."""
+
+
+def inputs_of(case, setting):
+    """The case's inputs on the setting's device; floating-point numbers in its dtype."""
+    name, dtype = type(case.op).__name__, DTYPES[setting.dtype]
+    return [
+        x.to(setting.device, WIDE.get((name, i), dtype) if x.is_floating_point() else x.dtype)
+        for i, x in enumerate(arguments(case))
+    ]
+
+
+def asked_of(case, inputs):
+    """Which inputs need a gradient, and whether the weights do: every combination, up to three inputs."""
+    able = [x.is_floating_point() and i not in untrained(case) for i, x in enumerate(inputs)]
+    flowing = [i for i, can in enumerate(able) if can]
+    few = range(len(flowing) + 1) if len(flowing) <= 3 else (0, 1, len(flowing))
+    chosen = [set(some) for size in few for some in itertools.combinations(flowing, size)]
+    has_weights = bool(case.op.weights(*case.inputs)) and case.op.trained([], *case.inputs)
+    return [
+        (tuple(i in some for i in range(len(inputs))), trained)
+        for some in chosen
+        for trained in ((True, False) if has_weights else (False,))
+    ]
+
+
+def call_of(op, inputs, setting, needs, *, trained):
+    """The call of that run, as a memory tape describes it."""
+    backend = "cpu" if setting.backend == "cpu" else "cuda"
+    execution = Execution(backend, setting.attention == "sdpa", DTYPES[setting.dtype].itemsize)
+    shapes = [tuple(x.shape) for x in inputs]
+    trained = trained and bool(op.weights(*shapes))
+    widths = tuple(x.element_size() for x in inputs)
+    return Call(execution, needs, widths, trained, None, (False,) * len(inputs))
+
+
+def stated(op, call, shapes):
+    """What the op says it keeps, as a count of storages."""
+    views = [*op.views(call, *shapes), *(None,) * len(op.widths(call, *shapes))]
+    found, new = set(), Counter()
+    for kept in op.kept(call, *shapes):
+        of = views[kept.which] if isinstance(kept, Out) else None
+        if isinstance(kept, New):
+            new["new", kept.elements * kept.width] += 1
+        elif isinstance(kept, Out) and of is None:
+            found.add(("out", kept.which))
+        else:
+            found.add(("in", kept.which if of is None else of))
+    return Counter({**dict.fromkeys(found, 1), **new})
+
+
+def observed(saved):
+    """What torch saved, as the same count."""
+    return Counter((s.role, s.bytes if s.role == "new" else s.index) for s in saved)
+
+
+def differences(case, setting, stated=stated):
+    """Where the op's word and torch's run differ: by what is asked of it, (ours, torch's)."""
+    op, inputs = case.op.in_training(), inputs_of(case, setting)
+    shapes = [tuple(x.shape) for x in inputs]
+    found = {}
+    for needs, trained in asked_of(case, inputs):
+        run = run_of_op(op, *inputs, setting=setting, needs=needs, trained=trained)
+        call = call_of(op, inputs, setting, needs, trained=trained)
+        flows = op.trained(list(needs), *shapes) and (trained or any(needs))
+        ours, theirs = (stated(op, call, shapes) if flows else Counter()), observed(run.saved)
+        if ours != theirs:
+            found[needs, trained] = (dict(ours - theirs), dict(theirs - ours))
+        if not op.is_weight and laid_out(op, call, shapes) != (lies := layout_of(run)):
+            found[needs, trained, "layout"] = (laid_out(op, call, shapes), lies)
+    return found
+
+
+def laid_out(op, call, shapes):
+    """Of each output as the op says: the input whose storage it is, bytes of an element, heads first."""
+    widths = op.widths(call, *shapes)
+    views, strides = ([*said(call, *shapes), *(None,) * len(widths)] for said in (op.views, op.strides))
+    shapes = op.shape(*shapes)
+    ranks = [len(s) for s in (shapes if shapes and isinstance(shapes[0], tuple) else (shapes,))]
+    own = [views[i] if views[i] != -1 else "before" for i in range(len(widths))]
+    return [(own[i], width, ranks[i] == HEADED and bool(strides[i])) for i, width in enumerate(widths)]
+
+
+def layout_of(run):
+    """The same, as torch's tensors lie."""
+    before, lies = [address(x) for x in run.inputs], []
+    for i, out in enumerate(run.outputs):
+        above = [address(x) for x in run.outputs[:i]]
+        of = before.index(address(out)) if address(out) in before else None
+        of = "before" if of is None and address(out) in above else of
+        lies.append((of, out.element_size(), out.ndim == HEADED and not _joins(out)))
+    return lies
+
+
+def _joins(out):
+    """Whether the last two axes join without a copy."""
+    return address(out.flatten(-2)) == address(out)

@@ -178,6 +178,4 @@ def _first_uses(steps: list[Step]) -> dict[int, int]:
 def _blocks(steps: list[Step]) -> Iterator[list[int]]:
     """The numbers of the steps in reverse, those of layers that repeat equally often together."""
     numbers = range(len(steps) - 1, -1, -1)
-    yield from (
-        list(block) for _, block in groupby(numbers, lambda number: repr(steps[number].row.times))
-    )
+    yield from (list(block) for _, block in groupby(numbers, lambda number: repr(steps[number].row.times)))

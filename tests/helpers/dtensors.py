@@ -1,14 +1,11 @@
 """A built model split by torch's DTensor, in a process group without processes."""
 
-from contextlib import contextmanager
-
 import torch
-from torch import distributed
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-from torch.testing._internal.distributed.fake_pg import FakeStore
 
+from archcli.runtime.memory.shards import fake_rank
 from archcli.runtime.model.build import build_model
 
 COLUMN = {"q_proj", "k_proj", "v_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj", "lm_head"}
@@ -23,19 +20,10 @@ OF_HEADS = {"sinks": 0, "score_bias": 1, "pos_q_proj": 0, "pos_k_proj": 0, "lm_h
 """The axes of heads, or of words, in weights that are no matrix of a Linear."""
 
 
-@contextmanager
-def fake_group(rank, ranks):
-    """A mesh of `ranks` devices, as seen by one of them."""
-    distributed.init_process_group("fake", store=FakeStore(), rank=rank, world_size=ranks)
-    try:
-        yield init_device_mesh("cpu", (ranks,))
-    finally:
-        distributed.destroy_process_group()
-
-
 def local_shapes(model, rank, ranks, *, by_expert=False):
     """(name, shape) of each parameter that one rank holds, where matrices or experts are split."""
-    with fake_group(rank, ranks) as mesh:
+    with fake_rank(rank, ranks):
+        mesh = init_device_mesh("cpu", (ranks,))
         built = build_model(model, device="meta", dtype=torch.bfloat16)
         if not by_expert:
             parallelize_module(built, mesh, dict(_plan(built)))

@@ -1,0 +1,79 @@
+"""The stages of a pipeline: their layers, and how many micro batches are under way in each.
+
+L layers, p stages, m micro batches, v groups of layers in each stage. Narayanan et al. 2021,
+arXiv:2104.04473 sections 2.2 and 2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from archcli.measure.memory.plan import Plan
+
+
+class Stage(NamedTuple):
+    """One stage of p: its groups of layers, in the order in which they run.
+
+    The first has the embedding, the last the final norm and the head.
+    """
+
+    number: int
+    groups: tuple[range, ...]
+    is_first: bool = True
+    is_last: bool = True
+
+    def layers_of(self, numbers: range) -> int:
+        """How many of these layers it has."""
+        return sum(len(_overlap(numbers, group)) for group in self.groups)
+
+
+def stages_of(plan: Plan, n_layers: int) -> tuple[Stage, ...]:
+    """All p stages. Of layers that do not divide evenly the first groups have one more each."""
+    groups = list(_cut(n_layers, plan.pp * plan.virtual_stages))
+    last = plan.pp - 1
+    return tuple(Stage(i, tuple(groups[i :: plan.pp]), i == 0, i == last) for i in range(plan.pp))
+
+
+def _cut(n_layers: int, parts: int) -> Iterator[range]:
+    start = 0
+    for i in range(parts):
+        end = start + n_layers // parts + (i < n_layers % parts)
+        yield range(start, end)
+        start = end
+
+
+def _overlap(numbers: range, group: range) -> range:
+    """Those of the numbers that lie in a group of neighbours."""
+    if not numbers:
+        return numbers
+    step = numbers.step
+    start = numbers.start + max(0, -(-(group.start - numbers.start) // step)) * step
+    return range(start, min(group.stop, numbers.stop), step)
+
+
+def in_flight(plan: Plan, stage: int) -> int:
+    """The most micro batches whose activations a stage keeps at once, each of one group of its layers.
+
+    min(p - i, m) for stage i in 1F1B; interleaved min(2 (p - i - 1) + (v - 1) p + 1, v m).
+    """
+    return max(sum(live) for live in live_groups(plan, stage))
+
+
+def live_groups(plan: Plan, stage: int) -> Iterator[tuple[int, ...]]:
+    """After each forward of a stage, how many micro batches are kept for each of its groups of layers."""
+    p, v = plan.pp, plan.virtual_stages
+    total = plan.micro_batches * v
+    behind = p - stage - 1
+    ahead = min(behind if v == 1 else 2 * behind + (v - 1) * p, total)
+    live = [0] * v
+    for step in range(total):
+        if step > ahead:
+            live[v - 1 - _group(step - ahead - 1, p, v)] -= 1
+        live[_group(step, p, v)] += 1
+        yield tuple(live)
+
+
+def _group(step: int, p: int, v: int) -> int:
+    """The group of layers of a stage's nth forward: p micro batches through each in turn."""
+    return step % (p * v) // p

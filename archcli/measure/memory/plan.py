@@ -1,0 +1,168 @@
+"""Plan: how many devices train or serve a model, and what each kind of parallelism asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from archcli.errors import ArchError, Problem
+from archcli.modules import Mixer, Model
+from archcli.modules.base import find
+from archcli.modules.stack import stacks
+from archcli.modules.tensor_parallel.checks import check_degrees
+from archcli.modules.tensor_parallel.degrees import Degrees
+from archcli.modules.tensor_parallel.shard import shard
+from archcli.wording import either
+
+Schedule = Literal["1f1b", "interleaved"]
+ZeroStage = Literal[0, 1, 2, 3]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Degrees of parallelism, whose product is the number of devices: dp x cp x tp x pp.
+
+    `dp` replicas have batches of their own; `zero` shards over them the optimizer's states (1), gradients too
+    (2), weights too (3, FSDP2): arXiv:1910.02054. `tp` devices share each matrix, with `sp` the tokens of
+    norms and residuals as well. `pp` stages have the layers one after the other, and pass on `micro_batches`
+    by a `schedule`; interleaved, each has `virtual_stages` groups of layers (arXiv:2104.04473). `ep` of the
+    devices within a stage share the experts. `cp` devices share the tokens of a sequence.
+    """
+
+    dp: int = 1
+    zero: ZeroStage = 0
+    tp: int = 1
+    sp: bool = False
+    pp: int = 1
+    micro_batches: int = 1
+    schedule: Schedule = "1f1b"
+    virtual_stages: int = 1
+    ep: int = 1
+    cp: int = 1
+
+    @property
+    def devices(self) -> int:
+        """How many devices there are."""
+        return self.dp * self.cp * self.tp * self.pp
+
+    @property
+    def replicas(self) -> int:
+        """How many devices hold the same part of the model, over which ZeRO shards it."""
+        return self.dp * self.cp
+
+    @property
+    def expert_replicas(self) -> int:
+        """How many devices hold the same experts, where `ep` spreads them."""
+        return self.dp * self.cp * self.tp // self.ep if self.ep > 1 else self.replicas
+
+    def inputs(self) -> dict[str, Any]:
+        """The plan by JSON's keys."""
+        return asdict(self)
+
+    def share(self, model: Model, rank: int = 0) -> Model:
+        """The model of one rank of the tensor-parallel group."""
+        return shard(model, self.tp, sp=self.sp, ep=self.ep, rank=rank)
+
+    def check(self, model: Model, seq_len: int | None = None) -> None:
+        """Raise ArchError with all reasons why the plan cannot be, each with what would do."""
+        problems = [
+            *self._check_degrees(model),
+            *self._check_replicas(),
+            *self._check_stages(model),
+            *self._check_tokens(model, seq_len),
+        ]
+        if problems:
+            raise ArchError(problems)
+
+    def _check_degrees(self, model: Model) -> Iterator[Problem]:
+        for name, value in self.inputs().items():
+            if name not in {"zero", "sp", "schedule"} and value < 1:
+                yield Problem(f"{name} {value} is below 1", "1 is the least", path=name)
+                return
+        try:
+            check_degrees(model, Degrees(self.tp, self.sp, self.ep))
+        except ArchError as error:
+            yield from error.problems
+
+    def _check_replicas(self) -> Iterator[Problem]:
+        """Check ZeRO and experts against the devices there are to share over."""
+        if self.zero and self.replicas == 1:
+            what = f"zero {self.zero} shards over the replicas of dp, and dp is 1"
+            yield Problem(what, "state dp, or leave zero out", path="zero")
+        group = self.replicas * self.tp
+        if self.ep > 1 and group % self.ep:
+            would = [n for n in range(2, group + 1) if group % n == 0 and n % self.tp == 0]
+            hint = f"{either(map(str, would))} would do" if would else f"state dp, {self.ep} for one"
+            what = f"ep {self.ep} does not divide the {group} devices of a stage, dp x cp x tp"
+            yield Problem(what, hint, path="ep")
+
+    def _check_stages(self, model: Model) -> Iterator[Problem]:
+        """Check the layers, micro batches and groups of layers of a pipeline."""
+        if self.pp == 1:
+            for name in ("micro_batches", "virtual_stages"):
+                if getattr(self, name) > 1:
+                    what = f"{name} are those of a pipeline, and pp is 1"
+                    yield Problem(what, f"state pp, or leave {name} out", path=name)
+            return
+        of_stacks = [sum(group.n_layers for group in stack.groups) for _, stack in stacks(model)]
+        if len(of_stacks) > 1:
+            what = "an encoder-decoder is not cut into stages: all of its decoder reads the encoder"
+            yield Problem(what, "leave pp out", path="pp")
+            return
+        layers, parts = of_stacks[0], self.pp * self.virtual_stages
+        if parts > layers:
+            stages = f"pp {self.pp}" + (f" x {self.virtual_stages} virtual stages" if parts > self.pp else "")
+            most = layers // self.virtual_stages
+            yield Problem(f"{stages} is more than {layers} layers", f"pp {most} at most", path="pp")
+        yield from self._check_schedule()
+        yield from _across_stages(model)
+
+    def _check_schedule(self) -> Iterator[Problem]:
+        interleaved = self.schedule == "interleaved"
+        if interleaved and self.virtual_stages == 1:
+            hint = "state virtual_stages, 2 or more"
+            yield Problem("interleaved stages have several groups of layers", hint, path="virtual_stages")
+        if not interleaved and self.virtual_stages > 1:
+            what = "virtual_stages are those of schedule interleaved"
+            yield Problem(what, "state it, or leave virtual_stages out", path="virtual_stages")
+        if interleaved and self.micro_batches % self.pp:
+            below = self.micro_batches - self.micro_batches % self.pp
+            would = either(str(n) for n in (below, below + self.pp) if n)
+            what = f"micro_batches {self.micro_batches} is no multiple of pp {self.pp}, as interleaving needs"
+            yield Problem(what, f"{would} would do", path="micro_batches")
+
+    def _check_tokens(self, model: Model, seq_len: int | None) -> Iterator[Problem]:
+        """Check the tokens that context and sequence parallelism share."""
+        if self.cp > 1:
+            for path, mixer in find(model, Mixer):
+                if mixer.facts(model.d_model).recurrence is not None:
+                    what = "cp shares the tokens of attention, and a recurrence reads them in turn"
+                    yield Problem(what, "leave cp out", path=path)
+                    break
+        if seq_len is None:
+            return
+        shared = self.cp * (self.tp if self.sp else 1)
+        if seq_len % self.cp:
+            would = [n for n in range(2, min(seq_len, 4096) + 1) if seq_len % n == 0][:8]
+            hint = f"{either(map(str, would))} would do"
+            yield Problem(f"cp {self.cp} does not divide {seq_len:,} tokens", hint, path="cp")
+        elif seq_len % shared:
+            what = f"sp shares tokens, and tp {self.tp} does not divide {seq_len // self.cp:,}"
+            yield Problem(what, f"{-(-seq_len // shared) * shared:,} tokens would do", path="seq_len")
+
+
+def _across_stages(model: Model) -> Iterator[Problem]:
+    """What layers of different stages would have to share."""
+    (_, stack), *_ = stacks(model)
+    shared = {
+        "shared": bool(stack.shared),
+        "tie": any(group.tie for group in stack.groups),
+        "kv_from": any(mixer.facts(model.d_model).kv_from is not None for _, mixer in find(model, Mixer)),
+        "score_bias": stack.score_bias is not None,
+        "relative": stack.relative is not None,
+        "per_layer_embedding": getattr(model, "per_layer_embedding", None) is not None,
+    }
+    for name, present in shared.items():
+        if present:
+            yield Problem(f"layers of different stages would share {name}", "leave pp out", path="pp")

@@ -1,0 +1,174 @@
+"""Elements of weights, gradients and optimizer states on a device, and what FSDP gathers.
+
+ZeRO, arXiv:1910.02054 section 5. Stages 1 and 2 cut one flat vector of all parameters into equal parts; stage
+3 is FSDP2 (`fully_shard` of each layer and of the root), which cuts each tensor along its first axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from archcli.arith import Number, Shape, prod
+from archcli.graph import Row
+from archcli.measure.memory.pipeline import Stage
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.trained_tensors import has_gradients
+from archcli.modules import Model
+from archcli.modules.layers import LayerIndex
+from archcli.modules.stack import stacks
+from archcli.modules.tensor_parallel.degrees import Degrees
+
+TABLE = "embedding.tokens"
+OF_GRADIENTS, OF_WEIGHTS = 2, 3
+"""The stages of ZeRO that shard gradients, and weights."""
+
+
+class PlacedWeight(NamedTuple):
+    """A parameter as torch holds it, and the layers that have one such; none for one outside of layers.
+
+    Routed experts of a layer are one tensor [E, out, in]. `first` and `last` say which end of the model has a
+    weight outside of layers; a tied table has both, for each stage that reads it holds it.
+    """
+
+    path: str
+    shape: Shape
+    layers: range
+    trained: bool
+    routed: bool
+    first: bool = False
+    last: bool = False
+
+    @property
+    def elements(self) -> int:
+        """Its elements."""
+        return int(prod(self.shape))
+
+    def count(self, stage: Stage) -> int:
+        """How many such weights a stage has."""
+        if self.first or self.last:
+            return int((self.first and stage.is_first) or (self.last and stage.is_last))
+        return stage.layers_of(self.layers)
+
+    def chunk(self, parts: int, rank: int = 0) -> Shape:
+        """Its shape on one of the ranks that share its first axis: ceil(rows / parts), less on the last."""
+        rows, *rest = self.shape or (1,)
+        return (Degrees(parts, rank=rank).chunk(rows), *rest)
+
+
+class DeviceElements(NamedTuple):
+    """Elements that one device holds."""
+
+    weights: int
+    gradients: int
+    states: int
+    """Elements that the optimizer has states of."""
+
+
+def placed_weights(model: Model, rows: Iterable[Row]) -> Iterator[PlacedWeight]:
+    """The weights of a model, or of one rank's share of it, by the rows of a training pass.
+
+    Layers are numbered through, the encoder's before the decoder's.
+    """
+    layers, starts = LayerIndex(model), _starts(model)
+    seen_layers = False
+    for row in rows:
+        start = next((at for prefix, at in starts.items() if row.path.startswith(prefix)), None)
+        seen_layers = seen_layers or start is not None
+        ends = (False, False)
+        if start is None:
+            tied = model.embedding.tied and row.path == TABLE
+            ends = (not seen_layers, seen_layers or tied)
+        numbers = range(0) if start is None else _shifted(layers.stored_span(row), start)
+        experts = (row.experts.n_experts,) if row.experts else ()
+        for name, shape in row.weights.items() if row.copies else ():
+            path, trained = f"{row.path}.{name}", has_gradients(row)
+            yield PlacedWeight(path, (*experts, *shape), numbers, trained, bool(experts), *ends)
+
+
+def _shifted(numbers: range, by: int) -> range:
+    return range(numbers.start + by, numbers.stop + by, numbers.step)
+
+
+def _starts(model: Model) -> dict[str, int]:
+    """The number of each stack's first layer, by the prefix of its layers' paths."""
+    starts, start = {}, 0
+    for prefix, stack in stacks(model):
+        starts[f"{prefix}layers."] = start
+        start += sum(group.n_layers for group in stack.groups)
+    return starts
+
+
+def shares(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage, rank: int = 0) -> DeviceElements:
+    """What one device of a stage holds, by its rank among those that hold the same part of the model."""
+    counted = [(weight, weight.count(stage)) for weight in weights]
+    if plan.zero == OF_WEIGHTS:
+        chunks = [(w, n * int(prod(w.chunk(_replicas(plan, w), rank)))) for w, n in counted]
+        trained = sum(n for weight, n in chunks if weight.trained)
+        return DeviceElements(sum(n for _, n in chunks), trained, trained)
+    whole = sum(n * weight.elements for weight, n in counted)
+    flat: dict[int, int] = {}
+    for weight, n in counted:
+        if weight.trained:
+            parts = _replicas(plan, weight)
+            flat[parts] = flat.get(parts, 0) + n * weight.elements
+    part = sum(Degrees(parts, rank=rank % parts).chunk(n) for parts, n in flat.items())
+    trained = sum(flat.values())
+    gradients = part if plan.zero == OF_GRADIENTS else trained
+    return DeviceElements(whole, gradients, part if plan.zero else trained)
+
+
+def local_shapes(
+    plan: Plan, weights: Iterable[PlacedWeight], stage: Stage, rank: int = 0
+) -> Iterator[tuple[PlacedWeight, Shape, int]]:
+    """(weight, its shape on a device under ZeRO 3, how many): what an optimizer is given."""
+    for weight in weights:
+        n = weight.count(stage)
+        if n:
+            yield weight, weight.chunk(_replicas(plan, weight), rank), n
+
+
+def _replicas(plan: Plan, weight: PlacedWeight) -> int:
+    return plan.expert_replicas if weight.routed else plan.replicas
+
+
+class Gathered(NamedTuple):
+    """Elements that FSDP2 has whole at once beside the shards.
+
+    `root`: what is outside of layers, from the start of the forward to the end of the backward. `layers`: of
+    two layers in succession, one that runs and the next, fetched ahead. `reduced`: the flat copy of a layer's
+    gradients that a reduce-scatter reads, padded to equal chunks.
+    """
+
+    root: int
+    layers: int
+    reduced: int
+
+
+def gathered(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage) -> Gathered:
+    """What a stage gathers under ZeRO 3; nothing with less, or on one device."""
+    if plan.zero != OF_WEIGHTS:
+        return Gathered(0, 0, 0)
+    weights = [weight for weight in weights if _replicas(plan, weight) > 1]
+    root = sum(weight.count(stage) * weight.elements for weight in weights if weight.first or weight.last)
+    most, padded = 0, 0
+    for group in stage.groups:
+        sizes = [_of_layer(weights, number) for number in group]
+        pairs = zip(sizes, [*sizes[1:], 0], strict=True)
+        most = max(most, *(a + b for a, b in pairs)) if sizes else most
+        padded = max([padded, *(_padded(plan, weights, number) for number in group)])
+    return Gathered(root, most, padded)
+
+
+def _of_layer(weights: Iterable[PlacedWeight], number: int) -> int:
+    return sum(weight.elements for weight in weights if number in weight.layers)
+
+
+def _padded(plan: Plan, weights: Iterable[PlacedWeight], number: int) -> int:
+    """Elements of a layer's trained weights, each padded to equal chunks."""
+    total: Number = 0
+    for weight in weights:
+        if weight.trained and number in weight.layers:
+            parts = _replicas(plan, weight)
+            total = total + parts * prod(weight.chunk(parts))
+    return int(total)

@@ -1,0 +1,181 @@
+"""Plans: what cannot be is said with what would do; stages, and micro batches under way."""
+
+import pytest
+
+from archcli.errors import ArchError
+from archcli.load.source import load
+from archcli.measure.memory.pipeline import in_flight, live_groups, stages_of
+from archcli.measure.memory.plan import Plan
+from small import decoder
+
+LLAMA = "llama-3.1-8b"
+
+
+def told(name, seq_len=None, **fields):
+    with pytest.raises(ArchError) as caught:
+        Plan(**fields).check(load(name).model, seq_len)
+    return [(it.path.rpartition(".")[2], it.what, it.hint) for it in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("fields", "first"),
+    [
+        ({"dp": 0}, ("dp", "dp 0 is below 1", "1 is the least")),
+        (
+            {"zero": 1},
+            ("zero", "zero 1 shards over the replicas of dp, and dp is 1", "state dp, or leave zero out"),
+        ),
+        ({"pp": 33, "micro_batches": 33}, ("pp", "pp 33 is more than 32 layers", "pp 32 at most")),
+        (
+            {"pp": 8, "micro_batches": 8, "schedule": "interleaved", "virtual_stages": 5},
+            ("pp", "pp 8 x 5 virtual stages is more than 32 layers", "pp 6 at most"),
+        ),
+        (
+            {"pp": 2, "schedule": "interleaved", "micro_batches": 2},
+            (
+                "virtual_stages",
+                "interleaved stages have several groups of layers",
+                "state virtual_stages, 2 or more",
+            ),
+        ),
+        (
+            {"pp": 2, "virtual_stages": 2},
+            (
+                "virtual_stages",
+                "virtual_stages are those of schedule interleaved",
+                "state it, or leave virtual_stages out",
+            ),
+        ),
+        (
+            {"pp": 4, "virtual_stages": 2, "schedule": "interleaved", "micro_batches": 6},
+            (
+                "micro_batches",
+                "micro_batches 6 is no multiple of pp 4, as interleaving needs",
+                "4 or 8 would do",
+            ),
+        ),
+        (
+            {"micro_batches": 2},
+            (
+                "micro_batches",
+                "micro_batches are those of a pipeline, and pp is 1",
+                "state pp, or leave micro_batches out",
+            ),
+        ),
+        ({"tp": 3}, ("d_ff", "tp 3 does not divide d_ff 14,336", "2, 4, 8, 16 or 32 would do")),
+        ({"ep": 2, "dp": 2}, ("ep", "ep 2 splits experts, and the model has none", "leave ep out")),
+        (
+            {"sp": True},
+            ("sp", "sp shares tokens among the ranks of tp, and tp is 1", "state tp, or leave sp out"),
+        ),
+    ],
+)
+def test_impossible_plans(fields, first):
+    assert first in told(LLAMA, **fields)
+
+
+def test_tokens():
+    assert told(LLAMA, 1000, cp=3) == [
+        ("cp", "cp 3 does not divide 1,000 tokens", "2, 4, 5, 8, 10, 20, 25 or 40 would do")
+    ]
+    assert told(LLAMA, 1000, cp=4, tp=4, sp=True) == [
+        ("seq_len", "sp shares tokens, and tp 4 does not divide 250", "1,008 tokens would do")
+    ]
+    Plan(cp=4, tp=2, sp=True).check(load(LLAMA).model, 1000)
+
+
+def test_experts():
+    """Eight experts; those of four cannot be spread over two devices."""
+    assert told("mixtral-8x7b", dp=2, ep=4) == [
+        ("ep", "ep 4 does not divide the 2 devices of a stage, dp x cp x tp", "2 would do")
+    ]
+    assert told("mixtral-8x7b", dp=3, ep=3)[0][1:] == (
+        "ep 3 does not divide n_experts 8",
+        "2, 4 or 8 would do",
+    )
+    Plan(dp=2, tp=2, ep=4).check(load("mixtral-8x7b").model)
+    assert Plan(dp=2, tp=2, ep=4).expert_replicas == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("t5-small", "an encoder-decoder is not cut into stages: all of its decoder reads the encoder"),
+        ("albert-base-v2", "layers of different stages would share tie"),
+        ("gemma-3n-e2b", "layers of different stages would share kv_from"),
+        ("mt5-base", "an encoder-decoder is not cut into stages: all of its decoder reads the encoder"),
+    ],
+)
+def test_what_is_not_cut_into_stages(name, what):
+    assert ("pp", what, "leave pp out") in told(name, pp=2, micro_batches=2)
+
+
+def test_a_recurrence_is_not_shared_by_tokens():
+    assert told("mamba-130m", cp=2)[0][1:] == (
+        "cp shares the tokens of attention, and a recurrence reads them in turn",
+        "leave cp out",
+    )
+
+
+def test_devices():
+    assert Plan(dp=2, cp=3, tp=5, pp=7).devices == 2 * 3 * 5 * 7
+    assert Plan(dp=2, tp=8).inputs()["tp"] == 8
+
+
+def test_stages():
+    assert [list(stage.groups) for stage in stages_of(Plan(pp=3), 8)] == [
+        [range(3)],
+        [range(3, 6)],
+        [range(6, 8)],
+    ]
+    interleaved = stages_of(Plan(pp=2, virtual_stages=2), 8)
+    assert [list(stage.groups) for stage in interleaved] == [
+        [range(2), range(4, 6)],
+        [range(2, 4), range(6, 8)],
+    ]
+    assert [(stage.is_first, stage.is_last) for stage in interleaved] == [(True, False), (False, True)]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7])
+@pytest.mark.parametrize(
+    "plan", [Plan(pp=3), Plan(pp=5), Plan(pp=2, virtual_stages=3), Plan(pp=4, virtual_stages=2)]
+)
+def test_every_layer_is_in_one_stage(plan, step):
+    """Counted one by one: the layers 1, 1 + step, … that each stage has."""
+    numbers = range(1, 29, step)
+    stages = stages_of(plan, 29)
+    one_by_one = [sum(n in group for n in numbers for group in stage.groups) for stage in stages]
+    assert [stage.layers_of(numbers) for stage in stages] == one_by_one
+    assert sum(one_by_one) == len(numbers)
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2, 4, 8, 16])
+def test_micro_batches_in_1f1b(micro_batches):
+    """arXiv:2104.04473 section 2.2.1: at most as many as there are stages, one less in each."""
+    plan = Plan(pp=4, micro_batches=micro_batches)
+    assert [in_flight(plan, i) for i in range(4)] == [min(4 - i, micro_batches) for i in range(4)]
+
+
+@pytest.mark.parametrize(("p", "v", "m"), [(2, 2, 2), (2, 2, 4), (4, 2, 8), (4, 3, 12), (8, 2, 8)])
+def test_micro_batches_interleaved(p, v, m):
+    """Section 2.2.2, as Megatron-LM runs it: 2 (p - i - 1) + (v - 1) p forwards before the first backward."""
+    plan = Plan(pp=p, micro_batches=m, schedule="interleaved", virtual_stages=v)
+    assert [in_flight(plan, i) for i in range(p)] == [
+        min(2 * (p - i - 1) + (v - 1) * p + 1, v * m) for i in range(p)
+    ]
+
+
+def test_which_groups_are_under_way():
+    """Two stages of two groups, four micro batches: 1 2 through group 0, 1 2 through group 1, then 3 4."""
+    plan = Plan(pp=2, micro_batches=4, schedule="interleaved", virtual_stages=2)
+    forwards = [(1, 0), (2, 0), (2, 1), (2, 2), (2, 2)]  # the first of group 1 is done when its fourth begins
+    assert list(live_groups(plan, 0))[:3] == forwards[:3]
+    assert max(map(sum, live_groups(plan, 0))) == 5
+    last = list(live_groups(plan, 1))
+    # the last stage computes the gradient of each micro batch of group 1 as soon as it is through
+    assert last == [(1, 0), (2, 0), (2, 1), (2, 1), (3, 0), (3, 0), (2, 1), (2, 1)]
+
+
+def test_an_unstated_plan_is_one_device():
+    Plan().check(decoder())
+    assert Plan().devices == Plan().replicas == 1

@@ -35,11 +35,13 @@ class Buffer:
 class Backward:
     """Runs the steps of a forward in reverse, operation by operation, as torch's engine does.
 
+    Where it `accumulates`, every weight has a gradient of earlier micro batches, to which new ones are added.
     A tensor that was used twice gets its gradients added up in place, where nothing shares the first. A
     weight keeps the first gradient that it gets; a later one is added to it.
     """
 
     ledger: Ledger
+    accumulates: bool = False
     kept: Number = 0
     gradients: Number = 0
     flowing: Number = 0
@@ -53,11 +55,16 @@ class Backward:
         """From the gradient of the output, of this size, to the first operation."""
         steps = self.ledger.steps
         self.kept = self.ledger.kept
-        self.first_use = _first_uses(steps)
+        self.first_use = _first_uses(self.ledger)
         self.buffers[output.maker, output.output] = Buffer(size)
         self.flowing = size
         for block in _blocks(steps):
             self._block(block)
+
+    def give(self, weight: str, size: Number) -> None:
+        """A gradient that a weight has before the first step: from a loss that runs the head."""
+        self.of_weights.add(weight)
+        self.gradients = self.gradients + size
 
     def _block(self, block: list[int]) -> None:
         """The steps of consecutive layers; of those that repeat, the first time and the last."""
@@ -79,13 +86,14 @@ class Backward:
         """Steps that are recomputed together, and then their backward."""
         if region is None:
             for number in numbers:
-                self._step(number, {})
+                self._step(number, None)
             return
         made = self._recompute(numbers)
         for number in numbers:
             self._step(number, made)
-        entries = self.ledger.entries.get(region, {})
-        self.kept = self.kept - sum(record.size for record in entries.values())
+        for key, allocation in self.ledger.entries.get(region, {}).items():
+            if self.first_use[key] == numbers[-1]:
+                self.kept = self.kept - allocation.size
 
     def _recompute(self, numbers: list[int]) -> dict[int, Allocation]:
         """Run the steps forward again: what their backward keeps is alive from now on."""
@@ -99,7 +107,7 @@ class Backward:
             self._note(step, outputs + step.running)
         return made
 
-    def _step(self, number: int, made: Mapping[int, Allocation]) -> None:
+    def _step(self, number: int, made: Mapping[int, Allocation] | None) -> None:
         """The backward of one operation: its gradients are made, what it kept and read is let go.
 
         Sums of two gradients of one tensor come after that.
@@ -112,7 +120,7 @@ class Backward:
             self._note(step, step.working)
         self._drop(given)
         for allocation in step.kept:
-            alive = id(allocation) in made or (not made and id(allocation) in self.ledger.saved)
+            alive = id(allocation) in (self.ledger.saved if made is None else made)
             if alive and self.first_use[id(allocation)] == number:
                 self.kept = self.kept - allocation.size
         for size in sums:
@@ -135,9 +143,11 @@ class Backward:
 
     def _to_weight(self, weight: str, size: Number) -> Iterator[Number]:
         """The first gradient of a weight is kept; a second one and the sum of both are let go again."""
-        if weight in self.of_weights:
+        if weight in self.of_weights or self.accumulates:
             self.pending.append(self._buffer(size))
-            yield size
+            if weight in self.of_weights:
+                yield size
+            self.of_weights.add(weight)
             return
         self.of_weights.add(weight)
         self.gradients = self.gradients + size
@@ -166,10 +176,18 @@ class Backward:
                 self.flowing = self.flowing - buffer.size
 
 
-def _first_uses(steps: list[Step]) -> dict[int, int]:
-    """The first step of the forward that keeps each storage: the last of the backward to need it."""
+def _first_uses(ledger: Ledger) -> dict[int, int]:
+    """The first step of the forward that keeps each storage: the last of the backward to need it.
+
+    A region that is recomputed keeps its inputs from its first step on.
+    """
     first: dict[int, int] = {}
-    for number, step in enumerate(steps):
+    regions: set[str | None] = {None}
+    for number, step in enumerate(ledger.steps):
+        if step.region not in regions:
+            regions.add(step.region)
+            for key in ledger.entries.get(step.region or "", {}):
+                first.setdefault(key, number)
         for allocation in step.kept:
             first.setdefault(id(allocation), number)
     return first

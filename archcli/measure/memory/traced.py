@@ -19,7 +19,10 @@ from archcli.modules.trace import run_on, trace
 
 @dataclass(frozen=True, slots=True)
 class TracedPass:
-    """A pass as it ran: its rows, its ledger, and what it returned, which is alive as long as this is."""
+    """A pass as it ran: its rows, its ledger, and what it returned, which is alive as long as this is.
+
+    With `has_targets` it returned a loss.
+    """
 
     request: Request
     execution: Execution
@@ -27,6 +30,7 @@ class TracedPass:
     ledger: Ledger
     output: Tensor
     cache: Any
+    has_targets: bool
 
 
 def trace_memory(
@@ -55,7 +59,7 @@ def trace_memory(
         for name, spec in model.inputs(request).items()
     }
     output, cache = run_on(tape, runs, request, inputs, cache)
-    return TracedPass(request, execution, tuple(rows), tape.ledger, output, cache)
+    return TracedPass(request, execution, tuple(rows), tape.ledger, output, cache, "targets" in inputs)
 
 
 def kept_bytes(traced: TracedPass) -> Any:

@@ -1,0 +1,106 @@
+"""Losses outside of a model: what computing a cross entropy from hidden states or logits takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from archcli.arith import Number, ceil_div
+from archcli.errors import ArchError
+from archcli.graph.kept import FP32
+from archcli.wording import quote
+
+CHUNKED = re.compile(r"chunked:([1-9]\d{0,8})", re.ASCII)
+SCALARS = 2 * FP32
+"""Bytes of the loss and its gradient, or of the loss and the number of targets: alive until the end."""
+
+
+class LossForm(NamedTuple):
+    """How the loss is computed: plain, of all logits at once; in `chunks` of the tokens; or fused.
+
+    In chunks, head and loss are recomputed for one chunk of tokens after the other, so that the logits of one
+    alone are alive. A fused kernel makes no logits at all (cut cross-entropy, arXiv:2411.09009): it keeps the
+    log of each row's sum.
+    """
+
+    kind: str = "plain"
+    chunks: int = 1
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the loss runs the model's head, which the model then leaves out."""
+        return self.kind != "plain"
+
+
+class HeadSizes(NamedTuple):
+    """Sizes of a loss: tokens B T, words V, width D of the hidden states, bytes of an element, shared table.
+
+    `tied` says that the head's matrix is the token table.
+    """
+
+    tokens: Number
+    words: Number
+    d_model: Number
+    width: Number
+    tied: bool
+
+    @property
+    def matrix(self) -> Number:
+        """Bytes of the head's matrix."""
+        return self.words * self.d_model * self.width
+
+    @property
+    def hidden(self) -> Number:
+        """Bytes of the hidden states."""
+        return self.tokens * self.d_model * self.width
+
+
+class LossBytes(NamedTuple):
+    """Bytes of one moment of the loss: what it keeps or makes, and gradients of the head's matrix."""
+
+    stage: str
+    bytes: Number
+    gradients: Number = 0
+
+
+def parse_loss(text: str) -> LossForm:
+    """The loss that `--loss` names: plain, chunked:N or fused. ArchError for anything else."""
+    if text in {"plain", "fused"}:
+        return LossForm(text)
+    chunks = CHUNKED.fullmatch(text)
+    if chunks is None:
+        raise ArchError(f"no loss {quote(text)}", "plain, chunked:N with N chunks of the tokens, or fused")
+    return LossForm("chunked", int(chunks[1]))
+
+
+def plain(sizes: HeadSizes) -> Iterator[LossBytes]:
+    """The cross entropy of logits [tokens, V] in fp32, beside what the model has made.
+
+    Forward: the logits in fp32 and their log-softmax. Backward, when the logits are gone: the log-softmax,
+    its gradient, and that of what it was computed from.
+    """
+    wide, logits = sizes.tokens * sizes.words * FP32, sizes.tokens * sizes.words * sizes.width
+    copy = 0 if sizes.width == FP32 else wide
+    yield LossBytes("loss", copy + wide + SCALARS)
+    yield LossBytes("loss", 3 * wide - logits + SCALARS)
+
+
+def chunked(sizes: HeadSizes, chunks: Number) -> Iterator[LossBytes]:
+    """Head and loss of one chunk after the other, each recomputed in the backward.
+
+    The first chunk's gradient of the matrix is kept; a later one and the sum of both come beside it.
+    """
+    rows = ceil_div(sizes.tokens, chunks)
+    wide = rows * sizes.words * FP32
+    several = 0 if chunks == 1 else 1
+    yield LossBytes("loss", 2 * wide + SCALARS)
+    made = sizes.hidden + SCALARS
+    yield LossBytes("loss", 3 * wide + made, several * sizes.matrix)
+    yield LossBytes("loss", made + several * sizes.matrix, (1 + several) * sizes.matrix)
+
+
+def fused(sizes: HeadSizes) -> Iterator[LossBytes]:
+    """A kernel that makes no logits: the log of each token's sum, then both gradients."""
+    yield LossBytes("loss", sizes.tokens * FP32 + SCALARS)
+    yield LossBytes("loss", sizes.tokens * FP32 + sizes.hidden + SCALARS, sizes.matrix)

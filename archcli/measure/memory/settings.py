@@ -1,0 +1,70 @@
+"""MemorySettings: what the memory of a model is asked for, beside the model itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from archcli.arith import Number, to_bytes
+from archcli.errors import ArchError
+from archcli.graph.kept import Backend, Execution
+from archcli.modules import Model
+from archcli.modules.request import Request
+
+MemoryPhase = Literal["train", "prefill", "decode", "serve"]
+AttentionForm = Literal["flash", "sdpa", "eager"]
+DEFAULT_TOKENS = 2048
+COMPUTED = ("bf16", "fp16", "fp32")
+"""Types that torch computes a model in."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySettings:
+    """Phase and sizes, dtype and kernels, and for training the optimizer, recomputation and loss.
+
+    Training: `batch_size` is the micro batch of one replica. Otherwise it is all sequences in flight.
+    `seq_len` are the tokens of a sequence, None the default: 2048, or max_seq_len where that is less. In
+    decoding they are in the cache already, and one more is new. `chunk` cuts a prefill into pieces.
+    """
+
+    phase: MemoryPhase = "train"
+    batch_size: Number = 1
+    seq_len: Number | None = None
+    source_len: Number | None = None
+    dtype: str = "bf16"
+    attention: AttentionForm = "flash"
+    backend: Backend = "cuda"
+    optimizer: str = "adamw"
+    recompute: str = "none"
+    loss: str = "plain"
+    grad_accum: int = 1
+    chunk: int | None = None
+
+    def tokens(self, model: Model) -> Number:
+        """Tokens of a sequence."""
+        if self.seq_len is not None:
+            return self.seq_len
+        return min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
+
+    @property
+    def width(self) -> Number:
+        """Bytes of an element. Raises ArchError for a type that torch does not compute in."""
+        if self.dtype not in COMPUTED:
+            hint = f"{', '.join(COMPUTED)}; weights may be stored in fewer bits: quantization in the YAML"
+            raise ArchError(f"torch computes in no {self.dtype}", hint)
+        return to_bytes(1, self.dtype)
+
+    def execution(self) -> Execution:
+        """How torch runs the pass."""
+        return Execution(self.backend, self.attention != "eager", self.width, self.phase == "train")
+
+    def request(self, model: Model) -> Request:
+        """The pass; of serving the prefill of its last chunk."""
+        tokens = self.tokens(model)
+        if self.phase == "train":
+            return Request("train", self.batch_size, tokens, source_len=self.source_len)
+        if self.phase == "decode":
+            return Request("decode", self.batch_size, 1, tokens, self.source_len)
+        if self.chunk is None or self.chunk >= tokens:
+            return Request("prefill", self.batch_size, tokens, source_len=self.source_len)
+        return Request("prefill", self.batch_size, self.chunk, tokens - self.chunk, self.source_len)

@@ -65,8 +65,7 @@ def build(
     from archcli.runtime import build_model, require_device, weights_dtype
 
     require_device(device)
-    width = weights_dtype(dtype)
-    return build_model(given(model).model, device=device, dtype=width, attention=attention)
+    return build_model(given(model).model, device=device, dtype=weights_dtype(dtype), attention=attention)
 
 
 @_checked
@@ -99,6 +98,9 @@ def count_flops(  # noqa: PLR0913
     mla: Mla = "auto",
     scan: Scan = "auto",
     mask: CountedPairs = "exact",
+    tp: int = 1,
+    sp: bool = False,
+    ep: int = 1,
 ) -> Report:
     """FLOPs of one pass, by component and by class of operation: the report of `archcli flops`.
 
@@ -107,9 +109,8 @@ def count_flops(  # noqa: PLR0913
     sequences have `seq_len` new tokens each; an encoder-decoder reads `source_len` more. `logits` are those
     of "all" positions or the "last". `mla` is the form of latent attention, as engines compute it, "naive" or
     "absorbed"; `scan` that of recurrent layers, "chunked" or "recurrent"; `mask` "dense" counts all S x S
-    pairs. A `Request` says the same as an object.
-
-    A FLOP is half a multiply-add. `totals` holds matmul_flops and other_flops, `rows` both by component.
+    pairs. A `Request` says the same as an object. `tp` ranks share each matrix, with `sp` the tokens of norms
+    too, `ep` the experts: figures are of one. `totals` holds matmul_flops and other_flops, `rows` both.
 
     Example: `count_flops("gpt2", phase="decode", past=1000).totals["matmul_flops"]` is 283,964,928.
     """
@@ -117,13 +118,13 @@ def count_flops(  # noqa: PLR0913
     from archcli.measure.flops import count_flops as count
     from archcli.modules.request import Request
 
-    subject = given(model)
+    subject = given(model).shared(tp, sp=sp, ep=ep)
     stated = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla, "scan": scan})
     return subject.named(count(subject.model, request or stated, mask=mask))
 
 
 @_checked
-def count_kv_cache(
+def count_kv_cache(  # noqa: PLR0913
     model: ModelLike,
     context: int | None = None,
     batch_size: int = 1,
@@ -132,13 +133,14 @@ def count_kv_cache(
     *,
     memory: int | str | None = None,
     state_dtype: str | None = None,
+    tp: int = 1,
 ) -> Report:
     """The cache of an architecture, and with other kinds of attention: the report of `archcli kvcache`.
 
     Of `batch_size` sequences of `context` tokens each (left out: max_seq_len, else 2048). `totals` holds
     elements, bytes in `dtype`, and both per token; kv_elements grow with the tokens, state_elements do not;
     `rows` the same by kind of layer. Recurrent states are kept in `state_dtype` (left out: `dtype`). With
-    `memory`, bytes or a text such as "80GiB", also how many tokens and sequences fit.
+    `memory`, bytes or "80GiB", also how many tokens and sequences fit. With `tp` all is of one rank of these.
 
     Example: `count_kv_cache("llama-3.1-8b", 131_072).totals["bytes"]` is 17,179,869,184.
     """
@@ -147,7 +149,8 @@ def count_kv_cache(
     from archcli.modules.arguments import memory_bytes
 
     subject, available = given(model), None if memory is None else memory_bytes(memory)
-    return subject.named(count(subject.model, context, batch_size, dtype, available, source_len, state_dtype))
+    report = count(subject.model, context, batch_size, dtype, available, source_len, state_dtype, tp=tp)
+    return subject.named(report)
 
 
 @_checked
@@ -163,8 +166,7 @@ def survey(
 
     Where no model is given, of one preset of each series and generation, or of `all_presets`. `columns` are
     shown alone; `where` are conditions such as "params>10B", all of which must hold; `sort` is a column,
-    "params:desc" for the largest first; `by` "year" or "series" gives the spread in each group. `rows` are a
-    record for each model, or for each group.
+    "params:desc" for the largest first; `by` "year" or "series" gives the spread in each. `rows` are records.
 
     Example: `survey("gpt2", columns=["params", "head_ratio"]).rows[0]["head_ratio"]` is 1.0.
     """
@@ -239,8 +241,7 @@ def sweep(
     from archcli.commands.base import given
     from archcli.measure.symbolic.sweep import sweep as count
 
-    unmasked = mask == "dense"
-    return count(given(model).model, values, batch_size=batch_size, seq_len=seq_len, unmasked=unmasked)
+    return count(given(model).model, values, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense")
 
 
 @_checked

@@ -9,13 +9,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 from archcli.commands import _completion
-from archcli.commands.options import (
-    Ep,
-    Output,
-    Pp,
-    Set,
-    Tp,
-)
+from archcli.commands._plan import Ep, Pp, Tp
+from archcli.commands.options import Output, Set
 from archcli.errors import ArchError, NoModelError, Problem
 from archcli.load.loaded import Loaded
 from archcli.load.presets import evidence_index

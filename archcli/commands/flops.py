@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from archcli.commands._plan import Ep, Sp, Tp
 from archcli.commands.base import subject
 from archcli.commands.options import (
     BatchSize,
-    Ep,
     Form,
     Json,
     Mla,
@@ -20,8 +20,6 @@ from archcli.commands.options import (
     SeqLen,
     Set,
     SourceLen,
-    Sp,
-    Tp,
 )
 from archcli.measure.flops import count_flops
 from archcli.modules.arguments import CountedPairs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archcli.commands._plan import Tp
 from archcli.commands.base import subject
 from archcli.commands.options import (
     BatchSize,
@@ -15,7 +16,6 @@ from archcli.commands.options import (
     Set,
     SourceLen,
     StateDtype,
-    Tp,
 )
 from archcli.measure.kvcache.kvcache import count_kv_cache
 

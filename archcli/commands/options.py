@@ -218,31 +218,3 @@ Memory = Annotated[
         help="Memory for the cache: say how much fits. 80GiB, 24GB.",
     ),
 ]
-
-Tp = Annotated[
-    int,
-    typer.Option(
-        "--tp", metavar="N", parser=size_from(1), help="Devices that share each matrix (tensor parallelism)."
-    ),
-]
-Sp = Annotated[
-    bool,
-    typer.Option(
-        "--sp", help="With --tp: devices also share the tokens of norms and residuals (sequence parallelism)."
-    ),
-]
-Pp = Annotated[
-    int,
-    typer.Option(
-        "--pp",
-        metavar="N",
-        parser=size_from(1),
-        help="Stages that the layers are cut into (pipeline parallelism).",
-    ),
-]
-Ep = Annotated[
-    int,
-    typer.Option(
-        "--ep", metavar="N", parser=size_from(1), help="Devices that share the experts (expert parallelism)."
-    ),
-]

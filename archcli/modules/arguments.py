@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from archcli.arith import ELEMENT_BITS
 from archcli.errors import ArchError, Problem
-from archcli.modules.request import ABOVE_0_OR_NONE, FIELDS, Request
+from archcli.modules.request import ABOVE_0, ABOVE_0_OR_NONE, FIELDS, Request
 from archcli.modules.values import Interval, Refusal, ValueType, refused, value_type
 from archcli.units import parse_bytes, parse_dtype
 from archcli.wording import either, quote, suggest
@@ -31,6 +31,10 @@ Scan = Literal["auto", "chunked", "recurrent"]
 """Recurrent layers: many tokens at once by matrix products, or one by one; auto decodes one by one."""
 By = Literal["year", "series"]
 """What a survey groups architectures by."""
+Schedule = Literal["1f1b", "interleaved"]
+"""The order in which a pipeline's stages take micro batches: arXiv:2104.04473."""
+ZeroStage = Literal[0, 1, 2, 3]
+"""What ZeRO shards: nothing, the optimizer's states, gradients too, weights too."""
 AttentionKernel = Literal["sdpa", "eager"]
 """Attention in torch: one fused call, or its operations one by one."""
 
@@ -85,6 +89,7 @@ ARGUMENTS: Mapping[str, ValueType] = {
     "by": value_type(By | None),
     "columns": TEXTS,
     "context": ABOVE_0_OR_NONE,
+    **dict.fromkeys(("dp", "tp", "pp", "micro_batches", "virtual_stages", "ep", "cp"), ABOVE_0),
     "depth": value_type(Annotated[int, Interval(ge=0)]),
     "device": TEXT,
     "dtype": ValueType("the name of a dtype", _dtype, {"type": "string"}),
@@ -96,10 +101,13 @@ ARGUMENTS: Mapping[str, ValueType] = {
     "place": TEXT,
     "request": ValueType("a Request", _request, {}),
     "scan": value_type(Scan),
+    "schedule": value_type(Schedule),
     "sort": value_type(str | None),
+    "sp": value_type(bool),
     "state_dtype": ValueType("the name of a dtype", _plain_dtype, {"type": "string"}),
     "values": ValueType("a mapping from names", _mapping, {}),
     "where": TEXTS,
+    "zero": value_type(ZeroStage),
 }
 """The values that each name accepts. None leaves an argument out."""
 

@@ -22,6 +22,7 @@ class Communication(Op):
 
     name: str
     ranks: Number
+    keeps_nothing: ClassVar[bool] = True
 
     @abstractmethod
     def sent(self, x: Shape) -> Number:
@@ -39,7 +40,10 @@ def _share(elements: Number, ranks: Number) -> Number:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllReduce(Communication):
-    """The sum over all ranks of x, on each of them. Its gradient is that of the sum, as it comes."""
+    """The sum of x over all ranks, in its place on each. Its gradient is that of the sum, as it comes."""
+
+    is_view: ClassVar[bool] = True
+    passes_gradient: ClassVar[bool] = True
 
     def shape(self, x: Shape) -> Shape:
         return x
@@ -60,6 +64,9 @@ class AllReduce(Communication):
 @dataclass(frozen=True, slots=True, eq=False)
 class SumGradient(Communication):
     """y = x, which every rank has; backward the all-reduce of their gradients (Megatron's f)."""
+
+    is_view: ClassVar[bool] = True
+    passes_gradient: ClassVar[bool] = True
 
     def shape(self, x: Shape) -> Shape:
         return x
@@ -136,6 +143,7 @@ class OwnPart(Communication):
     Backward fills the rest with zeros, or with `gathers` has the parts of all ranks.
     """
 
+    is_view: ClassVar[bool] = True
     axis: int = -1
     gathers: bool = False
 

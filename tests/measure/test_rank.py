@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import archcli as python
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
@@ -44,6 +45,16 @@ def test_cache(archcli):
     assert report["convention"].endswith(OF_EIGHT)
     mqa = report["totals"]["as_kind"]["mqa"]["bytes"]
     assert mqa == json.loads(archcli("kvcache", LLAMA, "--json").stdout)["totals"]["as_kind"]["mqa"]["bytes"]
+
+
+def test_in_python():
+    whole = python.count_flops(LLAMA).totals["matmul_flops"]
+    assert python.count_flops(LLAMA, tp=4, sp=True).totals["matmul_flops"] * 4 == whole
+    assert python.count_flops("mixtral-8x7b", ep=8).inputs["ep"] == 8
+    cache = python.count_kv_cache(LLAMA, 1000).totals["bytes"]
+    assert python.count_kv_cache(LLAMA, 1000, tp=4).totals["bytes"] * 4 == cache
+    with pytest.raises(ArchError, match="tp must be a whole number above 0"):
+        python.count_flops(LLAMA, tp=0)
 
 
 def test_weights_beside_a_cache():

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from archcli.errors import ArchError, Problem
 from archcli.modules import Mixer, Model
+from archcli.modules.arguments import Schedule, ZeroStage
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
 from archcli.modules.tensor_parallel.checks import check_degrees
 from archcli.modules.tensor_parallel.degrees import Degrees
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.wording import either
-
-Schedule = Literal["1f1b", "interleaved"]
-ZeroStage = Literal[0, 1, 2, 3]
 
 
 @dataclass(frozen=True, slots=True)

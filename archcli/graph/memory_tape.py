@@ -99,6 +99,10 @@ class MemoryTape(InPeriods):
         places = self._places(op, call, xs, row)
         space = op.fused_workspace if self.execution.fused else op.workspace
         workspace = space(self.execution.width, *row.inputs)
+        if row.states and not self.execution.records:
+            for place in places[-len(row.states) :]:
+                if place.storage is not None:
+                    place.storage.cached()
         self.ledger.note(row.path, workspace.running)
         if grad and self.execution.records:
             self._record(op, call, xs, row, places, workspace)

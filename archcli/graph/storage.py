@@ -25,27 +25,40 @@ class Allocation:
 class LiveStorage:
     """A storage that is alive: when the last reference is dropped, the ledger takes it off."""
 
-    __slots__ = ("count", "ledger", "record")
+    __slots__ = ("count", "is_cache", "ledger", "record")
 
     def __init__(self, record: Allocation, ledger: Ledger) -> None:
-        self.record, self.ledger, self.count = record, ledger, 1
-        ledger.live = ledger.live + record.size
+        self.record, self.ledger, self.count, self.is_cache = record, ledger, 0, False
+        self._count(1)
 
     def repeat(self) -> None:
         """Count it for every layer that it stands for, as each keeps its own."""
-        self.ledger.live = self.ledger.live + (self.record.times - self.count) * self.record.size
-        self.count = self.record.times
+        self._count(self.record.times)
+
+    def cached(self) -> None:
+        """Count it as part of the cache."""
+        if not self.is_cache:
+            self.is_cache = True
+            self.ledger.cache = self.ledger.cache + self.count * self.record.size
+
+    def _count(self, count: Number) -> None:
+        more = (count - self.count) * self.record.size
+        self.count = count
+        self.ledger.live = self.ledger.live + more
+        if self.is_cache:
+            self.ledger.cache = self.ledger.cache + more
 
     def __del__(self) -> None:
-        self.ledger.live = self.ledger.live - self.count * self.record.size
+        self._count(0)
 
 
 class Moment(NamedTuple):
-    """Bytes alive while an operation runs: what autograd has kept so far, and all else."""
+    """Bytes alive while an operation runs: what autograd has kept so far, what is cached, and all else."""
 
     path: str
     kept: Number
     temporaries: Number
+    cache: Number = 0
 
 
 class Value(NamedTuple):
@@ -79,13 +92,14 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class Ledger:
-    """What is alive as a pass runs, the moments of it, its steps, and what autograd has saved.
+    """What is alive as a pass runs, kept or cached, its moments and steps, and what autograd has saved.
 
     `entries` are the inputs of each region that is recomputed, by its path.
     """
 
     live: Number = 0
     kept: Number = 0
+    cache: Number = 0
     moments: list[Moment] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     saved: dict[int, LiveStorage] = field(default_factory=dict)
@@ -100,4 +114,5 @@ class Ledger:
 
     def note(self, path: str, running: Number) -> None:
         """Note the moment at which an operation runs."""
-        self.moments.append(Moment(path, self.kept, self.live - self.kept + running))
+        others = self.live - self.kept - self.cache + running
+        self.moments.append(Moment(path, self.kept, others, self.cache))

@@ -89,15 +89,17 @@ def plain(sizes: HeadSizes) -> Iterator[LossBytes]:
 def chunked(sizes: HeadSizes, chunks: Number) -> Iterator[LossBytes]:
     """Head and loss of one chunk after the other, each recomputed in the backward.
 
-    The first chunk's gradient of the matrix is kept; a later one and the sum of both come beside it.
+    The first chunk's gradient of the matrix is kept; a later one and the sum of both come beside it. In the
+    end the gradients of the chunks' hidden states are joined.
     """
     rows = ceil_div(sizes.tokens, chunks)
     wide = rows * sizes.words * FP32
     several = 0 if chunks == 1 else 1
     yield LossBytes("loss", 2 * wide + SCALARS)
-    made = sizes.hidden + SCALARS
-    yield LossBytes("loss", 3 * wide + made, several * sizes.matrix)
-    yield LossBytes("loss", made + several * sizes.matrix, (1 + several) * sizes.matrix)
+    others = sizes.hidden - rows * sizes.d_model * sizes.width
+    yield LossBytes("loss", 3 * wide + others + SCALARS, several * sizes.matrix)
+    yield LossBytes("loss", others + 2 * several * sizes.matrix + SCALARS, sizes.matrix)
+    yield LossBytes("loss", 2 * sizes.hidden + SCALARS, sizes.matrix)
 
 
 def fused(sizes: HeadSizes) -> Iterator[LossBytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from archcli.arith import Number, to_bytes
@@ -24,7 +24,8 @@ class MemorySettings:
 
     Training: `batch_size` is the micro batch of one replica. Otherwise it is all sequences in flight.
     `seq_len` are the tokens of a sequence, None the default: 2048, or max_seq_len where that is less. In
-    decoding they are in the cache already, and one more is new. `chunk` cuts a prefill into pieces.
+    decoding they are in the cache already, and one more is new. `chunk` cuts a prefill into pieces, and
+    `cache_dtype` is that of a served cache, None for `dtype`.
     """
 
     phase: MemoryPhase = "train"
@@ -39,6 +40,11 @@ class MemorySettings:
     loss: str = "plain"
     grad_accum: int = 1
     chunk: int | None = None
+    cache_dtype: str | None = None
+
+    def alone(self) -> MemorySettings:
+        """The prefill of one sequence."""
+        return replace(self, phase="prefill", batch_size=1)
 
     def tokens(self, model: Model) -> Number:
         """Tokens of a sequence."""

@@ -21,7 +21,7 @@ from archcli.modules.trace import run_on, trace
 class TracedPass:
     """A pass as it ran: its rows, its ledger, and what it returned, which is alive as long as this is.
 
-    With `has_targets` it returned a loss.
+    With `has_targets` it returned a loss. `cached` are the rows of the pass that filled the cache before it.
     """
 
     request: Request
@@ -31,6 +31,7 @@ class TracedPass:
     output: Tensor
     cache: Any
     has_targets: bool
+    cached: tuple[Row, ...] = ()
 
 
 def trace_memory(
@@ -46,8 +47,9 @@ def trace_memory(
     request = request.resolved()
     model, _ = formed(model, request)
     runs, cache = model.adapted, (() if request.caches else None)
+    cached: tuple[Row, ...] = ()
     if request.continues:
-        _, cache = trace(model, request.filling(), adapted=runs, cache=(), counting=FilledTape)
+        cached, cache = trace(model, request.filling(), adapted=runs, cache=(), counting=FilledTape)
     rows: list[Row] = []
     tape = MemoryTape(rows)
     tape.execution = execution
@@ -59,7 +61,8 @@ def trace_memory(
         for name, spec in model.inputs(request).items()
     }
     output, cache = run_on(tape, runs, request, inputs, cache)
-    return TracedPass(request, execution, tuple(rows), tape.ledger, output, cache, "targets" in inputs)
+    has_targets = "targets" in inputs
+    return TracedPass(request, execution, tuple(rows), tape.ledger, output, cache, has_targets, cached)
 
 
 def kept_bytes(traced: TracedPass) -> Any:

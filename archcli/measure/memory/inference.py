@@ -1,0 +1,67 @@
+"""The memory of a prefill or of decoding: weights, cache, and what lives for a moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from archcli.arith import Number
+from archcli.measure.kvcache.cache_dtypes import CacheDtypes
+from archcli.measure.kvcache.cache_size import CacheSize
+from archcli.measure.memory.moments import MemoryMoment
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.traced import TracedPass, trace_memory
+from archcli.measure.passes import shape_pass
+from archcli.measure.weights.stored_bytes import weight_bytes
+from archcli.modules import Model
+from archcli.modules.model import inferring
+
+
+@dataclass(frozen=True, slots=True)
+class InferencePass:
+    """A traced pass without a backward: its moments, and the weights beside it."""
+
+    traced: TracedPass
+    weights: Number
+    moments: tuple[MemoryMoment, ...]
+
+
+def inference_pass(model: Model, settings: MemorySettings) -> InferencePass:
+    """Trace a prefill or a decoded token.
+
+    The caller owns the cache: the one before the pass lives until the longer one is whole.
+    """
+    model = inferring(model)
+    traced = trace_memory(model, settings.request(model), settings.execution())
+    weights = weight_bytes(model, shape_pass(model).rows, settings.dtype)
+    before = sum((state.elements * row.times for row in traced.cached for state in row.states), 0)
+    cache = before * settings.width
+    moments = tuple(
+        MemoryMoment(
+            settings.phase,
+            moment.path,
+            weights,
+            temporaries=moment.temporaries,
+            cache=cache + moment.cache,
+        )
+        for moment in traced.ledger.moments
+    )
+    return InferencePass(traced, weights, moments)
+
+
+def serving(model: Model, settings: MemorySettings) -> InferencePass:
+    """Trace what an engine holds: weights, the cache of all sequences once, and the prefill of one chunk.
+
+    Engines write into a cache that is there already, so that it counts once. Sequences are prefilled one
+    after the other, in pieces of `chunk` tokens.
+    """
+    model = inferring(model)
+    one = settings.alone()
+    traced = trace_memory(model, one.request(model), one.execution())
+    weights = weight_bytes(model, shape_pass(model).rows, settings.dtype)
+    size, dtypes = CacheSize(model), CacheDtypes(settings.cache_dtype or settings.dtype, None)
+    cache = dtypes.bytes_of(size.contents(settings.tokens(model), settings.batch_size))
+    moments = tuple(
+        MemoryMoment("prefill", moment.path, weights, temporaries=moment.temporaries, cache=cache)
+        for moment in traced.ledger.moments
+    )
+    return InferencePass(traced, weights, moments)

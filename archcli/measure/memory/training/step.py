@@ -9,8 +9,11 @@ from typing import Any
 from archcli.arith import Number, prod
 from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
-from archcli.measure.memory.backward import Backward
-from archcli.measure.memory.losses import (
+from archcli.measure.memory.moments import MemoryMoment
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.traced import TracedPass, trace_memory
+from archcli.measure.memory.training.backward import Backward
+from archcli.measure.memory.training.losses import (
     SCALARS,
     HeadSizes,
     LossBytes,
@@ -20,12 +23,9 @@ from archcli.measure.memory.losses import (
     parse_loss,
     plain,
 )
-from archcli.measure.memory.moments import MemoryMoment
-from archcli.measure.memory.optimizers import OptimizerBytes, optimizer
-from archcli.measure.memory.recompute import recomputed
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import TracedPass, trace_memory
-from archcli.measure.memory.trained_tensors import trained_tensors
+from archcli.measure.memory.training.optimizers import OptimizerBytes, optimizer
+from archcli.measure.memory.training.recompute import recomputed
+from archcli.measure.memory.training.trained_tensors import trained_tensors
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model

@@ -34,7 +34,7 @@ class LossForm(NamedTuple):
 
 
 class HeadSizes(NamedTuple):
-    """Sizes of a loss: tokens B T, words V, width D of the hidden states, bytes of an element, shared table.
+    """Sizes of a loss: tokens B T, words V, width D of hidden states, bytes of an element.
 
     `tied` says that the head's matrix is the token table.
     """

@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 
 from archcli.arith import Number, ceil_div, maximum, minimum, prod
 from archcli.errors import ArchError
-from archcli.measure.memory.trained_tensors import TrainedTensor
+from archcli.measure.memory.training.trained_tensors import TrainedTensor
 from archcli.wording import quote, suggest
 
 FP32, BF16, STEP = 4, 2, 4

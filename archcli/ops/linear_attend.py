@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
+from archcli.graph.kept import Call, In, Kept, New
 from archcli.ops.base import contraction, elementwise, summed
 from archcli.ops.recurrent.chunks import (
     Form,
@@ -58,6 +59,12 @@ class FeatureMap(Op):
         grown = replace(elementwise("exp", out, 3, back=2, saved=1), read=out + vectors)
         grown = replace(grown, backward=(*grown.backward, summed(0, out, vectors)))
         return (elementwise("scale", prod(x)), product, norm, grown)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        """x of an elu; else x', of which the square is taken, and the exponential."""
+        if self.kernel == "elu":
+            return (In(0),)
+        return (New(prod(x), call.widths[0]), New(prod(self.shape(x)), call.widths[0]))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         if self.kernel == "elu":

@@ -7,6 +7,7 @@ from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, Part
+from archcli.graph.kept import Call, In, Kept
 from archcli.ops.base import bias, contraction
 
 
@@ -35,6 +36,9 @@ class BlockDiagonal(Op):
         out, weight = prod(x[:-1]) * self.out, self.out * of_block
         product = contraction("matmul", 2 * out * of_block, [(prod(x), 0), (weight, "weight")], out)
         return (product, bias(out, self.out)) if self.bias else (product,)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (In(0),) if call.trained else ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         pieces = x.unflatten(-1, (self.blocks, -1)).flatten(0, -3).transpose(0, 1)

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Shape, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, Part
+from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import elementwise
+from archcli.ops.recurrent.kept_notes import Notes
 from archcli.ops.recurrent.rate_cost import gate_bias, rated
 
 
@@ -39,6 +41,16 @@ class BoundedLogDecay(Op):
         n, heads, gates = prod(x), x[2], prod(x[2:])
         scaled = rated("rate", n, heads)
         return (gate_bias(n, gates), scaled, elementwise("sigmoid", n, saved=1), elementwise("bound", n))
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        notes, n = Notes(call), prod(x)
+        biased = notes.made(n, notes.given(0), notes.weight())
+        rate = notes.of_result(notes.weight(), x[2])
+        notes.of_result(notes.times(rate, biased, n), n)
+        return notes.kept
+
+    def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
+        return (FP32,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = torch.promote_types(x.dtype, torch.float32)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, Part, State, StateContent, StateKind, Workspace
+from archcli.graph.kept import Call, Kept, New
 from archcli.ops.base import bias, contraction, movement
 
 
@@ -44,14 +45,20 @@ class CausalConv1d(Op):
     def states(self, x: Shape, *window: Shape) -> tuple[State, ...]:
         return (_window(x[0] * self.kernel * x[2]),) if self.keep else ()
 
+    def kept(self, call: Call, x: Shape, *window: Shape) -> tuple[Kept, ...]:
+        """The inputs behind the window."""
+        return (New(x[0] * (x[1] + self.kernel) * x[2], call.widths[0]),)
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *window: Any) -> Any:
         before = window[0] if window else x.new_zeros(x.shape[0], self.kernel, x.shape[2])
         joined = torch.cat([before, x], dim=1)
         channels = joined[:, 1:].transpose(1, 2)
         y = torch.nn.functional.conv1d(
             channels, weights["weight"], weights.get("bias"), groups=len(weights["weight"])
-        ).transpose(1, 2)
-        return (y, joined[:, -self.kernel :]) if self.keep else (y,)
+        )
+        y = y.transpose(1, 2).contiguous()  # or every product that follows copies it
+        # a view of the window would hold all inputs
+        return (y, joined[:, -self.kernel :].clone()) if self.keep else (y,)
 
     def workspace(self, width: int, x: Shape, *window: Shape) -> Workspace:
         """Bytes of the inputs behind the window, which the backward reads too."""

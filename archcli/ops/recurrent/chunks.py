@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from archcli.arith import Number, ceil_div, minimum
 from archcli.graph import Part
@@ -28,6 +28,12 @@ def block_pairs(tokens: Number, chunk: Number) -> Number:
     whole = tokens // chunk
     rest = tokens - whole * chunk
     return whole * chunk * chunk + rest * rest
+
+
+def by_head(torch: Any, x: Any) -> Any:
+    """Heads x [B, T, H, d] as [B H, T, d] in float32 at least: one copy, where a view cannot do."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    return x.transpose(1, 2).to(wide, memory_format=torch.contiguous_format).flatten(0, 1)
 
 
 def steps(form: Form, tokens: int, *, started: bool) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind, Workspace
+from archcli.graph.kept import Call, Kept, New
 from archcli.ops.base import contraction, movement, summed
 
 
@@ -62,14 +63,20 @@ class ConvPair(Op):
         kept = State(x[0] * self._reach * x[2], StateKind.FIXED, content=StateContent.CONVOLUTION)
         return (kept,) if self.keep else ()
 
+    def kept(self, call: Call, x: Shape, *window: Shape) -> tuple[Kept, ...]:
+        """The inputs behind the window, and what lies between the convolutions."""
+        rows = x[0] * x[2]
+        joined, between = rows * (x[1] + self._reach), rows * (x[1] + self.second - 1)
+        return (New(joined, call.widths[0]), New(between, call.widths[0]))
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *window: Any) -> Any:
         before = window[0] if window else x.new_zeros(x.shape[0], self._reach, x.shape[2])
         joined, conv = torch.cat([before, x], dim=1), torch.nn.functional.conv1d
         channels = joined.transpose(1, 2)
         channels = conv(channels, weights["first_weight"], weights["first_bias"], groups=x.shape[2])
         y = conv(channels, weights["second_weight"], weights["second_bias"], groups=self.groups)
-        y = y.transpose(1, 2)
-        return (y, joined[:, x.shape[1] :]) if self.keep else (y,)
+        y = y.transpose(1, 2).contiguous()  # or every product that follows copies it
+        return (y, joined[:, x.shape[1] :].clone()) if self.keep else (y,)
 
     def workspace(self, width: int, x: Shape, *window: Shape) -> Workspace:
         """Bytes of the inputs behind the window, and of what lies between the convolutions."""
@@ -89,6 +96,7 @@ class AverageHeads(Op):
     Inputs q [B, T, H, d] and k [B, T, K, d]; outputs of the same shapes.
     """
 
+    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, q: Shape, k: Shape) -> tuple[Shape, Shape]:

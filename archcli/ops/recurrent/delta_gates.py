@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Shape, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import elementwise
+from archcli.ops.recurrent.kept_notes import Notes
 from archcli.ops.recurrent.rate_cost import gate_bias, rated
 
 L2_FORWARD, L2_BACKWARD = 3, 5
@@ -47,6 +49,16 @@ class LogDecay(Op):
         decay = rated("log_decay", n, heads)
         return (gate_bias(n, gates), elementwise("softplus", n, saved=1), decay)
 
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        notes, n, heads = Notes(call), prod(x), x[2]
+        biased = notes.made(n, notes.given(0), notes.weight())
+        rate = notes.of_result(notes.weight(), heads)
+        notes.times(notes.made(heads, rate), notes.of_input(biased, n), n)
+        return notes.kept
+
+    def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
+        return (FP32,)
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = torch.promote_types(x.dtype, torch.float32)
         biased = x.to(wide) + weights["dt_bias"].to(wide).view(x.shape[2:])
@@ -69,6 +81,13 @@ class L2Normalize(Op):
         back = Part("d_0", OpClass.NORMALIZATION, L2_BACKWARD * n, 2 * n + vectors, n, wrt=0)
         flops = L2_FORWARD * n + L2_PER_VECTOR * vectors
         return (Part("normalize", OpClass.NORMALIZATION, flops, n, n, (back,)),)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        notes, n, vectors = Notes(call), prod(x), prod(x[:-1])
+        wide = notes.cast(notes.given(0), n)
+        length = notes.made(vectors, notes.of_input(wide, n))
+        notes.times(wide, notes.of_result(length, vectors), n)
+        return notes.kept
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape
 from archcli.graph import Op, Part
+from archcli.graph.kept import FP32, Call
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,6 +23,7 @@ class HeadDecay(Op):
     """
 
     component: ClassVar[str] = "recurrence"
+    keeps_nothing: ClassVar[bool] = True
     zero_cost_reason: ClassVar[str] = "constants of the model"
     name: str
     kind: Literal["slopes", "retention"]
@@ -37,6 +39,9 @@ class HeadDecay(Op):
 
     def parts(self, v: Shape) -> tuple[Part, ...]:
         return ()
+
+    def widths(self, call: Call, v: Shape) -> tuple[Number, ...]:
+        return (FP32,)
 
     def run(self, torch: Any, weights: dict[str, Any], v: Any) -> Any:
         wide = torch.promote_types(v.dtype, torch.float32)

@@ -7,16 +7,19 @@ value), Q chunk.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
+from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import contraction
 from archcli.ops.recurrent.chunks import (
     Form,
     after_first,
     before_last,
     block_pairs,
+    by_head,
     causal_pairs,
     chunk_count,
     reached,
@@ -90,6 +93,18 @@ class StateScan(Op):
             replace(readout, read=keys, written=n),
         )
 
+    def kept(self, call: Call, q: Shape, k: Shape, v: Shape, decay: Shape, *state: Shape) -> tuple[Kept, ...]:
+        if self.form == "recurrent":
+            return Op.kept(self, call, q, k, v, decay, *state)
+        from archcli.ops.recurrent.kept.state_scan import chunked
+
+        return chunked(call, q, v, self.chunk)
+
+    def widths(
+        self, call: Call, q: Shape, k: Shape, v: Shape, decay: Shape, *state: Shape
+    ) -> tuple[Number, ...]:
+        return (call.widths[2], FP32)[: 1 + self.keep]
+
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
         """Bytes of copies in fp32, of the scores of a chunk, and of states; the backward needs all chunks."""
         wide = max(width, 4)
@@ -103,34 +118,72 @@ class StateScan(Op):
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, decay: Any, *state: Any
     ) -> Any:
-        wide = torch.promote_types(v.dtype, torch.float32)
-        groups = (q.shape[2], -1)
         by_token = steps(self.form, v.shape[1], started=bool(state))
-        advance: Any
-        q, k = (x.to(wide).transpose(1, 2).unsqueeze(2) for x in (q, k))
-        values = v.to(wide).unflatten(2, groups).permute(0, 2, 3, 1, 4)
-        decay = decay.to(wide).unflatten(2, groups).permute(0, 2, 3, 1)
-        size = (*values.shape[:3], q.shape[-1], v.shape[-1])
-        before = state[0].to(wide).view(size) if state else values.new_zeros(size)
-        chunk, advance = (1, _step) if by_token else (self.chunk, _chunk)
-        out = []
-        for piece in zip(*(x.split(chunk, 3) for x in (q, k, values, decay)), strict=True):
-            y, before = advance(torch, *piece, before)
-            out.append(y)
-        y = torch.cat(out, 3).permute(0, 3, 1, 2, 4).flatten(2, 3).to(v.dtype)
-        return (y, before.flatten(1, 2)) if self.keep else (y,)
+        advance = _by_token if by_token else partial(_by_chunk, chunk=self.chunk)
+        y, after = advance(torch, q, k, v, decay, *state)
+        y = y.flatten(2, 3).to(v.dtype).contiguous()
+        return (y, after.flatten(1, 2)) if self.keep else (y,)
 
 
-def _chunk(torch: Any, q: Any, k: Any, v: Any, decay: Any, state: Any) -> tuple[Any, Any]:
-    """Outputs of one chunk, and the state after it; [B, G, H / G, tokens, …]."""
-    total = decay.cumsum(-1)
-    later = torch.ones(total.shape[-1:] * 2, dtype=torch.bool, device=total.device).triu(1)
-    segments = (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, float("-inf")).exp()
-    within = ((q @ k.transpose(-1, -2)) * segments) @ v
-    before = (_to_heads(q, state) @ state) * total.exp().unsqueeze(-1)
+def _by_chunk(torch: Any, q: Any, k: Any, v: Any, decay: Any, *state: Any, chunk: int) -> tuple[Any, Any]:
+    """Outputs [B, T, G, H / G, P] and the state after them [B, G, H / G, N, P], chunk by chunk.
+
+    The states of a group lie side by side, [B G, N, (H / G) P], so that its q and k are not repeated.
+    """
+    batch, tokens, groups, width = q.shape
+    of_group = (batch * groups, -1)
+    q, k, values = (by_head(torch, x) for x in (q, k, v))
+    decay = decay.to(values.dtype).transpose(1, 2).reshape(*of_group, tokens)
+    size = (batch, groups, -1, width, v.shape[3])
+    if state:
+        before = state[0].to(values.dtype).view(size).flatten(0, 1).transpose(1, 2)
+    else:
+        before = values.new_zeros(batch * groups, width, decay.shape[1], v.shape[3])
+    later = torch.ones((min(chunk, tokens),) * 2, dtype=torch.bool, device=v.device).triu(1)
+    pieces = (q.split(chunk, 1), k.split(chunk, 1), values.split(chunk, 1), decay.split(chunk, 2))
+    out = []
+    for piece in zip(*pieces, strict=True):
+        y, before = _chunk(torch, *piece, before, later)
+        out.append(y)
+    y = torch.cat(out, 1).unflatten(0, (batch, groups)).transpose(1, 2)
+    return y, before.unflatten(0, (batch, groups)).transpose(2, 3)
+
+
+def _chunk(torch: Any, q: Any, k: Any, v: Any, decay: Any, state: Any, later: Any) -> tuple[Any, Any]:
+    """Outputs [B G, Q, H / G, P] of one chunk, and the state after it [B G, N, H / G, P].
+
+    q and k [B G, Q, N], v [B H, Q, P], log a [B G, H / G, Q].
+    """
+    total, heads = decay.cumsum(-1), decay.shape[:2]
+    tokens = q.shape[1]
+    segments = (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later[:tokens, :tokens], float("-inf"))
+    scores = torch.bmm(q, k.transpose(1, 2)).unsqueeze(1) * segments.exp()
+    within = torch.bmm(scores.flatten(0, 1), v).unflatten(0, heads)
+    before = torch.bmm(q, state.flatten(2)).unflatten(2, state.shape[2:])
+    before = before * total.exp().transpose(1, 2).unsqueeze(-1)
     whole = total[..., -1:]
-    added = v * (whole - total).exp().unsqueeze(-1)
-    return within + before, _add_products(torch, state * whole.exp().unsqueeze(-1), k, added)
+    added = v.unflatten(0, heads) * (whole - total).exp().unsqueeze(-1)
+    decayed = state * whole.exp().unsqueeze(1)
+    added = added.transpose(1, 2).flatten(2)
+    after = torch.baddbmm(decayed.flatten(2), k.transpose(1, 2), added)
+    return within.transpose(1, 2) + before, after.view(state.shape)
+
+
+def _by_token(torch: Any, q: Any, k: Any, v: Any, decay: Any, *state: Any) -> tuple[Any, Any]:
+    """The same token by token."""
+    wide = torch.promote_types(v.dtype, torch.float32)
+    groups = (q.shape[2], -1)
+    q, k = (x.to(wide).transpose(1, 2).unsqueeze(2) for x in (q, k))
+    values = v.to(wide).unflatten(2, groups).permute(0, 2, 3, 1, 4)
+    decay = decay.to(wide).unflatten(2, groups).permute(0, 2, 3, 1)
+    size = (*values.shape[:3], q.shape[-1], v.shape[-1])
+    before = state[0].to(wide).view(size) if state else values.new_zeros(size)
+    pieces: Any = zip(*(x.split(1, 3) for x in (q, k, values, decay)), strict=True)
+    out = []
+    for piece in pieces:
+        y, before = _step(torch, *piece, before)
+        out.append(y)
+    return torch.cat(out, 3).permute(0, 3, 1, 2, 4), before
 
 
 def _step(torch: Any, q: Any, k: Any, v: Any, decay: Any, state: Any) -> tuple[Any, Any]:
@@ -140,7 +193,7 @@ def _step(torch: Any, q: Any, k: Any, v: Any, decay: Any, state: Any) -> tuple[A
 
 
 def _add_products(torch: Any, state: Any, k: Any, v: Any) -> Any:
-    """The state [B, G, H / G, N, P] plus the sum over the tokens of k v^T."""
+    """The state [B, G, H / G, N, P] plus k v^T."""
     keys = _to_heads(k, state).transpose(-1, -2)
     sums = torch.baddbmm(state.flatten(0, 2), keys.flatten(0, 2), v.flatten(0, 2))
     return sums.view(state.shape)

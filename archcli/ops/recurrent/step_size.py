@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Shape, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import FP32, Call, In, Kept
 from archcli.ops.base import elementwise
+from archcli.ops.recurrent.kept_notes import Notes
 from archcli.ops.recurrent.rate_cost import gate_bias, rated
 
 
@@ -39,6 +41,18 @@ class StepSize(Op):
         n, heads = prod(x), x[-1]
         decay = rated("log_decay", n, heads)
         return (gate_bias(n, heads), elementwise("softplus", n, saved=1), decay)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        notes, n, heads = Notes(call), prod(x), x[-1]
+        step = notes.of_input(notes.made(n, notes.given(0), notes.weight()), n)
+        if self.limit != (None, None):
+            step = notes.of_input(step, n)
+        rate = notes.made(heads, notes.of_result(notes.weight(), heads))
+        notes.times(rate, notes.output(0, FP32, step) if call.in_fp32 else step, n)
+        return notes.kept
+
+    def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
+        return (call.widths[0], FP32)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = torch.promote_types(x.dtype, torch.float32)
@@ -69,6 +83,9 @@ class HeadSkip(Op):
         to_x = Part("d_1", OpClass.ELEMENTWISE, n, n + heads, n, wrt=1)
         to_weight = Part("d_weight", OpClass.NORMALIZATION, 2 * n, 2 * n, heads, wrt="weight")
         return (Part("skip", OpClass.ELEMENTWISE, 2 * n, 2 * n + heads, n, (to_x, to_weight)),)
+
+    def kept(self, call: Call, y: Shape, x: Shape) -> tuple[Kept, ...]:
+        return (In(1),) if call.trained else ()
 
     def run(self, torch: Any, weights: dict[str, Any], y: Any, x: Any) -> Any:
         return torch.addcmul(y, weights["weight"].unsqueeze(-1).to(x.dtype), x)

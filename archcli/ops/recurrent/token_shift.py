@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
+from archcli.graph.kept import Call, In, Kept
 from archcli.ops.base import movement
 
 
@@ -21,6 +22,7 @@ class TokenShift(Op):
     `keep` the last token of x.
     """
 
+    keeps_nothing: ClassVar[bool] = True
     component: ClassVar[str] = "recurrence"
     name: str
     keep: bool
@@ -66,6 +68,10 @@ class Interpolate(Op):
             Part("d_weight", OpClass.NORMALIZATION, 3 * n, 3 * n, width, wrt="weight"),
         )
         return (Part("interpolate", OpClass.ELEMENTWISE, 3 * n, 2 * n + width, n, backward),)
+
+    def kept(self, call: Call, a: Shape, b: Shape) -> tuple[Kept, ...]:
+        """What the weight's gradient is made of: the difference of both."""
+        return (In(0), In(1)) if call.trained else ()
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return torch.lerp(b, a, weights["weight"])

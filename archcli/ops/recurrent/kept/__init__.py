@@ -1,0 +1,1 @@
+"""What the backward of each scan keeps: its steps, followed chunk by chunk."""

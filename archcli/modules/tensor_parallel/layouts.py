@@ -39,6 +39,8 @@ class Layout(NamedTuple):
 
 WITHIN = Layout(enters=False, leaves=False)
 """Within a module that is split: nothing is exchanged."""
+SUMMED = Layout(enters=False, leaves=False, reads={})
+"""Within a head whose input has been gathered: its gradients are summed there."""
 
 SOFTMAX = Layout(
     ("n_heads",),

@@ -14,9 +14,9 @@ from archcli.arith import Number
 from archcli.graph import Experts, Op, Tape, Tensor
 from archcli.modules.adapted import Adapted, on_tape, unadapted
 from archcli.modules.base import Module
-from archcli.modules.embedding import Embedding
+from archcli.modules.embedding import Embedding, Head
 from archcli.modules.tensor_parallel.degrees import Degrees
-from archcli.modules.tensor_parallel.layouts import WITHIN, Layout, layout_of
+from archcli.modules.tensor_parallel.layouts import SUMMED, WITHIN, Layout, layout_of
 from archcli.ops import (
     AllGather,
     AllReduce,
@@ -107,8 +107,11 @@ class ShardTape:
         """Emit a module's ops on this tape; a head reads all tokens."""
         if self.scattered and module.group == LM_HEAD:
             x, *rest = args
-            whole = self._gather(f"{options['name']}_gather", x, sums=True)
-            return self._within().inline(module, group, whole, *rest, **options)
+            # a linear head reads what is gathered; behind a transform, each rank's gradients are summed later
+            sums = isinstance(unadapted(module), Head)
+            whole = self._gather(f"{options['name']}_gather", x, sums=sums)
+            tape = replace(self._within(), layout=SUMMED if sums else WITHIN)
+            return tape.inline(module, group, whole, *rest, **options)
         child: Any = Adapted(module, lambda tape: replace(self, inner=tape))
         return on_tape(self, self.inner.inline(child, group, *on_tape(self.inner, args), **options))
 
@@ -137,7 +140,8 @@ class ShardTape:
     def _read(self, op: Op, xs: tuple[Tensor, ...]) -> list[Tensor]:
         """The op's inputs, after what is exchanged before it."""
         read, tp, ep = list(xs), self.degrees.tp, self.degrees.ep
-        index = 0 if op.name in HEADS else self.layout.reads.get(op.name)
+        summed = self.layout is SUMMED
+        index = 0 if op.name in HEADS and not summed else self.layout.reads.get(op.name)
         if index is not None and tp > 1:
             read[index] = SumGradient(f"{op.name}_copy", tp)(self._inner(read[index]))
         if ep > 1 and isinstance(op, Combine):

@@ -96,6 +96,12 @@ def test_sequence_parallelism():
     assert sum(row.params for row in tokens) == sum(row.params for row in split)
 
 
+def test_sequence_parallelism_sends_no_more():
+    """In training too: each all-reduce, forward or backward, is a reduce-scatter and an all-gather."""
+    split, tokens = (train_pass(shard(decoder(), 2, sp=sp), B, T).sent_elements() for sp in (False, True))
+    assert split == tokens == 2 * (1 + 2 * 3) * 2 * (B * T * D) // 2
+
+
 def test_last_token_under_sequence_parallelism():
     rows = prefill_pass(shard(decoder(), 2, sp=True), B, T).rows
     assert next(row for row in rows if row.path == "lm_head").outputs == ((B, 1, 25),)

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import FP32, Call, In, Kept, New
+from archcli.graph.kept import Call, In, Kept
 from archcli.ops import base
 
 
@@ -46,35 +46,42 @@ class Normalize(Op):
         per_element = full + self.weight + self.bias
         gradients = [Part("d_0", OpClass.NORMALIZATION, back * n, 2 * n + width, n, wrt=0)]
         if self.weight or self.bias:
-            gradients.append(Part("d_weight", OpClass.NORMALIZATION, weight * n, 2 * n, width, wrt="weight"))
+            of = "weight" if self.weight else "bias"
+            gradients.append(Part("d_weight", OpClass.NORMALIZATION, weight * n, 2 * n, width, wrt=of))
         return (Part("normalize", OpClass.NORMALIZATION, per_element * n, n + width, n, tuple(gradients)),)
 
     def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        n, rows, affine = prod(x), prod(x[: len(x) - self.axes]), self.weight or self.bias
-        if self._is_leaf and self.centred:
-            return (In(0), New(rows, self._statistics(call)), New(rows, self._statistics(call)))
-        if self._is_leaf and call.on_cuda:
-            return (In(0), New(rows, FP32))
-        wide: list[Kept] = [New(n, FP32) if self.centred else call.in_float(n), New(rows * self.groups, FP32)]
-        return (*wide, New(n, FP32)) if affine and call.trained else tuple(wide)
+        from archcli.ops.normalize_kept import kept_of  # asked for memory alone
 
-    def _statistics(self, call: Call) -> Number:
-        """Bytes of a mean or a deviation: fp32 on a GPU, the input's on a CPU."""
-        return FP32 if call.on_cuda else call.widths[0]
+        return tuple(kept_of(self, call, x))
+
+    @property
+    def in_one_kernel(self) -> bool:
+        """Whether the gain is of the axis that is normalized, so that torch's kernel applies it."""
+        return self.axes == 1 and bool(self.groups == 1)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        wide = x.float()
-        if self.groups != 1:
-            wide = wide.unflatten(-1, (self.groups, -1))
+        gain, bias = self._gain(weights), weights["bias"] if self.bias else None
+        if self.in_one_kernel:
+            return self._by_kernel(torch, x, gain, bias)
+        parted = x if self.axes > 1 else x.unflatten(-1, (self.groups, -1))
+        y = self._by_kernel(torch, parted, None, None).reshape(x.shape)
+        y = y if gain is None else y * gain
+        return y if bias is None else y + bias
+
+    def _gain(self, weights: dict[str, Any]) -> Any:
+        """What the normalized numbers are multiplied by; None for 1."""
+        if not self.weight:
+            return None
+        return weights["weight"] + self.offset if self.offset else weights["weight"]
+
+    def _by_kernel(self, torch: Any, x: Any, gain: Any, bias: Any) -> Any:
+        """The last axis normalized by torch's kernel, whose statistics are in fp32."""
+        last = x.shape[-1:]
         if self.centred:
-            wide = wide - wide.mean(-1, keepdim=True)
-        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
-        wide = wide.reshape(x.shape)
-        if self.weight:
-            wide = wide * (self.offset + weights["weight"].float())
-        if self.bias:
-            wide = wide + weights["bias"].float()
-        return wide.type_as(x)
+            return torch.nn.functional.layer_norm(x, last, gain, bias, self.eps)
+        y = torch.nn.functional.rms_norm(x, last, gain, self.eps)
+        return y if bias is None else y + bias
 
     def initial(self, weight: str) -> float | None:
         return 1.0 - self.offset if weight == "weight" else 0.0
@@ -111,6 +118,14 @@ class LentNormalize(Op):
         back, gain = own.backward
         lent = replace(gain, name="d_1", wrt=tuple(range(1, 2 + len(bias))))
         return (replace(own, backward=(back, lent)),)
+
+    def kept(self, call: Call, x: Shape, weight: Shape, *bias: Shape) -> tuple[Kept, ...]:
+        from archcli.ops.normalize_kept import kept_of  # asked for memory alone
+
+        own = replace(call, grads=call.grads[:1], trained=any(call.grads[1:]))
+        kept = kept_of(self._like(bias=bool(bias)), own, x)
+        gain = () if self.offset or not (self.centred or call.on_cuda or call.grads[0]) else (In(1),)
+        return (*kept, *gain, *((In(2),) if self.centred and bias else ()))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any, *bias: Any) -> Any:
         lent = dict(zip(("weight", "bias"), (weight, *bias), strict=False))

@@ -129,6 +129,15 @@ CASES = {
     "rmsnorm": norm(Normalize("y", 1e-5), 4, 6, 3, 4, weight=(4,)),
     "rmsnorm-bare": norm(Normalize("y", 1e-5, weight=False), 3, 6, 3, 0),
     "rmsnorm-per-head": norm(Normalize("y", 1e-5, offset=1.0, axes=2), 4, 6, 3, 12, weight=(3, 4)),
+    "rmsnorm-offset": norm(Normalize("y", 1e-5, offset=1.0), 4, 6, 3, 4, weight=(4,)),
+    "rmsnorm-bias": norm(Normalize("y", 1e-5, bias=True), 5, 6, 3, 8, weight=(4,), bias=(4,)),
+    "layernorm-offset": norm(
+        Normalize("y", 1e-5, centred=True, bias=True, offset=1.0), 7, 9, 4, 8, weight=(4,), bias=(4,)
+    ),
+    "layernorm-shift": norm(
+        Normalize("y", 1e-5, centred=True, weight=False, bias=True), 6, 9, 4, 4, bias=(4,)
+    ),
+    "layernorm-per-head": norm(Normalize("y", 1e-5, centred=True, axes=2), 6, 9, 4, 12, weight=(3, 4)),
     "relu": curve(Activate("y", "relu"), 0),
     "relu2": curve(Activate("y", "relu2"), 1),
     "gelu": curve(Activate("y", "gelu"), 1),

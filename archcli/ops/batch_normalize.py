@@ -7,6 +7,7 @@ from typing import Any
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import FP32, Call, In, Kept, New
 from archcli.ops import base
 
 STATISTICS = 3
@@ -57,6 +58,10 @@ class BatchNormalize(Op):
                 gradients,
             ),
         )
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        statistic = New(x[-1], FP32 if call.on_cuda else call.widths[0])
+        return (In(0), statistic, statistic)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         known = [weights[name] for name in ("running_mean", "running_var", "weight", "bias")]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, ceil_div, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import Call, Kept, New
 from archcli.ops.base import (
     LOG_SOFTMAX,
     LOG_SOFTMAX_BACKWARD,
@@ -59,6 +60,9 @@ class ClassLinear(Op):
                 "matmul", 2 * prod(x) * size, [(prod(x), 0), (prod(table), 2)], prod(class_of) * size
             ),
         )
+
+    def kept(self, call: Call, x: Shape, class_of: Shape, table: Shape) -> tuple[Kept, ...]:
+        raise NotImplementedError
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, class_of: Any, table: Any) -> Any:
         size = ceil_div(len(table), self.n_classes)
@@ -115,6 +119,10 @@ class ClassLogProbs(Op):
             ),
             Part("add", OpClass.ELEMENTWISE, n, n + c, n, (summed,)),
         )
+
+    def kept(self, call: Call, classes: Shape, logits: Shape) -> tuple[Kept, ...]:
+        words = ceil_div(logits[-1], classes[-1]) * classes[-1]
+        return (New(prod(logits[:-1]) * words, call.widths[1]),) if call.grads[1] else ()
 
     def run(self, torch: Any, weights: dict[str, Any], classes: Any, logits: Any) -> Any:
         size = ceil_div(logits.shape[-1], classes.shape[-1])

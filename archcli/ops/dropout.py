@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import BOOL, Call, Kept, New
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +30,12 @@ class Dropout(Op):
         n = prod(x)
         gradient = Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0)
         return (Part("dropout", OpClass.ELEMENTWISE, n, n, 2 * n, (gradient,), training=True),)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (New(prod(x), BOOL if call.on_cuda else call.widths[0]),)
+
+    def views(self, call: Call, x: Shape) -> tuple[int | None, ...]:
+        return (None if call.execution.records else 0,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x

@@ -10,6 +10,7 @@ from typing import Any
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import Call, In, Kept, New
 from archcli.ops.base import summed
 
 
@@ -45,6 +46,10 @@ class StreamGates(Op):
         )
         return (Part("gates", OpClass.ELEMENTWISE, 4 * n + scaled, n + sets + z[-1], n, gradients),)
 
+    def kept(self, call: Call, z: Shape) -> tuple[Kept, ...]:
+        gates = New(prod(z), call.widths[0])
+        return (In(0), gates) if call.trained else (gates,)
+
     def run(self, torch: Any, weights: dict[str, Any], z: Any) -> Any:
         sets = len(self.magnitudes)
         parted = torch.unflatten(z, -1, (sets, -1))
@@ -71,6 +76,9 @@ class CollapseStreams(Op):
             Part("d_1", OpClass.ELEMENTWISE, 2 * n - gates, n + one, gates, wrt=1),
         )
         return (Part("collapse", OpClass.ELEMENTWISE, 2 * n - one, n + gates, one, gradients),)
+
+    def kept(self, call: Call, x: Shape, c: Shape) -> tuple[Kept, ...]:
+        return tuple(In(i) for i in (0, 1) if call.grads[1 - i])
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, c: Any) -> Any:
         return (x * c.unsqueeze(-1)).sum(-2)

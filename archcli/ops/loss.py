@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import FP32, Call, In, Kept, Out
+from archcli.graph.kept import FP32, INT64, Call, Kept, New, Out
 from archcli.ops.base import (
     LOG_SOFTMAX,
     LOG_SOFTMAX_BACKWARD,
@@ -102,10 +102,14 @@ class GatherLast(Op):
         return (movement("pick", 2 * rows, rows),)
 
     def kept(self, call: Call, x: Shape, index: Shape) -> tuple[Kept, ...]:
-        return (In(0), In(1))
+        return (New(prod(index), INT64),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
-        return x.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+        # torch's gather would keep all of x for the sake of its size
+        entries = x.shape[-1]
+        first = torch.arange(index.numel(), device=x.device).view(index.shape) * entries
+        place = torch.where((index >= 0) & (index < entries), first + index, -1)  # -1 is an error
+        return x.flatten().index_select(0, place.flatten()).view(index.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

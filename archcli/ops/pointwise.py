@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import Call, In, Kept, New, Out
+from archcli.graph.kept import BOOL, Call, In, Kept, New, Out
 from archcli.ops.base import SOFTCAP, bias, elementwise, summed
 
 # name -> (FLOPs per element, function of (torch, x)). Sources of the functions: the activation modules.
@@ -105,6 +105,12 @@ class ActivateXIELU(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
         return (_with_scalars(elementwise("xielu", n, saved=1), n, "alpha_p", "alpha_n"),)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        n, scalar = New(prod(x), call.widths[0]), New(1, call.widths[0])
+        kept: list[Kept] = [In(0), New(prod(x), BOOL)]
+        kept += [n] if call.trained else []  # exp(x) - 1 - x
+        return (*kept, n, n, scalar, scalar) if call.grads[0] else tuple(kept)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         softplus = torch.nn.functional.softplus

@@ -44,6 +44,8 @@ class Positions(Op):
 class AddConstant(Op):
     """positions + by: a table that keeps its first rows for something else (OPT keeps two)."""
 
+    passes_gradient: ClassVar[bool] = True
+    keeps_nothing: ClassVar[bool] = True
     name: str
     by: int
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import INT64, Call, In, Kept, New
 from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
 
 Scores = Literal["softmax", "sigmoid", "softmax_after", "sparsemixer"]
@@ -75,6 +76,17 @@ class Route(Op):
             "sparsemixer": ((forward + 2) * every * self.top_k, back * every * self.top_k),
         }[self.scores]
 
+    def kept(self, call: Call, logits: Shape, correction: Shape | None = None) -> tuple[Kept, ...]:
+        from archcli.ops.route_kept import of_scores, one_by_one  # asked for memory alone
+
+        if not call.grads[0]:
+            return ()
+        chosen = one_by_one(self, logits) if self.scores == "sparsemixer" else of_scores(self, call, logits)
+        return tuple(chosen)
+
+    def widths(self, call: Call, logits: Shape, correction: Shape | None = None) -> tuple[Number, ...]:
+        return (call.widths[0], INT64)
+
     def run(self, torch: Any, weights: dict[str, Any], logits: Any, correction: Any = None) -> Any:
         wide = logits.float()
         if self.scores == "sparsemixer":
@@ -87,7 +99,7 @@ class Route(Op):
         }[self.scores]()
         ranked = scores if self.ranked_by == "scores" else wide
         bias = weights["correction_bias"] if self.correction else correction
-        ranked = ranked if bias is None else ranked + bias
+        ranked = (ranked if bias is None else ranked + bias).detach()  # a choice has no gradient
         if self.groups > 1:
             ranked = self._within_groups(torch, ranked)
         index = ranked.topk(self.top_k, dim=-1).indices
@@ -101,10 +113,10 @@ class Route(Op):
 
     def _one_by_one(self, torch: Any, logits: Any) -> tuple[Any, Any]:
         """Weights and indices of sparsemixer."""
-        left, chosen, index = logits, [], []
+        left, fixed, chosen, index = logits, logits.detach(), [], []
         for _ in range(self.top_k):
-            best, first = left.max(-1, keepdim=True)
-            worse = (best - logits) / logits.abs().clamp(min=best) > 2 * self.jitter
+            best, first = left.detach().max(-1, keepdim=True)  # a choice has no gradient
+            worse = (best - fixed) / fixed.abs().clamp(min=best) > 2 * self.jitter
             shares = left.masked_fill(worse, float("-inf")).softmax(-1)
             chosen.append(shares.gather(-1, first))
             index.append(first)
@@ -139,6 +151,12 @@ class Dispatch(Op):
         )  # a token adds up what its k copies send back
         return (Part("gather", OpClass.ROUTING, 0, moved + places, moved, (gradient,)),)
 
+    def kept(self, call: Call, x: Shape, index: Shape) -> tuple[Kept, ...]:
+        return (New(prod(index), INT64),)
+
+    def widths(self, call: Call, x: Shape, index: Shape) -> tuple[Number, ...]:
+        return (call.widths[0], INT64, INT64)
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         expert_of, order = index.flatten().sort(stable=True)
         return x.flatten(0, -2).index_select(0, order // index.shape[-1]), expert_of, order
@@ -170,6 +188,12 @@ class Combine(Op):
         return (
             Part("combine", OpClass.ROUTING, 2 * n - out, n + prod(weights) + prod(order), out, gradients),
         )
+
+    def kept(self, call: Call, y: Shape, weights: Shape, order: Shape) -> tuple[Kept, ...]:
+        kept: list[Kept] = [New(prod(order), INT64)] if call.grads[0] else []
+        if self.weighted and call.grads[1]:
+            kept.append(New(prod(y), call.widths[0]))
+        return (*kept, In(1)) if self.weighted and call.grads[0] else tuple(kept)
 
     def run(self, torch: Any, weights: dict[str, Any], y: Any, gates: Any, order: Any) -> Any:
         copies = torch.unflatten(y.index_select(0, order.argsort()), 0, tuple(gates.shape))

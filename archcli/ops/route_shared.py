@@ -10,6 +10,7 @@ from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import FP32, INT64, Call, Kept, New, Out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,12 +51,25 @@ class RouteBesideShared(Op):
         flops = every + routed + weighing
         return (Part("route", OpClass.ROUTING, flops, every + 1, 2 * weighed, gradients),)
 
+    def kept(self, call: Call, logits: Shape) -> tuple[Kept, ...]:
+        tokens = prod(logits[:-1])
+        shares = New(tokens * (self.top_k + self.shared), FP32)
+        kept: list[Kept] = [shares] if call.trained else []
+        if call.grads[0]:
+            kept += [New(prod(logits), FP32), Out(1), shares, New(tokens, FP32)]
+            kept += [] if call.width == FP32 else [New(1, FP32)]  # the trained number in fp32
+        return tuple(kept)
+
+    def widths(self, call: Call, logits: Shape) -> tuple[Number, ...]:
+        return (call.widths[0], INT64) * 2
+
     def run(self, torch: Any, weights: dict[str, Any], logits: Any) -> Any:
         scores = logits.float().sigmoid()
         routed, shared = scores.split([logits.shape[-1] - self.shared, self.shared], dim=-1)
-        index = (routed + weights["correction_bias"]).topk(self.top_k, dim=-1).indices
+        index = (routed.detach() + weights["correction_bias"]).topk(self.top_k, dim=-1).indices
         every = torch.arange(self.shared, device=logits.device).expand(*logits.shape[:-1], -1)
         joined = torch.cat([routed.gather(-1, index), shared], dim=-1)
         shares = joined / (joined.sum(-1, keepdim=True) + 1e-20) * self.scale * weights["scale"].float()
-        chosen, beside = shares.to(logits.dtype).split([self.top_k, self.shared], dim=-1)
+        parts = shares.split([self.top_k, self.shared], dim=-1)
+        chosen, beside = (part.to(logits.dtype).contiguous() for part in parts)
         return chosen, index, beside, every

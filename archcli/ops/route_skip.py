@@ -10,6 +10,7 @@ from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import BOOL, INT64, Call, Kept, New
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +27,12 @@ class SkipLast(Op):
         n = prod(weights)
         gradient = Part("d_0", OpClass.ROUTING, n, 2 * n, n, wrt=0)
         return (Part("skip", OpClass.ROUTING, n, 2 * n, 2 * n, (gradient,)),)
+
+    def kept(self, call: Call, weights: Shape, index: Shape) -> tuple[Kept, ...]:
+        return (New(prod(weights), BOOL),)
+
+    def widths(self, call: Call, weights: Shape, index: Shape) -> tuple[Number, ...]:
+        return (call.widths[0], INT64)
 
     def run(self, torch: Any, weights: dict[str, Any], gates: Any, index: Any) -> Any:
         computes = index < self.n_experts

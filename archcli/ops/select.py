@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, prod, share_of
 from archcli.errors import ArchError
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import BOOL, INT64, Call, In, Kept, New, Out
 from archcli.ops.base import WHOLE_NUMBERS, movement
 
 
@@ -68,6 +69,12 @@ class Select(Op):
         gradient = Part("d_0", OpClass.MOVEMENT, 0, moved + n, moved, wrt=0)
         return (Part("select", OpClass.MOVEMENT, 0, prod(targets) + moved, moved + 2 * n, (gradient,)),)
 
+    def kept(self, call: Call, x: Shape, targets: Shape) -> tuple[Kept, ...]:
+        return (Out(2),)
+
+    def widths(self, call: Call, x: Shape, targets: Shape) -> tuple[Number, ...]:
+        return (call.widths[0], INT64, INT64)
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any, targets: Any) -> Any:
         flat = targets.flatten()
         if flat.device.type == "meta":
@@ -100,6 +107,9 @@ class ScatterAdd(Op):
         gradient = Part("d_1", OpClass.MOVEMENT, 0, 2 * n, n, wrt=1)
         return (Part("add", OpClass.ELEMENTWISE, n, 3 * n, n, (gradient,)),)
 
+    def kept(self, call: Call, x: Shape, values: Shape, place: Shape) -> tuple[Kept, ...]:
+        return (In(2),) if call.grads[1] else ()
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any, values: Any, place: Any) -> Any:
         return x.flatten().scatter_add(0, place, values).view(x.shape)
 
@@ -124,6 +134,9 @@ class Sample(Op):
 
     def parts(self, anchor: Shape) -> tuple[Part, ...]:
         return ()
+
+    def widths(self, call: Call, anchor: Shape) -> tuple[Number, ...]:
+        return (INT64,)
 
     def run(self, torch: Any, weights: dict[str, Any], anchor: Any) -> Any:
         return torch.randperm(self.entries, device=anchor.device)[: self.size]
@@ -150,6 +163,11 @@ class Candidates(Op):
         )
         part = movement("join", n + prod(samples) + prod(targets), n)
         return (Part(part.name, part.op_class, 0, part.read, part.written, gradients),)
+
+    def kept(
+        self, call: Call, logit: Shape, logits: Shape, samples: Shape, targets: Shape
+    ) -> tuple[Kept, ...]:
+        return (New(prod(logits), BOOL),) if call.grads[1] else ()
 
     def run(
         self, torch: Any, weights: dict[str, Any], logit: Any, logits: Any, samples: Any, targets: Any

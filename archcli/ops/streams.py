@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import Call, In, Kept, New
 from archcli.ops.base import movement
 
 SQUARE_AND_ADD = 2
@@ -20,6 +21,7 @@ SQUARE_AND_ADD = 2
 class StackStreams(Op):
     """n tensors [B, T, D] as one [B, T, n, D]."""
 
+    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, *xs: Shape) -> Shape:
@@ -38,6 +40,7 @@ class StackStreams(Op):
 class TakeStream(Op):
     """Stream `index` of [B, T, n, D]: [B, T, D]."""
 
+    is_view: ClassVar[bool] = True
     name: str
     index: Number
     zero_cost_reason: ClassVar[str] = "a view: no element moves"
@@ -75,6 +78,13 @@ class MatchMagnitude(Op):
         flops = 2 * SQUARE_AND_ADD * n + 2 * n
         return (Part("match", OpClass.NORMALIZATION, flops, 2 * n, n, gradients),)
 
+    def kept(self, call: Call, y: Shape, x: Shape) -> tuple[Kept, ...]:
+        per_token, width = New(prod(y[:-1]), call.widths[0]), call.widths[0]
+        kept: list[Kept] = [In(0), per_token, per_token]  # the root of x's mean of squares, and of y's
+        if call.grads[0]:
+            kept += [New(prod(y), width), per_token]  # the product, and the mean before its root
+        return (*kept, In(1)) if call.grads[1] else tuple(kept)
+
     def run(self, torch: Any, weights: dict[str, Any], y: Any, x: Any) -> Any:
         target = x.square().mean(-1, keepdim=True).sqrt()
         return y * target / y.square().mean(-1, keepdim=True).clamp(min=self.eps).sqrt()
@@ -103,6 +113,9 @@ class SpreadStreams(Op):
         )
         return (Part("spread", OpClass.ELEMENTWISE, 2 * n, n + one + shares, n, gradients),)
 
+    def kept(self, call: Call, x: Shape, y: Shape, c: Shape) -> tuple[Kept, ...]:
+        return tuple(In(i) for i in (1, 2) if call.grads[3 - i])
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any, y: Any, c: Any) -> Any:
         return x + y.unsqueeze(-2) * c.unsqueeze(-1)
 
@@ -111,6 +124,7 @@ class SpreadStreams(Op):
 class AddToLater(Op):
     """Streams x [B, T, n, D], y [B, T, D] added to all but the first."""
 
+    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape, y: Shape) -> Shape:
@@ -129,6 +143,7 @@ class AddToLater(Op):
 class MeanStreams(Op):
     """The mean of the streams [B, T, n, D]: [B, T, D]."""
 
+    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape) -> Shape:

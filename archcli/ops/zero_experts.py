@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, part_of, prod, rounded
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import BOOL, INT64, Call, In, Kept, New
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +46,12 @@ class DispatchReal(Op):
         moved = self._copies(choices) * x[-1]
         gradient = Part("d_0", OpClass.ROUTING, moved, moved + choices, prod(x), wrt=0)
         return (Part("gather", OpClass.ROUTING, 0, moved + choices, moved, (gradient,)),)
+
+    def kept(self, call: Call, x: Shape, index: Shape) -> tuple[Kept, ...]:
+        return (New(self._copies(prod(index)), INT64),)
+
+    def widths(self, call: Call, x: Shape, index: Shape) -> tuple[Number, ...]:
+        return (call.widths[0], INT64, INT64)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         expert_of, order = index.flatten().sort(stable=True)
@@ -83,6 +90,18 @@ class CombineReal(Op):
         # a product and a sum for each copy, one product for each token, and the sum of its weights
         flops = 2 * copies + tokens + choices
         return (Part("combine", OpClass.ROUTING, flops, read, tokens, gradients),)
+
+    def kept(
+        self, call: Call, y: Shape, x: Shape, weights: Shape, index: Shape, order: Shape
+    ) -> tuple[Kept, ...]:
+        (of_copy, of_token, of_weight, *_), width = call.grads, call.widths[0]
+        added: list[Kept] = [New(prod(order), INT64), New(prod(y), width)]
+        kept = added if of_copy or of_weight else []
+        if of_weight:
+            kept += [In(0), In(1), In(4), New(prod(weights), BOOL), New(prod(weights), BOOL)]
+        if of_copy:
+            kept.append(New(prod(order), width))
+        return (*kept, New(prod(x[:-1]), width)) if of_token else tuple(kept)
 
     def run(
         self, torch: Any, weights: dict[str, Any], y: Any, x: Any, gates: Any, index: Any, order: Any

@@ -9,6 +9,7 @@ into three copies of x in fp32, where CUDA runs one kernel each and keeps little
 - `aten::scaled_dot_product_attention` is answered by the operator of the kernel that CUDA's dispatcher would
   choose: flash attention, the memory-efficient kernel, or mathematics. Their Meta kernels and derivative
   formulas are torch's own.
+- `aten::dropout` is answered by `aten::native_dropout`, which CUDA runs: it keeps a mask of bytes.
 - `aten::_grouped_mm` takes fp32, too: CUDA does, torch's Meta kernel takes bf16 alone.
 
 Registrations are global to the process and end with the block. Blocks may not be nested, and no other thread
@@ -39,8 +40,10 @@ HALF = frozenset({torch.float16, torch.bfloat16})
 def cuda_on_meta() -> Iterator[None]:
     """Let meta tensors choose CUDA's operators within the block."""
     kernels = {(name, "Meta"): kernel for name, kernel in META_KERNELS.items()}
-    attention = dict.fromkeys([(ATTENTION, "Meta"), (ATTENTION, "AutogradMeta")], _attention)
-    with _registered({**kernels, **attention}):
+    composite = {
+        (name, key): answer for name, answer in COMPOSITE.items() for key in ("Meta", "AutogradMeta")
+    }
+    with _registered({**kernels, **composite}):
         yield
 
 
@@ -120,6 +123,16 @@ def _attention(
         out = aten._scaled_dot_product_attention_math(q, k, v, bias, dropout_p, is_causal, **options)
     answer: torch.Tensor = out[0]
     return answer
+
+
+def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:  # torch's order
+    """Dropout by the kernel that writes a mask, where there is anything to drop."""
+    answer: torch.Tensor = aten.native_dropout(x, p, train)[0] if train and 0 < p < 1 else x
+    return answer
+
+
+COMPOSITE = {ATTENTION: _attention, "dropout": _dropout}
+"""Answers to composite operators, by the operator of ATen: below autograd and above it."""
 
 
 def _takes_flash(

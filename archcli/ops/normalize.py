@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import Call, In, Kept
+from archcli.graph.kept import FP32, Call, In, Kept, New
 from archcli.ops import base
 
 
@@ -51,9 +52,37 @@ class Normalize(Op):
         return (Part("normalize", OpClass.NORMALIZATION, per_element * n, n + width, n, tuple(gradients)),)
 
     def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        from archcli.ops.normalize_kept import kept_of  # asked for memory alone
+        return tuple(self._kept(call, x))
 
-        return tuple(kept_of(self, call, x))
+    def _kept(self, call: Call, x: Shape) -> Iterator[Kept]:
+        """What normalizing keeps, then what multiplying by the gain does.
+
+        A gain that torch's kernel does not apply multiplies the normalized numbers, which its gradient needs.
+        A gain with an offset is a tensor of its own.
+        """
+        n, width, gain_trains = prod(x), call.widths[0], self.weight and call.trained
+        inside, stepwise = self.in_one_kernel, not (self.centred or call.on_cuda)
+        if call.grads[0] or (inside and call.trained and (self.weight or self.centred)):
+            yield from self._kept_by_kernel(call, x)
+        if gain_trains and (stepwise or not inside):
+            yield New(n, FP32 if inside else width)
+        if self.offset and (call.grads[0] or (inside and not stepwise)):
+            yield New(prod(self.weights(x)["weight"]), call.width)
+
+    def _kept_by_kernel(self, call: Call, x: Shape) -> Iterator[Kept]:
+        """The input and the statistics of each row.
+
+        A GPU has a kernel for LayerNorm and one for RMSNorm. A CPU has one for LayerNorm; RMSNorm runs there
+        step by step, in fp32.
+        """
+        rows = prod(x[:-1]) * self.groups
+        if self.centred:
+            statistic = New(rows, FP32 if call.on_cuda else call.widths[0])
+            yield from (In(0), statistic, statistic)
+        elif call.on_cuda:
+            yield from (In(0), New(rows, FP32))
+        elif call.grads[0]:
+            yield from (call.in_float(prod(x)), New(rows, FP32))
 
     @property
     def in_one_kernel(self) -> bool:
@@ -120,10 +149,8 @@ class LentNormalize(Op):
         return (replace(own, backward=(back, lent)),)
 
     def kept(self, call: Call, x: Shape, weight: Shape, *bias: Shape) -> tuple[Kept, ...]:
-        from archcli.ops.normalize_kept import kept_of  # asked for memory alone
-
         own = replace(call, grads=call.grads[:1], trained=any(call.grads[1:]))
-        kept = kept_of(self._like(bias=bool(bias)), own, x)
+        kept = self._like(bias=bool(bias)).kept(own, x)
         gain = () if self.offset or not (self.centred or call.on_cuda or call.grads[0]) else (In(1),)
         return (*kept, *gain, *((In(2),) if self.centred and bias else ()))
 

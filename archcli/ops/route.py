@@ -5,12 +5,13 @@ N tokens B*T, E experts, k experts per token.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import INT64, Call, In, Kept, New
+from archcli.graph.kept import BOOL, FP32, INT64, Call, In, Kept, New, Out
 from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
 
 Scores = Literal["softmax", "sigmoid", "softmax_after", "sparsemixer"]
@@ -77,12 +78,34 @@ class Route(Op):
         }[self.scores]
 
     def kept(self, call: Call, logits: Shape, correction: Shape | None = None) -> tuple[Kept, ...]:
-        from archcli.ops.route_kept import of_scores, one_by_one  # asked for memory alone
-
         if not call.grads[0]:
             return ()
-        chosen = one_by_one(self, logits) if self.scores == "sparsemixer" else of_scores(self, call, logits)
-        return tuple(chosen)
+        return tuple(
+            self._kept_one_by_one(logits) if self.scores == "sparsemixer" else self._kept(call, logits)
+        )
+
+    def _kept(self, call: Call, logits: Shape) -> Iterator[Kept]:
+        """The scores of all experts in fp32, of which the chosen are taken, and what weighs those."""
+        tokens = prod(logits[:-1])
+        chosen = New(tokens * self.top_k, FP32)
+        yield Out(1)
+        if self.scores == "softmax_after":
+            yield call.in_float(prod(logits))
+            yield Out(0) if call.in_fp32 and self.scale == 1.0 else chosen
+            return
+        yield New(prod(logits), FP32)
+        if self.normalized:
+            yield chosen
+            yield New(tokens, FP32)
+
+    def _kept_one_by_one(self, logits: Shape) -> Iterator[Kept]:
+        """Of each choice which experts were worse, the softmax over the others, and the expert."""
+        choices = self.top_k if isinstance(self.top_k, int) else 1
+        every, tokens = (n * (self.top_k // choices) for n in (prod(logits), prod(logits[:-1])))
+        for _ in range(choices):
+            yield New(every, BOOL)
+            yield New(every, FP32)
+            yield New(tokens, INT64)
 
     def widths(self, call: Call, logits: Shape, correction: Shape | None = None) -> tuple[Number, ...]:
         return (call.widths[0], INT64)

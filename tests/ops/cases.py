@@ -23,7 +23,6 @@ from archcli.ops import (
     Lookup,
     MergeHeads,
     Multiply,
-    Normalize,
     Parameter,
     Positions,
     RotaryTable,
@@ -37,19 +36,9 @@ from archcli.ops import (
     SplitHeads,
     Unsqueeze,
 )
-from ops import attend_cases, head_cases, late_cases, more_cases, scan_cases
+from ops import attend_cases, head_cases, late_cases, more_cases, norm_cases, scan_cases
 from ops.case import C, Case, E, M, N, R, X, n
 from ops.training_cases import training
-
-
-def norm(op, forward, back, gain, width, **weights):
-    """A norm over X: FLOPs per element forward, of the input's gradient, of the weights'.
-
-    Elements of all weights.
-    """
-    gradients = {N: (back + gain) * n} if weights else {N: back * n}
-    moved_back = (2 * n + width + n) + ((2 * n + width) if weights else 0)
-    return Case(op, (X,), X, {N: forward * n}, gradients, (n + width, n), moved_back, weights)
 
 
 def curve(op, flops):
@@ -123,21 +112,6 @@ CASES = {
         (120 + 120, 144),
         2 * (120 + 120 + 144),
     ),
-    "layernorm": norm(Normalize("y", 1e-5, centred=True, bias=True), 7, 9, 4, 8, weight=(4,), bias=(4,)),
-    "layernorm-gain": norm(Normalize("y", 1e-5, centred=True), 6, 9, 4, 4, weight=(4,)),
-    "layernorm-bare": norm(Normalize("y", 1e-5, centred=True, weight=False), 5, 9, 4, 0),
-    "rmsnorm": norm(Normalize("y", 1e-5), 4, 6, 3, 4, weight=(4,)),
-    "rmsnorm-bare": norm(Normalize("y", 1e-5, weight=False), 3, 6, 3, 0),
-    "rmsnorm-per-head": norm(Normalize("y", 1e-5, offset=1.0, axes=2), 4, 6, 3, 12, weight=(3, 4)),
-    "rmsnorm-offset": norm(Normalize("y", 1e-5, offset=1.0), 4, 6, 3, 4, weight=(4,)),
-    "rmsnorm-bias": norm(Normalize("y", 1e-5, bias=True), 5, 6, 3, 8, weight=(4,), bias=(4,)),
-    "layernorm-offset": norm(
-        Normalize("y", 1e-5, centred=True, bias=True, offset=1.0), 7, 9, 4, 8, weight=(4,), bias=(4,)
-    ),
-    "layernorm-shift": norm(
-        Normalize("y", 1e-5, centred=True, weight=False, bias=True), 6, 9, 4, 4, bias=(4,)
-    ),
-    "layernorm-per-head": norm(Normalize("y", 1e-5, centred=True, axes=2), 6, 9, 4, 12, weight=(3, 4)),
     "relu": curve(Activate("y", "relu"), 0),
     "relu2": curve(Activate("y", "relu2"), 1),
     "gelu": curve(Activate("y", "gelu"), 1),
@@ -300,6 +274,6 @@ CASES = {
         cached=2 * 2 * 4,
     ),
 }
-for cases in (attend_cases, scan_cases, late_cases, more_cases, head_cases):
+for cases in (attend_cases, scan_cases, late_cases, more_cases, head_cases, norm_cases):
     CASES |= cases.CASES
 CASES |= training(attend_cases.CASES["attend"])

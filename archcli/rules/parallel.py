@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from archcli.modules import Mixer, MixtureOfExperts, MultiHeadLatentAttention, ProjectedHeads
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
+from archcli.modules.tensor_parallel.checks import counts_of
+from archcli.modules.tensor_parallel.layouts import layout_of
 from archcli.rules.base import (
     DIVISOR,
     Case,
@@ -26,7 +28,7 @@ MEGATRON = "Megatron-LM, arXiv:1909.08053 section 3 (id confirmed)"
 
 
 class TensorParallel(DesignRule):
-    """n_heads, n_kv_heads and d_ff are divisible by the degree of tensor parallelism."""
+    """Numbers of heads, groups and hidden channels are divisible by the degree of tensor parallelism."""
 
     code = "HWD010"
     severity = Severity.ERROR
@@ -47,17 +49,16 @@ class TensorParallel(DesignRule):
     )
 
     def check(self, case: Case) -> Iterator[Finding]:
-        """Report heads, kv heads and widths that --tp does not divide."""
+        """Report heads, kv heads, groups and widths that --tp does not divide."""
         tp = case.parallel.tp
-        for path, name, value in _heads(case):
-            if value % tp:
-                yield Finding(
-                    f"{path}.{name}",
-                    f"{name} {value:,} is not divisible by --tp {tp}",
-                    value,
-                    f"a multiple of {tp}",
-                    cause=DIVISOR,
-                )
+        for path, name, value in _counts(case):
+            yield Finding(
+                f"{path}.{name}",
+                f"{name} {value:,} is not divisible by --tp {tp}",
+                value,
+                f"a multiple of {tp}",
+                cause=DIVISOR,
+            )
         for path, value in widths(case):
             if value % tp and not (case.parallel.ep > 1 and path.endswith(".expert.d_ff")):
                 fixes = (Fix(path, nearest_multiple(value, TILE * tp)),)
@@ -65,17 +66,17 @@ class TensorParallel(DesignRule):
                 yield Finding(path, message, value, f"a multiple of {tp}", fixes=fixes, cause=DIVISOR)
 
 
-def _heads(case: Case) -> Iterator[tuple[str, str, int]]:
-    """(path, name, number) of heads, and of kv heads that are not simply copied."""
+def _counts(case: Case) -> Iterator[tuple[str, str, int]]:
+    """(path, name, number) of what --tp has to divide and does not, but for d_ff."""
     tp = case.parallel.tp
+    for count in counts_of(case.model, experts_whole=case.parallel.ep > 1):
+        stem, _, name = count.path.rpartition(".")
+        if name != "d_ff" and not count.fits(tp):
+            yield stem, name, count.value
     for path, mixer in find(case.model, Mixer):
-        for name in ("n_heads", "n_value_heads"):
-            heads = getattr(mixer, name, None)
-            if heads is not None:
-                yield path, name, heads
-        groups = getattr(mixer, "n_kv_heads", None)
-        if groups is not None and (groups >= tp or tp % groups):
-            yield path, "n_kv_heads", groups
+        heads = getattr(mixer, "n_heads", None)
+        if heads is not None and layout_of(mixer) is None and heads % tp:  # of a kind that no plan splits
+            yield path, "n_heads", heads
 
 
 class PipelineParallel(DesignRule):

@@ -15,7 +15,10 @@ MAMBA = f"{{kind: pre_norm, mixer: {SSD}}}"
 WINDOWED = (
     "{kind: pre_norm, attention: {kind: mha, n_heads: 8, window: 1024, position: {kind: rope, theta: 10000}}}"
 )
-OURS = "{kind: pre_norm, mixer: {kind: mamba2, n_heads: 16, head_dim: 64, state: 128}}"
+OURS = (
+    "{kind: pre_norm, mixer: {kind: mamba2, n_heads: 16, n_groups: 2, head_dim: 64, state: 128, "
+    "norm: {groups: 2}}}"
+)
 DELTA = (
     "{kind: pre_norm, mixer: {kind: gated_delta_net, n_key_heads: 4, n_value_heads: 8, key_head_dim: 64, "
     "value_head_dim: 64}}"
@@ -115,6 +118,16 @@ def test_devices_share_the_heads_of_a_delta_net():
         if rule.code == "HWD010" and "n_value_heads" in finding.path
     ]
     assert path == "groups.0.pattern.0.mixer.n_value_heads"
+
+
+def test_devices_share_the_groups_of_a_state_space_layer():
+    """One set of B and C, and one norm of all channels, cannot be two."""
+    alone = OURS.replace("n_groups: 2, ", "").replace(", norm: {groups: 2}", "")
+    found = {
+        finding.path for rule, finding in findings([alone], parallel=Parallelism(2)) if rule.code == "HWD010"
+    }
+    assert found == {f"groups.0.pattern.0.mixer.{name}" for name in ("n_groups", "norm.groups")}
+    assert "HWD010" not in codes([OURS], parallel=Parallelism(2))
 
 
 def test_a_hybrid_as_published_breaks_no_rule_of_recurrent_layers():

@@ -17,7 +17,7 @@ WINDOWED = (
 )
 OURS = (
     "{kind: pre_norm, mixer: {kind: mamba2, n_heads: 16, n_groups: 2, head_dim: 64, state: 128, "
-    "norm: {groups: 2}}}"
+    "norm: {kind: rmsnorm, groups: 2}}}"
 )
 DELTA = (
     "{kind: pre_norm, mixer: {kind: gated_delta_net, n_key_heads: 4, n_value_heads: 8, key_head_dim: 64, "
@@ -122,7 +122,7 @@ def test_devices_share_the_heads_of_a_delta_net():
 
 def test_devices_share_the_groups_of_a_state_space_layer():
     """One set of B and C, and one norm of all channels, cannot be two."""
-    alone = OURS.replace("n_groups: 2, ", "").replace(", norm: {groups: 2}", "")
+    alone = OURS.replace("n_groups: 2, ", "").replace(", norm: {kind: rmsnorm, groups: 2}", "")
     found = {
         finding.path for rule, finding in findings([alone], parallel=Parallelism(2)) if rule.code == "HWD010"
     }

@@ -1,15 +1,14 @@
-"""archcli: how big an architecture is, what it computes and caches, and where its time goes.
+"""archcli: how big an architecture is, what it computes, caches and needs, and where its time goes.
 
     load("my.yaml")            the architecture: fields checked, no torch
     build("my.yaml")           an ordinary torch.nn.Module, freshly initialised (needs archcli[torch])
-    count_params, count_flops, count_kv_cache    reports, as the commands print them
+    count_params, count_flops, count_kv_cache, count_memory    reports, as commands print them
     survey, compare            many architectures by their columns; a few side by side
     formula, sweep             closed forms with sympy; a million shapes with numpy
     register                   a kind of your own, for YAML files to name
 
-A model is a path, a preset's name, `org/name` on the Hugging Face hub, a mapping as YAML or config.json hold
-it, or a `Model`. Arguments have the names, limits and defaults of the commands' options; anything else raises
-`ArchError`. Importing archcli imports nothing else.
+A model is a path, a preset's name, `org/name` on the hub, a mapping as YAML or config.json hold it, or a
+`Model`. Arguments have the names, limits and defaults of the options; anything else raises `ArchError`.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from archcli.lazy import lazy
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from archcli.commands.count_memory import count_memory
     from archcli.errors import ArchError
     from archcli.load import load
     from archcli.measure.report import Report
@@ -193,8 +193,7 @@ def compare(  # noqa: PLR0913
     """Two or more architectures side by side: the report of `archcli compare`.
 
     What they state differently, parameters, FLOPs of a forward of `seq_len` tokens and of a token after
-    `past`, cache of `context` tokens (both left out: `seq_len`), as multiples of the first model's. `mla` and
-    `scan` are those of `count_flops`. `rows` hold value_1, value_2, … and ratio_2, ….
+    `past`, cache of `context` (both left out: `seq_len`), as multiples of the first. `rows` hold value_1, ….
 
     Example: `compare("gpt2", "gpt2", seq_len=1024).totals["differences"]` is 0.
     """
@@ -248,8 +247,7 @@ def sweep(
 def register(kind: str, place: str) -> None:
     """Let YAML files name your class by its kind: `register("mamba", "my_package.mamba:Mamba")`.
 
-    Its family says where the kind may stand. An installed distribution does the same by an entry point of
-    the group `archcli.kinds`. Raises ArchError where the kind is taken.
+    An installed distribution does so by an entry point of `archcli.kinds`. ArchError if the kind is taken.
     """
     from archcli.modules.kinds import register as enter
 
@@ -257,6 +255,7 @@ def register(kind: str, place: str) -> None:
 
 
 HOMES = {
+    ".commands.count_memory": ["count_memory"],
     ".errors": ["ArchError"],
     ".measure.report": ["Report"],
     ".measure.symbolic.formula": ["Formula"],
@@ -264,7 +263,7 @@ HOMES = {
     ".modules": ["Model"],
     ".modules.request": ["Request"],
 }
-"""The classes that a user holds, by the file that defines them."""
+"""The classes that a user holds, and functions of many arguments, by the file that defines them."""
 
 _class, _ = lazy(__name__, HOMES)
 
@@ -291,6 +290,7 @@ __all__ = [
     "compare",
     "count_flops",
     "count_kv_cache",
+    "count_memory",
     "count_params",
     "formula",
     "load",

@@ -91,14 +91,7 @@ class Request:
     forms: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        problems = []
-        for name, accepted in FIELDS.items():
-            try:
-                object.__setattr__(self, name, _converted(accepted, getattr(self, name)))
-            except Refusal as refusal:
-                problems.append(Problem(f"{name}{refusal.path} {refusal.reason()}", path="Request"))
-        if problems:
-            raise ArchError(problems)
+        check_values("Request", self, FIELDS)
 
     def resolved(self) -> Request:
         """The request with every value that its phase decides filled in, except `source_len`.
@@ -156,6 +149,18 @@ class Request:
         if self.phase != "decode":
             return self.seq_len
         return 1 if self.past is None or _is_empty(self.past) else self.past
+
+
+def check_values(where: str, record: Any, fields: Mapping[str, ValueType]) -> None:
+    """Convert the fields of a frozen record to what each accepts; ArchError with all that is refused."""
+    problems = []
+    for name, accepted in fields.items():
+        try:
+            object.__setattr__(record, name, _converted(accepted, getattr(record, name)))
+        except Refusal as refusal:
+            problems.append(Problem(f"{name}{refusal.path} {refusal.reason()}", path=where))
+    if problems:
+        raise ArchError(problems)
 
 
 def _converted(accepted: ValueType, value: Any) -> Any:

@@ -28,7 +28,16 @@ ACROSS = {("rules", "measure")}
 
 # Rooms whose files do not know each other, and the files of theirs that all of them may use.
 APART = {
-    "archcli.commands": {"_application", "_completion", "_help", "_plan", "_weights", "base", "options"},
+    "archcli.commands": {
+        "_application",
+        "_device",
+        "_completion",
+        "_help",
+        "_plan",
+        "_weights",
+        "base",
+        "options",
+    },
     "archcli.measure": {"notes", "passes", "report", "state_dict"},
     "archcli.rules": {"base", "diagnostics", "evidence", "lint"},
     "archcli.ops": {"attend_cost", "attend_kept", "base", "mask"},

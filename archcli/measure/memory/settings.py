@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -9,7 +10,8 @@ from archcli.arith import Number, to_bytes
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend, Execution
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.request import ABOVE_0, ABOVE_0_OR_NONE, Request, check_values
+from archcli.modules.values import ValueType, value_type
 
 MemoryPhase = Literal["train", "prefill", "decode", "serve"]
 AttentionForm = Literal["flash", "sdpa", "eager"]
@@ -18,9 +20,29 @@ COMPUTED = ("bf16", "fp16", "fp32")
 """Types that torch computes a model in."""
 
 
+FIELDS: Mapping[str, ValueType] = {
+    "phase": value_type(MemoryPhase),
+    "batch_size": ABOVE_0,
+    "seq_len": ABOVE_0_OR_NONE,
+    "source_len": ABOVE_0_OR_NONE,
+    "dtype": value_type(str),
+    "attention": value_type(AttentionForm),
+    "backend": value_type(Backend),
+    "optimizer": value_type(str),
+    "recompute": value_type(str),
+    "loss": value_type(str),
+    "grad_accum": ABOVE_0,
+    "chunk": ABOVE_0_OR_NONE,
+    "cache_dtype": value_type(str | None),
+}
+"""The values that each setting accepts."""
+
+
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
     """Phase and sizes, dtype and kernels, and for training the optimizer, recomputation and loss.
+
+    Values that a field does not accept are an ArchError.
 
     Training: `batch_size` is the micro batch of one replica. Otherwise it is all sequences in flight.
     `seq_len` are the tokens of a sequence, None the default: 2048, or max_seq_len where that is less. In
@@ -42,6 +64,9 @@ class MemorySettings:
     chunk: int | None = None
     cache_dtype: str | None = None
 
+    def __post_init__(self) -> None:
+        check_values("memory", self, FIELDS)
+
     def alone(self) -> MemorySettings:
         """The prefill of one sequence."""
         return replace(self, phase="prefill", batch_size=1)
@@ -51,6 +76,11 @@ class MemorySettings:
         if self.seq_len is not None:
             return self.seq_len
         return min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
+
+    def checked_tokens(self, model: Model) -> int | None:
+        """Tokens that a plan must be able to share; None where they are no number."""
+        tokens = self.tokens(model)
+        return tokens if self.phase == "train" and isinstance(tokens, int) else None
 
     @property
     def width(self) -> Number:

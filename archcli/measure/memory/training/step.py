@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from archcli.arith import Number, prod
 from archcli.errors import ArchError
@@ -32,17 +32,30 @@ from archcli.modules import Model
 from archcli.modules.base import substitute
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingStep:
-    """A traced training step: its moments, and what they are made of.
+class Held(NamedTuple):
+    """Bytes that a device holds all through a step, and what it has of each gradient.
 
-    `gradients` are the bytes of all gradients, `kept` those that the forward keeps.
+    `gathered` is of other devices' shares. `share` is (numerator, denominator) of the gradients that stay,
+    `in_flight` how many micro batches' activations wait at once, each of one of `parts` groups of the layers.
+    `accumulates`: gradients of earlier micro batches are there.
     """
 
-    traced: TracedPass
     weights: Number
     gradients: Number
     optimizer: OptimizerBytes
+    gathered: Number = 0
+    share: tuple[Number, Number] = (1, 1)
+    in_flight: int = 1
+    parts: int = 1
+    accumulates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingStep:
+    """A traced training step: what it holds, and its moments."""
+
+    traced: TracedPass
+    held: Held
     moments: tuple[MemoryMoment, ...]
 
     @property
@@ -51,72 +64,88 @@ class TrainingStep:
         return self.traced.ledger.kept
 
 
-def training_step(model: Model, settings: MemorySettings) -> TrainingStep:
-    """Trace a training step of the model.
+def training_step(model: Model, settings: MemorySettings, held: Held | None = None) -> TrainingStep:
+    """Trace a training step of the model on one device.
 
-    Raises ArchError for settings that the model cannot have.
+    `held` left out is all of the model. Raises ArchError for settings that the model cannot have.
     """
     form = parse_loss(settings.loss)
+    has_head = getattr(model, "head", None) is not None
     traced = trace_memory(
-        _without_head(model) if form.has_head else model,
+        _without_head(model) if form.has_head and has_head else model,
         settings.request(model),
         settings.execution(),
         recomputed(settings.recompute),
     )
-    whole = shape_pass(model, settings.request(model)).rows
-    tensors = tuple(trained_tensors(whole, settings.width))
+    held = held or held_alone(model, settings)
+    return TrainingStep(traced, held, tuple(_moments(model, traced, form, held)))
+
+
+def held_alone(model: Model, settings: MemorySettings) -> Held:
+    """What one device holds that trains all of the model."""
+    rows = shape_pass(model, settings.request(model)).rows
+    tensors = tuple(trained_tensors(rows, settings.width))
     gradients = sum((tensor.bytes * tensor.count for tensor in tensors), 0)
     state = optimizer(settings.optimizer, settings.backend).state(tensors)
-    weights = weight_bytes(model, whole, settings.dtype)
-    base = MemoryMoment("", "", weights, gradients if settings.grad_accum > 1 else 0, state.device)
-    moments = (
-        *_passes(model, traced, form, base),
-        MemoryMoment("optimizer step", "", weights, gradients, state.device, temporaries=state.temporaries),
+    weights = weight_bytes(model, rows, settings.dtype)
+    return Held(weights, gradients, state, accumulates=settings.grad_accum > 1)
+
+
+def _moments(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Iterator[MemoryMoment]:
+    """The moments of forward, loss, backward and the optimizer's step."""
+    state = held.optimizer
+    yield from _passes(model, traced, form, held)
+    yield MemoryMoment(
+        "optimizer step", "", held.weights, held.gradients, state.device, temporaries=state.temporaries
     )
-    return TrainingStep(traced, weights, gradients, state, moments)
 
 
-def _passes(model: Model, traced: TracedPass, form: LossForm, base: MemoryMoment) -> Iterator[MemoryMoment]:
-    """The moments of forward, loss and backward."""
-    ledger = traced.ledger
+def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Iterator[MemoryMoment]:
+    """The moments of forward, loss and backward of the last micro batch under way."""
+    ledger, (part, whole) = traced.ledger, held.share
+    there = held.gradients if held.accumulates else 0
+    base = MemoryMoment("", "", held.weights, there, held.optimizer.device, gathered=held.gathered)
+    waiting = (held.in_flight - 1) * ledger.kept // held.parts
+
+    def kept(size: Number) -> Number:
+        return waiting + size // held.parts
+
     for moment in ledger.moments:
         yield base._replace(
-            stage="forward", path=moment.path, kept=moment.kept, temporaries=moment.temporaries
+            stage="forward", path=moment.path, kept=kept(moment.kept), temporaries=moment.temporaries
         )
     output = first_tensor(traced.output)
-    size = prod(output.value.shape) * output.value.place.width
-    alive = base._replace(stage="loss", kept=ledger.kept, temporaries=ledger.live - ledger.kept)
-    of_head: Number = 0
-    if not traced.has_targets:
-        for loss in _losses(model, traced, form, output):
-            yield alive._replace(loss=loss.bytes, gradients=base.gradients + loss.gradients)
-            of_head = of_head or loss.gradients
-    backward = Backward(ledger, accumulates=bool(base.gradients))
-    if form.has_head and not base.gradients:
-        backward.give(_head_weight(model), of_head)
-    backward.run(output.value.place.value, size)
-    yield from (
-        base._replace(
+    alive = base._replace(stage="loss", kept=kept(ledger.kept), temporaries=ledger.live - ledger.kept)
+    losses = () if traced.has_targets else tuple(_losses(model, traced, form, output))
+    for loss in losses:
+        gradients = there or loss.gradients * part // whole
+        yield alive._replace(loss=loss.bytes, gradients=gradients)
+    backward = Backward(ledger, accumulates=held.accumulates)
+    if form.has_head and losses and not held.accumulates:
+        backward.give(_head_weight(model), losses[-1].gradients)
+    backward.run(output.value.place.value, prod(output.value.shape) * output.value.place.width)
+    for past in backward.moments:
+        yield base._replace(
             stage="backward",
-            path=moment.path,
-            kept=moment.kept,
-            gradients=base.gradients + moment.gradients,
+            path=past.path,
+            kept=kept(past.kept),
+            gradients=there + past.gradients * part // whole,
             loss=SCALARS,
-            temporaries=moment.temporaries,
+            temporaries=past.temporaries,
         )
-        for moment in backward.moments
-    )
 
 
 def _losses(model: Any, traced: TracedPass, form: LossForm, output: Tensor) -> Iterator[LossBytes]:
     """The moments of the loss that stands outside of the model."""
     width = traced.execution.width
     tokens = prod(output.shape[:-1])
+    if getattr(model, "head", None) is None:
+        return
     if form.has_head:
         tied = model.embedding.tied
         sizes = HeadSizes(tokens, model.vocab_size, output.shape[-1], width, tied)
         yield from chunked(sizes, form.chunks) if form.kind == "chunked" else fused(sizes)
-    elif getattr(model, "head", None) is not None:
+    else:
         yield from plain(HeadSizes(tokens, output.shape[-1], 0, width, tied=False))
 
 

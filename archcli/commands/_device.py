@@ -1,0 +1,27 @@
+"""The device that --device or --memory names, for commands that fit something into it."""
+
+from __future__ import annotations
+
+from archcli.measure.memory.answers.question import DeviceMemory
+
+
+def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory | None:
+    """The device of `[N×]NAME`, or a memory such as 80GiB; None where neither is given.
+
+    Raises ArchError for both, and for what they cannot mean.
+    """
+    if device is None and memory is None:
+        return None
+    from archcli.load.devices.budget import read_budget  # reads files, where a device is named
+
+    budget = read_budget(device, memory)
+    if budget is None:
+        return None
+    return DeviceMemory(
+        budget.name,
+        budget.memory_bytes,
+        budget.n_devices,
+        budget.architecture,
+        budget.certainty,
+        budget.source,
+    )

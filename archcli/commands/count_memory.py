@@ -1,0 +1,65 @@
+"""count_memory: `archcli memory` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from archcli.commands._device import device_memory
+from archcli.commands.base import given
+from archcli.graph.kept import Backend
+from archcli.measure.memory.answers.fit import Fit
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.answers.report import count_memory as count
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
+from archcli.measure.report import Report
+from archcli.modules.arguments import ModelLike
+
+
+def count_memory(  # noqa: PLR0913
+    model: ModelLike,
+    phase: MemoryPhase = "train",
+    batch_size: int = 1,
+    seq_len: int | None = None,
+    *,
+    source_len: int | None = None,
+    dtype: str = "bf16",
+    attention: AttentionForm = "flash",
+    backend: Backend = "cuda",
+    optimizer: str = "adamw",
+    recompute: str = "none",
+    loss: str = "plain",
+    grad_accum: int = 1,
+    chunk: int | None = None,
+    plan: Mapping[str, Any] | None = None,
+    device: str | None = None,
+    memory: str | int | None = None,
+    fit: Fit | None = None,
+    alternatives: bool = False,
+) -> Report:
+    """Memory of a training step or of inference: the report of `archcli memory`, whose options these are.
+
+    `plan` are degrees of parallelism by name: {"dp": 8, "zero": 3}. `device` is a name such as "8xh100-sxm",
+    `memory` a size such as "80GiB". `totals` hold peak_bytes, moment, parts, beyond_bytes, kept_bytes, ranks
+    and fits.
+
+    Example: `count_memory("gpt2", "decode", seq_len=1024).totals["parts"]["weights"]` is 248,879,616.
+    """
+    settings = MemorySettings(
+        phase,
+        batch_size,
+        seq_len,
+        source_len,
+        dtype,
+        attention,
+        backend,
+        optimizer,
+        recompute,
+        loss,
+        grad_accum,
+        chunk,
+    )
+    subject = given(model)
+    question = MemoryQuestion(subject.model, settings, Plan(**(plan or {})), device_memory(device, memory))
+    return subject.named(count(question, what_fits=fit, show_alternatives=alternatives))

@@ -1,0 +1,169 @@
+"""`archcli memory`: what training or inference of an architecture takes, and what fits."""
+
+from __future__ import annotations
+
+from typing import Annotated, cast
+
+import typer
+
+from archcli.commands._device import device_memory
+from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
+from archcli.commands.base import Subject, subject
+from archcli.commands.options import BatchSize, Form, Json, Model, Output, Set, SourceLen, length, size_from
+from archcli.graph.kept import Backend
+from archcli.measure.memory.answers.fit import Fit
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.answers.report import count_memory
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
+from archcli.measure.report import Report
+from archcli.modules.arguments import ZeroStage
+from archcli.render import show
+
+PhaseOption = Annotated[
+    MemoryPhase,
+    typer.Option(
+        "--phase",
+        help="A training step; a prompt; one token against a full cache; an engine that serves sequences.",
+    ),
+]
+Tokens = Annotated[
+    int | None,
+    typer.Option(
+        "--seq-len",
+        "-s",
+        metavar="N",
+        parser=length("seq_len"),
+        help="Tokens of a sequence. [default: 2048, or max_seq_len]",
+    ),
+]
+DtypeOption = Annotated[
+    str,
+    typer.Option("--dtype", metavar="TYPE", help="Of weights and activations: bf16, fp16, fp32."),
+]
+AttentionOption = Annotated[
+    AttentionForm, typer.Option("--attention", help="torch's fused kernel (flash, sdpa), or step by step.")
+]
+BackendOption = Annotated[Backend, typer.Option("--backend", help="Whose kernels run.")]
+OptimizerOption = Annotated[
+    str,
+    typer.Option(
+        "--optimizer",
+        metavar="NAME",
+        help="adamw, adamw-fused, adamw-mixed, sgd, sgd-momentum, adafactor, adam8bit or muon.",
+    ),
+]
+RecomputeOption = Annotated[
+    str,
+    typer.Option(
+        "--recompute",
+        metavar="WHAT",
+        help="What the backward computes again: none, attention, layer, or a pattern such as layers.*.ffn.",
+    ),
+]
+LossOption = Annotated[
+    str, typer.Option("--loss", metavar="FORM", help="plain, chunked:N or fused cross entropy.")
+]
+GradAccum = Annotated[
+    int,
+    typer.Option("--grad-accum", metavar="N", parser=size_from(1), help="Micro batches per step."),
+]
+Chunk = Annotated[
+    int | None,
+    typer.Option("--chunk", metavar="N", parser=size_from(1), help="Tokens of a prefill at a time."),
+]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="[Nx]NAME",
+        help="Of `archcli devices`, a YAML file, or local: 8xh100-sxm.",
+    ),
+]
+MemoryOption = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="Memory in place of a device: 80GiB, 24GB.")
+]
+FitOption = Annotated[
+    Fit | None,
+    typer.Option(
+        "--fit", help="Find the largest batch or context, the least recomputation, the fewest devices."
+    ),
+]
+Alternatives = Annotated[
+    bool, typer.Option("--alternatives", help="Add what other settings would take, a table each.")
+]
+
+
+def run(  # noqa: PLR0913
+    model: Model,
+    *,
+    phase: PhaseOption = "train",
+    batch_size: BatchSize = 1,
+    seq_len: Tokens = None,
+    source_len: SourceLen = None,
+    dtype: DtypeOption = "bf16",
+    attention: AttentionOption = "flash",
+    backend: BackendOption = "cuda",
+    optimizer: OptimizerOption = "adamw",
+    recompute: RecomputeOption = "none",
+    loss: LossOption = "plain",
+    grad_accum: GradAccum = 1,
+    chunk: Chunk = None,
+    dp: Dp = 1,
+    zero: Zero = 0,
+    tp: Tp = 1,
+    sp: Sp = False,
+    pp: Pp = 1,
+    micro_batches: MicroBatches = 1,
+    schedule: ScheduleOfStages = "1f1b",
+    virtual_stages: VirtualStages = 1,
+    ep: Ep = 1,
+    cp: Cp = 1,
+    device: DeviceOption = None,
+    memory: MemoryOption = None,
+    fit: FitOption = None,
+    alternatives: Alternatives = False,
+    overrides: Set = None,
+    form: Form = None,
+    as_json: Json = False,
+    output: Output = None,
+) -> None:
+    """Count the memory of training or inference, and say what fits.
+
+    The bytes at the peak are exact for the model that archcli builds: weights, gradients, optimizer states,
+    what the forward keeps for the backward, the loss and what lives for a moment.
+    """
+    settings = MemorySettings(
+        phase,
+        batch_size,
+        seq_len,
+        source_len,
+        dtype,
+        attention,
+        backend,
+        optimizer,
+        recompute,
+        loss,
+        grad_accum,
+        chunk,
+    )
+    plan = Plan(dp, cast("ZeroStage", zero), tp, sp, pp, micro_batches, schedule, virtual_stages, ep, cp)
+    asked = subject(model, overrides)
+    question = MemoryQuestion(asked.model, settings, plan, device_memory(device, memory))
+    show(_report(asked, question, fit, alternatives=alternatives), form, output, as_json=as_json)
+
+
+def _report(asked: Subject, question: MemoryQuestion, fit: Fit | None, *, alternatives: bool) -> Report:
+    """The report, with progress on a terminal while it searches."""
+    if fit is None:
+        return asked.named(count_memory(question, show_alternatives=alternatives))
+    from archcli.render.progress import progress
+
+    with progress(f"fitting {asked.name}") as tick:
+        report = count_memory(
+            question,
+            what_fits=fit,
+            show_alternatives=alternatives,
+            tell=lambda attempt: tick(attempt, 0, 0),
+        )
+    return asked.named(report)

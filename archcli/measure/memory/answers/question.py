@@ -1,0 +1,88 @@
+"""MemoryQuestion: a model, its settings, its plan and the device, asked together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from archcli.measure.memory.beyond import BeyondModel, beyond_model
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.ranks import RankPeak, rank_peaks
+from archcli.measure.memory.settings import MemorySettings
+from archcli.modules import Model
+
+
+class DeviceMemory(NamedTuple):
+    """A device to fit into: its bytes, how many there are, how certain that is (A, B, C) and the source."""
+
+    name: str
+    memory_bytes: int
+    n_devices: int = 1
+    architecture: str = ""
+    certainty: str = ""
+    source: str = ""
+
+
+ONE_DEVICE = Plan()
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAnswer:
+    """The peaks of a plan's ranks, the largest first, and what its device holds beyond the model."""
+
+    ranks: tuple[RankPeak, ...]
+    beyond: BeyondModel
+
+    @property
+    def largest(self) -> RankPeak:
+        """The rank with the most bytes at its peak."""
+        return self.ranks[0]
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes at the peak of the largest rank, without what is beyond the model."""
+        return int(self.largest.peak.bytes)
+
+    @property
+    def needed_bytes(self) -> int:
+        """Bytes that a device must have: the peak and what is beyond the model, at its upper end."""
+        return self.peak_bytes + self.beyond.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuestion:
+    """What is asked: how much memory a model takes with these settings and this plan."""
+
+    model: Model
+    settings: MemorySettings
+    plan: Plan = ONE_DEVICE
+    device: DeviceMemory | None = None
+
+    def answer(self) -> MemoryAnswer:
+        """Trace the passes. Raises ArchError for settings or a plan that the model cannot have."""
+        peaks = rank_peaks(self.model, self.settings, self.plan)
+        ranks = sorted(peaks, key=lambda rank: rank.peak.bytes, reverse=True)
+        beyond = beyond_model(
+            self.settings.backend,
+            self.device.architecture if self.device else "",
+            training=self.settings.phase == "train",
+            n_devices=self.plan.devices,
+            n_storages=_storages(ranks[0]),
+        )
+        return MemoryAnswer(tuple(ranks), beyond)
+
+    def fits(self) -> bool:
+        """Whether it fits into the device; there must be one."""
+        return self.device is not None and self.answer().needed_bytes <= self.device.memory_bytes
+
+    def changed(self, **settings: Any) -> MemoryQuestion:
+        """The same with other settings."""
+        return replace(self, settings=replace(self.settings, **settings))
+
+
+def _storages(rank: RankPeak) -> int:
+    """How many storages are alive at a peak: weights, gradients and states, and what is kept."""
+    traced = rank.traced
+    tensors = sum(len(row.weights) * int(row.copies) for row in traced.rows)
+    per_weight = 4 if traced.execution.records else 1
+    return per_weight * tensors + sum(int(s.record.times) for s in traced.ledger.saved.values())

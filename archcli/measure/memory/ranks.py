@@ -1,0 +1,129 @@
+"""The devices of a plan: what each kind of rank has in memory at its peak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from archcli.errors import ArchError
+from archcli.measure.memory.inference import inference_pass, serving
+from archcli.measure.memory.moments import MemoryMoment, highest
+from archcli.measure.memory.pipeline import Stage, in_flight, stages_of
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.shares import PlacedWeight, gathered, local_shapes, placed_weights, shares
+from archcli.measure.memory.stage import stage_model
+from archcli.measure.memory.traced import TracedPass
+from archcli.measure.memory.training.optimizers import OptimizerBytes, optimizer
+from archcli.measure.memory.training.step import Held, training_step
+from archcli.measure.memory.training.trained_tensors import TrainedTensor
+from archcli.measure.passes import shape_pass
+from archcli.modules import Model
+from archcli.modules.stack import stacks
+
+
+@dataclass(frozen=True, slots=True)
+class RankPeak:
+    """The peak of one device: its rank among those that hold the same part of the model, and its stage."""
+
+    rank: int
+    stage: int
+    peak: MemoryMoment
+    traced: TracedPass
+    moments: tuple[MemoryMoment, ...]
+
+
+def rank_peaks(model: Model, settings: MemorySettings, plan: Plan) -> list[RankPeak]:
+    """The peaks of the first and the last rank of each stage; of one device its own.
+
+    Raises ArchError for a plan that the model cannot have.
+    """
+    plan.check(model, settings.checked_tokens(model))
+    if plan.devices == 1:
+        return [_alone(model, settings)]
+    if settings.phase != "train":
+        return [_inferring(model, settings, plan, rank) for rank in _ends(plan.tp)]
+    layers = sum(group.n_layers for _, stack in stacks(model) for group in stack.groups)
+    stages = stages_of(plan, layers)
+    of_stage = partial(_training, model, settings, plan)
+    return [of_stage(stage, rank) for stage in _distinct(stages) for rank in _ends(plan.replicas * plan.tp)]
+
+
+def _alone(model: Model, settings: MemorySettings) -> RankPeak:
+    if settings.phase == "train":
+        step = training_step(model, settings)
+        return RankPeak(0, 0, highest(step.moments), step.traced, step.moments)
+    run = serving if settings.phase == "serve" else inference_pass
+    passed = run(model, settings)
+    return RankPeak(0, 0, highest(passed.moments), passed.traced, passed.moments)
+
+
+def _inferring(model: Model, settings: MemorySettings, plan: Plan, rank: int) -> RankPeak:
+    """A rank of a replica that has its share of all sequences in flight."""
+    if plan.pp > 1 or plan.cp > 1 or plan.zero:
+        raise ArchError(
+            "prefill, decode and serve share a model by tp, ep and dp alone", "leave the rest out"
+        )
+    mine = replace(settings, batch_size=-(-settings.batch_size // plan.dp))
+    alone = _alone(plan.share(model, rank), mine)
+    return replace(alone, rank=rank)
+
+
+def _training(model: Model, settings: MemorySettings, plan: Plan, stage: Stage, rank: int) -> RankPeak:
+    replica, tensor = divmod(rank, plan.tp)
+    mine = replace(settings, seq_len=settings.tokens(model) // plan.cp)
+    share = plan.share(model, tensor)
+    weights = tuple(placed_weights(share, shape_pass(share, settings.request(model)).rows))
+    held = _held(weights, settings, plan, stage, replica)
+    step = training_step(plan.share(stage_model(model, stage), tensor), mine, held)
+    return RankPeak(rank, stage.number, highest(step.moments), step.traced, step.moments)
+
+
+def _held(
+    weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int
+) -> Held:
+    """What a rank holds all through the step, under the plan's stage of ZeRO."""
+    width = settings.width
+    elements, whole = shares(plan, weights, stage, rank), shares(replace(plan, zero=0), weights, stage)
+    others = gathered(plan, weights, stage)
+    return Held(
+        elements.weights * width,
+        elements.gradients * width,
+        _states(weights, settings, plan, stage, rank),
+        (others.root + others.layers + 2 * others.reduced) * width,
+        (elements.gradients, max(whole.gradients, 1)),
+        in_flight(plan, stage.number),
+        plan.virtual_stages,
+        settings.grad_accum * plan.micro_batches > 1,
+    )
+
+
+def _states(
+    weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int
+) -> OptimizerBytes:
+    """The optimizer's bytes: of each tensor's shard, or with ZeRO 1 and 2 of a part of one flat vector."""
+    rule, width = optimizer(settings.optimizer, settings.backend), settings.width
+    if plan.zero in {1, 2}:
+        return rule.state([TrainedTensor((shares(plan, weights, stage, rank).states,), width)])
+    tensors = [
+        TrainedTensor(shape, width, count, is_matrix=bool(weight.layers) and len(shape) == 2)  # noqa: PLR2004
+        for weight, shape, count in local_shapes(
+            plan if plan.zero else replace(plan, dp=1, cp=1), weights, stage, rank if plan.zero else 0
+        )
+        if weight.trained
+    ]
+    return rule.state(tensors)
+
+
+def _distinct(stages: tuple[Stage, ...]) -> Iterator[Stage]:
+    """All stages of a short pipeline; of a long one the first two, a middle one and the last two."""
+    few = 8
+    if len(stages) <= few:
+        yield from stages
+        return
+    yield from (*stages[:2], stages[len(stages) // 2], *stages[-2:])
+
+
+def _ends(ranks: int) -> tuple[int, ...]:
+    return (0,) if ranks == 1 else (0, ranks - 1)

@@ -15,6 +15,7 @@ Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072), its Table 1 and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from archcli.arith import Number
 from archcli.graph import OpClass, Part
@@ -36,6 +37,11 @@ ROTATE = 3  # two products and a sum per rotated element; RoFormer, arXiv:2104.0
 
 WHOLE_NUMBERS = "whole numbers: no floating-point arithmetic"
 """Why ops on ids cost nothing."""
+
+
+def has_no_values(x: Any) -> bool:
+    """Whether a torch tensor is a shape alone: on meta, or a fake one of torch's."""
+    return x.device.type == "meta" or hasattr(x, "fake_mode")
 
 
 def contraction(

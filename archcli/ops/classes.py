@@ -9,15 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, ceil_div, prod
+from archcli.arith import Number, Shape, ceil_div, minimum, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import Call, Kept, New
+from archcli.graph.kept import BOOL, INT64, Call, In, Kept, New
 from archcli.ops.base import (
     LOG_SOFTMAX,
     LOG_SOFTMAX_BACKWARD,
     LOG_SOFTMAX_PER_ROW,
     WHOLE_NUMBERS,
     contraction,
+    has_no_values,
 )
 
 
@@ -43,8 +44,8 @@ class ClassOf(Op):
 class ClassLinear(Op):
     """Logits of the words of each token's class: x [..., D], class [...], table [V, D] to [..., W].
 
-    Two forms with equal results: a batch of products with gathered matrices (meta device, compile), and one
-    product per class, which is fast but reads how many tokens each class has.
+    Two forms with equal results: a batch of products with gathered matrices (compiled), and one product per
+    class, which is fast but reads how many tokens each class has; on the meta device they are spread evenly.
     """
 
     name: str
@@ -62,17 +63,24 @@ class ClassLinear(Op):
         )
 
     def kept(self, call: Call, x: Shape, class_of: Shape, table: Shape) -> tuple[Kept, ...]:
-        raise NotImplementedError
+        of_x, _, of_table = call.grads
+        tokens, width, size = prod(class_of), call.widths[0], ceil_div(table[0], self.n_classes)
+        lacking = self.n_classes * size - table[0]
+        some = minimum(lacking, 1)  # 0 where every class is full
+        is_full = isinstance(lacking, int) and lacking == 0
+        padded = New(some * self.n_classes * size * table[1], width)
+        kept: list[Kept] = [New(tokens, INT64)]
+        kept += [] if is_full else [New(some * tokens * size, BOOL)]
+        kept += [New(prod(x), width)] if of_table else []
+        return (*kept, New(tokens, INT64), In(2) if is_full else padded) if of_x else tuple(kept)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, class_of: Any, table: Any) -> Any:
         size = ceil_div(len(table), self.n_classes)
         lacking = self.n_classes * size - len(table)
         padded = torch.nn.functional.pad(table, (0, 0, 0, lacking)) if lacking else table
         tokens, classes = x.flatten(0, -2), class_of.flatten()
-        gathers = x.device.type == "meta" or torch.compiler.is_compiling()
-        logits = (_gathered if gathers else _grouped)(
-            torch, tokens, classes, padded.unflatten(0, (self.n_classes, size))
-        )
+        multiply = _gathered if torch.compiler.is_compiling() else _grouped
+        logits = multiply(torch, tokens, classes, padded.unflatten(0, (self.n_classes, size)))
         if lacking:
             words = classes.unsqueeze(-1) * size + torch.arange(size, device=x.device)
             logits = logits.masked_fill(words >= len(table), float("-inf"))
@@ -85,10 +93,18 @@ def _gathered(torch: Any, tokens: Any, classes: Any, tables: Any) -> Any:
 
 def _grouped(torch: Any, tokens: Any, classes: Any, tables: Any) -> Any:
     order = classes.argsort(stable=True)
-    sizes = torch.bincount(classes, minlength=len(tables)).tolist()
-    runs = zip(tokens[order].split(sizes), tables, strict=True)
+    runs = zip(tokens.index_select(0, order).split(_sizes(torch, classes, len(tables))), tables, strict=True)
     y = torch.cat([torch.nn.functional.linear(run, table) for run, table in runs])
-    return torch.empty_like(y).index_copy(0, order, y)
+    return y.index_select(0, order.argsort())
+
+
+def _sizes(torch: Any, classes: Any, n_classes: int) -> list[int]:
+    """How many tokens each class has, read back; of an even spread where tensors have no values."""
+    if has_no_values(classes):
+        each, more = divmod(int(classes.numel()), n_classes)
+        return [each + (i < more) for i in range(n_classes)]
+    sizes: list[int] = torch.bincount(classes, minlength=n_classes).tolist()
+    return sizes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

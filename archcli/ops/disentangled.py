@@ -8,6 +8,7 @@ from typing import Any
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import Call, In, Kept
 from archcli.ops.base import bias, contraction, elementwise, movement, summed
 
 
@@ -24,6 +25,9 @@ class LentLinear(Op):
         out = prod(x[:-1]) * weight[0]
         product = contraction("matmul", 2 * prod(x) * weight[0], [(prod(x), 0), (prod(weight), 1)], out)
         return (product, replace(bias(out, weight[0]), backward=(summed(2, out, weight[0]),)))
+
+    def kept(self, call: Call, x: Shape, weight: Shape, lent: Shape) -> tuple[Kept, ...]:
+        return tuple(In(i) for i in (0, 1) if call.grads[1 - i])
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any, lent: Any) -> Any:
         return torch.nn.functional.linear(x, weight, lent)

@@ -10,6 +10,7 @@ from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import INT64, Call, In, Kept, New
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +31,9 @@ class CollectHeads(Op):
     def parts(self, q: Shape, index: Shape, order: Shape) -> tuple[Part, ...]:
         return (_moved(prod(q), prod(order)),)
 
+    def kept(self, call: Call, q: Shape, index: Shape, order: Shape) -> tuple[Kept, ...]:
+        return (New(prod(order), INT64),) if call.grads[0] else ()
+
     def run(self, torch: Any, weights: dict[str, Any], q: Any, index: Any, order: Any) -> Any:
         copies = torch.unflatten(q.index_select(0, order.argsort()), 0, tuple(index.shape))
         return torch.unflatten(copies, -1, (self.heads, -1)).transpose(-2, -3).flatten(-3, -2)
@@ -49,6 +53,9 @@ class SpreadHeads(Op):
 
     def parts(self, x: Shape, index: Shape, order: Shape) -> tuple[Part, ...]:
         return (_moved(prod(x), prod(order)),)
+
+    def kept(self, call: Call, x: Shape, index: Shape, order: Shape) -> tuple[Kept, ...]:
+        return (In(2),) if call.grads[0] else ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any, order: Any) -> Any:
         copies = torch.unflatten(x, -2, (-1, index.shape[-1])).transpose(-2, -3).flatten(-2)

@@ -15,7 +15,7 @@ from archcli.arith import Number, Shape, prod, share_of
 from archcli.errors import ArchError
 from archcli.graph import Op, OpClass, Part
 from archcli.graph.kept import BOOL, INT64, Call, In, Kept, New, Out
-from archcli.ops.base import WHOLE_NUMBERS, movement
+from archcli.ops.base import WHOLE_NUMBERS, has_no_values, movement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class Select(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, targets: Any) -> Any:
         flat = targets.flatten()
-        if flat.device.type == "meta":
+        if has_no_values(flat):
             place = torch.arange(self._on_meta(flat.numel()), device=flat.device)
         else:
             place = ((flat >= self.low) & (flat < self.high)).nonzero().squeeze(1)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, part_of, prod, rounded
 from archcli.graph import Op, OpClass, Part
 from archcli.graph.kept import BOOL, INT64, Call, In, Kept, New
+from archcli.ops.base import has_no_values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +56,7 @@ class DispatchReal(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         expert_of, order = index.flatten().sort(stable=True)
-        if index.device.type == "meta":
+        if has_no_values(index):
             copies = rounded(self._copies(int(order.numel())))  # a tensor while torch.jit traces
         elif torch.compiler.is_compiling():
             copies, expert_of = order.numel(), expert_of.clamp(max=self.n_experts - 1)

@@ -3,8 +3,6 @@
 PENDING = {
     "AllReduce",
     "Attend",
-    "ClassLinear",
-    "CollectHeads",
     "DeltaScan",
     "DiagonalScan",
     "DisentangledBias",
@@ -12,7 +10,6 @@ PENDING = {
     "Fourier",
     "GateKeys",
     "IndexTopK",
-    "LentLinear",
     "LinearAttend",
     "MLSTMScan",
     "QueryTemperature",
@@ -20,7 +17,6 @@ PENDING = {
     "RelativeKeys",
     "RelativeProfiles",
     "SelectiveScan",
-    "SpreadHeads",
     "WKV",
     "WeightedDifference",
 }

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, prod
+from archcli.arith import Number, Shape, is_one, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import Call, Kept
 from archcli.ops import attend_cost as cost
@@ -151,19 +151,39 @@ class Attend(Op):
     def in_training(self) -> Attend:
         return replace(self, training=True) if self.dropout else self
 
-    def kept(
-        self, call: Call, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape
-    ) -> tuple[Kept, ...]:
-        from archcli.ops import attend_kept  # asked for memory alone
-
-        rule = attend_kept.fused if call.execution.fused and self.is_plain else attend_kept.eager
-        masked, sinks = not self.needs_no_mask(q[1], k[1]), "sinks" in self.extras
-        softcap, dropout = bool(self.softcap), bool(self.dropout)
-        steps = attend_kept.KeptSteps(masked, self.selects, softcap, sinks, self.relu, dropout)
-        return tuple(rule(steps, call, q, k, v))
+    def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...]:
+        return self._memory(call, *xs).kept
 
     def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
-        return (not (call.execution.fused and self.is_plain),)
+        q = xs[0]
+        return (not (self._runs_fused(call) or is_one(q[1]) or is_one(q[2])),)
+
+    def _runs_fused(self, call: Call) -> bool:
+        """Whether one kernel runs: a CPU's has no dropout."""
+        dropout = self.dropout and call.execution.records and not call.on_cuda
+        return call.execution.fused and self.is_plain and not dropout
+
+    def _memory(self, call: Call, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> Any:
+        """What it makes while it runs, and what its backward keeps."""
+        from archcli.ops import attend_kept  # asked for memory alone
+
+        at = {name: 4 + i for i, name in enumerate(self.extras)}
+        called = attend_kept.AttendCall(
+            call,
+            q,
+            k,
+            v,
+            self.mask,
+            masked=not self.needs_no_mask(q[1], k[1]),
+            selects=self.selects,
+            softcap=bool(self.softcap),
+            alibi=bool(self.alibi),
+            biases=tuple(at[name] for name in ("bias", "shared_bias") if name in at),
+            sinks=at.get("sinks"),
+            relu=self.relu,
+            dropout=bool(self.dropout and call.execution.records),
+        )
+        return (attend_kept.fused if self._runs_fused(call) else attend_kept.eager)(called)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any
@@ -172,8 +192,9 @@ class Attend(Op):
         given = dict(zip(self.extras, extras, strict=True))
         batch, new, heads, width = q.shape
         kv_heads = k.shape[2]
-        grouped = q.transpose(1, 2).reshape(batch, kv_heads, heads // kv_heads * new, width)
-        scores = (grouped @ k.permute(0, 2, 3, 1)).view(batch, heads, new, -1) * self.scale
+        queries = q.transpose(1, 2).reshape(batch, kv_heads, heads // kv_heads * new, width)
+        scores = (queries @ k.permute(0, 2, 3, 1)).view(batch, heads, new, -1) * self.scale
+        del queries  # a copy, where heads share keys
         if self.softcap:
             scores = self.softcap * torch.tanh(scores / self.softcap)
         if self.alibi:
@@ -196,27 +217,16 @@ class Attend(Op):
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any
     ) -> Any:
         """torch's fused kernel where it can express this attention, else the eager form."""
-        if not self.is_plain:
-            return self.run(torch, weights, q, k, v, positions, *extras)
         dropout = self.dropout if self.training else 0.0
-        narrow = v.shape[-1] if v.shape[-1] < q.shape[-1] and q.device.type == "cpu" and not dropout else None
-        if narrow is not None:  # the CPU's fused kernel takes values as wide as keys alone
-            v = torch.nn.functional.pad(v, (0, q.shape[-1] - narrow))
+        if not self.is_plain or (dropout and q.device.type == "cpu"):
+            return self.run(torch, weights, q, k, v, positions, *extras)
         new, visible, mask = q.shape[1], k.shape[1], None
         if not self.needs_no_mask(new, visible):
             mask = visibility(torch, self.mask, positions, visible, *extras)
-        out = torch.nn.functional.scaled_dot_product_attention(
-            q.transpose(1, 2),
-            k.transpose(1, 2),
-            v.transpose(1, 2),
-            attn_mask=mask,
-            dropout_p=dropout,
-            is_causal=mask is None and new > 1 and self.mask.causal,
-            scale=self.scale,
-            enable_gqa=q.shape[2] != k.shape[2],
-        )
-        mixed = out.transpose(1, 2)
-        return mixed if narrow is None else mixed[..., :narrow]
+        causal = mask is None and new > 1 and self.mask.causal
+        from archcli.ops.attend_fused import attend  # torch's kernels alone need it
+
+        return attend(torch, q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale)
 
     def _slopes(self, torch: Any, heads: int, like: Any) -> Any:
         """One ALiBi slope per head (Press et al.).

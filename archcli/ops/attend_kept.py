@@ -1,71 +1,220 @@
-"""What the backward of attention keeps: in one kernel q, k, v and the result, else the scores too."""
+"""What attention makes while it runs, and what its backward keeps: in one kernel, and step by step.
+
+B batch, T queries, S keys, H query heads, K kv heads, d width of queries and keys, e width of values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-from archcli.arith import Shape, ceil_div, is_one, prod
-from archcli.graph.kept import BOOL, FP32, INT64, Call, In, Kept, New, Out
+from archcli.arith import Number, Shape, ceil_div, is_one, maximum, prod
+from archcli.graph.kept import BOOL, FP32, INT64, Call, In, Out
+from archcli.ops.attend_fused import HALF_BYTES, ROW_BYTES, WIDEST_FLASH
+from archcli.ops.mask import Mask
+from archcli.ops.scratch import Scratch, ScratchTensor
+
+SEEDS = 2
+"""Numbers of the random state that flash attention keeps, for its dropout."""
+ROWS_OF_KERNEL = 32
+"""Queries to whose multiple the memory-efficient kernel rounds its sums up."""
+BIAS_STEP = 8
+"""Elements to whose multiple torch pads the rows of a mask for the memory-efficient kernel."""
 
 
-class KeptSteps(NamedTuple):
-    """Which steps attention has between its products: those whose gradient keeps something.
+def same(a: Number, b: Number) -> bool:
+    """Whether two sizes are the same number: of symbols the same one, of arrays all elements."""
+    equal: Any = a is b or a == b
+    return bool(equal.all() if hasattr(equal, "all") else equal)
 
-    `masked` says that one kernel needs the mask written out, `selects` that each sequence has its own.
+
+@dataclass(frozen=True, slots=True)
+class AttendCall:
+    """A call of attention: its sizes, and the steps between its products.
+
+    `masked` says that one kernel needs the mask written out, `selects` that each sequence has its own;
+    `biases` are the inputs that are added to the scores, `sinks` the input that holds sinks.
     """
 
+    call: Call
+    q: Shape
+    k: Shape
+    v: Shape
+    mask: Mask
     masked: bool
     selects: bool = False
     softcap: bool = False
-    sinks: bool = False
+    alibi: bool = False
+    biases: tuple[int, ...] = ()
+    sinks: int | None = None
     relu: bool = False
     dropout: bool = False
 
+    @property
+    def width(self) -> Number:
+        """Bytes of an element of q, k and v."""
+        return self.call.widths[0]
 
-SEEDS = 2
-"""Numbers of the random state that a fused kernel keeps, for its dropout."""
-ROWS_OF_KERNEL = 32
-"""Queries to whose multiple the memory-efficient kernel rounds its sums up."""
+    @property
+    def pairs(self) -> Number:
+        """Scores of all heads and sequences."""
+        return self.q[0] * self.q[2] * self.q[1] * self.k[1]
+
+    @property
+    def visible(self) -> Number:
+        """Entries of the mask."""
+        return self.q[1] * self.k[1] * (self.q[0] if self.selects else 1)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether several query heads share keys and values."""
+        return not same(self.q[2], self.k[2])
+
+    @property
+    def takes_flash(self) -> bool:
+        """Whether a GPU runs flash attention."""
+        q, v = self.padded(self.q[3]), self.padded(self.v[3])
+        narrow = not isinstance(q, int) or q <= WIDEST_FLASH
+        return not self.masked and bool(self.width == HALF_BYTES) and same(q, v) and narrow
+
+    def padded(self, d: Number) -> Number:
+        """The width of heads that one kernel gets in place of d; symbols and arrays are wide enough."""
+        if not self.call.on_cuda:
+            return d if same(self.q[3], self.v[3]) else maximum(self.q[3], self.v[3])
+        step = ROW_BYTES // self.width
+        return ceil_div(d, step) * step if isinstance(d, int) else d
 
 
-def fused(steps: KeptSteps, call: Call, q: Shape, k: Shape, v: Shape) -> Iterator[Kept]:
-    """q, k, v, the result and the log of each row's sum; a mask where the kernel needs one.
+def fused(op: AttendCall) -> Scratch:
+    """AttendCall in one kernel.
 
-    FlashAttention, arXiv:2205.14135; where there is a mask, or values are narrower than keys, a GPU runs the
-    memory-efficient kernel.
+    It keeps q, k, v, the result and the log of each row's sum. Heads that are padded, or repeated for the
+    memory-efficient kernel, are copies, and so is a mask.
     """
-    batch, new, heads, _ = q
-    yield from (In(0), In(1), In(2), Out(0))
-    if call.on_cuda:
-        flash = not steps.masked and bool(k[3] == v[3]) and call.widths[0] != FP32
-        rows = new if flash else ceil_div(new, ROWS_OF_KERNEL) * ROWS_OF_KERNEL
-        yield New(batch * heads * rows, FP32)
-        yield New(SEEDS, INT64)
-    else:
-        yield New(batch * heads * new, FP32)
-    if steps.masked:
-        yield New(new * k[1] * (batch if steps.selects else 1), call.width)
+    scratch = Scratch(op.call)
+    batch, new, heads, _ = op.q
+    mask = _mask(op, scratch) if op.masked else None
+    operands = [_operand(op, scratch, i) for i in range(3)]
+    if op.call.on_cuda and op.grouped and not op.takes_flash:
+        repeated = [batch * x[1] * heads * op.padded(x[3]) for x in (op.k, op.v)]
+        operands[1:] = [scratch.new(size, op.width) for size in repeated]
+    bias = None if mask is None else _bias(op, scratch)
+    wide = op.padded(op.v[3])
+    out = Out(0) if same(wide, op.v[3]) else scratch.new(batch * new * heads * wide, op.width)
+    rows = ceil_div(new, ROWS_OF_KERNEL) * ROWS_OF_KERNEL if op.call.on_cuda and not op.takes_flash else new
+    sums = scratch.new(batch * heads * rows, FP32)
+    seeds = [scratch.new(SEEDS, INT64)] if op.call.on_cuda and op.takes_flash else []
+    needed = any(op.call.grads)
+    for tensor in (*operands, out, sums, *seeds, *([] if bias is None else [bias])):
+        scratch.save(tensor, needed)
+    scratch.hold(batch * new * heads * op.v[3] * op.width)
+    return scratch
 
 
-def eager(steps: KeptSteps, call: Call, q: Shape, k: Shape, v: Shape) -> Iterator[Kept]:
-    """Operands of both products, and of each step between them what its gradient is computed from."""
-    batch, new, heads, _ = q
-    pairs, width = batch * heads * new * k[1], call.widths[0]
-    grouped = not (heads is k[2] or heads == k[2])
-    yield In(0) if is_one(batch) and not grouped else New(prod(q), width)
-    yield In(1) if is_one(batch) or is_one(k[2]) else New(prod(k), width)
-    if steps.softcap:
-        yield New(pairs, width)
-    yield New(new * k[1] * (batch if steps.selects else 1), BOOL)
-    probabilities = pairs + (batch * heads * new if steps.sinks else 0)
-    if steps.relu:
-        yield New(pairs, width)
-        yield New(new, INT64)
-    else:
-        yield New(probabilities, FP32)
-    if steps.dropout:
-        yield New(pairs, BOOL if call.on_cuda else width)
-    if (width != FP32 and not steps.relu) or steps.dropout:
-        yield New(pairs, width)
-    yield In(2) if is_one(batch) or is_one(k[2]) else New(prod(v), width)
+def _operand(op: AttendCall, scratch: Scratch, which: int) -> ScratchTensor | In:
+    """q, k or v as the kernel gets it: padded, where its heads are too narrow."""
+    x = (op.q, op.k, op.v)[which]
+    width = op.padded(x[3])
+    return In(which) if same(width, x[3]) else scratch.new(prod(x[:3]) * width, op.width)
+
+
+def _mask(op: AttendCall, scratch: Scratch) -> ScratchTensor:
+    """Which keys each query sees."""
+    return scratch.new(op.visible, BOOL)
+
+
+def _bias(op: AttendCall, scratch: Scratch) -> ScratchTensor:
+    """The mask as what is added to scores; a GPU's kernel wants rows of whole 8 elements."""
+    bias = scratch.new(op.visible, op.width)
+    row = ceil_div(op.k[1], BIAS_STEP) * BIAS_STEP
+    if op.call.on_cuda and not same(row, op.k[1]):
+        return scratch.new(op.visible // op.k[1] * row, op.width)
+    return bias
+
+
+def eager(op: AttendCall) -> Scratch:
+    """AttendCall step by step: operands of both products, and what each step's gradient is computed from."""
+    scratch, width = Scratch(op.call), op.width
+    of_q, of_k, of_v = op.call.grads[:3]
+    of_scores = of_q or of_k or any(op.call.grads[i] for i in op.biases)
+    weighed = of_scores or (op.sinks is not None and op.call.grads[op.sinks])
+    scores = _scores(op, scratch)
+    if op.softcap:
+        divided = scratch.new(op.pairs, width)
+        capped = scratch.new(op.pairs, width)
+        del divided
+        scratch.save(capped, of_q or of_k)
+        scores = scratch.new(op.pairs, width)
+        del capped
+    if op.alibi:
+        slopes = scratch.new(op.pairs // op.q[0], width)
+        scores = scratch.new(op.pairs, width)
+        del slopes
+    for _ in op.biases:
+        scores = scratch.new(op.pairs, width)
+    mask = _mask(op, scratch)
+    hidden = scratch.new(op.visible, BOOL)
+    scratch.save(hidden, of_scores)
+    scores = scratch.new(op.pairs, width)
+    del hidden
+    weigh = _positive if op.relu else _softmax
+    probabilities = weigh(op, scratch, weighed=weighed)
+    if op.dropout:
+        probabilities = _dropped(op, scratch, weighed=weighed)
+    values = In(2) if _joins(op.v) else scratch.new(prod(op.v), width)
+    scratch.save(values, weighed)
+    scratch.save(probabilities, of_v)
+    scratch.hold(prod(op.q[:3]) * op.v[3] * width)
+    del scores, mask
+    return scratch
+
+
+def _joins(x: Shape) -> bool:
+    """Whether sequences and heads of [B, T, H, d] are one axis without a copy."""
+    return is_one(x[0]) or is_one(x[1]) or is_one(x[2])
+
+
+def _scores(op: AttendCall, scratch: Scratch) -> ScratchTensor:
+    """q k^T, and the same times the scale."""
+    of_q, of_k, *_ = op.call.grads
+    copies = not is_one(op.q[1]) if op.grouped else not _joins(op.q)
+    queries = scratch.new(prod(op.q), op.width) if copies else In(0)
+    keys = In(1) if _joins(op.k) else scratch.new(prod(op.k), op.width)
+    product = scratch.new(op.pairs, op.width)
+    scratch.save(queries, of_k)
+    scratch.save(keys, of_q)
+    del queries, keys
+    scaled = scratch.new(op.pairs, op.width)
+    del product
+    return scaled
+
+
+def _softmax(op: AttendCall, scratch: Scratch, *, weighed: bool) -> ScratchTensor:
+    """Probabilities in fp32, and then in the dtype of q; sinks are one score more for each query."""
+    pairs = op.pairs
+    if op.sinks is not None:
+        pairs = pairs + prod(op.q[:3])
+        joined = scratch.new(pairs, op.width)
+    wide = None if op.call.in_fp32 else scratch.new(pairs, FP32)
+    result = scratch.new(pairs, FP32)
+    del wide
+    if op.sinks is not None:
+        del joined
+    scratch.save(result, weighed)
+    return result if op.call.in_fp32 else scratch.new(op.pairs, op.width)
+
+
+def _positive(op: AttendCall, scratch: Scratch, *, weighed: bool) -> ScratchTensor:
+    """max(score, 0) over the number of keys that each query sees."""
+    above = scratch.new(op.pairs, op.width)
+    counts = scratch.new(op.visible // op.k[1], INT64)
+    scratch.save(above, weighed)
+    scratch.save(counts, weighed)
+    return scratch.new(op.pairs, op.width)
+
+
+def _dropped(op: AttendCall, scratch: Scratch, *, weighed: bool) -> ScratchTensor:
+    """Probabilities some of which are zeroed; which ones is a byte each on a GPU, a factor on a CPU."""
+    kept = scratch.new(op.pairs, BOOL if op.call.on_cuda else op.width)
+    scratch.save(kept, weighed)
+    return scratch.new(op.pairs, op.width)

@@ -40,7 +40,7 @@ APART = {
     },
     "archcli.measure": {"notes", "passes", "report", "state_dict"},
     "archcli.rules": {"base", "diagnostics", "evidence", "lint"},
-    "archcli.ops": {"attend_cost", "attend_kept", "base", "mask"},
+    "archcli.ops": {"attend_cost", "attend_fused", "attend_kept", "base", "mask", "scratch"},
     "archcli.load.huggingface.families": set(),
 }
 

@@ -1,8 +1,7 @@
 """Operations that do not state what their backward keeps, or not rightly yet. To be emptied."""
 
-PENDING = {
+PENDING: set[str] = {
     "AllReduce",
-    "Attend",
     "DeltaScan",
     "DiagonalScan",
     "DisentangledBias",

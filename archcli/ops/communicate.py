@@ -58,7 +58,7 @@ class AllReduce(Communication):
         return 0
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
-        return x.clone()
+        return x
 
 
 @dataclass(frozen=True, slots=True, eq=False)

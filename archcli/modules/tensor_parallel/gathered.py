@@ -24,7 +24,7 @@ class GatheredNorm(Inline):
     def forward(self, x: Tensor, *, name: str, axes: int = 1) -> Tensor:
         """x [..., d / ranks] to the same."""
         ranks = self.of_op.get(name, self.ranks)
-        if ranks == 1:
+        if isinstance(ranks, int) and ranks == 1:
             return self.norm(x, name=name, group=self.norm.group, axes=axes)
         gathered = AllGather(f"{name}_gather", ranks)(x)
         normalized = self.norm(gathered, name=name, axes=axes)

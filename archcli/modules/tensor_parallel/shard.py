@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any, ClassVar, TypeVar
 
-from archcli.arith import Number
+from archcli.arith import Number, maximum, minimum
 from archcli.graph import Tape
 from archcli.modules.adapted import Adapted
 from archcli.modules.base import Spec, find, substitute
@@ -105,7 +105,7 @@ def _fields(path: str, module: Any, layout: Layout, tp: int) -> Iterator[tuple[s
             yield f"{path}.{name}", value // tp
     copied = getattr(module, layout.copied, None) if layout.copied else None
     if copied is not None:
-        yield f"{path}.{layout.copied}", max(copied // tp, 1)
+        yield f"{path}.{layout.copied}", maximum(copied // tp, 1)
 
 
 def _norms(path: str, module: Any, layout: Layout, tp: int) -> Iterator[tuple[str, Any]]:
@@ -115,7 +115,7 @@ def _norms(path: str, module: Any, layout: Layout, tp: int) -> Iterator[tuple[st
             yield f"{path}.{name}", GatheredNorm.unchecked(norm=norm, ranks=tp)
     of_heads = getattr(module, "qk_norm", None)
     if of_heads is not None and of_heads.per == FULL:
-        keys = min(module.kv_heads, tp)
+        keys = minimum(module.kv_heads, tp)
         norm = GatheredNorm.unchecked(norm=of_heads.norm, ranks=tp, of_op={"k_norm": keys})
         yield f"{path}.qk_norm.norm", norm
 

@@ -8,6 +8,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.passes import cache_pass, decode_pass, forward_pass, prefill_pass, train_pass
+from archcli.measure.symbolic.formula import formula
 from archcli.modules import MLP, Embedding, Group, LayerNorm, Learned, MixtureOfExperts, QKNorm
 from archcli.modules.base import substitute
 from archcli.modules.lora import LoRA
@@ -212,6 +213,12 @@ def test_formulas_and_candidates_are_split_alike():
     counted = forward_pass(shard(substitute(decoder(), {path: widths}), 2), 1, 1).params()
     each = [forward_pass(shard(substitute(decoder(), {path: int(w)}), 2), 1, 1).params() for w in widths]
     assert list(counted) == each
+
+
+def test_closed_form():
+    """Sizes of a rank by their names; `formula` checks each against the counted integer."""
+    closed = formula(shard(decoder(), 2)).params
+    assert str(closed) == str(formula(decoder()).params)
 
 
 @pytest.mark.parametrize(

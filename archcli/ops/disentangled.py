@@ -8,7 +8,7 @@ from typing import Any
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import Call, In, Kept
+from archcli.graph.kept import INT64, Call, In, Kept, New
 from archcli.ops.base import bias, contraction, elementwise, movement, summed
 
 
@@ -64,6 +64,14 @@ class DisentangledBias(Op):
         both = self.of_queries and self.of_keys
         added = (Part("sum", OpClass.ELEMENTWISE, pairs, 2 * pairs, pairs),) if both else ()
         return (*gathers, elementwise("scale", pairs), *added)
+
+    def kept(self, call: Call, *scores: Shape) -> tuple[Kept, ...]:
+        """The bucket of each pair, and whole scores, of which torch's gather needs the sizes alone."""
+        read = [In(i) for i in range(len(scores)) if call.grads[i]]
+        return (New(scores[0][2] * scores[0][2], INT64), *read)
+
+    def strides(self, call: Call, *scores: Shape) -> tuple[bool, ...]:
+        return (not self.of_queries,)
 
     def run(self, torch: Any, weights: dict[str, Any], *scores: Any) -> Any:
         places, given = torch.arange(scores[0].shape[2], device=scores[0].device), iter(scores)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, Part
@@ -21,6 +21,7 @@ class Fourier(Op):
     up; not as matrix products.
     """
 
+    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape) -> Shape:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph.kept import INT64, Call
 from archcli.ops.mask import Causal, visibility
 
 
@@ -49,6 +50,9 @@ class IndexTopK(Op):
             Part("top_k", OpClass.ROUTING, 0, every, chosen),
         )
 
+    def widths(self, call: Call, *xs: Shape) -> tuple[Number, ...]:
+        return (INT64,)
+
     def workspace(self, width: int, q: Shape, keys: Shape, w: Shape, positions: Shape) -> Workspace:
         """Bytes of the scores of every index head, before and after the maximum."""
         every = q[0] * q[1] * keys[1]
@@ -56,6 +60,7 @@ class IndexTopK(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, keys: Any, w: Any, positions: Any) -> Any:
         visible = keys.shape[1]
+        q, keys, w = q.detach(), keys.detach(), w.detach()  # a choice has no gradient: nothing is kept
         scores = torch.relu(q.flatten(1, 2) @ keys.squeeze(2).transpose(1, 2)).view(*q.shape[:3], visible)
         total = (w.unsqueeze(-2) @ scores).squeeze(-2)
         total = total.masked_fill(~visibility(torch, Causal(), positions, visible), float("-inf"))

@@ -7,6 +7,7 @@ from typing import Any
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, Part
+from archcli.graph.kept import FP32, Call, Kept, New
 from archcli.ops.base import elementwise
 
 
@@ -31,6 +32,9 @@ class QueryTemperature(Op):
 
     def parts(self, q: Shape, positions: Shape) -> tuple[Part, ...]:
         return (elementwise("temper", prod(q)),)
+
+    def kept(self, call: Call, q: Shape, positions: Shape) -> tuple[Kept, ...]:
+        return (New(prod(positions), FP32),)
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
         steps = (positions.float() + self.first) / self.floor_scale

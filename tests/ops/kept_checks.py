@@ -28,7 +28,7 @@ SETTINGS = {
 }
 WIDE = {("Rotate", 1): torch.float32, ("Rotate", 2): torch.float32}
 """Inputs that are in fp32 whatever the model's dtype."""
-IN_CHUNKS = {"StateScan"}
+IN_CHUNKS = {"LinearAttend", "StateScan"}
 """Scans: a rule states the sum over all chunks of what each of them keeps."""
 HEADED = 4
 """Axes of a tensor of heads: [B, T, H, d]."""

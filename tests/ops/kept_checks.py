@@ -28,7 +28,15 @@ SETTINGS = {
 }
 WIDE = {("Rotate", 1): torch.float32, ("Rotate", 2): torch.float32}
 """Inputs that are in fp32 whatever the model's dtype."""
-IN_CHUNKS = {"LinearAttend", "StateScan"}
+IN_CHUNKS = {
+    "DeltaScan",
+    "DiagonalScan",
+    "LinearAttend",
+    "MLSTMScan",
+    "SelectiveScan",
+    "StateScan",
+    "WKV",
+}
 """Scans: a rule states the sum over all chunks of what each of them keeps."""
 HEADED = 4
 """Axes of a tensor of heads: [B, T, H, d]."""
@@ -98,7 +106,7 @@ def folded(op, kept):
 def in_training_form(op):
     """Whether training takes this form of an operation: not scans token by token, nor with states."""
     scans = type(op).__name__ in IN_CHUNKS
-    return not scans or (op.form != "recurrent" and not op.keep)
+    return not scans or not (op.form == "recurrent" or op.keep)
 
 
 def differences(case, setting, stated=stated):

@@ -2,10 +2,5 @@
 
 PENDING: set[str] = {
     "AllReduce",
-    "DeltaScan",
-    "DiagonalScan",
     "Einsum",
-    "MLSTMScan",
-    "SelectiveScan",
-    "WKV",
 }

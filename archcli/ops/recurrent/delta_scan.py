@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape
 from archcli.graph import Op, Part, State, StateKind, Workspace
+from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.recurrent import delta_cost
-from archcli.ops.recurrent.chunks import Form, block_pairs, chunk_count, steps
+from archcli.ops.recurrent.chunks import Form, block_pairs, by_head, chunk_count, steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +54,18 @@ class DeltaScan(Op):
         sizes = delta_cost.sizes(q, v, self.chunk, per_channel=per_channel)
         return (delta_cost.by_token if self.form == "recurrent" else delta_cost.by_chunk)(sizes)
 
+    def kept(
+        self, call: Call, q: Shape, k: Shape, v: Shape, decay: Shape, beta: Shape, *state: Shape
+    ) -> tuple[Kept, ...]:
+        if self.form == "recurrent":
+            return Op.kept(self, call, q, k, v, decay, beta, *state)
+        from archcli.ops.recurrent.kept.delta_scan import chunked
+
+        return chunked(call, q, v, decay, self.chunk)
+
+    def widths(self, call: Call, q: Shape, k: Shape, v: Shape, *rest: Shape) -> tuple[Number, ...]:
+        return (call.widths[2], FP32)[: 1 + self.keep]
+
     def workspace(
         self, width: int, q: Shape, k: Shape, v: Shape, decay: Shape, beta: Shape, *state: Shape
     ) -> Workspace:
@@ -70,33 +83,35 @@ class DeltaScan(Op):
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, decay: Any, beta: Any, *state: Any
     ) -> Any:
-        wide = torch.promote_types(v.dtype, torch.float32)
-        shared = v.shape[2] // q.shape[2]
-        gates = [decay if decay.dim() > beta.dim() else decay.unsqueeze(-1), beta.unsqueeze(-1)]
-        pieces = [x.to(wide).transpose(1, 2) for x in (q, k, v, *gates)]
-        size = (v.shape[0], v.shape[2], q.shape[3], v.shape[3])
-        before = state[0].to(wide) if state else pieces[0].new_zeros(size)
+        batch, tokens, heads, _ = v.shape
+        if q.shape[2] != heads:
+            q, k = (x.repeat_interleave(heads // x.shape[2], 2) for x in (q, k))
+        *pieces, decay, beta = (by_head(torch, x) for x in (q, k, v, decay, beta))
+        pieces += [decay if decay.dim() > beta.dim() else decay.unsqueeze(-1), beta.unsqueeze(-1)]
+        size = (batch * heads, q.shape[3], v.shape[3])
+        before = state[0].to(pieces[0].dtype).flatten(0, 1) if state else pieces[0].new_zeros(size)
         advance: Any
-        by_token = steps(self.form, v.shape[1], started=bool(state))
-        chunk, advance = (1, _step) if by_token else (self.chunk, partial(_chunk, torch))
+        by_token = steps(self.form, tokens, started=bool(state))
+        later = torch.ones((min(self.chunk, tokens),) * 2, dtype=torch.bool, device=v.device).triu(1)
+        chunk, advance = (1, _step) if by_token else (self.chunk, partial(_chunk, torch, later))
         out: list[Any] = []
-        for *keys, values, growth, rate in zip(*(x.split(chunk, 2) for x in pieces), strict=True):
-            heads = [x.repeat_interleave(shared, 1) for x in keys] if shared > 1 else keys
-            y, before = advance(*heads, values, growth, rate, before)
+        for piece in zip(*(x.split(chunk, 1) for x in pieces), strict=True):
+            y, before = advance(piece, before)
             out.append(y)
-        y = torch.cat(out, 2).transpose(1, 2).to(v.dtype)
-        return (y, before) if self.keep else (y,)
+        y = torch.cat(out, 1).unflatten(0, (batch, heads)).transpose(1, 2).to(v.dtype).contiguous()
+        return (y, before.unflatten(0, (batch, heads))) if self.keep else (y,)
 
 
-def _chunk(torch: Any, q: Any, k: Any, v: Any, decay: Any, beta: Any, state: Any) -> tuple[Any, Any]:
-    """Outputs of one chunk, and the state after it; [B, H, tokens, …]."""
-    total, weighted = decay.cumsum(2), k * beta
-    later = torch.ones((q.shape[2],) * 2, dtype=torch.bool, device=q.device).triu(1)
+def _chunk(torch: Any, later: Any, piece: Any, state: Any) -> tuple[Any, Any]:
+    """Outputs of one chunk, and the state after it; q, k, v, log a and b [B H, tokens, …]."""
+    q, k, v, decay, beta = piece
+    total, weighted = decay.cumsum(1), k * beta
+    later = later[: q.shape[1], : q.shape[1]]
     pairs = partial(_channel_pairs, torch) if total.shape[-1] > 1 else _head_pairs
     overlap, scores = pairs(q, k, weighted, total, later)
-    unit = torch.eye(q.shape[2], dtype=q.dtype, device=q.device).expand_as(overlap)
+    unit = torch.eye(q.shape[1], dtype=q.dtype, device=q.device).expand_as(overlap)
     solved = torch.linalg.solve_triangular(overlap, unit, upper=False, unitriangular=True)
-    grown, whole = total.exp(), total[:, :, -1:]
+    grown, whole = total.exp(), total[:, -1:]
     corrected = solved @ (v * beta) - (solved @ (weighted * grown)) @ state
     y = (q * grown) @ state + scores @ corrected
     added = (k * (whole - total).exp()).transpose(-1, -2) @ corrected
@@ -118,8 +133,9 @@ def _channel_pairs(torch: Any, q: Any, k: Any, weighted: Any, total: Any, later:
     return overlap, scores
 
 
-def _step(q: Any, k: Any, v: Any, decay: Any, beta: Any, state: Any) -> tuple[Any, Any]:
+def _step(piece: Any, state: Any) -> tuple[Any, Any]:
     """The output of one token, and the state after it."""
+    q, k, v, decay, beta = piece
     state = state * decay.exp().transpose(-1, -2)
     corrected = (v - k @ state) * beta
     state = state + k.transpose(-1, -2) @ corrected

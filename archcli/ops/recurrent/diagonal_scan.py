@@ -47,6 +47,16 @@ class DiagonalScan(Op):
         backward = (to_inputs, to_decays)
         return (Part("scan", OpClass.ELEMENTWISE, 2 * n, read, written, backward, scans=True),)
 
+    def kept(self, call: Call, a: Shape, b: Shape, *state: Shape) -> tuple[Kept, ...]:
+        if self.form == "recurrent":
+            return Op.kept(self, call, a, b, *state)
+        notes, n = Notes(call), prod(b)
+        notes.scanned(notes.cast(notes.given(0), n), notes.cast(notes.given(1), n), n, b[1])
+        return notes.kept
+
+    def widths(self, call: Call, a: Shape, b: Shape, *state: Shape) -> tuple[Number, ...]:
+        return (call.widths[1], FP32)[: 1 + self.keep]
+
     def workspace(self, width: int, a: Shape, b: Shape, *state: Shape) -> Workspace:
         """Bytes of states, and of copies in fp32 of narrower inputs; the backward reads decays and states."""
         wide = max(width, 4)
@@ -60,10 +70,10 @@ class DiagonalScan(Op):
         chunk = 1 if steps(self.form, b.shape[1], started=bool(state)) else CHUNK
         out = []
         for decay, added in zip(a.to(wide).split(chunk, 1), b.to(wide).split(chunk, 1), strict=True):
-            out.append(linear_scan(torch, decay, added, h))
-            h = out[-1][:, -1]
+            states, h = linear_scan(torch, decay, added, h)
+            out.append(states)
         y = torch.cat(out, 1).to(b.dtype)
-        return (y, h.clone()) if self.keep else (y,)
+        return (y, h) if self.keep else (y,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,10 +38,16 @@ class Notes:
         """An input."""
         return Noted(In(which), self.call.widths[which], grad=self.call.grads[which])
 
-    def by_head(self, which: int, shape: Shape) -> Noted:
-        """Heads [B, T, H, d] in fp32 as [B H, T, d]: a copy, unless they lie so already."""
+    def by_head(self, which: int, shape: Shape, width: Number = FP32) -> Noted:
+        """Heads [B, T, H, d] of this width as [B H, T, d]: a copy, unless they lie so already."""
         x = self.given(which)
-        in_place = x.width == FP32 and any(is_one(size) for size in shape[:3])
+        in_place = x.width == width and any(is_one(size) for size in shape[:3])
+        return x if in_place else self.made(prod(shape), x, width=width)
+
+    def in_rows(self, which: int, shape: Shape) -> Noted:
+        """x [B, T, …, n] in fp32 as [T B …, n]: a copy, unless it lies so already."""
+        x = self.given(which)
+        in_place = x.width == FP32 and (is_one(shape[0]) or is_one(shape[1]))
         return x if in_place else self.made(prod(shape), x)
 
     def weight(self) -> Noted:
@@ -85,6 +91,23 @@ class Notes:
         if out.grad:
             self.save(out)
         return out
+
+    def scanned(self, decays: Noted, added: Noted, states: Number, tokens: Number) -> Noted:
+        """All h_t = a_t h_(t-1) + b_t in so many elements, from zeros; each h is a tensor of its own."""
+        after = self.made(states, decays, added)
+        if decays.grad:
+            self.save(Noted(New(states, FP32), FP32, grad=False))
+        if after.grad and not is_one(tokens):
+            self.save(decays)
+        return after
+
+    def divided(self, a: Noted, b: Noted, elements: Number, width: Number = FP32) -> Noted:
+        """a / b."""
+        if b.grad:
+            self.save(a)
+        if a.grad or b.grad:
+            self.save(b)
+        return self.made(elements, a, b, width=width)
 
     def mask(self, x: Noted, elements: Number) -> None:
         """Truth values that say where a tensor is let through, of which each step saves the same ones."""

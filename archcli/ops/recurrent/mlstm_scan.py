@@ -6,16 +6,19 @@ B batch, T new tokens, H heads, N width of a key, P width of a value, Q chunk.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
+from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import contraction, elementwise
 from archcli.ops.recurrent.chunks import (
     Form,
     after_first,
     before_last,
     block_pairs,
+    by_head,
     causal_pairs,
     chunk_count,
     reached,
@@ -108,6 +111,18 @@ class MLSTMScan(Op):
             _weighed("add_readout", n + rows, rows, (Q, K, V, *GATES), added=1),
         )
 
+    def kept(
+        self, call: Call, q: Shape, k: Shape, v: Shape, i: Shape, f: Shape, *state: Shape
+    ) -> tuple[Kept, ...]:
+        if self.form == "recurrent":
+            return Op.kept(self, call, q, k, v, i, f, *state)
+        from archcli.ops.recurrent.kept.mlstm_scan import chunked
+
+        return chunked(call, q, v, self.chunk)
+
+    def widths(self, call: Call, q: Shape, k: Shape, v: Shape, *rest: Shape) -> tuple[Number, ...]:
+        return (call.widths[2], *(FP32,) * 3)[: 1 + 3 * self.keep]
+
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
         """Bytes of copies in fp32, of the scores of a chunk, and of states; the backward needs all chunks."""
         wide = max(width, 4)
@@ -121,34 +136,39 @@ class MLSTMScan(Op):
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, i: Any, f: Any, *state: Any
     ) -> Any:
-        dtype, wide = v.dtype, torch.promote_types(v.dtype, torch.float32)
-        q, k, v, i, f = (x.to(wide).transpose(1, 2) for x in (q, k, v, i, f))
+        batch, dtype = v.shape[0], v.dtype
+        q, k, v, i, f = (by_head(torch, x) for x in (q, k, v, i, f))
         heads = (q, k, v, i, -torch.nn.functional.softplus(-f))
-        sizes = ((q.shape[3], v.shape[3]), (q.shape[3],), ())
-        before = [x.to(wide) for x in state] or [q.new_zeros(*q.shape[:2], *size) for size in sizes]
+        sizes = ((q.shape[2], v.shape[2]), (q.shape[2],), ())
+        before = [x.to(q.dtype).flatten(0, 1) for x in state] or [
+            q.new_zeros(len(q), *size) for size in sizes
+        ]
         carried = (before[0], before[1].unsqueeze(-1), before[2].unsqueeze(-1))
-        by_token = steps(self.form, v.shape[2], started=bool(state))
-        chunk, advance = (1, _step) if by_token else (self.chunk, _chunk)
+        by_token = steps(self.form, v.shape[1], started=bool(state))
+        later = torch.ones((min(self.chunk, v.shape[1]),) * 2, dtype=torch.bool, device=v.device).triu(1)
+        chunk, advance = (1, _step) if by_token else (self.chunk, partial(_chunk, later=later))
         out = []
-        for piece in zip(*(x.split(chunk, 2) for x in heads), strict=True):
+        for piece in zip(*(x.split(chunk, 1) for x in heads), strict=True):
             mixed, divisor, carried = advance(torch, piece, carried)
             out.append(mixed / (divisor + self.eps))
-        y = torch.cat(out, 2).transpose(1, 2).to(dtype)
-        return (y, carried[0], carried[1].squeeze(-1), carried[2].squeeze(-1)) if self.keep else (y,)
+        y = torch.cat(out, 1).unflatten(0, (batch, -1)).transpose(1, 2).to(dtype).contiguous()
+        after = [
+            x.unflatten(0, (batch, -1)) for x in (carried[0], carried[1].squeeze(-1), carried[2].squeeze(-1))
+        ]
+        return (y, *after) if self.keep else (y,)
 
 
-def _chunk(torch: Any, heads: Any, before: Any) -> tuple[Any, Any, Any]:
+def _chunk(torch: Any, heads: Any, before: Any, later: Any) -> tuple[Any, Any, Any]:
     """What a chunk mixes, its divisor without eps, and C, n and m after it.
 
-    q, k, v, i and log f [B, H, tokens, …]; C [B, H, N, P], n [B, H, N, 1], m [B, H, 1].
+    q, k, v, i and log f [B H, tokens, …]; C [B H, N, P], n [B H, N, 1], m [B H, 1].
     """
     (q, k, v, i, f), (state, keys, m) = heads, before
-    total = f.cumsum(-1)
-    later = torch.ones(total.shape[-1:] * 2, dtype=torch.bool, device=total.device).triu(1)
+    total, tokens = f.cumsum(-1), q.shape[1]
     gates = total.unsqueeze(-1) - total.unsqueeze(-2) + i.unsqueeze(-2)
-    gates = gates.masked_fill(later, float("-inf"))
+    gates = gates.masked_fill(later[:tokens, :tokens], float("-inf"))
     grown = total + m
-    m = torch.maximum(grown, gates.amax(-1)).detach()
+    m = torch.maximum(grown.detach(), gates.detach().amax(-1))
     gates, decay = (gates - m.unsqueeze(-1)).exp(), (grown - m).exp().unsqueeze(-1)
     scores = (q @ k.transpose(-1, -2)) * gates
     mixed = scores @ v + (q @ state) * decay
@@ -164,7 +184,7 @@ def _step(torch: Any, heads: Any, before: Any) -> tuple[Any, Any, Any]:
     """The same of one token."""
     (q, k, v, i, f), (state, keys, m) = heads, before
     grown = f + m
-    m = torch.maximum(grown, i).detach()
+    m = torch.maximum(grown.detach(), i.detach())
     kept = (grown - m).exp().unsqueeze(-1)
     gated = (k * (i - m).exp().unsqueeze(-1)).transpose(-1, -2)
     state, keys = state * kept + gated @ v, keys * kept + gated

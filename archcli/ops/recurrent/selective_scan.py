@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
+from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import contraction, elementwise
 from archcli.ops.recurrent.chunks import Form, chunk_count, steps
 from archcli.ops.recurrent.linear_scan import CHUNK, linear_scan
@@ -70,21 +71,42 @@ class SelectiveScan(Op):
         kept = copies + 3 * of_token * x[1]  # decays, states, and these once more as one tensor
         return Workspace(copies + 5 * chunk, kept, copies + 6 * chunk)
 
+    def kept(self, call: Call, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> tuple[Kept, ...]:
+        if self.form == "recurrent":
+            return Op.kept(self, call, x, dt, b, c, *state)
+        from archcli.ops.recurrent.kept.selective_scan import chunked
+
+        return chunked(call, x, b)
+
+    def widths(self, call: Call, x: Shape, *rest: Shape) -> tuple[Number, ...]:
+        return (call.widths[0], FP32)[: 1 + self.keep]
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any, dt: Any, b: Any, c: Any, *state: Any) -> Any:
+        # rows are tokens, then sequences, then heads: products read a chunk of them where it lies
         wide = torch.promote_types(x.dtype, torch.float32)
-        dt = torch.nn.functional.softplus(dt.to(wide))
         rates = -weights["A_log"].to(wide).exp()
-        h = state[0].to(wide) if state else dt.new_zeros(x.shape[0], *rates.shape)
-        pieces = (dt, dt * x.to(wide), b.to(wide), c.to(wide))
+        h = state[0].to(wide) if state else x.new_zeros((x.shape[0], *rates.shape), dtype=wide)
+        sizes = (-1, *h.shape[:-2])
+        inputs, dt, b, c = (_rows(torch, it) for it in (x, dt, b, c))
+        dt = torch.nn.functional.softplus(dt)
         chunk = 1 if steps(self.form, x.shape[1], started=bool(state)) else CHUNK
+        pieces = (it.split(chunk * prod(sizes[1:]), 0) for it in (dt, dt * inputs, b, c))
         out = []
-        for step, update, key, query in zip(*(it.split(chunk, 1) for it in pieces), strict=True):
-            decay = (step.unsqueeze(-1) * rates).exp()
-            h = linear_scan(torch, decay, update.unsqueeze(-1) @ key.unsqueeze(-2), h)
-            out.append((h @ query.unsqueeze(-1)).squeeze(-1))
-            h = h[:, -1].clone()  # a view would keep the states of the whole chunk alive
-        y = (torch.cat(out, 1) + weights["D"].to(wide) * x.to(wide)).to(x.dtype)
+        for step, update, key, query in zip(*pieces, strict=True):
+            decay = (step.unflatten(0, sizes).unsqueeze(-1) * rates).exp()
+            added = torch.bmm(update.unsqueeze(-1), key.unsqueeze(-2)).unflatten(0, sizes)
+            states, h = linear_scan(torch, decay, added, h, axis=0)
+            out.append(torch.bmm(states.flatten(0, -3), query.unsqueeze(-1)).squeeze(-1))
+        inputs = inputs.unflatten(0, sizes)
+        y = torch.cat(out, 0).view(inputs.shape) + weights["D"].to(wide) * inputs
+        y = y.transpose(0, 1).to(x.dtype, memory_format=torch.contiguous_format).contiguous()
         return (y, h) if self.keep else (y,)
+
+
+def _rows(torch: Any, x: Any) -> Any:
+    """x [B, T, …, n] in float32 at least as [T B …, n]: one copy, where a view cannot do."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    return x.transpose(0, 1).to(wide, memory_format=torch.contiguous_format).flatten(0, -2)
 
 
 def _scaled(n: Number) -> Part:

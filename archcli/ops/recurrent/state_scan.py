@@ -178,10 +178,10 @@ def _by_token(torch: Any, q: Any, k: Any, v: Any, decay: Any, *state: Any) -> tu
     decay = decay.to(wide).unflatten(2, groups).permute(0, 2, 3, 1)
     size = (*values.shape[:3], q.shape[-1], v.shape[-1])
     before = state[0].to(wide).view(size) if state else values.new_zeros(size)
-    pieces: Any = zip(*(x.split(1, 3) for x in (q, k, values, decay)), strict=True)
+    pieces = zip(*(x.split(1, 3) for x in (q, k, values, decay)), strict=True)
     out = []
-    for piece in pieces:
-        y, before = _step(torch, *piece, before)
+    for q_t, k_t, v_t, decay_t in pieces:
+        y, before = _step(torch, q_t, k_t, v_t, decay_t, before)
         out.append(y)
     return torch.cat(out, 3).permute(0, 3, 1, 2, 4), before
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Shape, minimum, prod
+from archcli.arith import Number, Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
+from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.recurrent.chunks import Form, chunk_count, steps
 from archcli.ops.recurrent.linear_scan import CHUNK, linear_scan
 
@@ -26,7 +27,8 @@ class WKV(Op):
 
     With w = e^decay and u = first, both [W]. Inputs k and v [B, T, W], then the cached numerator, denominator
     and maximum of the exponents [B, W] each, if there are any. Outputs y [B, T, W], and with `keep` the three
-    new ones. Sums are kept over e^maximum, so that none overflows. RWKV-4, arXiv:2305.13048 section 3.1.
+    new ones. Sums are kept over e^maximum, so that none overflows; the result does not depend on a maximum, and
+    the gradient takes it for a constant. RWKV-4, arXiv:2305.13048 section 3.1.
     """
 
     component: ClassVar[str] = "recurrence"
@@ -69,6 +71,16 @@ class WKV(Op):
             Part("advance", OpClass.ELEMENTWISE, 4 * n, read, sums, (to_sums,), scans=True),
         )
 
+    def kept(self, call: Call, k: Shape, v: Shape, *state: Shape) -> tuple[Kept, ...]:
+        if self.form == "recurrent":
+            return Op.kept(self, call, k, v, *state)
+        from archcli.ops.recurrent.kept.wkv import chunked
+
+        return chunked(call, v)
+
+    def widths(self, call: Call, k: Shape, v: Shape, *state: Shape) -> tuple[Number, ...]:
+        return (call.widths[1], *(FP32,) * STATES)[: 1 + STATES * self.keep]
+
     def workspace(self, width: int, k: Shape, v: Shape, *state: Shape) -> Workspace:
         """Bytes of a chunk's exponentials and sums; the backward needs those of all chunks."""
         wide = max(width, 4)
@@ -84,15 +96,16 @@ class WKV(Op):
         sums, top = torch.stack(state[:2], 1).to(wide), state[2].to(wide)
         out = []
         for key, value in zip(k.to(wide).split(chunk, 1), v.to(wide).split(chunk, 1), strict=True):
-            tops = _maxima(torch, torch.cat([top.unsqueeze(1), key], 1), decay)
+            # the result depends on no maximum, and so no gradient flows through them
+            tops = _maxima(torch, torch.cat([top.unsqueeze(1), key.detach()], 1), decay.detach())
             earlier, top = tops[:, :-1], tops[:, -1]
             decays, weight = (earlier + decay - tops[:, 1:]).exp(), (key - tops[:, 1:]).exp()
             terms = torch.stack([weight * value, weight], 2)
-            after = linear_scan(torch, decays.unsqueeze(2), terms, sums)
+            after, last = linear_scan(torch, decays.unsqueeze(2), terms, sums)
             numerator, denominator = torch.cat([sums.unsqueeze(1), after[:, :-1]], 1).unbind(2)
-            sums = after[:, -1]
-            here = torch.maximum(earlier, key + first)
-            past, now = (earlier - here).exp(), (key + first - here).exp()
+            sums, own = last, key + first
+            here = torch.maximum(earlier, own.detach())
+            past, now = (earlier - here).exp(), (own - here).exp()
             out.append((past * numerator + now * value) / (past * denominator + now))
         y = torch.cat(out, 1).to(v.dtype)
         return (y, sums[:, 0].clone(), sums[:, 1].clone(), top.clone()) if self.keep else (y,)

@@ -10,7 +10,7 @@ from archcli.ops.recurrent.kept.phases import Phase, phases
 from archcli.ops.recurrent.kept_notes import Noted, Notes
 
 
-class _Scan(NamedTuple):
+class _StateTensors(NamedTuple):
     """The tensors of all chunks: queries, keys, values and cumulative log decays; and their sizes.
 
     `groups` and `heads` are those of all sequences, `width` that of a value.
@@ -29,7 +29,7 @@ def chunked(call: Call, q: Shape, v: Shape, chunk: Number) -> tuple[Kept, ...]:
     """Queries and keys [B, T, G, N], values [B, T, H, P] and log decays [B, T, H], in chunks."""
     notes, groups, heads = Notes(call), q[0] * q[2], v[0] * v[2]
     pieces = (notes.by_head(0, q), notes.by_head(1, q), notes.by_head(2, v))
-    scan = _Scan(*pieces, notes.made(prod(v[:3]), notes.given(3)), groups, heads, v[3])
+    scan = _StateTensors(*pieces, notes.made(prod(v[:3]), notes.given(3)), groups, heads, v[3])
     first, *others = phases(v[1], chunk)
     notes.mask(scan.total, first.blocks)
     state = notes.made(heads * q[3] * v[3])
@@ -39,7 +39,7 @@ def chunked(call: Call, q: Shape, v: Shape, chunk: Number) -> tuple[Kept, ...]:
     return notes.kept
 
 
-def _follow(notes: Notes, scan: _Scan, phase: Phase, state: Noted) -> Noted:
+def _follow(notes: Notes, scan: _StateTensors, phase: Phase, state: Noted) -> Noted:
     """Follow a phase from the states before its chunks; returns those after them."""
     rows = scan.heads * phase.tokens
     blocks, values = scan.heads * phase.blocks, rows * scan.width

@@ -27,8 +27,8 @@ class WKV(Op):
 
     With w = e^decay and u = first, both [W]. Inputs k and v [B, T, W], then the cached numerator, denominator
     and maximum of the exponents [B, W] each, if there are any. Outputs y [B, T, W], and with `keep` the three
-    new ones. Sums are kept over e^maximum, so that none overflows; the result does not depend on a maximum, and
-    the gradient takes it for a constant. RWKV-4, arXiv:2305.13048 section 3.1.
+    new ones. Sums are kept over e^maximum, so that none overflows; the result does not depend on maxima,
+    constants to the gradient. RWKV-4, arXiv:2305.13048 section 3.1.
     """
 
     component: ClassVar[str] = "recurrence"

@@ -38,11 +38,11 @@ class Notes:
         """An input."""
         return Noted(In(which), self.call.widths[which], grad=self.call.grads[which])
 
-    def by_head(self, which: int, shape: Shape, width: Number = FP32) -> Noted:
-        """Heads [B, T, H, d] of this width as [B H, T, d]: a copy, unless they lie so already."""
+    def by_head(self, which: int, shape: Shape) -> Noted:
+        """Heads [B, T, H, d] in fp32 as [B H, T, d]: a copy, unless they lie so already."""
         x = self.given(which)
-        in_place = x.width == width and any(is_one(size) for size in shape[:3])
-        return x if in_place else self.made(prod(shape), x, width=width)
+        in_place = x.width == FP32 and any(is_one(size) for size in shape[:3])
+        return x if in_place else self.made(prod(shape), x)
 
     def in_rows(self, which: int, shape: Shape) -> Noted:
         """x [B, T, …, n] in fp32 as [T B …, n]: a copy, unless it lies so already."""

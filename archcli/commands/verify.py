@@ -11,11 +11,13 @@ import typer
 
 from archcli.commands.base import Subject, subject
 from archcli.commands.options import BatchSize, Form, Json, Mla, Model, Output, Scan, SeqLen, Set, SourceLen
+from archcli.errors import ArchError
 from archcli.graph.count_tape import WholeTape
+from archcli.measure.memory.settings import AttentionForm, MemorySettings
 from archcli.measure.notes import form_notes, forward_and_decode_forms, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
-from archcli.modules.request import Request
+from archcli.modules.request import AUTO, Request
 from archcli.render import chosen_format
 from archcli.render.progress import progress
 from archcli.render.write import check_writable
@@ -33,6 +35,26 @@ WEIGHED = (
     "Logits of random tokens, ours and transformers' from the same stored weights: the largest difference, "
     "of the largest logit. In fp32 at most 1e-05; in half precision only coarse mistakes are seen."
 )
+REMEMBERED = (
+    "Bytes as torch takes them, run without values: kept for the backward, with CUDA's operators on the meta "
+    "device and a CPU's, equal row by row; peaks of live storages beyond the weights, of a training step "
+    "within 1 KiB, of a prefill and a decoded token within 1%."
+)
+Memory = Annotated[
+    bool,
+    typer.Option(
+        "--memory", help="Compare the bytes that training keeps and the peaks of passes, not counts."
+    ),
+]
+AttentionOption = Annotated[
+    AttentionForm | None,
+    typer.Option(
+        "--attention",
+        case_sensitive=False,
+        help="Of --memory: torch's fused kernel (flash, sdpa), or step by step.",
+        show_default="flash",
+    ),
+]
 Weights = Annotated[
     str | None,
     typer.Option(
@@ -41,10 +63,14 @@ Weights = Annotated[
         help="Compare logits with those of transformers, from the safetensors of this folder.",
     ),
 ]
+WeightsDtype = Literal["fp32", "bf16", "fp16", "keep"]
 Dtype = Annotated[
-    Literal["fp32", "bf16", "fp16", "keep"],
+    WeightsDtype | None,
     typer.Option(
-        "--dtype", case_sensitive=False, help="Number format of --weights; keep: the one that is stored."
+        "--dtype",
+        case_sensitive=False,
+        help="Number format of --weights (keep: the one that is stored) or --memory.",
+        show_default="fp32; bf16 with --memory",
     ),
 ]
 
@@ -57,7 +83,9 @@ def run(  # noqa: PLR0913
     model: Model,
     *,
     weights: Weights = None,
-    dtype: Dtype = "fp32",
+    memory: Memory = False,
+    attention: AttentionOption = None,
+    dtype: Dtype = None,
     batch_size: BatchSize = 1,
     seq_len: SeqLen = 128,
     source_len: SourceLen = None,
@@ -78,6 +106,9 @@ def run(  # noqa: PLR0913
 
     With --weights, loads the safetensors of a folder into the model instead and compares its logits with
     those of transformers, in one pass and token by token. Needs transformers as well.
+
+    With --memory, compares the figures of archcli memory with what torch keeps for the backward, row by row,
+    and with the storages that are alive at once in a training step, a prefill and a decoded token.
     """
     chosen_format(form, output, as_json=as_json)
     check_writable(output)
@@ -90,12 +121,19 @@ def run(  # noqa: PLR0913
         "source_len": asked.model.source_length(request.source_positions),
         **forward_and_decode_forms([asked.model], request),
     }
-    if weights is None:
+    if memory:
+        settings = _memory_settings(request, weights, dtype, attention)
+        verified = _verify_memory(asked, settings)
+        inputs |= {"memory": True, "dtype": settings.dtype, "attention": settings.attention}
+        report = replace(report_of(verified, inputs, notes), convention=REMEMBERED)
+    elif attention is not None:
+        raise ArchError("--attention is of --memory: counts are of attention step by step", "add --memory")
+    elif weights is None:
         verified = _verify_counts(asked, request)
         report = report_of(verified, inputs, notes, verbose=verbose)
     else:
-        verified = _verify_logits(asked, weights, dtype, request)
-        inputs = {"weights": weights, "dtype": dtype, **inputs}
+        verified = _verify_logits(asked, weights, dtype or "fp32", request)
+        inputs = {"weights": weights, "dtype": dtype or "fp32", **inputs}
         report = replace(report_of(verified, inputs, notes), convention=WEIGHED)
     asked.show(report, form, output, as_json=as_json)
     if not verified.ok:
@@ -127,6 +165,32 @@ def _verify_logits(asked: Subject, folder: str, dtype: str, request: Request) ->
     from archcli.commands._weights import verify_weights
 
     return verify_weights(asked, folder, dtype, request)
+
+
+def _memory_settings(
+    request: Request, weights: str | None, dtype: WeightsDtype | None, attention: AttentionForm | None
+) -> MemorySettings:
+    """What --memory verifies. Raises ArchError for options of other comparisons."""
+    if weights is not None:
+        raise ArchError("--weights and --memory are two comparisons", "leave one of them out")
+    if dtype == "keep":
+        raise ArchError("--dtype keep is of --weights", "--dtype bf16, fp16 or fp32")
+    if {*request.forms.values()} != {AUTO}:
+        raise ArchError("--memory is of the forms that each phase runs", "leave --mla and --scan out")
+    return MemorySettings(
+        "train",
+        request.batch_size,
+        request.seq_len,
+        request.source_len,
+        dtype or "bf16",
+        attention or "flash",
+    )
+
+
+def _verify_memory(asked: Subject, settings: MemorySettings) -> VerifyResult:
+    from archcli.commands._verify_memory import verify_memory
+
+    return verify_memory(asked.name, asked.model, settings)
 
 
 def report_of(

@@ -13,17 +13,23 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class ReferenceResult:
-    """A compared figure: its name, both values, and the rows at fault where they differ."""
+    """A compared figure: its name, both values, and the rows at fault where they differ.
+
+    Numbers may differ by `bound`.
+    """
 
     reference: str
     what: str
     ours: int | str
     theirs: int | str
     where: str = ""
+    bound: int = 0
 
     @property
     def ok(self) -> bool:
         """Whether the two agree."""
+        if isinstance(self.ours, int) and isinstance(self.theirs, int):
+            return abs(self.ours - self.theirs) <= self.bound
         return self.ours == self.theirs
 
 

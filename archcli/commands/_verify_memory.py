@@ -27,6 +27,7 @@ SHORT = 16
 MOST = 8192
 """Tokens of a batch that are run operator by operator in a minute or so."""
 SHORTENED = f"Recurrent layers fill a cache token by token: decoding is verified after {SHORT} of them."
+LOSSLESS = "The model ends without a loss: the peak of a training step is left out."
 UNGROUPED = "torch has no grouped product of experts in fp32 on meta: CUDA's operators are left out."
 
 
@@ -49,7 +50,8 @@ def verify_memory(name: str, model: Model, settings: MemorySettings) -> VerifyRe
     train = replace(settings, phase="train", batch_size=batch_size, optimizer="sgd")
     backends, notes = _backends(model, settings)
     kept = [_kept(model, replace(train, backend=backend)) for backend in backends]
-    passes: list[MemorySettings] = [train]
+    passes = [train] if _has_loss(model) else []
+    notes += [] if passes else [LOSSLESS]
     if model.caches:
         short = _is_recurrent(model) and tokens > SHORT
         decode = replace(settings, phase="decode", seq_len=SHORT if short else tokens)
@@ -75,6 +77,11 @@ def _backends(model: Model, settings: MemorySettings) -> tuple[tuple[Backend, ..
     """The operators that torch can run without a GPU, and a note on those it cannot."""
     mixes = any(row.experts is not None for row in shape_pass(model).rows)
     return (("cpu",), [UNGROUPED]) if mixes and settings.dtype == "fp32" else (("cuda", "cpu"), [])
+
+
+def _has_loss(model: Model) -> bool:
+    """Whether a training step ends with a loss: of logits, or the model's own."""
+    return model.trains_on_targets or getattr(model, "head", None) is not None
 
 
 def _is_recurrent(model: Model) -> bool:

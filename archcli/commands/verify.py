@@ -121,13 +121,11 @@ def run(  # noqa: PLR0913
         "source_len": asked.model.source_length(request.source_positions),
         **forward_and_decode_forms([asked.model], request),
     }
-    if memory:
-        settings = _memory_settings(request, weights, dtype, attention)
+    if memory or attention is not None:
+        settings = _memory_settings(request, weights, dtype, attention, memory=memory)
         verified = _verify_memory(asked, settings)
         inputs |= {"memory": True, "dtype": settings.dtype, "attention": settings.attention}
         report = replace(report_of(verified, inputs, notes), convention=REMEMBERED)
-    elif attention is not None:
-        raise ArchError("--attention is of --memory: counts are of attention step by step", "add --memory")
     elif weights is None:
         verified = _verify_counts(asked, request)
         report = report_of(verified, inputs, notes, verbose=verbose)
@@ -168,9 +166,16 @@ def _verify_logits(asked: Subject, folder: str, dtype: str, request: Request) ->
 
 
 def _memory_settings(
-    request: Request, weights: str | None, dtype: WeightsDtype | None, attention: AttentionForm | None
+    request: Request,
+    weights: str | None,
+    dtype: WeightsDtype | None,
+    attention: AttentionForm | None,
+    *,
+    memory: bool,
 ) -> MemorySettings:
     """What --memory verifies. Raises ArchError for options of other comparisons."""
+    if not memory:
+        raise ArchError("--attention is of --memory: counts are of attention step by step", "add --memory")
     if weights is not None:
         raise ArchError("--weights and --memory are two comparisons", "leave one of them out")
     if dtype == "keep":

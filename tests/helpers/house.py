@@ -34,6 +34,7 @@ APART = {
         "_completion",
         "_help",
         "_plan",
+        "_verify_memory",
         "_weights",
         "base",
         "options",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
 from archcli.graph.count_tape import Abstract
 from archcli.graph.kept import INT64, Execution
@@ -42,7 +43,8 @@ def trace_memory(
 ) -> TracedPass:
     """Trace the pass of a request with its storages.
 
-    `recomputed` says of a row's or a module's path whether its backward computes it again.
+    `recomputed` says of a row's or a module's path whether its backward computes it again. Raises ArchError
+    for an operation that does not state what its backward keeps.
     """
     request = request.resolved()
     model, _ = formed(model, request)
@@ -60,7 +62,12 @@ def trace_memory(
         name: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind]))
         for name, spec in model.inputs(request).items()
     }
-    output, cache = run_on(tape, runs, request, inputs, cache)
+    try:
+        output, cache = run_on(tape, runs, request, inputs, cache)
+    except NotImplementedError as missing:  # of an operation that is not archcli's own
+        raise ArchError(
+            str(missing), "the operation's class gives it in `kept`, see archcli.ops"
+        ) from missing
     has_targets = "targets" in inputs
     return TracedPass(request, execution, tuple(rows), tape.ledger, output, cache, has_targets, cached)
 

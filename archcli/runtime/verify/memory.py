@@ -1,4 +1,4 @@
-"""Memory that torch takes, beside what archcli traced: kept for the backward by row, and peaks of passes."""
+"""Memory that torch takes beside what archcli traced: kept bytes by row, and peaks of passes."""
 
 from __future__ import annotations
 

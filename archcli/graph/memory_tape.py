@@ -97,8 +97,7 @@ class MemoryTape(InPeriods):
         grad = self.records and op.trained(grads, *shapes) and (trained or any(grads))
         call = self._call(op, xs, trained=trained and bool(row.weights))
         places = self._places(op, call, xs, row)
-        space = op.fused_workspace if self.execution.fused else op.workspace
-        workspace = space(self.execution.width, *row.inputs)
+        workspace = op.space(call, *row.inputs)
         if row.states and not self.execution.records:
             for place in places[-len(row.states) :]:
                 if place.storage is not None:

@@ -107,6 +107,11 @@ class Op(ABC):
         """Memory of `run_fused` besides inputs and outputs."""
         return self.workspace(width, *xs)
 
+    def space(self, call: Call, *xs: Shape) -> Workspace:
+        """Memory of this run besides inputs and outputs."""
+        space = self.fused_workspace if call.execution.fused else self.workspace
+        return space(call.execution.width, *xs)
+
     def skips_masked(self, *xs: Shape) -> bool:
         """Whether `run_fused` skips masked scores: it executes `flops` of the parts, not `unmasked_flops`."""
         return False

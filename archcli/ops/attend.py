@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, is_one, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import Call, Kept
+from archcli.graph.part import NO_WORKSPACE
 from archcli.ops import attend_cost as cost
 from archcli.ops.base import contraction
 from archcli.ops.mask import Mask, key_positions, visibility
@@ -154,6 +155,16 @@ class Attend(Op):
     def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...]:
         return self._memory(call, *xs).kept
 
+    def space(self, call: Call, *xs: Shape) -> Workspace:
+        """What is alive at once while it runs: step by step, the scores of every head."""
+        running = self._memory(call, *xs).running(prod(self.shape(*xs)) * call.widths[0])
+        return self._space(call, *xs)._replace(running=running, saved=0)
+
+    def _space(self, call: Call, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
+        if self._runs_fused(call):
+            return NO_WORKSPACE
+        return self.workspace(call.width, q, k, v, *rest)
+
     def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
         q = xs[0]
         return (not (self._runs_fused(call) or is_one(q[1]) or is_one(q[2])),)
@@ -175,7 +186,7 @@ class Attend(Op):
             v,
             self.mask,
             masked=not self.needs_no_mask(q[1], k[1]),
-            selects=self.selects,
+            selected=extras[0] if self.selects else None,
             softcap=bool(self.softcap),
             alibi=bool(self.alibi),
             biases=tuple(at[name] for name in ("bias", "shared_bias") if name in at),
@@ -192,15 +203,14 @@ class Attend(Op):
         given = dict(zip(self.extras, extras, strict=True))
         batch, new, heads, width = q.shape
         kv_heads = k.shape[2]
-        queries = q.transpose(1, 2).reshape(batch, kv_heads, heads // kv_heads * new, width)
-        scores = (queries @ k.permute(0, 2, 3, 1)).view(batch, heads, new, -1) * self.scale
-        del queries  # a copy, where heads share keys
+        sharing = (batch, kv_heads, heads // kv_heads * new, width)  # queries of the heads that share keys
+        products = q.transpose(1, 2).reshape(sharing) @ k.permute(0, 2, 3, 1)
+        scores = products.view(batch, heads, new, -1) * self.scale
+        del products
         if self.softcap:
             scores = self.softcap * torch.tanh(scores / self.softcap)
         if self.alibi:
-            keys = key_positions(torch, positions, k.shape[1])
-            distance = (keys - positions[:, None]).abs().to(scores.dtype)
-            scores = scores - self._slopes(torch, heads, scores)[:, None, None] * distance
+            scores = scores - self._alibi(torch, positions, scores)
         for bias in (given[name] for name in ("bias", "shared_bias") if name in given):
             scores = scores + bias
         allowed = visibility(torch, self.mask, positions, k.shape[1], given.get(SELECTED))
@@ -227,6 +237,12 @@ class Attend(Op):
         from archcli.ops.attend_fused import attend  # torch's kernels alone need it
 
         return attend(torch, q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale)
+
+    def _alibi(self, torch: Any, positions: Any, scores: Any) -> Any:
+        """What each head takes off for the distance of each key: [H, T, S]."""
+        keys = key_positions(torch, positions, scores.shape[-1])
+        distance = (keys - positions[:, None]).abs().to(scores.dtype)
+        return self._slopes(torch, scores.shape[1], scores)[:, None, None] * distance
 
     def _slopes(self, torch: Any, heads: int, like: Any) -> Any:
         """One ALiBi slope per head (Press et al.).

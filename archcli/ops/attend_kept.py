@@ -12,6 +12,7 @@ from archcli.arith import Number, Shape, ceil_div, is_one, maximum, prod
 from archcli.graph.kept import BOOL, FP32, INT64, Call, In, Out
 from archcli.ops.attend_fused import HALF_BYTES, ROW_BYTES, WIDEST_FLASH
 from archcli.ops.mask import Mask
+from archcli.ops.mask_scratch import key_positions, visibility, visible_selected
 from archcli.ops.scratch import Scratch, ScratchTensor
 
 SEEDS = 2
@@ -32,8 +33,8 @@ def same(a: Number, b: Number) -> bool:
 class AttendCall:
     """A call of attention: its sizes, and the steps between its products.
 
-    `masked` says that one kernel needs the mask written out, `selects` that each sequence has its own;
-    `biases` are the inputs that are added to the scores, `sinks` the input that holds sinks.
+    `masked` says that one kernel needs the mask written out, `selected` is the shape of the keys given to
+    each query; `biases` are the inputs that are added to the scores, `sinks` the input that holds sinks.
     """
 
     call: Call
@@ -42,7 +43,7 @@ class AttendCall:
     v: Shape
     mask: Mask
     masked: bool
-    selects: bool = False
+    selected: Shape | None = None
     softcap: bool = False
     alibi: bool = False
     biases: tuple[int, ...] = ()
@@ -63,7 +64,7 @@ class AttendCall:
     @property
     def visible(self) -> Number:
         """Entries of the mask."""
-        return self.q[1] * self.k[1] * (self.q[0] if self.selects else 1)
+        return self.q[1] * self.k[1] * (self.q[0] if self.selected is not None else 1)
 
     @property
     def grouped(self) -> bool:
@@ -99,16 +100,41 @@ def fused(op: AttendCall) -> Scratch:
         repeated = [batch * x[1] * heads * op.padded(x[3]) for x in (op.k, op.v)]
         operands[1:] = [scratch.new(size, op.width) for size in repeated]
     bias = None if mask is None else _bias(op, scratch)
-    wide = op.padded(op.v[3])
-    out = Out(0) if same(wide, op.v[3]) else scratch.new(batch * new * heads * wide, op.width)
-    rows = ceil_div(new, ROWS_OF_KERNEL) * ROWS_OF_KERNEL if op.call.on_cuda and not op.takes_flash else new
-    sums = scratch.new(batch * heads * rows, FP32)
-    seeds = [scratch.new(SEEDS, INT64)] if op.call.on_cuda and op.takes_flash else []
+    wide, size = op.padded(op.v[3]), batch * new * heads * op.width
+    out: ScratchTensor | Out = Out(0)
+    if same(wide, op.v[3]):
+        scratch.hold(size * wide)
+    else:
+        out = scratch.new(size // op.width * wide, op.width)
     needed = any(op.call.grads)
-    for tensor in (*operands, out, sums, *seeds, *([] if bias is None else [bias])):
-        scratch.save(tensor, needed)
-    scratch.hold(batch * new * heads * op.v[3] * op.width)
+    scratch.save(out, needed)
+    for operand in operands:
+        scratch.save(operand, needed)
+    if bias is not None:
+        scratch.save(bias, needed)
+    _sums(op, scratch, needed=needed)
+    del bias
+    if isinstance(out, ScratchTensor):
+        scratch.hold(size * op.v[3])
+    del mask
     return scratch
+
+
+def _sums(op: AttendCall, scratch: Scratch, *, needed: bool) -> None:
+    """The log of each row's sum, and the random state; without gradients some kernels make neither."""
+    rows, records = op.q[1], needed and op.call.execution.records
+    flash = op.call.on_cuda and op.takes_flash
+    if op.call.on_cuda and not flash:
+        rows = ceil_div(rows, ROWS_OF_KERNEL) * ROWS_OF_KERNEL if records else 0
+    sums = scratch.new(op.q[0] * op.q[2] * rows, FP32)
+    scratch.save(sums, needed)
+    seeds = scratch.new(SEEDS, INT64) if flash else None
+    if seeds is not None:
+        scratch.save(seeds, needed)
+    if op.call.on_cuda:  # numbers without axes, which are not counted as kept
+        bare = INT64 if flash else SEEDS * INT64
+        scratch.hold(bare)
+        scratch.live = scratch.live if records else scratch.live - bare
 
 
 def _operand(op: AttendCall, scratch: Scratch, which: int) -> ScratchTensor | In:
@@ -120,7 +146,11 @@ def _operand(op: AttendCall, scratch: Scratch, which: int) -> ScratchTensor | In
 
 def _mask(op: AttendCall, scratch: Scratch) -> ScratchTensor:
     """Which keys each query sees."""
-    return scratch.new(op.visible, BOOL)
+    allowed = visibility(scratch, op.mask, op.q[1], op.k[1])
+    if op.selected is None:
+        return allowed
+    chosen: ScratchTensor = visible_selected(scratch, allowed, op.selected, op.k[1])
+    return chosen
 
 
 def _bias(op: AttendCall, scratch: Scratch) -> ScratchTensor:
@@ -147,7 +177,7 @@ def eager(op: AttendCall) -> Scratch:
         scores = scratch.new(op.pairs, width)
         del capped
     if op.alibi:
-        slopes = scratch.new(op.pairs // op.q[0], width)
+        slopes = _alibi(op, scratch)
         scores = scratch.new(op.pairs, width)
         del slopes
     for _ in op.biases:
@@ -167,6 +197,36 @@ def eager(op: AttendCall) -> Scratch:
     scratch.hold(prod(op.q[:3]) * op.v[3] * width)
     del scores, mask
     return scratch
+
+
+def _alibi(op: AttendCall, scratch: Scratch) -> ScratchTensor:
+    """What each head takes off for the distance of each key."""
+    keys = key_positions(scratch, op.k[1])
+    gaps = scratch.new(op.q[1] * op.k[1], INT64)
+    positive = scratch.new(op.q[1] * op.k[1], INT64)
+    del gaps
+    distance = scratch.new(op.q[1] * op.k[1], op.width)
+    del positive
+    slopes = _slopes(op, scratch)
+    weighed = scratch.new(op.pairs // op.q[0], op.width)
+    del keys, distance, slopes
+    return weighed
+
+
+def _slopes(op: AttendCall, scratch: Scratch) -> ScratchTensor:
+    """A slope for each head, of exponents in fp32 up to a power of two."""
+    heads = op.q[2]
+    power = 1 << (heads - 1).bit_length() if isinstance(heads, int) else heads
+    counted = scratch.new(power, FP32)
+    exponents = scratch.new(power, FP32)
+    del counted
+    bare = scratch.new(power, FP32)
+    slopes = scratch.new(power, FP32)
+    del bare
+    chosen = slopes if same(power, heads) else scratch.new(power, FP32)
+    result = chosen if op.call.in_fp32 else scratch.new(heads, op.width)
+    del exponents
+    return result
 
 
 def _joins(x: Shape) -> bool:

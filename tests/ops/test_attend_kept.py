@@ -1,4 +1,7 @@
-"""What attention keeps for shapes and masks drawn at random: equal to what torch saves, in eight settings."""
+"""What attention keeps, and what is alive while it runs, for shapes and masks drawn at random.
+
+Equal to what torch saves and holds, to the byte, in eight settings.
+"""
 
 import torch
 from hypothesis import given
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 from archcli.ops import Attend, Bidirectional, Causal, Chunked, SlidingWindow, TopK
 from ops.case import Case
 from ops.kept_checks import SETTINGS, differences
+from ops.live_checks import running
 
 torch.set_num_threads(1)
 WIDTHS = st.sampled_from([4, 5, 8, 12, 16, 24, 264])
@@ -51,3 +55,13 @@ def calls(draw):
 def test_kept_of_random_attention(case):
     wrong = {name: found for name, how in SETTINGS.items() if (found := differences(case, how))}
     assert wrong == {}
+
+
+@given(calls())
+def test_bytes_alive_while_random_attention_runs(case):
+    """Without gradients, and in training, where what is kept stays alive."""
+    floats = [i != 3 and case.op.extras[i - 4 :][:1] != ("selected",) for i in range(len(case.inputs))]
+    for how in SETTINGS.values():
+        for needs in ((False,) * len(floats), tuple(floats)):
+            ours, alive = running(case, how, needs)
+            assert ours == alive

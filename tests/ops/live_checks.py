@@ -1,0 +1,43 @@
+"""Bytes that an operation says are alive while it runs, beside those that are, on tensors without values."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from archcli.runtime.memory.kept import _run
+from archcli.runtime.memory.live import LiveStorages
+from archcli.runtime.memory.storages import address, tensors_in
+from ops.kept_checks import call_of, inputs_of
+
+
+def live_while_running(op, inputs, setting, needs):
+    """The most bytes alive while an operation without weights runs, less those of its outputs."""
+    with ExitStack() as stack:
+        if setting.device == "cpu":
+            mode = stack.enter_context(FakeTensorMode())
+            inputs = [mode.from_tensor(x) for x in inputs]
+        inputs = [x.detach().requires_grad_(need) for x, need in zip(inputs, needs, strict=True)]
+        stack.enter_context(setting.operators())
+        stack.enter_context(torch.set_grad_enabled(any(needs)))
+        live = stack.enter_context(LiveStorages(inputs))
+        outputs = tensors_in(_run(op, None, inputs, setting, None))
+        given = {address(x) for x in inputs}
+        new = {address(x): x.untyped_storage().nbytes() for x in outputs if address(x) not in given}
+        return live.peak.bytes - sum(new.values())
+
+
+def untrained(op):
+    """The operation as inference runs it."""
+    return replace(op, dropout=0.0) if getattr(op, "dropout", 0.0) else op
+
+
+def running(case, setting, needs):
+    """(ours, those alive) while the case runs: in training where an input needs a gradient."""
+    inputs = inputs_of(case, setting)
+    op = case.op.in_training() if any(needs) else untrained(case.op)
+    call = call_of(op, inputs, setting, needs, trained=False)
+    call = replace(call, execution=replace(call.execution, records=any(needs)))
+    ours = op.space(call, *[tuple(x.shape) for x in inputs]).running
+    return ours, live_while_running(op, inputs, setting, needs)

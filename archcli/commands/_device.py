@@ -25,3 +25,15 @@ def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory 
         budget.certainty,
         budget.source,
     )
+
+
+def known_gpus() -> tuple[DeviceMemory, ...]:
+    """The GPUs of `archcli devices` whose memory is known."""
+    from archcli.load.devices.datasheet import devices, load_datasheet  # reads a file for each
+
+    sheets = [sheet for sheet in map(load_datasheet, devices()) if sheet.kind == "gpu"]
+    return tuple(
+        DeviceMemory(sheet.name, int(size.value), 1, sheet.architecture, size.certainty, size.source)
+        for sheet in sheets
+        if (size := sheet.figures.get("memory_bytes")) is not None
+    )

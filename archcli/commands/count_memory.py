@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from archcli.commands._device import device_memory
+from archcli.commands._device import device_memory, known_gpus
 from archcli.commands.base import given
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.fit import Fit
@@ -62,4 +62,5 @@ def count_memory(  # noqa: PLR0913
     )
     subject = given(model)
     question = MemoryQuestion(subject.model, settings, Plan(**(plan or {})), device_memory(device, memory))
-    return subject.named(count(question, what_fits=fit, show_alternatives=alternatives))
+    gpus = known_gpus() if fit == "devices" and question.device is None else ()
+    return subject.named(count(question, what_fits=fit, show_alternatives=alternatives, devices=gpus))

@@ -157,6 +157,7 @@ def _report(asked: Subject, question: MemoryQuestion, fit: Fit | None, *, altern
     """The report, with progress on a terminal while it searches."""
     if fit is None:
         return asked.named(count_memory(question, show_alternatives=alternatives))
+    from archcli.commands._device import known_gpus
     from archcli.render.progress import progress
 
     with progress(f"fitting {asked.name}") as tick:
@@ -165,5 +166,6 @@ def _report(asked: Subject, question: MemoryQuestion, fit: Fit | None, *, altern
             what_fits=fit,
             show_alternatives=alternatives,
             tell=lambda attempt: tick(attempt, 0, 0),
+            devices=known_gpus() if fit == "devices" and question.device is None else (),
         )
     return asked.named(report)

@@ -27,9 +27,15 @@ def plain(report: Report) -> str:
 
 
 def heading(report: Report) -> str:
-    """The model and the inputs, but those of their usual values: `gpt2: kvcache, context 1,024`."""
+    """The model and the inputs, but those of their usual values: `gpt2: kvcache, context 1,024`.
+
+    A report with a title has that in place of command and inputs.
+    """
     if not report.model.get("name"):
         return ""
+    if report.title:
+        overrides = [_input("set", report.inputs["set"])] if report.inputs.get("set") else []
+        return sanitize(f"{report.model['name']}: {', '.join([report.title, *overrides])}")
     usual = list(report.usual.items())
     inputs = [
         _input(key, value)

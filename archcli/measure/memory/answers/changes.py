@@ -1,4 +1,4 @@
-"""Changes that take less memory: one at a time, the cheapest first, and tables of them."""
+"""Changes that take less memory, one at a time, the cheapest first."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.training.optimizers import OPTIMIZERS
-from archcli.measure.report import Column, Table
+from archcli.measure.memory.answers.wording import plan_options
 
 Record = dict[str, Any]
 
@@ -29,8 +28,8 @@ TRAINING = (
     Change("--recompute attention", {"recompute": "attention"}),
     Change("--recompute layers.*.ffn", {"recompute": "layers.*.ffn"}),
     Change("--recompute layer", {"recompute": "layer"}),
-    Change("--optimizer adam8bit", {"optimizer": "adam8bit"}),
     Change("--batch-size 1", {"batch_size": 1}),
+    Change("--optimizer adam8bit", {"optimizer": "adam8bit"}),
 )
 """Changes of a training step, by what they cost: nothing, some operations again, a layer again, precision."""
 SERVING = (
@@ -38,59 +37,45 @@ SERVING = (
     Change("--chunk 512", {"chunk": 512}),
     Change("--batch-size 1", {"batch_size": 1}),
 )
-CHANGES = {"train": TRAINING, "prefill": SERVING[:1], "decode": SERVING[2:], "serve": SERVING}
+CHANGES = {
+    "train": TRAINING,
+    "prefill": SERVING,
+    "decode": (SERVING[0], SERVING[2]),
+    "serve": SERVING,
+}
 
 
 def cheapest_change(question: MemoryQuestion) -> Record | None:
     """The first change that would fit, with its bytes; None where no single one does."""
     if question.device is None:
         return None
-    for change in CHANGES[question.settings.phase]:
-        answer = _needed(question, change.settings)
+    for option, changed in _changed(question):
+        answer = peak_with(changed)
         if answer is not None and answer["needed_bytes"] <= question.device.memory_bytes:
-            return {"change": change.option, **answer}
+            return {"change": option, **answer}
     return None
 
 
-def alternatives(question: MemoryQuestion) -> Iterator[Table]:
-    """A table each for recomputation, optimizers and attention: the peak with each, all else as asked."""
-    for title, name, values in _choices(question):
-        records = [_record(question, name, value) for value in values]
-        columns = (
-            Column("value", title),
-            Column("peak_bytes", "peak", "bytes"),
-            Column("moment", "at"),
-            Column("fits", "fits", "flag"),
-        )
-        yield Table(title, columns, [record for record in records if record])
+def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
+    """The question with each change, last that of using all the devices that there are."""
+    for change in CHANGES[question.settings.phase]:
+        changed = question.changed(**change.settings)
+        if changed.settings != question.settings:
+            yield change.option, changed
+    device, plan = question.device, question.plan
+    if device is not None and device.n_devices > 1 and plan.devices == 1:
+        n = device.n_devices
+        training = question.settings.phase == "train"
+        wider = replace(plan, dp=n, zero=3) if training else replace(plan, tp=n)
+        yield plan_options(wider), replace(question, plan=wider)
 
 
-def _choices(question: MemoryQuestion) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
-    if question.settings.phase == "train":
-        yield "recomputation", "recompute", ("none", "attention", "layers.*.ffn", "layer")
-        yield "optimizer", "optimizer", tuple(OPTIMIZERS)
-        yield "loss", "loss", ("plain", "chunked:8", "fused")
-    yield "attention", "attention", ("flash", "eager")
-
-
-def _record(question: MemoryQuestion, name: str, value: Any) -> Record:
-    found = _needed(question, {name: value})
-    if found is None:
-        return {}
-    device = question.device
-    fits = None if device is None else found["needed_bytes"] <= device.memory_bytes
-    return {"value": value, **found, "fits": fits}
-
-
-def _needed(question: MemoryQuestion, settings: dict[str, Any]) -> Record | None:
-    """The peak with these settings; None where they are what is asked already, or cannot be."""
-    if replace(question.settings, **settings) == question.settings:
+def peak_with(question: MemoryQuestion) -> Record | None:
+    """The peak and its moment; None where the model cannot have these settings."""
+    try:
         answer = question.answer()
-    else:
-        try:
-            answer = question.changed(**settings).answer()
-        except ArchError:
-            return None
+    except ArchError:
+        return None
     return {
         "peak_bytes": answer.peak_bytes,
         "needed_bytes": answer.needed_bytes,

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.kept_rows import folded_rows, kept_rows
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.answers.fewest import FewestDevices
+from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.answers.recomputations import cheapest
+from archcli.measure.memory.answers.wording import plan_options
 
 Fit = Literal["batch", "context", "recompute", "devices"]
 Progress = Callable[[str], None]
 Record = dict[str, Any]
 MOST = 1 << 24
-"""The largest batch, context or number of devices that is tried."""
-MOST_DEVICES = 1 << 14
+"""The largest batch or context that is tried."""
 
 
-def fit(question: MemoryQuestion, what: Fit, tell: Progress) -> Record:
+def fit(question: MemoryQuestion, what: Fit, tell: Progress, devices: Sequence[DeviceMemory] = ()) -> Record:
     """What fits, and the plan that does it; values are None where nothing does.
 
-    `tell` hears of each attempt. Raises ArchError where no device is given.
+    `devices` are asked about where the question names none. `tell` hears of each attempt. Raises ArchError
+    where no device is given.
     """
+    if question.device is None and what == "devices" and devices:
+        return _survey(question, devices, tell)
     if question.device is None:
         raise ArchError(f"--fit {what} needs a device to fit into", "--device h100-sxm, or --memory 80GiB")
     return FITS[what](question, tell)
@@ -41,10 +44,13 @@ def _batch(question: MemoryQuestion, tell: Progress) -> Record:
 def _context(question: MemoryQuestion, tell: Progress) -> Record:
     def attempt(n: int) -> bool:
         tell(f"{n:,} tokens")
-        return question.changed(seq_len=n).fits()
+        return question.changed(seq_len=n * shared).fits()
 
-    longest = _largest(attempt, MOST)
-    return _found(question, {"seq_len": longest}, longest)
+    plan = question.plan
+    shared = plan.cp * (plan.tp if plan.sp else 1) if question.settings.phase == "train" else 1
+    longest = _largest(attempt, MOST // shared)
+    tokens = None if longest is None else longest * shared
+    return _found(question, {"seq_len": tokens}, tokens)
 
 
 def _largest(attempt: Callable[[int], bool], most: int) -> int | None:
@@ -59,68 +65,57 @@ def _largest(attempt: Callable[[int], bool], most: int) -> int | None:
 
 
 def _recompute(question: MemoryQuestion, tell: Progress) -> Record:
-    """The settings in the order of the FLOPs that they repeat; the first that fits."""
+    """The setting that fits for the fewest repeated FLOPs."""
     if question.settings.phase != "train":
         raise ArchError("recomputation is of training", "--phase train")
-    for setting in _recomputations(question):
-        tell(f"recompute {setting}")
-        if question.changed(recompute=setting).fits():
-            return _found(question, {"recompute": setting}, setting)
-    return _found(question, {}, None)
-
-
-def _recomputations(question: MemoryQuestion) -> list[str]:
-    """Patterns of single rows that free most for their FLOPs, then larger pieces."""
-    whole = question.changed(recompute="none")
-    rows = folded_rows(kept_rows(question.model, whole.answer().largest.traced))
-    layered = [row["path"] for row in rows if ".layers.*." in f".{row['path']}"]
-    free = [f"*{path.partition('layers.*')[2]}" for path in layered[:3]]
-    return ["none", *free, "attention", "layers.*.ffn", "layer"]
+    best = cheapest(question, tell)
+    if best is None:
+        return _found(question, {}, None)
+    found = _found(question, {"recompute": best.setting}, best.setting)
+    return {**found, "recompute_flops": best.repeated_flops}
 
 
 def _devices(question: MemoryQuestion, tell: Progress) -> Record:
-    """The fewest devices that train by sharding everything (ZeRO 3), or that serve by tensor parallelism."""
-    plans = _training_plans if question.settings.phase == "train" else _serving_plans
-
-    def fits(n: int) -> Plan | None:
-        tell(f"{n:,} devices")
-        for plan in plans(question.plan, n):
-            try:
-                if replace(question, plan=plan).fits():
-                    return plan
-            except ArchError:
-                continue
-        return None
-
-    low, high = 0, 1
-    while high <= MOST_DEVICES and fits(high) is None:
-        low, high = high, 2 * high
-    while high - low > 1 and high <= MOST_DEVICES:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    plan = fits(high) if high <= MOST_DEVICES else None
-    if plan is None:
+    device = question.device
+    fewest = FewestDevices(question, tell)
+    plan = None if device is None else fewest.plan(device)
+    if device is None or plan is None:
         return _found(question, {}, None)
-    changed = replace(question, plan=plan)
-    return {"value": plan.devices, "plan": plan.inputs(), "peak_bytes": changed.answer().peak_bytes}
+    answer = fewest.answer(plan, device)
+    peak = None if answer is None else answer.peak_bytes
+    return {"value": plan.devices, "plan": plan.inputs(), "peak_bytes": peak, "options": plan_options(plan)}
 
 
-def _training_plans(plan: Plan, n: int) -> list[Plan]:
-    if n % (plan.tp * plan.pp * plan.cp):
-        return []
-    dp = n // (plan.tp * plan.pp * plan.cp)
-    return [replace(plan, dp=dp, zero=3 if dp > 1 else 0)]
+def _survey(question: MemoryQuestion, devices: Sequence[DeviceMemory], tell: Progress) -> Record:
+    """Each kind of device: whether one does, and the fewest that do; those with least memory in all first."""
+    fewest = FewestDevices(question, tell)
+    records = []
+    for device in devices:
+        plan = fewest.plan(device)
+        records.append(
+            {
+                "device": device.name,
+                "memory_bytes": device.memory_bytes,
+                "fits": fewest.fits(question.plan, device),
+                "fewest_devices": None if plan is None else plan.devices,
+                "plan": None if plan is None else plan.inputs(),
+                "options": None if plan is None else plan_options(plan),
+            }
+        )
+    records.sort(key=_memory_in_all)
+    return {"value": None, "plan": question.plan.inputs(), "peak_bytes": None, "devices": records}
 
 
-def _serving_plans(plan: Plan, n: int) -> list[Plan]:
-    return [replace(plan, tp=n, dp=1, zero=0)]
+def _memory_in_all(record: Record) -> tuple[float, int]:
+    n, size = record["fewest_devices"], record["memory_bytes"]
+    return (float("inf") if n is None else n * size, size)
 
 
 def _found(question: MemoryQuestion, settings: Record, value: Any) -> Record:
     """What was found, and the plan it was found with."""
     if value is None:
         return {"value": None, "plan": question.plan.inputs(), "peak_bytes": None}
-    answer = question.changed(**settings).answer()
+    answer = replace(question, settings=replace(question.settings, **settings)).answer()
     return {"value": value, "plan": question.plan.inputs(), "peak_bytes": answer.peak_bytes, **settings}
 
 

@@ -1,0 +1,132 @@
+"""Questions about memory that have no answer, each with what would do, and notes on those that have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from archcli.errors import ArchError, Problem
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.training.losses import parse_loss
+from archcli.measure.memory.training.recompute import recomputed
+from archcli.measure.notes import context_notes, source_notes
+from archcli.measure.passes import shape_pass
+from archcli.modules import Model
+from archcli.modules.layers import folded_path
+from archcli.wording import closest, either, quote
+
+OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum")
+OF_TRAINING_PLANS = ("pp", "cp", "zero")
+DEFAULTS, WHOLE = MemorySettings(), Plan()
+CACHE_TWICE = "The caller owns the cache: the one before the pass lives until the longer one is whole."
+ENGINES = "Serving: the cache counts once, as engines write into one that is there already."
+DDP = "dp without zero is DDP with gradient_as_bucket_view, which holds no second copy of the gradients."
+NO_HEAD = "The model has no head: the backward begins at its hidden states, and no loss is counted."
+SHOWN = 3
+
+
+def check_question(question: MemoryQuestion) -> None:
+    """Raise ArchError with all that is wrong, before anything is traced."""
+    settings, model = question.settings, question.model
+    _ = settings.width  # refuses a type that torch computes nothing in
+    problems = [
+        *_of_phase(settings, model),
+        *_of_devices(question),
+        *(_of_training(settings, model) if settings.phase == "train" else ()),
+    ]
+    if problems:
+        raise ArchError(problems)
+
+
+def _of_phase(settings: MemorySettings, model: Model) -> Iterator[Problem]:
+    phase = settings.phase
+    if phase != "train":
+        for name in OF_TRAINING:
+            if getattr(settings, name) != getattr(DEFAULTS, name):
+                option = f"--{name.replace('_', '-')}"
+                yield Problem(f"{option} is of training, and the phase is {phase}", f"leave {option} out")
+        if not model.caches:
+            what = "an encoder has no cache to fill and generates nothing"
+            yield Problem(what, "ask for --phase train")
+    if settings.chunk is not None and phase not in {"prefill", "serve"}:
+        hint = "ask for --phase prefill or serve, or leave --chunk out"
+        yield Problem(f"--chunk cuts a prefill, and the phase is {phase}", hint)
+
+
+def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
+    device, plan = question.device, question.plan
+    if device is not None and 1 < device.n_devices < plan.devices:
+        what = f"the plan takes {plan.devices:,} devices, and there are {device.n_devices:,}"
+        yield Problem(what, f"--device {plan.devices}x{device.name}, or a smaller plan")
+    if question.settings.phase != "train":
+        for name in OF_TRAINING_PLANS:
+            if getattr(plan, name) != getattr(WHOLE, name):
+                what = f"--{name} is of training, and the phase is {question.settings.phase}"
+                yield Problem(what, f"leave --{name} out: tp, ep and dp share a model that is served")
+
+
+def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:
+    form = parse_loss(settings.loss)
+    tokens = settings.batch_size * settings.tokens(model)
+    if form.chunks > tokens:
+        what = f"--loss chunked:{form.chunks} cuts {tokens:,} tokens into more chunks than there are"
+        yield Problem(what, f"chunked:{tokens} at most")
+    if form.has_head and getattr(model, "head", None) is None:
+        yield Problem(f"--loss {settings.loss} runs the model's head, and it has none", "leave --loss out")
+    yield from _unmatched(settings.recompute, model)
+
+
+def _unmatched(setting: str, model: Model) -> Iterator[Problem]:
+    """A problem for each pattern that no path matches."""
+    if setting in {"none", "layer"}:
+        return
+    paths = module_paths(model)
+    for part in dict.fromkeys(map(str.strip, setting.split(","))):
+        rule = recomputed(part)
+        if rule is None or any(map(rule, paths)):
+            continue
+        if part == "attention":
+            yield Problem("--recompute attention: no layer has softmax attention", "--recompute layer")
+            continue
+        known = dict.fromkeys(folded_path(path) for path in paths)
+        near = closest(part, known) or [path for path in known if "layers.*." in path]
+        hint = f"none, attention, layer, or a pattern such as {either(near[:SHOWN])}"
+        yield Problem(f"--recompute {quote(part)} matches no module or operation", hint)
+
+
+def module_paths(model: Model) -> list[str]:
+    """The paths of operations that the model runs, and of the modules that they are in."""
+    paths: dict[str, None] = {}
+    for row in shape_pass(model).rows:
+        steps = row.path.split(".")
+        paths.update(dict.fromkeys(".".join(steps[:n]) for n in range(1, len(steps) + 1)))
+    return list(paths)
+
+
+def question_notes(question: MemoryQuestion) -> Iterator[str]:
+    """What a reader must know of the question."""
+    settings, model, plan = question.settings, question.model, question.plan
+    tokens = settings.tokens(model)
+    yield from context_notes(model, tokens)
+    yield from source_notes(model, settings.source_len)
+    if settings.phase in {"prefill", "decode"} and model.caches:
+        yield CACHE_TWICE
+    if settings.phase == "serve":
+        yield ENGINES
+    if settings.phase == "train" and getattr(model, "head", None) is None:
+        yield NO_HEAD
+    if plan.dp > 1 and not plan.zero and settings.phase == "train":
+        yield DDP
+    yield from _idle_devices(question)
+
+
+def _idle_devices(question: MemoryQuestion) -> Iterator[str]:
+    device, plan = question.device, question.plan
+    if device is None or device.n_devices <= plan.devices:
+        return
+    more = device.n_devices // plan.devices
+    use = (
+        f"--dp {plan.dp * more} --zero 3" if question.settings.phase == "train" else f"--tp {plan.tp * more}"
+    )
+    yield f"This plan uses {plan.devices:,} of {device.n_devices:,} devices; {use} would use more of them."

@@ -1,0 +1,267 @@
+"""`archcli memory` as people ask it: answers, what would fit, notes, and a line for each question in vain."""
+
+import json
+
+import pytest
+
+from archcli import ArchError, count_memory
+
+LORA = ("--set", "lora.rank=16", "--set", "lora.targets=[q,v]")
+PARAMS = 124_439_808
+TOTALS = {
+    *("peak_bytes", "moment", "path", "parts", "beyond_bytes", "beyond", "kept_bytes", "moments", "ranks"),
+    *("fits", "fit", "change"),
+}
+PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache")
+
+
+def asked(cli, *args):
+    done = cli("memory", *args, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def test_the_default_answer_is_short_and_begins_with_the_peak(cli):
+    done = cli("memory", "gpt2", "--device", "h100-sxm")
+    first, _, headline, *_ = done.out.splitlines()
+    assert first == "gpt2: a training step, 1 x 1,024 tokens, bf16, adamw, on h100-sxm"
+    assert headline == "fits into h100-sxm (79.1 GiB): 1.56 GiB at the peak: loss"
+    assert len(done.out.splitlines()) < 30
+    assert "Beyond the model: up to " in done.out
+
+
+def test_the_names_of_json(cli):
+    document = asked(cli, "gpt2", "-s", "64")
+    totals = document["totals"]
+    assert set(totals) == TOTALS
+    assert tuple(totals["parts"]) == PARTS
+    assert sum(totals["parts"].values()) == totals["peak_bytes"]
+    assert set(document["rows"][0]) == {
+        *("path", "kept_bytes", "shared_with", "recompute_flops", "freed_bytes_per_flop")
+    }
+    assert sum(row["kept_bytes"] for row in document["rows"]) == totals["kept_bytes"]
+    assert totals["fits"] is None
+    assert {"rank", "stage", "peak_bytes", "parts"} <= set(totals["ranks"][0])
+    assert totals["ranks"][0]["peak_bytes"] == totals["peak_bytes"]
+    assert totals["beyond_bytes"] == sum(part["bytes"] for part in totals["beyond"])
+
+
+def test_the_moments_end_in_the_optimizers_step(cli):
+    moments = {m["moment"]: m for m in asked(cli, "gpt2", "-s", "64")["totals"]["moments"]}
+    assert list(moments) == ["forward", "loss", "backward", "optimizer step"]
+    # weights, gradients, two states and the temporaries of a step for all tensors at once
+    assert moments["optimizer step"]["peak_bytes"] == 5 * 2 * PARAMS
+
+
+@pytest.mark.parametrize("form", ["plain", "md", "csv", "json", "table"])
+def test_every_format(cli, form):
+    done = cli("memory", "gpt2", "-s", "64", "--alternatives", "--format", form)
+    assert (done.code, bool(done.out)) == (0, True), done.err
+
+
+def test_alternatives_are_a_table_each(cli):
+    out = cli("memory", "gpt2", "-s", "64", "--alternatives", "--device", "l4").out
+    for title in ("the highest point of each moment", "by --recompute", "by --optimizer", "by --loss"):
+        assert title in out
+    assert "by --attention" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "told", "hint"),
+    [
+        (("bert-base-uncased", "--phase", "decode"), "an encoder has no cache", "--phase train"),
+        (("bert-base-uncased", "--loss", "fused"), "runs the model's head, and it has none", "--loss"),
+        (("gpt2", "--recompute", "layers.*.fn"), "'layers.*.fn' matches no module", "layers.*.ffn"),
+        (("gpt2", "--recompute", "layers.*.ffn,"), "'' matches no module", "layers.*.attention"),
+        (("mamba-130m", "--recompute", "attention"), "no layer has softmax attention", "layer"),
+        (("gpt2", "--loss", "chunked:0"), "no loss 'chunked:0'", "chunked:N"),
+        (("gpt2", "-s", "8", "--loss", "chunked:9"), "cuts 8 tokens into more chunks", "chunked:8 at most"),
+        (("gpt2", "--optimizer", "adamm"), "unknown optimizer 'adamm'", "adamw"),
+        (("gpt2", "--dtype", "int4"), "torch computes in no int4", "bf16, fp16, fp32"),
+        (("gpt2", "--device", "l4", "--memory", "8GiB"), "both say what memory there is", "leave one"),
+        (("gpt2", "--device", "cuda"), "'cuda' is a kind of device", "h100-sxm"),
+        (("gpt2", "--memory", "80"), "--memory 80 has no unit", "80GiB"),
+        (("gpt2", "--fit", "batch"), "--fit batch needs a device", "--device h100-sxm"),
+        (("gpt2", "--chunk", "3"), "--chunk cuts a prefill", "--phase prefill or serve"),
+        (("gpt2", "--phase", "decode", "--chunk", "3"), "--chunk cuts a prefill", "leave --chunk out"),
+        (("gpt2", "--phase", "serve", "--optimizer", "sgd"), "--optimizer is of training", "leave"),
+        (("gpt2", "--phase", "serve", "--zero", "3", "--dp", "2"), "--zero is of training", "tp, ep and dp"),
+        (("gpt2", "--phase", "prefill", "--fit", "recompute", "--memory", "1GB"), "of training", "train"),
+        (("gpt2", "--device", "8xl4", "--dp", "16"), "takes 16 devices, and there are 8", "16xl4"),
+        (("gpt2", "--zero", "3"), "and dp is 1", "state dp"),
+        (("gpt2", "--tp", "5"), "tp 5 does not divide n_heads 12", "2, 3, 4, 6 or 12 would do"),
+        (("gpt2", "--pp", "13"), "pp 13 is more than 12 layers", "pp 12 at most"),
+        (("gpt2", "--cp", "3"), "cp 3 does not divide 1,024 tokens", "would do"),
+        (("gpt2", "--ep", "2", "--dp", "2"), "the model has none", "leave ep out"),
+        (("gpt2", "--micro-batches", "3"), "micro_batches are those of a pipeline", "state pp"),
+        (("gpt2", "-b", "0"), "must be a whole number above 0", "archcli memory -h"),
+    ],
+)
+def test_a_question_in_vain_says_what_would_do(cli, args, told, hint):
+    done = cli("memory", *args)
+    assert done.code == 2
+    assert told in done.err
+    assert hint in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("gpt2", "-s", "4096"), "4,096 tokens are beyond max_seq_len 1,024"),
+        (("gpt2", "--device", "8xl4"), "uses 1 of 8 devices; --dp 8 --zero 3 would use more"),
+        (("gpt2", "--phase", "serve", "--device", "2xl4"), "uses 1 of 2 devices; --tp 2 would use more"),
+        (("bert-base-uncased",), "The model has no head"),
+        (("gpt2", "--source-len", "9"), "--source-len has no effect"),
+        (("gpt2", "--phase", "decode"), "the one before the pass lives until"),
+        (("gpt2", "--phase", "serve"), "the cache counts once"),
+        (("gpt2", "--dp", "2"), "dp without zero is DDP"),
+        (("gpt2", "--memory", "2GB"), "With --loss fused it would fit"),
+        (("llama-3.1-8b", "--device", "8xa100-sxm-40gb"), "With --dp 8 --zero 3 it would fit"),
+        (("gpt2", "--memory", "1MB"), "No one option would make it fit"),
+    ],
+)
+def test_notes(cli, args, told):
+    done = cli("memory", *args)
+    assert done.code == 0, done.err
+    assert told in done.out
+
+
+def test_a_device_of_ones_own_with_windows_line_endings(cli, tmp_path):
+    file = tmp_path / "mine.yaml"
+    lines = ("name: mine", "vendor: me", "kind: gpu", "source: a guess", "certainty: C", "memory_gb: 2", "")
+    file.write_bytes("\r\n".join(lines).encode())
+    document = asked(cli, "gpt2", "--device", f"2x{file}")
+    assert document["inputs"]["memory_bytes"] == 2 * 2**30
+    assert document["inputs"]["n_devices"] == 2
+    # 1.56 GiB at the peak, and half a GB beyond the model
+    assert document["totals"]["fits"] is (1_670_135_496 + document["totals"]["beyond_bytes"] <= 2 * 2**30)
+
+
+def test_a_model_from_standard_input(cli, monkeypatch, tmp_path):
+    import io
+
+    shown = cli("show", "gpt2", "--format", "yaml").out
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(shown.encode())))
+    assert asked(cli, "-", "-s", "64")["totals"] == asked(cli, "gpt2", "-s", "64")["totals"]
+
+
+def test_an_output_that_cannot_be_written(cli, tmp_path):
+    done = cli("memory", "gpt2", "-o", tmp_path / "none" / "file.json")
+    assert done.code == 2
+    assert done.err.count("\n") <= 3
+
+
+def test_the_largest_batch_fits_and_one_more_does_not(cli):
+    device = ("--memory", "8GiB")
+    largest = asked(cli, "gpt2", "-s", "256", *device, "--fit", "batch")["totals"]["fit"]["value"]
+    assert asked(cli, "gpt2", "-s", "256", "-b", largest, *device)["totals"]["fits"] is True
+    assert asked(cli, "gpt2", "-s", "256", "-b", largest + 1, *device)["totals"]["fits"] is False
+
+
+def test_the_longest_context_fits_and_one_more_token_does_not(cli):
+    args = ("gpt2", "--phase", "serve", "--memory", "3GB")
+    longest = asked(cli, *args, "--fit", "context")["totals"]["fit"]["value"]
+    assert asked(cli, *args, "-s", longest)["totals"]["fits"] is True
+    assert asked(cli, *args, "-s", longest + 1)["totals"]["fits"] is False
+
+
+EAGER = ("gemma-2-9b", "-s", "4096", "--optimizer", "sgd", "--loss", "fused", "--memory")
+"""Its capped scores have no fused kernel, so that attention keeps most."""
+
+
+@pytest.mark.parametrize(
+    ("memory", "cheapest"),
+    [
+        ("200GB", "none"),
+        ("100GB", "layers.*.attention.attend"),
+        ("54GB", "layers.*.attention"),
+        ("45GB", "layers.*.attention.attend,layers.*.ffn"),
+        ("30GB", None),
+    ],
+)
+def test_the_cheapest_recomputation_that_fits(cli, memory, cheapest):
+    totals = asked(cli, *EAGER, memory, "--fit", "recompute")["totals"]
+    assert totals["fit"]["value"] == cheapest
+    if cheapest is not None:
+        again = asked(cli, *EAGER, memory, "--recompute", cheapest)["totals"]
+        assert (again["fits"], again["peak_bytes"]) == (True, totals["fit"]["peak_bytes"])
+
+
+def test_what_is_repeated_is_the_forward_of_what_is_recomputed(cli):
+    """Gated feed-forward networks of 42 layers: three matrices of 3,584 x 14,336, GELU and a product."""
+    out = cli("memory", *EAGER, "100GB", "--alternatives").out
+    line = next(line for line in out.splitlines() if line.startswith("layers.*.ffn "))
+    assert f"{42 * 4096 * 14_336 * (3 * 2 * 3_584 + 1 + 1):,}" in line
+
+
+def test_recomputing_two_modules_frees_what_both_free(cli):
+    def kept(setting):
+        return asked(cli, "gpt2", "-s", "64", "--recompute", setting)["totals"]["kept_bytes"]
+
+    ffn, attention = "layers.*.ffn", "layers.*.attention"
+    both = kept(f"{ffn}, {attention}")
+    assert kept("none") - both == (kept("none") - kept(ffn)) + (kept("none") - kept(attention))
+    assert kept("none") > kept(attention) > both > kept("layer")
+
+
+def test_the_fewest_devices_train_and_one_fewer_do_not(cli):
+    found = asked(cli, "llama-3.1-8b", "--device", "rtx-4090", "--fit", "devices")["totals"]["fit"]
+    dp, tp = found["plan"]["dp"], found["plan"]["tp"]
+    assert found["value"] == dp * tp
+    plan = ("--tp", tp, "--device", "rtx-4090", "--zero", "3")
+    assert asked(cli, "llama-3.1-8b", "--dp", dp, *plan)["totals"]["fits"] is True
+    assert asked(cli, "llama-3.1-8b", "--tp", tp, "--device", "rtx-4090")["totals"]["fits"] is False
+    assert found["value"] == 4
+
+
+def test_serving_takes_a_tensor_degree_that_divides_heads(cli):
+    args = ("llama-3.1-70b", "--phase", "serve", "--device", "h100-sxm")
+    found = asked(cli, *args, "--fit", "devices")["totals"]["fit"]
+    assert found["value"] == found["plan"]["tp"]
+    assert 64 % found["value"] == 0
+    assert asked(cli, *args, "--tp", found["value"])["totals"]["fits"] is True
+    assert asked(cli, *args)["totals"]["fits"] is False
+
+
+def test_which_gpu_is_needed_is_one_command(cli):
+    """Qwen3-8B with LoRA at 4k on every GPU, those with least memory in all first."""
+    document = asked(cli, "qwen3-8b", *LORA, "-s", "4096", "--fit", "devices")
+    devices = document["totals"]["fit"]["devices"]
+    in_all = [d["fewest_devices"] * d["memory_bytes"] for d in devices]
+    assert in_all == sorted(in_all)
+    needed = document["totals"]["peak_bytes"] + document["totals"]["beyond_bytes"]
+    assert all(d["fits"] is (d["fewest_devices"] == 1) for d in devices)
+    for device in devices:  # the workspaces of cuBLAS differ by tens of MB from device to device
+        assert device["fits"] is (device["memory_bytes"] >= needed)
+    out = cli("memory", "qwen3-8b", *LORA, "-s", "4096", "--fit", "devices").out
+    assert "devices, by the memory of the fewest together" in out
+
+
+def test_a_table_of_batch_and_context_for_serving(cli):
+    args = ("--phase", "serve", "--device", "2xh100-sxm", "--tp", "2", "--chunk", "2048", "-s", "32Ki")
+    out = cli("memory", "llama-3.1-8b", *args).out
+    line = next(line for line in out.splitlines() if line.lstrip().startswith("64 "))
+    assert "32,768 tokens" in out
+    assert line.count("✓") + line.count("✗") == 6
+
+
+def test_in_python_as_on_the_command_line(cli):
+    report = count_memory("gpt2", seq_len=64, device="l4", fit="batch")
+    assert (
+        report.to_dict()["totals"]
+        == asked(cli, "gpt2", "-s", "64", "--device", "l4", "--fit", "batch")["totals"]
+    )
+    with pytest.raises(ArchError, match="matches no module"):
+        count_memory("gpt2", recompute="nothing")
+    assert len(count_memory("gpt2", seq_len=64, fit="devices").totals["fit"]["devices"]) > 20
+
+
+def test_an_interrupt_while_fitting_ends_with_a_line(cli, monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("archcli.measure.memory.answers.report.fit", interrupted)
+    done = cli("memory", "gpt2", "--memory", "8GiB", "--fit", "batch")
+    assert done.code == 130
+    assert "Traceback" not in done.err

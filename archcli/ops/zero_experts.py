@@ -62,8 +62,8 @@ class DispatchReal(Op):
             copies, expert_of = order.numel(), expert_of.clamp(max=self.n_experts - 1)
         else:
             copies = int((expert_of < self.n_experts).sum())
-        order = order[:copies]
-        return x.flatten(0, -2).index_select(0, order // index.shape[-1]), expert_of[:copies], order
+        order, expert_of = order[:copies].clone(), expert_of[:copies].clone()  # not views of all N k
+        return x.flatten(0, -2).index_select(0, order // index.shape[-1]), expert_of, order
 
 
 @dataclass(frozen=True, slots=True, eq=False)

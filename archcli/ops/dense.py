@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, Part
-from archcli.graph.kept import INT32, Call, In, Kept, OfMixture
+from archcli.graph.kept import INT32, Call, In, Kept, New, OfMixture
 from archcli.ops.base import bias, contraction, movement, summed
 
 
@@ -158,11 +158,41 @@ class Einsum(Op):
         flops = 2 * prod(self._sizes(a, b).values())
         return (contraction("matmul", flops, [(prod(a), 0), (prod(b), 1)], prod(self.shape(a, b))),)
 
+    def kept(self, call: Call, a: Shape, b: Shape) -> tuple[Kept, ...]:
+        both, of_a, of_b, summed = self._axes
+        operands = zip(self._labels, (a, b), ((both, of_a, summed), (both, summed, of_b)), strict=True)
+        return tuple(
+            In(i) if all(group in labels for group in groups) else New(prod(x), call.widths[i])
+            for i, (labels, x, groups) in enumerate(operands)
+            if call.grads[1 - i]
+        )
+
+    def strides(self, call: Call, a: Shape, b: Shape) -> tuple[bool, ...]:
+        made = "".join(self._axes[:3])  # the product's axes as they lie in memory
+        return (self.equation[-2:] not in made,)
+
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return torch.einsum(self.equation, a, b)
 
+    @property
+    def _labels(self) -> list[str]:
+        """Axes of each input."""
+        return self.equation.split("->")[0].split(",")
+
+    @property
+    def _axes(self) -> tuple[str, str, str, str]:
+        """Axes of both inputs that stay, of the first, of the second, and those that are summed.
+
+        torch joins each of the four to one axis, which copies an input where they do not lie side by side.
+        """
+        (left, right), out = self._labels, self.equation.split("->")[1]
+        both = "".join(axis for axis in out if axis in left and axis in right)
+        summed = "".join(sorted({*left} & {*right} - {*out}))
+        of_a, of_b = ("".join(axis for axis in out if axis not in other) for other in (right, left))
+        return both, of_a, of_b, summed
+
     def _sizes(self, a: Shape, b: Shape) -> dict[str, Number]:
-        left, right = self.equation.split("->")[0].split(",")
+        left, right = self._labels
         return dict(zip(left + right, (*a, *b), strict=True))
 
 

@@ -2,5 +2,4 @@
 
 PENDING: set[str] = {
     "AllReduce",
-    "Einsum",
 }

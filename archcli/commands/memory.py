@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, cast
 
 import typer
@@ -89,6 +90,14 @@ FitOption = Annotated[
         "--fit", help="Find the largest batch or context, the least recomputation, the fewest devices."
     ),
 ]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw the moments by their parts and the peak by batch size: an .svg, .html or .png.",
+    ),
+]
 Alternatives = Annotated[
     bool, typer.Option("--alternatives", help="Add what other settings would take, a table each.")
 ]
@@ -123,6 +132,7 @@ def run(  # noqa: PLR0913
     memory: MemoryOption = None,
     fit: FitOption = None,
     alternatives: Alternatives = False,
+    plot: PlotFile = None,
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
@@ -150,7 +160,10 @@ def run(  # noqa: PLR0913
     plan = Plan(dp, cast("ZeroStage", zero), tp, sp, pp, micro_batches, schedule, virtual_stages, ep, cp)
     asked = subject(model, overrides)
     question = MemoryQuestion(asked.model, settings, plan, device_memory(device, memory))
-    show(_report(asked, question, fit, alternatives=alternatives), form, output, as_json=as_json)
+    report = _report(asked, question, fit, alternatives=alternatives)
+    if plot is not None:
+        _draw(report, question, plot)
+    show(report, form, output, as_json=as_json)
 
 
 def _report(asked: Subject, question: MemoryQuestion, fit: Fit | None, *, alternatives: bool) -> Report:
@@ -169,3 +182,12 @@ def _report(asked: Subject, question: MemoryQuestion, fit: Fit | None, *, altern
             devices=known_gpus() if fit == "devices" and question.device is None else (),
         )
     return asked.named(report)
+
+
+def _draw(report: Report, question: MemoryQuestion, output: Path) -> None:
+    """Write the picture of a report."""
+    from archcli.commands._device import known_gpus
+    from archcli.measure.memory.answers.curve import batch_curve
+    from archcli.render.picture.memory import save_memory
+
+    save_memory(report, batch_curve(question, known_gpus()), output)

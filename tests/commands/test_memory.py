@@ -1,6 +1,7 @@
 """`archcli memory` as people ask it: answers, what would fit, notes, and a line for each question in vain."""
 
 import json
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -136,6 +137,28 @@ def test_a_device_of_ones_own_with_windows_line_endings(cli, tmp_path):
     assert document["inputs"]["n_devices"] == 2
     # 1.56 GiB at the peak, and half a GB beyond the model
     assert document["totals"]["fits"] is (1_670_135_496 + document["totals"]["beyond_bytes"] <= 2 * 2**30)
+
+
+def test_the_picture_has_every_moment_part_and_device(cli, tmp_path):
+    file = tmp_path / "memory.svg"
+    assert cli("memory", "gpt2", "-s", "64", "--plot", file).code == 0
+    drawing = ET.fromstring(file.read_text())
+    texts = {"".join(node.itertext()) for node in drawing.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"forward", "loss", "backward", "optimizer step"} <= texts
+    assert {"weights", "gradients", "optimizer", "kept", "temporaries"} <= texts
+    assert {"h100-sxm", "79.1 GiB", "batch size", "1", "2"} <= texts
+    tips = {node.text for node in drawing.iter("{http://www.w3.org/2000/svg}title")}
+    # the bar of the weights, two bytes a parameter
+    assert f"weights: {2 * PARAMS:,} bytes" in tips
+
+
+def test_the_picture_has_the_device_that_was_asked_for(cli, tmp_path):
+    file = tmp_path / "memory.html"
+    assert cli("memory", "gpt2", "-s", "64", "--memory", "3GB", "--plot", file).code == 0
+    assert ">3GB<" in file.read_text()
+    assert "h100-sxm" not in file.read_text()
+    done = cli("memory", "gpt2", "--plot", tmp_path / "memory.txt")
+    assert (done.code, "ends in none of .svg" in done.err) == (2, True)
 
 
 def test_a_model_from_standard_input(cli, monkeypatch, tmp_path):

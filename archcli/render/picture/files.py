@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,18 @@ def save(document: Mapping[str, Any], output: Path) -> None:
 
     Raises ArchError for an unknown suffix, a document without figures, and a PNG without the `plot` extra.
     """
-    suffix = check_picture(output)
     try:
-        text = page(document) if suffix == ".html" else svg(document)
+        draw(output, lambda: svg(document), lambda: page(document))
     except (KeyError, TypeError, ValueError, AttributeError):  # as in a document that was edited by hand
         raise ArchError(
             Problem("this profile holds no figures by class and operator, or not as archcli writes them")
         ) from None
+
+
+def draw(output: Path, svg_text: Callable[[], str], html_text: Callable[[], str]) -> None:
+    """Write a picture as its file's suffix says: an SVG, a page, or a PNG of the SVG."""
+    suffix = check_picture(output)
+    text = html_text() if suffix == ".html" else svg_text()
     if suffix == ".png":
         write_data(bytes(_renderer()(svg_string=text, zoom=2.0)), output)
     else:

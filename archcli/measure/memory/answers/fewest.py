@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryAnswer, MemoryQuestion
 from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.ranks import RankPeak
 
 Progress = Callable[[str], None]
 MOST_DEVICES = 1 << 14
@@ -26,36 +27,37 @@ class FewestDevices:
 
     question: MemoryQuestion
     tell: Progress
-    answers: dict[tuple[Plan, str], MemoryAnswer | None] = field(default_factory=dict)
+    ranks: dict[Plan, tuple[RankPeak, ...]] = field(default_factory=dict)
 
     def plan(self, device: DeviceMemory) -> Plan | None:
         """The plan of the fewest such devices; None where no number of them does."""
-        plans = [plan for plan in self._plans(device) if plan is not None]
-        return min(plans, key=lambda plan: (plan.devices, plan.tp), default=None)
+        if self.question.settings.phase != "train":
+            return self._serving(device)
+        best: Plan | None = None
+        stated = self.question.plan.tp
+        for tp in (stated,) if stated > 1 else TENSOR_DEGREES:
+            if best is not None and tp >= best.devices:
+                break
+            plan = self._training(replace(self.question.plan, tp=tp), device)
+            if plan is not None and (best is None or plan.devices < best.devices):
+                best = plan
+        return best
 
     def answer(self, plan: Plan, device: DeviceMemory) -> MemoryAnswer | None:
         """What a plan takes; None where the model cannot have it."""
-        key = plan, device.architecture
-        if key not in self.answers:
+        question = replace(self.question, plan=plan, device=device)
+        if plan not in self.ranks:
             self.tell(f"{plan.devices:,} devices")
             try:
-                self.answers[key] = replace(self.question, plan=plan, device=device).answer()
+                self.ranks[plan] = question.ranks()
             except ArchError:
-                self.answers[key] = None
-        return self.answers[key]
+                self.ranks[plan] = ()
+        return question.answer_with(self.ranks[plan]) if self.ranks[plan] else None
 
     def fits(self, plan: Plan, device: DeviceMemory) -> bool:
         """Whether a plan's largest rank fits into such a device."""
         answer = self.answer(plan, device)
         return answer is not None and answer.needed_bytes <= device.memory_bytes
-
-    def _plans(self, device: DeviceMemory) -> Iterator[Plan | None]:
-        if self.question.settings.phase != "train":
-            yield self._serving(device)
-            return
-        stated = self.question.plan.tp
-        for tp in (stated,) if stated > 1 else TENSOR_DEGREES:
-            yield self._training(replace(self.question.plan, tp=tp), device)
 
     def _serving(self, device: DeviceMemory) -> Plan | None:
         for tp in range(1, MOST_SERVING + 1):

@@ -60,8 +60,15 @@ class MemoryQuestion:
 
     def answer(self) -> MemoryAnswer:
         """Trace the passes. Raises ArchError for settings or a plan that the model cannot have."""
+        return self.answer_with(self.ranks())
+
+    def ranks(self) -> tuple[RankPeak, ...]:
+        """The peaks of the plan's ranks, the largest first, on whatever device."""
         peaks = rank_peaks(self.model, self.settings, self.plan)
-        ranks = sorted(peaks, key=lambda rank: rank.peak.bytes, reverse=True)
+        return tuple(sorted(peaks, key=lambda rank: rank.peak.bytes, reverse=True))
+
+    def answer_with(self, ranks: tuple[RankPeak, ...]) -> MemoryAnswer:
+        """The answer, of ranks that are traced already."""
         beyond = beyond_model(
             self.settings.backend,
             self.device.architecture if self.device else "",
@@ -69,7 +76,7 @@ class MemoryQuestion:
             n_devices=self.plan.devices,
             n_storages=_storages(ranks[0]),
         )
-        return MemoryAnswer(tuple(ranks), beyond)
+        return MemoryAnswer(ranks, beyond)
 
     def fits(self) -> bool:
         """Whether it fits into the device; there must be one."""

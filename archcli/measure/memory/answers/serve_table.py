@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.report import Column, Table
@@ -13,12 +12,15 @@ CONTEXTS = 6
 
 
 def serve_table(question: MemoryQuestion) -> Iterator[Table]:
-    """Batch size by context: a tick where both fit; nothing for another phase or without a device."""
-    if question.settings.phase != "serve" or question.device is None:
+    """Batch size by context: a tick where both fit; nothing without a device."""
+    if question.device is None:
         return
     longest = question.settings.tokens(question.model)
     contexts = [size for size in (longest >> i for i in range(CONTEXTS)) if size][::-1]
-    records = [_record(question, batch, contexts) for batch in BATCHES]
+    most = {n: _most(question.changed(seq_len=n)) for n in contexts}
+    records = [
+        {"batch_size": batch, **{str(n): i < most[n] for n in contexts}} for i, batch in enumerate(BATCHES)
+    ]
     columns = (
         Column("batch_size", "sequences", "number"),
         *(Column(str(n), f"{n:,} tokens", "flag") for n in contexts),
@@ -26,6 +28,11 @@ def serve_table(question: MemoryQuestion) -> Iterator[Table]:
     yield Table(f"what fits into {question.device.name}", columns, records)
 
 
-def _record(question: MemoryQuestion, batch: int, contexts: list[int]) -> dict[str, Any]:
-    fits = {str(n): question.changed(batch_size=batch, seq_len=n).fits() for n in contexts}
-    return {"batch_size": batch, **fits}
+def _most(question: MemoryQuestion) -> int:
+    """How many of the batch sizes fit: more sequences take more."""
+    low, high = 0, len(BATCHES)
+    while low < high:
+        middle = (low + high) // 2
+        fits = question.changed(batch_size=BATCHES[middle]).fits()
+        low, high = (middle + 1, high) if fits else (low, middle)
+    return low

@@ -6,12 +6,14 @@ ASKED = {
     **{f"flops {phase}": ("flops", "--phase", phase, "-s", "7") for phase in PHASES},
     "flops past a window": ("flops", "--phase", "decode", "--past", "30"),
     "kvcache": ("kvcache", "--context", "30"),
+    "memory": ("memory", "-s", "7"),
+    "memory decode": ("memory", "--phase", "decode", "-s", "30"),
     "check": ("check", "--exit-zero"),
     "survey": ("survey", "--no-presets"),
     "compare": ("compare", "gpt2"),
     "show": ("show",),
 }
-GENERATES = {"flops prefill", "flops decode", "flops past a window", "profile decode"}
+GENERATES = {"memory decode", "flops prefill", "flops decode", "flops past a window", "profile decode"}
 """What is asked of models alone that generate."""
 
 OF_NO_MODEL = {"list", "families", "devices", "rule", "rules", "schema", "plot"}

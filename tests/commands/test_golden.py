@@ -31,6 +31,8 @@ COMMANDS = {
     "flops-train": ("flops", "gpt2", "--phase", "train", "-b", "8", "-s", "1024", "--macs"),
     "kvcache-window": ("kvcache", "gemma-2-9b", "--context", "32K", "--memory", "80GiB"),
     "kvcache-latent": ("kvcache", "deepseek-v3", "-b", "4", "--dtype", "fp8"),
+    "memory-train": ("memory", "llama-3.1-8b", "--device", "h100-sxm"),
+    "memory-serve": ("memory", "gpt2", "--phase", "serve", "--memory", "2GiB", "--alternatives"),
     "list": ("list",),
     "survey": ("survey", "--no-presets", "gpt2", "deepseek-v3", "gemma-2-9b", "llama-3.1-8b"),
     "survey-columns": (

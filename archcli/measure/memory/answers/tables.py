@@ -41,7 +41,8 @@ def _headline(question: MemoryQuestion, totals: Record) -> str:
     if device is None:
         return peak
     fits = "fits into" if totals["fits"] else "does not fit into"
-    return f"{fits} {device_in_words(device)} ({bytes_in_words(device.memory_bytes)}): {peak}"
+    of_each = "" if device.name[:1].isdigit() else f" ({bytes_in_words(device.memory_bytes)})"
+    return f"{fits} {device_in_words(device)}{of_each}: {peak}"
 
 
 def moment_table(moments: Sequence[Record]) -> Table:

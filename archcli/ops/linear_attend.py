@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from archcli.arith import Number, Shape, is_one, prod
+from archcli.arith import Number, Shape, is_one, maximum, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
 from archcli.graph.kept import Call, In, Kept, New, Out
 from archcli.ops.base import contraction, elementwise, summed
@@ -65,6 +65,11 @@ class FeatureMap(Op):
         if self.kernel == "elu":
             return (In(0),)
         return (New(prod(x), call.widths[0]), New(prod(self.shape(x)), call.widths[0]))
+
+    def workspace(self, width: int, x: Shape) -> Workspace:
+        """Bytes of elu(x); else of x' and of its square and their sums, or of the features before exp."""
+        n, vectors, out = prod(x), prod(x[:-1]), prod(self.shape(x))
+        return Workspace(width * (n if self.kernel == "elu" else n + maximum(n + vectors, 2 * out)))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         if self.kernel == "elu":

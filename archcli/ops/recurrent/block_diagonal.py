@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, Part
+from archcli.graph import Op, Part, Workspace
 from archcli.graph.kept import Call, In, Kept
 from archcli.ops.base import bias, contraction
 
@@ -39,6 +39,10 @@ class BlockDiagonal(Op):
 
     def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
         return (In(0),) if call.trained else ()
+
+    def workspace(self, width: int, x: Shape) -> Workspace:
+        """Bytes of the result block by block."""
+        return Workspace(width * prod(x[:-1]) * self.out)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         pieces = x.unflatten(-1, (self.blocks, -1)).flatten(0, -3).transpose(0, 1)

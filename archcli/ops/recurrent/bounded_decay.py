@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, Part
+from archcli.graph import Op, Part, Workspace
 from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import elementwise
 from archcli.ops.recurrent.kept_notes import Notes
@@ -48,6 +48,10 @@ class BoundedLogDecay(Op):
         rate = notes.of_result(notes.weight(), x[2])
         notes.of_result(notes.times(rate, biased, n), n)
         return notes.kept
+
+    def workspace(self, width: int, x: Shape) -> Workspace:
+        """Bytes of the biased gates and of their sigmoid."""
+        return Workspace(2 * FP32 * prod(x))
 
     def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
         return (FP32,)

@@ -61,9 +61,10 @@ class CausalConv1d(Op):
         return (y, joined[:, -self.kernel :].clone()) if self.keep else (y,)
 
     def workspace(self, width: int, x: Shape, *window: Shape) -> Workspace:
-        """Bytes of the inputs behind the window, which the backward reads too."""
-        joined = width * x[0] * (x[1] + self.kernel) * x[2]
-        return Workspace(joined, joined, 2 * joined)
+        """Bytes of the inputs behind the window, and of the result by channel."""
+        joined, empty = width * x[0] * (x[1] + self.kernel) * x[2], width * x[0] * self.kernel * x[2]
+        running = joined + width * prod(x) + (0 if window else empty) - (empty if self.keep else 0)
+        return Workspace(running, joined, 2 * joined)
 
 
 def _window(elements: Number) -> State:

@@ -79,9 +79,12 @@ class ConvPair(Op):
         return (y, joined[:, x.shape[1] :].clone()) if self.keep else (y,)
 
     def workspace(self, width: int, x: Shape, *window: Shape) -> Workspace:
-        """Bytes of the inputs behind the window, and of what lies between the convolutions."""
-        joined = width * x[0] * (x[1] + self._reach) * x[2]
-        return Workspace(2 * joined, 2 * joined, 4 * joined)
+        """Bytes of the inputs behind the window, of what the convolutions hand on, and of their result."""
+        row = width * x[0] * x[2]
+        joined, empty = row * (x[1] + self._reach), row * self._reach
+        running = joined + row * (2 * x[1] + self.second - 1)
+        running = running + (0 if window else empty) - (empty if self.keep else 0)
+        return Workspace(running, 2 * joined, 4 * joined)
 
 
 def _bias(which: str, out: Number, width: Number) -> Part:
@@ -110,6 +113,10 @@ class AverageHeads(Op):
             Part("d_1", OpClass.ELEMENTWISE, n - m, n, m, wrt=1),
         )
         return (Part("average", OpClass.ELEMENTWISE, 3 * n, n + m, n + m, gradients),)
+
+    def workspace(self, width: int, q: Shape, k: Shape) -> Workspace:
+        """Bytes of the sums before they are halved, which are gone when the mean is taken."""
+        return Workspace(width * (prod(q) - prod(k)))
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any) -> Any:
         grouped = q.unflatten(2, (k.shape[2], -1))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.arith import Number, Shape, maximum, prod
+from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import elementwise
 from archcli.ops.recurrent.kept_notes import Notes
@@ -56,6 +56,10 @@ class LogDecay(Op):
         notes.times(notes.made(heads, rate), notes.of_input(biased, n), n)
         return notes.kept
 
+    def workspace(self, width: int, x: Shape) -> Workspace:
+        """Bytes of the biased gates, of their softplus, and of the rates."""
+        return Workspace(FP32 * (2 * prod(x) + x[2]))
+
     def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
         return (FP32,)
 
@@ -88,6 +92,11 @@ class L2Normalize(Op):
         length = notes.made(vectors, notes.of_input(wide, n))
         notes.times(wide, notes.of_result(length, vectors), n)
         return notes.kept
+
+    def workspace(self, width: int, x: Shape) -> Workspace:
+        """Bytes of x and y in fp32, where they are narrower; else of the lengths."""
+        n, vectors = prod(x), FP32 * prod(x[:-1])
+        return Workspace(2 * FP32 * n + maximum(vectors, width * n) - width * n if width < FP32 else vectors)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))

@@ -58,11 +58,12 @@ class DiagonalScan(Op):
         return (call.widths[1], FP32)[: 1 + self.keep]
 
     def workspace(self, width: int, a: Shape, b: Shape, *state: Shape) -> Workspace:
-        """Bytes of states, and of copies in fp32 of narrower inputs; the backward reads decays and states."""
+        """Bytes of states, and of b and y in fp32 where they are narrower; decays are in fp32 already."""
         wide = max(width, 4)
         whole = wide * prod(b)
         copies = whole * (2 if wide > width else 0)
-        return Workspace(copies + whole, 4 * whole, 4 * whole)
+        empty = 0 if state else wide * b[0] * b[2]
+        return Workspace(copies + whole + empty, 4 * whole, 4 * whole)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any, *state: Any) -> Any:
         wide = torch.promote_types(b.dtype, torch.float32)
@@ -131,9 +132,10 @@ class GatedDecay(Op):
         return log_decay.exp(), share.to(x.dtype) * x
 
     def workspace(self, width: int, r: Shape, x: Shape, positions: Shape) -> Workspace:
-        """Bytes of tensors in fp32 between the logarithm of the decay and its share."""
-        whole = max(width, 4) * prod(r)
-        return Workspace(2 * whole, 5 * whole, 3 * whole)
+        """Bytes of tensors in fp32 between the logarithm of the decay and its share, of which four meet."""
+        n, whole = prod(r), FP32 * prod(r)
+        running = 4 * whole + FP32 * r[2] + positions[0] - (FP32 + width) * n
+        return Workspace(running, 5 * whole, 3 * whole)
 
 
 def _normalized(n: Number) -> Part:

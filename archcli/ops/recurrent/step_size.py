@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import FP32, Call, In, Kept
 from archcli.ops.base import elementwise
 from archcli.ops.recurrent.kept_notes import Notes
@@ -50,6 +50,10 @@ class StepSize(Op):
         rate = notes.made(heads, notes.of_result(notes.weight(), heads))
         notes.times(rate, notes.output(0, FP32, step) if call.in_fp32 else step, n)
         return notes.kept
+
+    def workspace(self, width: int, x: Shape) -> Workspace:
+        """Bytes of the step in fp32, where dt is narrower, and of the rates."""
+        return Workspace(FP32 * ((prod(x) if width < FP32 else 0) + x[-1]))
 
     def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
         return (call.widths[0], FP32)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Shape, prod
-from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
+from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind, Workspace
 from archcli.graph.kept import Call, In, Kept
 from archcli.ops.base import movement
 
@@ -38,6 +38,10 @@ class TokenShift(Op):
         n, kept = prod(x), x[0] * x[2]
         moved = (movement("keep", kept, kept, ()),) if self.keep else ()
         return (movement("shift", n, n), *moved)
+
+    def workspace(self, width: int, x: Shape, *last: Shape) -> Workspace:
+        """Bytes of the zeros before the first token."""
+        return Workspace(0 if last else width * x[0] * x[2])
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *last: Any) -> Any:
         before = last[0].to(x.dtype).unsqueeze(1) if last else torch.zeros_like(x[:, :1])

@@ -1,0 +1,73 @@
+"""Bytes alive at once in an operation without a gradient, beside its inputs and outputs: exact of these."""
+
+import pytest
+import torch
+
+from archcli.ops import (
+    AverageHeads,
+    BlockDiagonal,
+    BoundedLogDecay,
+    CausalConv1d,
+    ConvPair,
+    DiagonalScan,
+    FeatureMap,
+    GatedDecay,
+    HeadSkip,
+    Interpolate,
+    L2Normalize,
+    LogDecay,
+    StepSize,
+    TokenShift,
+)
+from archcli.runtime.memory.live import LiveStorages
+
+OPS = {
+    "conv": (CausalConv1d("op", 4, False), [(2, 5, 6)]),
+    "conv-filling": (CausalConv1d("op", 4, True), [(2, 5, 6)]),
+    "conv-cached": (CausalConv1d("op", 4, True), [(2, 5, 6), (2, 4, 6)]),
+    "pair": (ConvPair("op", 3, 2, 2, False), [(2, 5, 8)]),
+    "pair-filling": (ConvPair("op", 3, 2, 2, True), [(2, 5, 8)]),
+    "pair-cached": (ConvPair("op", 3, 2, 2, True), [(2, 5, 8), (2, 3, 8)]),
+    "average": (AverageHeads("op"), [(2, 5, 4, 8), (2, 5, 2, 8)]),
+    "step": (StepSize("op"), [(2, 5, 4)]),
+    "step-limited": (StepSize("op", (0.1, None)), [(2, 5, 4)]),
+    "skip": (HeadSkip("op"), [(2, 5, 4, 3), (2, 5, 4, 3)]),
+    "decay": (LogDecay("op"), [(2, 5, 4)]),
+    "decay-by-channel": (LogDecay("op"), [(2, 5, 4, 3)]),
+    "bounded": (BoundedLogDecay("op", -5.0), [(2, 5, 4, 3)]),
+    "length": (L2Normalize("op"), [(2, 5, 4, 3)]),
+    "length-of-one": (L2Normalize("op"), [(2, 5, 4, 1)]),
+    "shift": (TokenShift("op", False), [(2, 5, 8)]),
+    "shift-cached": (TokenShift("op", True), [(2, 5, 8), (2, 8)]),
+    "mix": (Interpolate("op"), [(2, 5, 8), (2, 5, 8)]),
+    "blocks": (BlockDiagonal("op", 2, 6), [(2, 5, 8)]),
+    "blocks-biased": (BlockDiagonal("op", 2, 6, bias=True), [(2, 5, 8)]),
+    "gated": (GatedDecay("op"), [(2, 5, 8), (2, 5, 8), (5,)]),
+    "diagonal": (DiagonalScan("op", "auto", False), [(2, 70, 8), (2, 70, 8)]),
+    "elu": (FeatureMap("op", "elu", 4, True), [(2, 5, 4, 8)]),
+    "features-few": (FeatureMap("op", "softmax", 4, True), [(2, 5, 4, 8)]),
+    "features-many": (FeatureMap("op", "softmax", 40, True), [(2, 5, 4, 8)]),
+}
+
+
+def running_of(op, shapes, dtype):
+    """The most bytes at once, less those of the outputs."""
+    dtypes = [torch.int64 if len(shape) == 1 else dtype for shape in shapes]
+    if isinstance(op, DiagonalScan):
+        dtypes[0] = torch.float32  # decays are in fp32 always
+    with torch.device("meta"), torch.no_grad():
+        inputs = [torch.zeros(shape, dtype=one) for shape, one in zip(shapes, dtypes, strict=True)]
+        owned = {**op.weights(*shapes), **op.buffers(*shapes)}
+        weights = {name: torch.zeros(shape, dtype=dtype) for name, shape in owned.items()}
+        with LiveStorages([*inputs, *weights.values()]) as live:
+            out = op.run(torch, weights, *inputs)
+            running = live.peak.bytes - live.now  # while the outputs are alive
+            del out
+    return running
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=["bf16", "fp32"])
+@pytest.mark.parametrize("name", OPS)
+def test_running_bytes_are_those_alive_at_once(name, dtype):
+    op, shapes = OPS[name]
+    assert op.workspace(dtype.itemsize, *shapes).running == running_of(op, shapes, dtype)

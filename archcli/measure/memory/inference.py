@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from archcli.arith import Number
 from archcli.measure.kvcache.cache_dtypes import CacheDtypes
 from archcli.measure.kvcache.cache_size import CacheSize
-from archcli.measure.memory.moments import MemoryMoment
+from archcli.measure.memory.moments import MemoryMoment, peak_bytes
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedPass, trace_memory
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
 from archcli.modules.model import inferring
+from archcli.modules.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,18 @@ class InferencePass:
 
 
 def inference_pass(model: Model, settings: MemorySettings) -> InferencePass:
-    """Trace a prefill or a decoded token.
+    """Trace a prefill, in one piece or the highest of several, or a decoded token.
 
     The caller owns the cache: the one before the pass lives until the longer one is whole.
     """
     model = inferring(model)
-    traced = trace_memory(model, settings.request(model), settings.execution())
+    passes = [_passed(model, settings, request) for request in settings.requests(model)]
+    return max(passes, key=lambda passed: peak_bytes(passed.moments))
+
+
+def _passed(model: Model, settings: MemorySettings, request: Request) -> InferencePass:
+    """One pass with its own cache."""
+    traced = trace_memory(model, request, settings.execution())
     weights = weight_bytes(model, shape_pass(model).rows, settings.dtype)
     before = sum((state.elements * row.times for row in traced.cached for state in row.states), 0)
     cache = before * settings.width
@@ -55,13 +62,15 @@ def serving(model: Model, settings: MemorySettings) -> InferencePass:
     after the other, in pieces of `chunk` tokens.
     """
     model = inferring(model)
-    one = settings.alone()
-    traced = trace_memory(model, one.request(model), one.execution())
     weights = weight_bytes(model, shape_pass(model).rows, settings.dtype)
     size, dtypes = CacheSize(model), CacheDtypes(settings.cache_dtype or settings.dtype, None)
     cache = dtypes.bytes_of(size.contents(settings.tokens(model), settings.batch_size))
-    moments = tuple(
-        MemoryMoment("prefill", moment.path, weights, temporaries=moment.temporaries, cache=cache)
-        for moment in traced.ledger.moments
-    )
-    return InferencePass(traced, weights, moments)
+    one, passes = settings.alone(), []
+    for request in one.requests(model):
+        traced = trace_memory(model, request, one.execution())
+        moments = tuple(
+            MemoryMoment("prefill", moment.path, weights, temporaries=moment.temporaries, cache=cache)
+            for moment in traced.ledger.moments
+        )
+        passes.append(InferencePass(traced, weights, moments))
+    return max(passes, key=lambda passed: peak_bytes(passed.moments))

@@ -95,12 +95,24 @@ class MemorySettings:
         return Execution(self.backend, self.attention != "eager", self.width, self.phase == "train")
 
     def request(self, model: Model) -> Request:
-        """The pass; of serving the prefill of its last chunk."""
+        """The pass; of a prefill in chunks the last."""
+        return self.requests(model)[-1]
+
+    def requests(self, model: Model) -> tuple[Request, ...]:
+        """The passes of which one has the peak: of a prefill in chunks the last whole one and the rest.
+
+        With an encoder the first as well, which runs it.
+        """
         tokens = self.tokens(model)
         if self.phase == "train":
-            return Request("train", self.batch_size, tokens, source_len=self.source_len)
+            return (Request("train", self.batch_size, tokens, source_len=self.source_len),)
         if self.phase == "decode":
-            return Request("decode", self.batch_size, 1, tokens, self.source_len)
+            return (Request("decode", self.batch_size, 1, tokens, self.source_len),)
         if self.chunk is None or self.chunk >= tokens:
-            return Request("prefill", self.batch_size, tokens, source_len=self.source_len)
-        return Request("prefill", self.batch_size, self.chunk, tokens - self.chunk, self.source_len)
+            return (Request("prefill", self.batch_size, tokens, source_len=self.source_len),)
+        whole, rest = divmod(tokens, self.chunk)
+        has_encoder = model.source_length(tokens) is not None
+        pieces = {0: self.chunk} if has_encoder else {}
+        pieces |= {(whole - 1) * self.chunk: self.chunk, **({whole * self.chunk: rest} if rest else {})}
+        source = (self.source_len or tokens) if has_encoder else None
+        return tuple(Request("prefill", self.batch_size, new, past, source) for past, new in pieces.items())

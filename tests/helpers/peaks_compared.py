@@ -1,0 +1,46 @@
+"""Peaks of a pass as archcli traces it, beside the most bytes that torch's storages take at once."""
+
+from __future__ import annotations
+
+from archcli.measure.memory.inference import inference_pass
+from archcli.measure.memory.moments import highest
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.training.recompute import recomputed
+from archcli.measure.memory.training.step import training_step
+from archcli.modules import Model
+from archcli.modules.request import Request
+from archcli.runtime.memory.models import WitnessSetting
+from archcli.runtime.memory.peak import inference_peak, training_step_peak
+
+
+def settings_of(phase: str, batch: int, seq: int, setting: WitnessSetting, **settings) -> MemorySettings:
+    """What is asked of archcli for the pass that torch runs in this setting."""
+    attention = {"sdpa": "flash", "eager": "eager"}[setting.attention]
+    return MemorySettings(
+        phase, batch, seq, dtype=setting.dtype, attention=attention, backend=setting.backend, **settings
+    )
+
+
+def training_peaks(
+    spec: Model, batch: int, seq: int, setting: WitnessSetting, *, loss: str = "plain", recompute: str = "none"
+) -> tuple[int, int]:
+    """(ours, torch's) bytes beyond the weights at the peak of forward, loss and backward."""
+    asked = settings_of("train", batch, seq, setting, optimizer="sgd", loss=loss, recompute=recompute)
+    moments = training_step(spec, asked).moments
+    peak = highest(moment for moment in moments if moment.stage != "optimizer step")
+    chunks = int(loss.partition(":")[2] or 0) or None
+    theirs = training_step_peak(
+        spec, batch, seq, setting=setting, chunks=chunks, recomputed=recomputed(recompute)
+    )
+    return peak.bytes - peak.weights, theirs.bytes
+
+
+def inference_peaks(
+    spec: Model, phase: str, batch: int, seq: int, setting: WitnessSetting, chunk: int | None = None
+) -> tuple[int, int]:
+    """(ours, torch's) bytes beyond the weights at the peak of a prefill, whole or in chunks, or a decode."""
+    asked = settings_of(phase, batch, seq, setting, chunk=chunk)
+    peak = highest(inference_pass(spec, asked).moments)
+    request = Request("prefill", batch, seq) if phase == "prefill" else asked.request(spec)
+    theirs = inference_peak(spec, request, chunk=chunk, setting=setting)
+    return peak.bytes - peak.weights, theirs.bytes

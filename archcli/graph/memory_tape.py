@@ -195,8 +195,14 @@ class MemoryTape(InPeriods):
             space.backward,
             region,
             op.is_view or op.passes_gradient,
+            space.lets_go,
+            prod(row.weights["bias"]) * self.execution.width if self._sums_bias(op, call, row) else 0,
         )
         self.ledger.steps.append(step)
+
+    def _sums_bias(self, op: Op, call: Call, row: Row) -> bool:
+        """Whether the gradient of the row's bias is summed up on its own."""
+        return op.sums_bias and call.trained and call.n_experts is None and "bias" in row.weights
 
     def _region(self, xs: tuple[Tensor, ...], path: str) -> str | None:
         """The path of what is recomputed together with an op: that of its module, or its own."""

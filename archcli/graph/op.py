@@ -43,6 +43,8 @@ class Op(ABC):
     """Whether its output is a weight as it is."""
     passes_gradient: ClassVar[bool] = False
     """Whether the gradient of its output is that of its inputs, so that its backward makes none."""
+    sums_bias: ClassVar[bool] = False
+    """Whether the gradient of its bias is summed up when its backward has let go of what it kept."""
     keeps_nothing: ClassVar[bool] = False
     """Whether its backward needs neither inputs nor outputs."""
     expected: ClassVar[str] = ""

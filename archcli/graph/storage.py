@@ -88,6 +88,8 @@ class Step:
     working: Number
     region: str | None = None
     passes_on: bool = False
+    lets_go: bool = False
+    summed: Number = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -26,6 +26,7 @@ class Linear(Op):
     stored_bias: bool = False
     zeroed: bool = False
     grouped: ClassVar[bool] = True
+    sums_bias: ClassVar[bool] = True
 
     def shape(self, x: Shape, weight: Shape | None = None) -> Shape:
         return (*x[:-1], self.out)

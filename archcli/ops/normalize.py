@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import FP32, Call, In, Kept, New
+from archcli.graph.part import NO_WORKSPACE
 from archcli.ops import base
 
 
@@ -83,6 +84,20 @@ class Normalize(Op):
             yield from (In(0), New(rows, FP32))
         elif call.grads[0]:
             yield from (call.in_float(prod(x)), New(rows, FP32))
+
+    def space(self, call: Call, x: Shape) -> Workspace:
+        """What RMSNorm makes step by step, on a CPU.
+
+        Forward: the input, its normalized numbers and those times the gain, in fp32. Backward: six tensors in
+        fp32, what is kept among them, when the gradient of the square's mean is added.
+        """
+        if self.centred or call.on_cuda:
+            return NO_WORKSPACE
+        n, width = prod(x), call.widths[0]
+        steps = (0 if call.in_fp32 else 2) + (self.weight and self.in_one_kernel)
+        running = FP32 * n * steps + FP32 * prod(x[:-1]) * self.groups
+        kept = sum((n * width if isinstance(k, In) else k.elements * k.width for k in self._kept(call, x)), 0)
+        return Workspace(running, 0, 6 * FP32 * n - kept - n * width if call.grads[0] else 0, lets_go=True)
 
     @property
     def in_one_kernel(self) -> bool:

@@ -21,16 +21,22 @@ def settings_of(phase: str, batch: int, seq: int, setting: WitnessSetting, **set
     )
 
 
-def training_peaks(
-    spec: Model, batch: int, seq: int, setting: WitnessSetting, *, loss: str = "plain", recompute: str = "none"
-) -> tuple[int, int]:
-    """(ours, torch's) bytes beyond the weights at the peak of forward, loss and backward."""
-    asked = settings_of("train", batch, seq, setting, optimizer="sgd", loss=loss, recompute=recompute)
+def training_peaks(spec: Model, batch: int, seq: int, setting: WitnessSetting, **training) -> tuple[int, int]:
+    """(ours, torch's) bytes beyond the weights at the peak of forward, loss and backward.
+
+    `training` are settings of archcli's: loss, recompute, grad_accum.
+    """
+    asked = settings_of("train", batch, seq, setting, optimizer="sgd", **training)
     moments = training_step(spec, asked).moments
     peak = highest(moment for moment in moments if moment.stage != "optimizer step")
-    chunks = int(loss.partition(":")[2] or 0) or None
     theirs = training_step_peak(
-        spec, batch, seq, setting=setting, chunks=chunks, recomputed=recomputed(recompute)
+        spec,
+        batch,
+        seq,
+        setting=setting,
+        chunks=int(asked.loss.partition(":")[2] or 0) or None,
+        recomputed=recomputed(asked.recompute),
+        micro_batches=asked.grad_accum,
     )
     return peak.bytes - peak.weights, theirs.bytes
 

@@ -25,7 +25,7 @@ from archcli.runtime.model.op_log import OpLog, op_log
 FAKE_CPU = WitnessSetting(backend="cpu")
 
 
-def training_step_peak(
+def training_step_peak(  # noqa: PLR0913
     spec: Model,
     batch_size: int,
     seq_len: int,
@@ -34,13 +34,14 @@ def training_step_peak(
     chunks: int | None = None,
     recomputed: Callable[[str], bool] | None = None,
     source_len: int | None = None,
+    micro_batches: int = 1,
 ) -> LivePeak:
     """The peak of a forward, loss and backward beyond weights, buffers, ids and targets; gradients count.
 
     The loss is the plain one of the model's logits, taken outside, or the model's own; with `chunks` the head
     and the loss run on so many pieces of the tokens, recomputed in the backward. `recomputed` says which
-    nodes are run again in the backward, by path ("layers.3"). The moments are forward, loss (its own backward
-    included) and backward.
+    nodes are run again in the backward, by path ("layers.3"). Of several `micro_batches` each adds its
+    gradients to those before. The moments are forward, loss (its own backward included) and backward.
 
     Example: `training_step_peak(load("gpt2").model, 1, 128).bytes`.
     """
@@ -56,11 +57,12 @@ def training_step_peak(
             loss = chunked_loss(extra[0], chunks)
         given = [*model.parameters(), *model.buffers(), *inputs.values(), targets, *extra]
         with op_log(model) as log, LiveStorages(given, _placed(log)) as live:
-            out = model(**inputs)
-            total = out if "targets" in inputs else loss(out, targets)
-            del out
-            total.backward()
-            del total
+            for _ in range(micro_batches):
+                out = model(**inputs)
+                total = out if "targets" in inputs else loss(out, targets)
+                del out
+                total.backward()
+                del total
         return live.peak
 
 
@@ -69,7 +71,8 @@ def _head_weight(spec: Any, model: LanguageModel) -> torch.Tensor:
     if spec.embedding.tied:
         return model.get_parameter("embedding.tokens.weight")
     table = model.get_parameter("embedding.tokens.weight")
-    return nn.Parameter(torch.empty(spec.vocab_size, spec.d_model, dtype=table.dtype))
+    matrix = torch.empty(spec.vocab_size, spec.d_model, dtype=table.dtype)
+    return nn.Parameter(matrix, requires_grad=spec.lora is None)
 
 
 def inference_peak(

@@ -5,7 +5,10 @@ from collections import Counter
 
 import pytest
 
-from archcli import count_params
+from archcli import count_params, load
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
 from llm_foundry import RUNS, SHAPES, table
 from measure.memory.published.regenerate import KEPT, write
 
@@ -58,3 +61,27 @@ def test_the_script_writes_the_tables_that_stand_here(path, tmp_path, monkeypatc
     write(copy, wider)
     assert copy.read_text() == path.read_text()
     assert tuple(next(csv.reader(copy.read_text().splitlines()))) == KEPT[path]
+
+
+def needed_share(run, loss):
+    """Bytes that a device must have for the run as we predict it, over those that it has."""
+    recompute = "layer" if run.checkpointing else "none"
+    settings = MemorySettings(
+        "train", run.micro_batch, run.seq_len, optimizer="adamw-mixed", recompute=recompute, loss=loss
+    )
+    question = MemoryQuestion(load(run.mapping), settings, Plan(dp=run.n_devices, zero=3))
+    return question.answer().needed_bytes / run.budget.memory_bytes
+
+
+@pytest.mark.sample(20)
+@pytest.mark.parametrize("run", RUNS, ids=str)
+def test_no_run_is_predicted_beyond_its_device(run):
+    """Each ran; with mixed precision, a fused loss and full sharding over all devices."""
+    assert 0.02 < needed_share(run, "fused") <= 1
+
+
+def test_with_all_logits_at_once_some_would_not_fit():
+    """Of 125M and 350M parameters the logits are the most: so the prediction can fail."""
+    fullest = [run for run in RUNS if run.line in {295, 302, 288}]
+    assert len(fullest) == 3
+    assert all(needed_share(run, "plain") > 1 for run in fullest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -37,7 +38,7 @@ class Backward:
 
     Where it `accumulates`, every weight has a gradient of earlier micro batches, to which new ones are added.
     A tensor that was used twice gets its gradients added up in place, where nothing shares the first. A
-    weight keeps the first gradient that it gets; a later one is added to it.
+    weight keeps the first gradient that it gets; a later one is added to it, into a third.
     """
 
     ledger: Ledger
@@ -48,6 +49,8 @@ class Backward:
     moments: list[BackwardMoment] = field(default_factory=list)
     buffers: dict[Key, Buffer] = field(default_factory=dict)
     of_weights: set[int | str] = field(default_factory=set)
+    uses: Counter[str] = field(default_factory=Counter)
+    sums: dict[str, Buffer] = field(default_factory=dict)
     first_use: dict[int, int] = field(default_factory=dict)
     pending: list[Buffer] = field(default_factory=list)
 
@@ -56,15 +59,19 @@ class Backward:
         steps = self.ledger.steps
         self.kept = self.ledger.kept
         self.first_use = _first_uses(self.ledger)
+        self.uses = _uses(self.ledger)
         self.buffers[output.maker, output.output] = Buffer(size)
-        self.flowing = size
+        self.flowing = self.flowing + size
         for block in _blocks(steps):
             self._block(block)
 
     def give(self, weight: str, size: Number) -> None:
         """A gradient that a weight has before the first step: from a loss that runs the head."""
-        self.of_weights.add(weight)
-        self.gradients = self.gradients + size
+        if not self.accumulates:
+            self.of_weights.add(weight)
+            self.gradients = self.gradients + size
+        elif _uses(self.ledger)[weight]:
+            self.sums[weight] = self._buffer(size)
 
     def _block(self, block: list[int]) -> None:
         """The steps of consecutive layers; of those that repeat, the first time and the last."""
@@ -110,27 +117,37 @@ class Backward:
     def _step(self, number: int, made: Mapping[int, Allocation] | None) -> None:
         """The backward of one operation: its gradients are made, what it kept and read is let go.
 
-        Sums of two gradients of one tensor come after that.
+        Sums of two gradients of one tensor come after that. What was recomputed is let go as soon as it is
+        read, before a bias's gradient is summed up.
         """
         step = self.ledger.steps[number]
         read = [self.buffers.pop((value.maker, value.output), None) for value in step.outputs]
         given = [buffer for buffer in read if buffer is not None]
         sums = list(self._made(step, given)) if given else []
+        later = 0 if made is None else step.summed
+        if step.lets_go:
+            self._drop(given)
         if given:
-            self._note(step, step.working)
-        self._drop(given)
-        for allocation in step.kept:
-            alive = id(allocation) in (self.ledger.saved if made is None else made)
-            if alive and self.first_use[id(allocation)] == number:
-                self.kept = self.kept - allocation.size
+            self._note(step, step.working - later)
+        self._let_go(number, self.ledger.saved if made is None else made)
+        if given and made is not None:
+            self._note(step, 0)
+        if not step.lets_go:
+            self._drop(given)
         for size in sums:
             self._note(step, size)
         self._drop(self.pending)
         self.pending = []
 
+    def _let_go(self, number: int, alive: Mapping[int, object]) -> None:
+        """Drop what no other step needs of what a step kept."""
+        for allocation in self.ledger.steps[number].kept:
+            if id(allocation) in alive and self.first_use[id(allocation)] == number:
+                self.kept = self.kept - allocation.size
+
     def _made(self, step: Step, given: list[Buffer]) -> Iterator[Number]:
         """Make the gradients of weights and inputs; yields the size of each sum that takes a new tensor."""
-        if step.weights is not None and step.row.stored != 0:
+        if _has_own(step):
             yield from self._to_weight(f"{step.row.path}.weight", step.weights)
         for value in step.inputs:
             if value is None:
@@ -143,14 +160,27 @@ class Backward:
 
     def _to_weight(self, weight: str, size: Number) -> Iterator[Number]:
         """The first gradient of a weight is kept; a second one and the sum of both are let go again."""
-        if weight in self.of_weights or self.accumulates:
+        if self.accumulates:
+            yield from self._to_sum(weight, size)
+        elif weight in self.of_weights:
             self.pending.append(self._buffer(size))
-            if weight in self.of_weights:
-                yield size
+            yield size
+        else:
             self.of_weights.add(weight)
-            return
-        self.of_weights.add(weight)
-        self.gradients = self.gradients + size
+            self.gradients = self.gradients + size
+
+    def _to_sum(self, weight: str, size: Number) -> Iterator[Number]:
+        """One of a weight's gradients: they wait for the last, and are added to those of earlier batches."""
+        self.uses[weight] -= 1
+        buffer = self._buffer(size)
+        if weight in self.sums:
+            yield size
+            self.pending.append(buffer)
+            buffer = self.sums.pop(weight)
+        if self.uses[weight]:
+            self.sums[weight] = buffer
+        else:
+            self.pending.append(buffer)
 
     def _to_input(self, key: Key, passed: Buffer | None, size: Number) -> None:
         """The gradient of a tensor: a new one, or the one passed on; a second one is added in place."""
@@ -191,6 +221,20 @@ def _first_uses(ledger: Ledger) -> dict[int, int]:
         for allocation in step.kept:
             first.setdefault(id(allocation), number)
     return first
+
+
+def _has_own(step: Step) -> bool:
+    """Whether a step has weights of its own that get a gradient."""
+    return step.weights is not None and step.row.stored != 0
+
+
+def _uses(ledger: Ledger) -> Counter[str]:
+    """How many gradients each weight gets in one backward."""
+    uses: Counter[str] = Counter()
+    for step in ledger.steps:
+        uses.update([f"{step.row.path}.weight"] if _has_own(step) else ())
+        uses.update(v.maker for v in step.inputs if v is not None and isinstance(v.maker, str))
+    return uses
 
 
 def _blocks(steps: list[Step]) -> Iterator[list[int]]:

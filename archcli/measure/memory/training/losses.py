@@ -36,7 +36,7 @@ class LossForm(NamedTuple):
 class HeadSizes(NamedTuple):
     """Sizes of a loss: tokens B T, words V, width D of hidden states, bytes of an element.
 
-    `tied` says that the head's matrix is the token table.
+    `tied` says that the head's matrix is the token table, `trained` that it gets a gradient.
     """
 
     tokens: Number
@@ -44,11 +44,12 @@ class HeadSizes(NamedTuple):
     d_model: Number
     width: Number
     tied: bool
+    trained: bool = True
 
     @property
-    def matrix(self) -> Number:
-        """Bytes of the head's matrix."""
-        return self.words * self.d_model * self.width
+    def gradient(self) -> Number:
+        """Bytes of the gradient of the head's matrix."""
+        return self.words * self.d_model * self.width if self.trained else 0
 
     @property
     def hidden(self) -> Number:
@@ -57,11 +58,20 @@ class HeadSizes(NamedTuple):
 
 
 class LossBytes(NamedTuple):
-    """Bytes of one moment of the loss: what it keeps or makes, and gradients of the head's matrix."""
+    """Bytes of one moment of the loss: what it keeps or makes, and gradients of the head's matrix.
+
+    Gradients of a later micro batch are beside those of the ones before until they `are_added` to them.
+    """
 
     stage: str
     bytes: Number
     gradients: Number = 0
+    are_added: bool = False
+
+    @property
+    def accumulating(self) -> Number:
+        """Bytes where the gradients of earlier micro batches are there."""
+        return self.bytes + (0 if self.are_added else self.gradients)
 
 
 def parse_loss(text: str) -> LossForm:
@@ -97,12 +107,12 @@ def chunked(sizes: HeadSizes, chunks: Number) -> Iterator[LossBytes]:
     several = 0 if chunks == 1 else 1
     yield LossBytes("loss", 2 * wide + SCALARS)
     others = sizes.hidden - rows * sizes.d_model * sizes.width
-    yield LossBytes("loss", 3 * wide + others + SCALARS, several * sizes.matrix)
-    yield LossBytes("loss", others + 2 * several * sizes.matrix + SCALARS, sizes.matrix)
-    yield LossBytes("loss", 2 * sizes.hidden + SCALARS, sizes.matrix)
+    yield LossBytes("loss", 3 * wide + others + SCALARS, several * sizes.gradient)
+    yield LossBytes("loss", others + 2 * several * sizes.gradient + SCALARS, sizes.gradient)
+    yield LossBytes("loss", 2 * sizes.hidden + SCALARS, sizes.gradient, are_added=not sizes.tied)
 
 
 def fused(sizes: HeadSizes) -> Iterator[LossBytes]:
     """A kernel that makes no logits: the log of each token's sum, then both gradients."""
     yield LossBytes("loss", sizes.tokens * FP32 + SCALARS)
-    yield LossBytes("loss", sizes.tokens * FP32 + sizes.hidden + SCALARS, sizes.matrix)
+    yield LossBytes("loss", sizes.tokens * FP32 + sizes.hidden + SCALARS, sizes.gradient)

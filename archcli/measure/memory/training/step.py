@@ -30,6 +30,7 @@ from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
 from archcli.modules.base import substitute
+from archcli.modules.lora import HEAD, TABLE
 
 
 class Held(NamedTuple):
@@ -118,10 +119,12 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
     alive = base._replace(stage="loss", kept=kept(ledger.kept), temporaries=ledger.live - ledger.kept)
     losses = () if traced.has_targets else tuple(_losses(model, traced, form, output))
     for loss in losses:
-        gradients = there or loss.gradients * part // whole
-        yield alive._replace(loss=loss.bytes, gradients=gradients)
+        if held.accumulates:
+            yield alive._replace(loss=loss.accumulating)
+        else:
+            yield alive._replace(loss=loss.bytes, gradients=loss.gradients * part // whole)
     backward = Backward(ledger, accumulates=held.accumulates)
-    if form.has_head and losses and not held.accumulates:
+    if form.has_head and losses and _trains_head(model):
         backward.give(_head_weight(model), losses[-1].gradients)
     backward.run(output.value.place.value, prod(output.value.shape) * output.value.place.width)
     for past in backward.moments:
@@ -143,7 +146,7 @@ def _losses(model: Any, traced: TracedPass, form: LossForm, output: Tensor) -> I
         return
     if form.has_head:
         tied = model.embedding.tied
-        sizes = HeadSizes(tokens, model.vocab_size, output.shape[-1], width, tied)
+        sizes = HeadSizes(tokens, model.vocab_size, output.shape[-1], width, tied, _trains_head(model))
         yield from chunked(sizes, form.chunks) if form.kind == "chunked" else fused(sizes)
     else:
         yield from plain(HeadSizes(tokens, output.shape[-1], 0, width, tied=False))
@@ -161,10 +164,16 @@ def _head_weight(model: Any) -> str:
     return "embedding.tokens.weight" if model.embedding.tied else "lm_head.weight"
 
 
+def _trains_head(model: Any) -> bool:
+    """Whether the head's matrix gets a gradient: LoRA freezes it."""
+    return model.lora is None
+
+
 def _without_head(model: Any) -> Model:
     """The model up to its hidden states; ArchError where its head is more than one matrix."""
     head = getattr(model, "head", None)
-    if head is None or getattr(head, "kind", "linear") != "linear" or model.trains_on_targets:
+    adapted = model.lora is not None and {HEAD, TABLE} & {*model.lora.targets}
+    if head is None or getattr(head, "kind", "linear") != "linear" or model.trains_on_targets or adapted:
         raise ArchError("only the loss of a linear head can be chunked or fused", "--loss plain")
     hidden: Model = substitute(model, {"head": None})
     return hidden

@@ -122,9 +122,11 @@ class CarriedRouting(Block):
         """1 + R: one of D numbers, and each number that the routers hand on."""
         return 1 + (self.ffn.router_width if isinstance(self.ffn, CarriedExperts) else 0)
 
-    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+    def table(
+        self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor] | None:
         """The rotary table of the mixer, which reads D numbers of each token."""
-        return super().table(positions, d_model - self._experts.router_width, name)
+        return super().table(positions, d_model - self._experts.router_width, name, like)
 
     def enter(self, x: Tensor) -> Tensor:
         """Embeddings [B, T, D] to [B, T, D + R]."""

@@ -128,7 +128,9 @@ class Mixer(Module):
         """(full path, mixer) of every mixer that it is made of: itself at `path`, or its branches."""
         yield path, self
 
-    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+    def table(
+        self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor] | None:
         """The rotary table that the heads need, computed once per stack; None without rotation."""
         return None
 

@@ -129,7 +129,7 @@ class MultiTokenPrediction(Module):
         embedded = self.norm(vectors, name="enorm")
         x = Linear("eh_proj", width)(Concat("concat")(embedded, self.norm(before, name="hnorm")))
         positions = Positions("positions")(known)
-        context = Context(positions, rotary=shared.layer.table(positions, width, "rotary"))
+        context = Context(positions, rotary=shared.layer.table(positions, width, "rotary", x))
         x, _ = shared.layer(x, context, name="layer")
         scored = shared.head(
             self.norm(x, name="norm"), shared.vocab_size, shared.matrix, wanted, name="logits", group=MTP

@@ -62,10 +62,12 @@ class ParallelMixer(Mixer):
         for i, branch in enumerate(self.branches):
             yield from branch.members(f"{path}.branches.{i}")
 
-    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+    def table(
+        self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor] | None:
         """The rotary table of the first branch that turns heads; another makes its own."""
         turning = next((branch for branch in self.branches if branch.turns_heads), None)
-        return None if turning is None else turning.table(positions, d_model, name)
+        return None if turning is None else turning.table(positions, d_model, name, like)
 
     def facts(self, d_model: Number = None) -> MixerFacts:
         """The facts of the first branch with heads, under the kinds of all branches."""

@@ -33,7 +33,9 @@ class Position(Inline):
         """Token embeddings x [B, T, D] with what this position adds to them."""
         return x
 
-    def table(self, positions: Tensor, head_dim: Number, name: str) -> tuple[Tensor, Tensor] | None:
+    def table(
+        self, positions: Tensor, head_dim: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor] | None:
         """cos and sin for `rotate`, or None where nothing is rotated."""
         return None
 
@@ -179,10 +181,12 @@ class Rope(Position):
     clockwise: bool = False
     rotates: Literal["first", "last"] = "first"
 
-    def table(self, positions: Tensor, head_dim: Number, name: str) -> tuple[Tensor, Tensor]:
-        """cos and sin, [T, r/2] each."""
+    def table(
+        self, positions: Tensor, head_dim: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """cos and sin, [T, r/2] each, in the dtype of what they are `like`, else in fp32."""
         op = RotaryTable(name, self.rotary_width(head_dim), self, self.scaling.amplitude)
-        table: tuple[Tensor, Tensor] = op(positions)
+        table: tuple[Tensor, Tensor] = op(positions, *(() if like is None else (like,)))
         return table
 
     def rotary_width(self, width: Number) -> Number:

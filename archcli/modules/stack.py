@@ -59,7 +59,7 @@ class Group(Spec):
         """
         blocks, cache = [block.resolved(context.shared) for block in self.blocks], context.cache
         tables = [
-            block.table(context.positions, x.shape[-1], f"rotary.{label(start + i)}")
+            block.table(context.positions, x.shape[-1], f"rotary.{label(start + i)}", x)
             for i, (block, _, _) in enumerate(blocks)
         ]
         kept = []

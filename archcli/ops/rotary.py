@@ -69,31 +69,41 @@ class Frequencies(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RotaryTable(Op):
-    """cos and sin, [T, r/2] each, of position * frequency (arXiv:2104.09864), times `factor`."""
+    """cos and sin, [T, r/2] each, of position * frequency (arXiv:2104.09864), times `factor`.
+
+    They are computed in fp32. Inputs are positions [T], then, if given, a tensor whose dtype they get: no
+    rotation converts them again.
+    """
 
     name: str
     rotary_dim: Number
     source: Frequencies
     factor: float = 1.0
 
-    def shape(self, positions: Shape) -> tuple[Shape, Shape]:
+    def trained(self, grads: list[bool], *xs: Shape) -> bool:
+        return False
+
+    def shape(self, positions: Shape, *like: Shape) -> tuple[Shape, Shape]:
         return ((positions[0], self.rotary_dim // 2),) * 2
 
-    def parts(self, positions: Shape) -> tuple[Part, ...]:
+    def parts(self, positions: Shape, *like: Shape) -> tuple[Part, ...]:
         n = positions[0] * (self.rotary_dim // 2)
         per_element = (
             3 if self.factor == 1.0 else 5
         )  # the angle, its cosine and sine, and each times the factor
         return (Part("angles", OpClass.ELEMENTWISE, per_element * n, positions[0], 2 * n),)
 
-    def widths(self, call: Call, positions: Shape) -> tuple[Number, ...]:
-        return (FP32, FP32)
+    def widths(self, call: Call, positions: Shape, *like: Shape) -> tuple[Number, ...]:
+        width = call.widths[1] if like else FP32
+        return (width, width)
 
-    def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
+    def run(self, torch: Any, weights: dict[str, Any], positions: Any, like: Any = None) -> Any:
         frequencies = self.source.frequencies(torch, self.rotary_dim, positions)
         angles = positions.to(torch.float32)[:, None] * frequencies
         cos, sin = angles.cos(), angles.sin()
-        return (cos, sin) if self.factor == 1.0 else (cos * self.factor, sin * self.factor)
+        if self.factor != 1.0:
+            cos, sin = cos * self.factor, sin * self.factor
+        return (cos, sin) if like is None else (cos.to(like.dtype), sin.to(like.dtype))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

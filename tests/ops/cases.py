@@ -154,6 +154,14 @@ CASES = {
     "rotary-table-factor": Case(
         RotaryTable("y", 4, Rope(), 1.5), ((3,),), ((3, 2), (3, 2)), {E: 5 * 3 * 2}, moved=(3, 2 * 3 * 2)
     ),
+    # in the dtype of X, none of whose numbers is read
+    "rotary-table-like": Case(
+        RotaryTable("y", 4, Rope(scaling=NoScaling())),
+        ((3,), X),
+        ((3, 2), (3, 2)),
+        {E: 3 * 3 * 2},
+        moved=(3, 2 * 3 * 2),
+    ),
     "rotate": Case(
         Rotate("y"),
         ((2, 3, 5, 6), (3, 2), (3, 2)),

@@ -120,7 +120,7 @@ def normalize(op, weights, x):
     return out
 
 
-def rotary_table(op, weights, positions):
+def rotary_table(op, weights, positions, *like):
     pairs = op.rotary_dim // 2
     angles = [[float(p) * op.source.theta ** (-i / pairs) for i in range(pairs)] for p in positions]
     return tuple(

@@ -67,14 +67,16 @@ class CompressedAttention(SoftmaxAttention):
             recurrence=RecurrenceFacts(conv_kernel=taps),
         )
 
-    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+    def table(
+        self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor] | None:
         """The rotary table of heads of width d."""
-        return self.position.table(positions, self.head_dim, name)
+        return self.position.table(positions, self.head_dim, name, like)
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D]; the cache holds k, v, inputs of the convolutions, and half a value."""
         context = or_default(x, context)
-        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         cache = context.cache
         q, k, window = self._mixed(x, None if cache is None else cache[WINDOW:LAST])
         q = self.position.rotate(self._of_length(q, "q"), table, "q_rotate")

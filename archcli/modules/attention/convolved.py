@@ -53,7 +53,7 @@ class ConvolvedAttention(SoftmaxAttention, ProjectedHeads):
         """[B, T, D] to [B, T, D]; the cache holds k, v, and the windows of the convolutions of k, v and o."""
         context = or_default(x, context)
         d = self.width(x.shape[-1])
-        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
         k, of_k = self._convolved(x, "k", d, context)
         v, of_v = self._convolved(x, "v", d if self.v_head_dim is None else self.v_head_dim, context)

@@ -42,7 +42,7 @@ class DifferentialAttention(SoftmaxAttention, ProjectedHeads):
         """[B, T, D] to [B, T, D]; the cache holds k [B, n, K, d] and v [B, n, K, e]."""
         context = or_default(x, context)
         d = self.width(x.shape[-1])
-        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
         k = self._placed(self._heads(x, "k", self.kv_heads, d), "k", table)
         v = self._heads(x, "v", self.kv_heads, d if self.v_head_dim is None else self.v_head_dim)

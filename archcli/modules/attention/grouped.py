@@ -67,9 +67,11 @@ class ProjectedHeads(Attention):
             rotary_dim=d,
         )
 
-    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+    def table(
+        self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor] | None:
         """The rotary table of heads of width d."""
-        return self.position.table(positions, self.width(d_model), name)
+        return self.position.table(positions, self.width(d_model), name, like)
 
     def _heads(self, x: Tensor, which: Projection, heads: Number, width: Number) -> Tensor:
         split: Tensor = SplitHeads(f"{which}_heads", heads)(self._projected(x, which, heads * width))
@@ -138,7 +140,7 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
         d = self.width(x.shape[-1])
         if self.global_projections:
             self._declare_global(x, d)
-        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
         if self.kv_from is None:
             (k, v), kept = self.extend(context, **self._entries(x, d, table))

@@ -77,14 +77,16 @@ class MultiHeadLatentAttention(IndexedAttention):
             rotary_dim=self.qk_rope_head_dim,
         )
 
-    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+    def table(
+        self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor] | None:
         """The rotary table of the r rotary dims."""
-        return self.position.table(positions, self.qk_rope_head_dim, name)
+        return self.position.table(positions, self.qk_rope_head_dim, name, like)
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds the latent [B, n, c] and k_pe [B, n, 1, r]."""
         context = or_default(x, context)
-        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         q, source, *gate = self._queries(x)
         q_nope, q_pe = Split("q_split", (self.qk_nope_head_dim, self.qk_rope_head_dim))(q)
         q_pe = self.position.rotate(q_pe, table, "q_rotate")

@@ -55,7 +55,7 @@ class LinearAttention(ProjectedHeads):
         """[B, T, D] to [B, T, D]; the cache holds the two sums."""
         context = or_default(x, context)
         d = self.width(x.shape[-1])
-        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         q = self._featured(self._placed(self._heads(x, "q", self.n_heads, d), "q", table), "q", d)
         k = self._featured(self._placed(self._heads(x, "k", self.n_heads, d), "k", table), "k", d)
         v = self._heads(x, "v", self.n_heads, d if self.v_head_dim is None else self.v_head_dim)

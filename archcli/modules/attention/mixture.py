@@ -83,9 +83,11 @@ class MixtureOfHeads(SoftmaxAttention):
             rotary_dim=d,
         )
 
-    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+    def table(
+        self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor] | None:
         """The rotary table of heads of width d."""
-        return self.position.table(positions, self.width(d_model), name)
+        return self.position.table(positions, self.width(d_model), name, like)
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """[B, T, D] to [B, T, D]; the cache holds k and v, [B, n, K, d] each."""
@@ -96,7 +98,7 @@ class MixtureOfHeads(SoftmaxAttention):
         q = CollectHeads("q_heads", heads)(
             self._projected(tokens, expert_of, heads * d, "q_experts"), index, order
         )
-        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         k = SplitHeads("k_heads", heads)(Linear("k_proj", heads * d)(x))
         v = SplitHeads("v_heads", heads)(Linear("v_proj", heads * d)(x))
         q, k = self.position.rotate(q, table, "q_rotate"), self.position.rotate(k, table, "k_rotate")

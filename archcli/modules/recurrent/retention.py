@@ -52,14 +52,16 @@ class Retention(Recurrent):
         """H states of N times P."""
         return RecurrenceFacts(self.n_heads, self.key_head_dim, self.value_head_dim, self.n_heads, self.chunk)
 
-    def table(self, positions: Tensor, d_model: Number, name: str) -> tuple[Tensor, Tensor] | None:
+    def table(
+        self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor] | None:
         """The rotary table of keys of width N."""
-        return self.position.table(positions, self.key_head_dim, name)
+        return self.position.table(positions, self.key_head_dim, name, like)
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D]; the cache holds the state [B, H, N, P]."""
         context = or_default(x, context)
-        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary")
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         q, k = (
             self.position.rotate(self._heads(x, which, self.key_head_dim), table, f"{which}_rotate")
             for which in "qk"

@@ -8,11 +8,17 @@ from archcli.load.source import load
 from archcli.runtime.memory.models import WitnessSetting
 from kept_compared import differences, saved_by_row
 
+
+def of_layers(key, value, *layers, group=0):
+    """Settings of a pattern's layers by number, such as a window that 80 tokens go beyond."""
+    return [f"groups.{group}.pattern.{i}.attention.{key}={value}" for i in layers]
+
+
 MODELS = {
     "gpt2": ["n_layers=4"],
     "llama-3.2-1b": ["n_layers=4"],
     "qwen3-8b": ["n_layers=4"],
-    "gemma-2-2b": ["n_layers=7"],  # norms with an offset
+    "gemma-2-2b": ["n_layers=7", *of_layers("window", 48, 0)],  # norms with an offset
     "nemotron-4-15b": ["n_layers=4"],  # LayerNorm with an offset
     "olmo-1b": ["n_layers=4"],  # LayerNorm without a gain
     "olmo-2-7b": ["n_layers=4"],  # one norm over all heads
@@ -22,13 +28,27 @@ MODELS = {
     "mixtral-8x7b": ["n_layers=7"],
     "qwen3-30b-a3b": ["n_layers=7"],
     "olmoe-1b-7b": ["n_layers=4"],
-    "gpt-oss-20b": ["n_layers=7"],  # experts with biases
+    "gpt-oss-20b": ["n_layers=7", *of_layers("window", 48, 0)],  # sinks, experts with biases
     "phi-3.5-moe": ["n_layers=4"],  # experts chosen one after the other
     "dbrx": ["n_layers=4"],
     "deepseek-v3": ["groups.1.n_layers=3"],  # latent attention, groups of experts, MTP
     "longcat-flash": ["n_layers=3"],  # experts that compute nothing
     "jetmoe-8b": ["n_layers=3"],  # mixtures of heads
     "mistral-7b-v0.1": ["n_layers=4", "window=32"],
+    "gemma-3-1b": ["n_layers=8", *of_layers("window", 48, *range(5))],
+    "gpt-neo-1.3b": ["n_layers=4", *of_layers("window", 48, 1)],
+    "llama-4-scout": ["n_layers=4", *of_layers("chunk", 48, *range(3))],  # query temperature
+    "deepseek-v2-lite": ["groups.1.n_layers=3"],  # values narrower than keys
+    "deepseek-v3.2": ["groups.1.n_layers=2"],  # an indexer
+    "minicpm3-4b": ["n_layers=4"],
+    "mpt-7b": ["n_layers=4"],  # ALiBi
+    "bloom-560m": ["n_layers=4"],
+    "falcon-7b": ["n_layers=3"],  # one kv head
+    "performer": [],  # features of a softmax
+    "longformer-base-4096": [],  # a band with gaps
+    "t5-small": [],  # biases by distance, one table for all layers
+    "umt5-base": [],
+    "bert-base-uncased": [],
     "albert-base-v2": [],  # every layer has the weights of the first
     "bart-large": [],
     "whisper-small": [],  # convolutions

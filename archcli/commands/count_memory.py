@@ -8,8 +8,7 @@ from typing import Any
 from archcli.commands._device import device_memory, known_gpus
 from archcli.commands.base import given
 from archcli.graph.kept import Backend
-from archcli.measure.memory.answers.fit import Fit
-from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.answers.question import Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory as count
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings

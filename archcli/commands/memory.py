@@ -12,8 +12,7 @@ from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStage
 from archcli.commands.base import Subject, subject
 from archcli.commands.options import BatchSize, Form, Json, Model, Output, Set, SourceLen, length, size_from
 from archcli.graph.kept import Backend
-from archcli.measure.memory.answers.fit import Fit
-from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.answers.question import Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings

@@ -11,9 +11,6 @@ from archcli.modules import Mixer, Model
 from archcli.modules.arguments import Schedule, ZeroStage
 from archcli.modules.base import find
 from archcli.modules.stack import stacks
-from archcli.modules.tensor_parallel.checks import check_degrees
-from archcli.modules.tensor_parallel.degrees import Degrees
-from archcli.modules.tensor_parallel.shard import shard
 from archcli.wording import either
 
 
@@ -60,7 +57,16 @@ class Plan:
 
     def share(self, model: Model, rank: int = 0) -> Model:
         """The model of one rank of the tensor-parallel group."""
+        if self._is_whole:
+            return model
+        from archcli.modules.tensor_parallel.shard import shard  # of several devices alone
+
         return shard(model, self.tp, sp=self.sp, ep=self.ep, rank=rank)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether every device has whole matrices and all experts."""
+        return (self.tp, self.sp, self.ep) == (1, False, 1)
 
     def check(self, model: Model, seq_len: int | None = None) -> None:
         """Raise ArchError with all reasons why the plan cannot be, each with what would do."""
@@ -78,6 +84,11 @@ class Plan:
             if name not in {"zero", "sp", "schedule"} and value < 1:
                 yield Problem(f"{name} {value} is below 1", "1 is the least", path=name)
                 return
+        if self._is_whole:
+            return
+        from archcli.modules.tensor_parallel.checks import check_degrees  # of several devices alone
+        from archcli.modules.tensor_parallel.degrees import Degrees
+
         try:
             check_degrees(model, Degrees(self.tp, self.sp, self.ep))
         except ArchError as error:

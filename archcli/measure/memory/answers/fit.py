@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.fewest import FewestDevices
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
 from archcli.measure.memory.answers.recomputations import cheapest
 from archcli.measure.memory.answers.wording import plan_options
 
-Fit = Literal["batch", "context", "recompute", "devices"]
 Progress = Callable[[str], None]
 Record = dict[str, Any]
 MOST = 1 << 24

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from archcli.measure.memory.beyond import BeyondModel, beyond_model
 from archcli.measure.memory.plan import Plan
@@ -24,6 +24,8 @@ class DeviceMemory(NamedTuple):
 
 
 ONE_DEVICE = Plan()
+Fit = Literal["batch", "context", "recompute", "devices"]
+"""What is to be found that fits into a device."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from archcli.errors import ArchError
 from archcli.measure.memory.answers import tables
 from archcli.measure.memory.answers.changes import cheapest_change
 from archcli.measure.memory.answers.checks import check_question, question_notes
-from archcli.measure.memory.answers.fit import Fit, fit
 from archcli.measure.memory.answers.kept_rows import kept_rows
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryAnswer, MemoryQuestion
+from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryAnswer, MemoryQuestion
 from archcli.measure.memory.answers.wording import bytes_in_words, title
 from archcli.measure.memory.moments import MemoryMoment, highest
 from archcli.measure.memory.ranks import RankPeak
@@ -53,7 +52,11 @@ def _report(
     devices: Sequence[DeviceMemory],
 ) -> Report:
     answer = question.answer()
-    found = None if what_fits is None else fit(question, what_fits, tell, devices)
+    found = None
+    if what_fits is not None:
+        from archcli.measure.memory.answers.fit import fit  # asked for by name
+
+        found = fit(question, what_fits, tell, devices)
     rows = kept_rows(question.model, answer.largest.traced)
     totals = _totals(question, answer, found)
     return Report(

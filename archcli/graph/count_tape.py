@@ -163,18 +163,20 @@ class CountTape:
         *,
         trained: bool,
     ) -> Row:
+        weights = op.weights(*shapes)
         row = Row(
             path=join(self.path, op.name),
             group=group or self.group,
             op=op,
             inputs=tuple(shapes),
             outputs=out if is_many(out) else (out,),
-            weights=op.weights(*shapes),
+            weights=weights,
             parts=parts,
             states=op.states(*shapes),
             times=self.times,
             experts=self.experts,
-            trained=trained,
+            # a frozen table's weights get no gradient
+            trained=trained and (not weights or op.trained([False] * len(shapes), *shapes)),
             stored=self.stored,
         )
         self.rows.append(row)

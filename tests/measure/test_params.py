@@ -2,6 +2,7 @@
 
 import pytest
 
+from archcli.load.source import load
 from archcli.measure.params import count_params
 from archcli.modules import GLU, Embedding, Group, Head, Learned, MixtureOfExperts
 from archcli.modules.layers import folded_path
@@ -108,3 +109,10 @@ def test_a_billion_layers_are_counted_at_once():
 )
 def test_layers_fold_wherever_their_stack_is(path, depth, folded):
     assert folded_path(path, depth) == folded
+
+
+def test_a_frozen_table_is_counted_and_does_not_train():
+    # whisper-small's encoder: sinusoids of 1,500 positions, 768 wide, which transformers and torch hold as a
+    # parameter without a gradient
+    totals = count_params(load("whisper-small").model).totals
+    assert totals["params"] - totals["trainable_params"] == 1500 * 768

@@ -50,13 +50,15 @@ class Execution:
     """How torch runs a pass.
 
     `backend` picks the kernels, `fused` attention in one kernel where there is one, `width` is the bytes of
-    an element in the model's dtype; with `records` autograd keeps what the backward needs.
+    an element in the model's dtype; with `records` autograd keeps what the backward needs. An operation that
+    does not state what that is `assumes` all its inputs and outputs, or raises NotImplementedError.
     """
 
     backend: Backend = "cuda"
     fused: bool = True
     width: Number = 2
     records: bool = True
+    assumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,8 @@ class MemoryTape(InPeriods):
     ) -> None:
         """Write the step, and keep the storages that its backward needs."""
         region = self._region(xs, row.path)
-        storages = [self._kept(kept, xs, places, row.path) for kept in op.kept(call, *row.inputs)]
+        stated = self._stated(op, call, row)
+        storages = [self._kept(kept, xs, places, row.path) for kept in stated]
         kept = {id(storage.record): storage for storage in storages if storage is not None}
         if region is None:
             for storage in kept.values():
@@ -203,6 +204,16 @@ class MemoryTape(InPeriods):
     def _sums_bias(self, op: Op, call: Call, row: Row) -> bool:
         """Whether the gradient of the row's bias is summed up on its own."""
         return op.sums_bias and call.trained and call.n_experts is None and "bias" in row.weights
+
+    def _stated(self, op: Op, call: Call, row: Row) -> tuple[Kept, ...]:
+        """What the op states that its backward keeps; all inputs and outputs where that is assumed."""
+        try:
+            return op.kept(call, *row.inputs)
+        except NotImplementedError:
+            if not self.execution.assumes:
+                raise
+            inputs, outputs = range(len(row.inputs)), range(len(row.outputs))
+            return (*(In(i) for i in inputs), *(Out(j) for j in outputs))
 
     def _region(self, xs: tuple[Tensor, ...], path: str) -> str | None:
         """The path of what is recomputed together with an op: that of its module, or its own."""

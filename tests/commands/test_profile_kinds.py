@@ -80,7 +80,7 @@ def test_a_model_that_fits_is_measured_itself(profiled, monkeypatch):
 
 
 def test_a_model_that_does_not_fit_is_measured_by_kinds(profiled, monkeypatch):
-    monkeypatch.setattr("archcli.measure.memory.estimate.TORCH_BYTES", 0)
+    monkeypatch.setattr("archcli.measure.memory.timed_run.TORCH_BYTES", 0)
     with_memory(monkeypatch, 200 / 2**20)
     code, out, err = profiled()
     found = json.loads(out)

@@ -5,9 +5,8 @@ import pytest
 from archcli.errors import ArchError
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
-from archcli.measure.memory.estimate import memory_of
+from archcli.measure.memory.timed_run import run_memory
 from archcli.measure.params import count_params
-from archcli.measure.passes import train_pass
 from archcli.measure.symbolic.formula import formula
 from archcli.measure.symbolic.sweep import sweep
 from archcli.modules import GLU, Group, MixtureOfExperts
@@ -120,8 +119,8 @@ def test_the_cache_is_the_same():
 
 
 def test_gradients_are_kept_of_adapters_alone():
-    found = memory_of(train_pass(decoder(lora=lora()), 1, 5), "fp32", "eager")
-    assert found["gradients_bytes"] == 4 * (3 * Q_AND_V + R * 8)
+    found = run_memory(decoder(lora=lora()), Request("train", 1, 5), "fp32", "eager")
+    assert found["gradients_bytes"] == 4 * 3 * Q_AND_V
     assert found["weights_bytes"] == 4 * (PLAIN + 3 * Q_AND_V)
 
 

@@ -9,11 +9,10 @@ from typing import Any
 import typer
 
 from archcli.commands.base import Subject
-from archcli.commands.profile.checks import available, cache_bytes, check_positions
+from archcli.commands.profile.checks import available, cache_bytes, check_positions, pass_memory
 from archcli.commands.profile.machine_ceilings import machine_ceilings
 from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
 from archcli.errors import ArchError
-from archcli.measure.memory.estimate import memory_of
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth
 from archcli.measure.profile.extrapolate.plan import plan_of
@@ -22,6 +21,7 @@ from archcli.measure.profile.extrapolate.stacks import MemoryLimits, SmallStack,
 from archcli.measure.profile.reports.by_kind import by_kind
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.report import Report
+from archcli.modules import Model
 from archcli.modules.request import Request
 from archcli.recording.ceilings import Ceilings
 from archcli.recording.recording import Recording
@@ -62,10 +62,10 @@ def plan_stacks(
     if settings.compile and not per_kind:
         return None  # it is measured itself, or refused for want of memory
 
-    def memory(counted: Pass) -> dict[str, int]:
-        return memory_of(counted, settings.dtype, settings.attention)
+    def memory(model: Model) -> dict[str, int]:
+        return pass_memory(model, request, settings)
 
-    room, needed = available(settings), memory(counted)["needed_bytes"]
+    room, needed = available(settings), memory(asked.model)["needed_bytes"]
     if not per_kind and (room is None or needed <= room):
         return None
     _check_divisible(asked, counted, settings)

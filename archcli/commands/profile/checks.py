@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from archcli.commands.profile.settings import RunSettings
 from archcli.errors import ArchError
-from archcli.measure.memory.estimate import memory_of, require_memory
+from archcli.graph.kept import Backend
+from archcli.measure.memory.timed_run import require_memory, run_memory
 from archcli.measure.passes import Pass
 from archcli.measure.profile.compiled_memory import compiled_memory
 from archcli.modules import Model
@@ -16,19 +17,25 @@ USUAL_CACHE = 64 << 20
 """Bytes of cache to reckon with where the machine does not say."""
 
 
-def check_pass(name: str, counted: Pass, settings: RunSettings) -> dict[str, int]:
+def check_pass(name: str, model: Model, counted: Pass, settings: RunSettings) -> dict[str, int]:
     """The memory that a pass needs. Raises ArchError where it lacks positions or, on a CPU, memory."""
     check_positions(counted)
-    memory = needed_memory(counted, settings)
+    memory = needed_memory(model, counted, settings)
     if settings.device == "cpu":
         require_memory(name, memory, available_memory(), settings.dtype)
     return memory
 
 
-def needed_memory(counted: Pass, settings: RunSettings) -> dict[str, int]:
+def needed_memory(model: Model, counted: Pass, settings: RunSettings) -> dict[str, int]:
     """The memory that a pass needs with these settings."""
-    memory = memory_of(counted, settings.dtype, settings.attention)
+    memory = pass_memory(model, counted.request, settings)
     return compiled_memory(memory, counted, settings.dtype) if settings.compile else memory
+
+
+def pass_memory(model: Model, request: Request, settings: RunSettings) -> dict[str, int]:
+    """The memory that a pass needs without torch.compile."""
+    backend: Backend = "cpu" if settings.device == "cpu" else "cuda"
+    return run_memory(model, request, settings.dtype, settings.attention, backend)
 
 
 def available(settings: RunSettings) -> int | None:

@@ -11,7 +11,7 @@ from archcli.commands.profile.by_kind import plan_stacks, profile_by_kind
 from archcli.commands.profile.checks import check_pass, check_shares, needed_memory
 from archcli.commands.profile.machine_ceilings import machine_ceilings
 from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
-from archcli.measure.memory.estimate import require_memory
+from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, other_form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.reports.one import profile_of
@@ -43,7 +43,9 @@ def profile_model(
     inputs = {**counted.inputs(), **settings.inputs(), "layers": layers}
     plan = plan_stacks(asked, counted, request, settings, per_kind=per_kind) if layers is None else None
     if plan is None:
-        recording, ceilings = _measure(asked, counted, settings, check_pass(asked.name, counted, settings))
+        recording, ceilings = _measure(
+            asked, counted, settings, check_pass(asked.name, asked.model, counted, settings)
+        )
         report = profile_of(asked.model, counted, recording, inputs, *detail, ceilings)
         report = workload.report(report, counted, recording)
     else:
@@ -51,7 +53,7 @@ def profile_model(
     report = replace(
         report,
         model={"name": asked.name, "source": asked.source},
-        totals={**report.totals, "memory": needed_memory(counted, settings)},
+        totals={**report.totals, "memory": needed_memory(asked.model, counted, settings)},
         notes=(
             *source_notes(asked.model, request.source_len),
             *form_notes([asked.model], request.forms),

@@ -11,7 +11,7 @@ import typer
 from archcli.commands.profile.checks import check_pass
 from archcli.commands.profile.settings import INTERRUPTED, Detail
 from archcli.commands.profile.vs_changes import RequestedVariant
-from archcli.measure.memory.estimate import require_memory
+from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.parameter_match import parameter_notes
@@ -33,7 +33,10 @@ def compare(variants: Sequence[RequestedVariant], request: Request, detail: Deta
     passes = [checked_pass(variant.subject.model, request) for variant in variants]
     pairs = list(zip(variants, passes, strict=True))
     memory = _joint_memory(
-        [check_pass(variant.subject.name, counted, variant.settings) for variant, counted in pairs]
+        [
+            check_pass(variant.subject.name, variant.subject.model, counted, variant.settings)
+            for variant, counted in pairs
+        ]
     )
     if base.settings.device == "cpu":
         _require(variants, memory, available_memory())

@@ -9,7 +9,7 @@ from archcli.measure.kvcache.cache_dtypes import CacheDtypes
 from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.memory.moments import MemoryMoment, peak_bytes
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import TracedPass, trace_memory
+from archcli.measure.memory.traced import TracedPass, cached_before, trace_memory
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
@@ -40,8 +40,7 @@ def _passed(model: Model, settings: MemorySettings, request: Request) -> Inferen
     """One pass with its own cache."""
     traced = trace_memory(model, request, settings.execution())
     weights = weight_bytes(model, shape_pass(model).rows, settings.dtype)
-    before = sum((state.elements * row.times for row in traced.cached for state in row.states), 0)
-    cache = before * settings.width
+    cache = cached_before(traced)
     moments = tuple(
         MemoryMoment(
             settings.phase,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
 from archcli.graph.count_tape import Abstract
@@ -70,6 +71,12 @@ def trace_memory(
         ) from missing
     has_targets = "targets" in inputs
     return TracedPass(request, execution, tuple(rows), tape.ledger, output, cache, has_targets, cached)
+
+
+def cached_before(traced: TracedPass) -> Number:
+    """Bytes of the cache before the pass."""
+    elements = sum((state.elements * row.times for row in traced.cached for state in row.states), 0)
+    return elements * traced.execution.width
 
 
 def kept_bytes(traced: TracedPass) -> Any:

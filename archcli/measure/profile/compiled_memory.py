@@ -1,4 +1,4 @@
-"""Memory of a compiled pass, from the estimate for the same pass uncompiled."""
+"""Memory of a compiled pass, from that of the same pass uncompiled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from archcli.measure.passes import Pass
 
 
 def compiled_memory(memory: dict[str, int], counted: Pass, dtype: str) -> dict[str, int]:
-    """The memory estimate of a pass, changed for torch.compile."""
+    """The memory of a pass, changed for torch.compile."""
     if counted.phase != "train":
         return memory
     # compiled code first makes the gradient of an expert's matrix for every token, then adds them up

@@ -192,9 +192,8 @@ def _closeness(
         what,
         f"differ by {difference:.1e}",
         f"at most {tolerance:g}",
-        "",
-        difference,
-        tolerance,
+        difference=difference,
+        tolerance=tolerance,
     )
 
 

@@ -6,7 +6,7 @@ Every operation of the whole model is measured, and experts that share memory do
 import pytest
 import torch
 
-from archcli.measure.memory.estimate import memory_of
+from archcli.measure.memory.timed_run import run_memory
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
@@ -33,7 +33,7 @@ def plan_for(model, phase, distinct=None):
     asked = question(phase, past=5)
     sizing = MemoryLimits(
         lambda each: checked_pass(each, asked),
-        lambda counted: memory_of(counted, "fp32", "sdpa"),
+        lambda model: run_memory(model, asked, "fp32", "sdpa"),
         "fp32",
         None,
         0,

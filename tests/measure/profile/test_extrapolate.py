@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from archcli.measure.flops import count_flops
-from archcli.measure.memory.estimate import memory_of
+from archcli.measure.memory.timed_run import run_memory
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
@@ -29,8 +29,8 @@ DENSE_S, MIXED_S, ROTARY_S, ENDS_S, FRAMEWORK_S = 0.5, 0.25, 0.03125, 2.0, 0.125
 def plan(model, phase="forward", available=None, asked=None):
     asked = asked or question(phase)
 
-    def needs(counted):
-        return memory_of(counted, "fp32", "sdpa")
+    def needs(model):
+        return run_memory(model, asked, "fp32", "sdpa")
 
     return plan_of(
         "it",

@@ -1,14 +1,14 @@
 """What does not fit is refused with figures before anything is built.
 
-What fits is estimated from above no more than needed.
+What a run needs is the peak of its live storages.
 """
 
 import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.memory.estimate import memory_of, require_memory
-from archcli.measure.passes import decode_pass, forward_pass, train_pass
+from archcli.measure.memory.timed_run import require_memory, run_memory
+from archcli.modules.request import Request
 from archcli.recording.machine import available_memory
 from sources import OTHERS
 
@@ -16,72 +16,92 @@ GPT2 = load("gpt2").model
 PARAMS = 124_439_808
 
 
+def memory_of(model, phase, batch_size=1, seq_len=1, dtype="fp32", attention="sdpa", **more):
+    return run_memory(model, Request(phase, batch_size, seq_len, **more), dtype, attention)
+
+
 def test_weights_and_cache_are_exact():
-    memory = memory_of(decode_pass(GPT2, 3, 100), "bf16", "sdpa")
+    memory = memory_of(GPT2, "decode", 3, past=100, dtype="bf16")
     assert memory["weights_bytes"] == 2 * PARAMS
-    assert (
-        memory["cache_bytes"] == 2 * (2 * 12 * 768 * 3 * 101) * 2
-    )  # before and after; keys and values; bf16
+    # before and after, of keys and values in bf16
+    assert memory["cache_bytes"] == 2 * (2 * 12 * 768 * 3) * (100 + 101)
 
 
 def test_a_source_is_cached_once():
-    # keys and values of 3 layers, 4 heads of 6: of 2 x 10 tokens and 2 x 11, before and after; of 2 x 7
-    # source tokens the same ones
-    memory = memory_of(decode_pass(OTHERS["t5"], 2, 10, source_len=7), "bf16", "sdpa")
-    assert memory["cache_bytes"] == 2 * (3 * 2 * 4 * 6) * (2 * 2 * 11 + 2 * 7)
+    # keys and values of 3 layers, 4 heads of 6: of 2 x 10 tokens before, of 2 x 11 after; of 2 x 7 source
+    # tokens the same ones
+    memory = memory_of(OTHERS["t5"], "decode", 2, past=10, source_len=7, dtype="bf16")
+    assert memory["cache_bytes"] == 2 * (3 * 2 * 4 * 6) * (2 * 10 + 2 * 11 + 2 * 7)
 
 
-def test_the_stream_that_waits_is_that_of_the_longer_stack():
-    activations = [
-        memory_of(forward_pass(OTHERS["whisper"], 1, new), "fp32", "sdpa")["activations_bytes"]
-        for new in (1, 3)
-    ]
-    # 6 channels of 22 frames, two convolutions and what their activations make of them, beside 11 positions
-    # of the stream
-    front_end = 6 * 22 + 2 * (22 * 16) + 2 * (11 * 16)
-    assert activations == [4 * (front_end + 11 * 16)] * 2
+def test_all_weights_are_built_whatever_the_pass_runs():
+    whole = memory_of(OTHERS["t5"], "forward", seq_len=3, source_len=3)["weights_bytes"]
+    assert memory_of(OTHERS["t5"], "decode", past=3, source_len=3)["weights_bytes"] == whole
 
 
-def test_training_holds_gradients_and_every_output():
-    forward, train = (
-        memory_of(counted, "fp32", "sdpa") for counted in (forward_pass(GPT2, 1, 64), train_pass(GPT2, 1, 64))
+@pytest.mark.torch
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_an_inference_is_the_peak_of_live_storages(phase, attention):
+    from archcli.runtime.memory.models import WitnessSetting
+    from archcli.runtime.memory.peak import inference_peak
+
+    tokens = 1 if phase == "decode" else 32
+    past = 32 if phase == "decode" else None
+    memory = memory_of(GPT2, phase, 2, tokens, past=past, attention=attention)
+    live = inference_peak(
+        GPT2, Request(phase, 2, tokens, past), setting=WitnessSetting("fp32", attention, "cpu")
     )
-    assert forward["gradients_bytes"] == 0
-    assert train["gradients_bytes"] == 4 * (PARAMS + 50257 * 768)
-    assert train["activations_bytes"] > 12 * 64 * (8 * 768 + 2 * 3072) * 4 > forward["activations_bytes"]
+    ids = 2 * tokens * 8
+    assert memory["cache_bytes"] + memory["activations_bytes"] - ids == pytest.approx(live.bytes, rel=0.01)
 
 
-def test_eager_attention_holds_its_scores():
-    memory = memory_of(forward_pass(GPT2, 2, 2048), "bf16", "eager")
-    made = 7 * (
-        2 * 2048 * 768
-    )  # the stream, its norm, queries, keys, values, what is mixed, what is projected
-    # scores in bf16, the same in fp32 and the softmax of those; one byte per pair of a mask that all heads
-    # share
-    scores = (2 + 4 + 4) * (2 * 12 * 2048 * 2048) + 2048 * 2048
-    assert memory["activations_bytes"] == 2 * made + scores
+@pytest.mark.torch
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_training_is_the_peak_of_live_storages(attention):
+    import torch
+
+    from archcli.runtime.memory.live import LiveStorages
+    from archcli.runtime.memory.models import WitnessSetting, prepared
+
+    request = Request("train", 2, 32).resolved()
+    memory = memory_of(GPT2, "train", 2, 32, attention=attention)
+    with prepared(GPT2, request, WitnessSetting("fp32", attention, "cpu")) as (model, inputs):
+        gradient = torch.empty(2, 32, 50257)
+        with LiveStorages([*model.parameters(), *model.buffers(), *inputs.values(), gradient]) as live:
+            torch.autograd.backward([model(**inputs)], [gradient])
+    given = 2 * 32 * 50257 * 4 + 2 * 32 * 8  # of the logits; ids
+    needed = memory["gradients_bytes"] + memory["activations_bytes"]
+    assert memory["gradients_bytes"] == 4 * PARAMS
+    assert abs(needed - given - live.peak.bytes) <= 1024
 
 
 def test_needed_is_the_sum():
-    memory = memory_of(train_pass(GPT2, 1, 8), "fp32", "eager")
+    memory = memory_of(GPT2, "train", seq_len=8, attention="eager")
     assert memory["needed_bytes"] == sum(size for name, size in memory.items() if name != "needed_bytes")
 
 
-def refusal(counted, dtype, available):
+def test_a_gpu_needs_what_is_beyond_the_model():
+    memory = run_memory(GPT2, Request("forward", 1, 8), "bf16", "sdpa", "cuda")
+    # the context, and a workspace of cuBLAS
+    assert memory["torch_bytes"] == 500_000_000 + 8 * 4096 * 1024
+
+
+def refusal(dtype, available, *sizes):
     with pytest.raises(ArchError) as refused:
-        require_memory("gpt2", memory_of(counted, dtype, "sdpa"), available, dtype)
+        require_memory("gpt2", memory_of(GPT2, "forward", *sizes, dtype=dtype), available, dtype)
     return str(refused.value)
 
 
 def test_weights_that_do_not_fit_are_refused_with_figures():
-    assert refusal(forward_pass(GPT2, 1, 8), "fp32", 2**28) == (
+    assert refusal("fp32", 2**28, 1, 8) == (
         "gpt2 in fp32 needs 0.5 GiB of weights; this machine has 0.2 GiB available; try --dtype "
         "bf16, a smaller preset or --set n_layers=…"
     )
 
 
 def test_activations_that_do_not_fit_are_refused_with_figures():
-    message = refusal(forward_pass(GPT2, 512, 1024), "bf16", 8 * 2**30)
+    message = refusal("bf16", 8 * 2**30, 512, 1024)
     assert message.startswith("gpt2 in bf16 needs about ")
     assert "0.2 GiB weights" in message
     assert "--dtype" not in message
@@ -89,7 +109,7 @@ def test_activations_that_do_not_fit_are_refused_with_figures():
 
 @pytest.mark.parametrize("available", [None, 2**40])
 def test_what_fits_is_let_through(available):
-    require_memory("gpt2", memory_of(forward_pass(GPT2, 1, 8), "fp32", "sdpa"), available, "fp32")
+    require_memory("gpt2", memory_of(GPT2, "forward", 1, 8), available, "fp32")
 
 
 def machine(tmp_path, files):

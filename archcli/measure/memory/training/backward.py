@@ -54,14 +54,18 @@ class Backward:
     first_use: dict[int, int] = field(default_factory=dict)
     pending: list[Buffer] = field(default_factory=list)
 
-    def run(self, output: Value, size: Number) -> None:
-        """From the gradient of the output, of this size, to the first operation."""
+    def run(self, *outputs: tuple[Value, Number], held: bool = False) -> None:
+        """From the gradients of the outputs, of these sizes, to the first operation.
+
+        Where the caller has `held` them, they are alive to the end.
+        """
         steps = self.ledger.steps
         self.kept = self.ledger.kept
         self.first_use = _first_uses(self.ledger)
         self.uses = _uses(self.ledger)
-        self.buffers[output.maker, output.output] = Buffer(size)
-        self.flowing = self.flowing + size
+        for output, size in outputs:
+            self.buffers[output.maker, output.output] = Buffer(size, 2 if held else 1)
+            self.flowing = self.flowing + size
         for block in _blocks(steps):
             self._block(block)
 

@@ -126,7 +126,8 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
     backward = Backward(ledger, accumulates=held.accumulates)
     if form.has_head and losses and _trains_head(model):
         backward.give(_head_weight(model), losses[-1].gradients)
-    backward.run(output.value.place.value, prod(output.value.shape) * output.value.place.width)
+    place = output.value.place
+    backward.run((place.value, prod(output.value.shape) * place.width))
     for past in backward.moments:
         yield base._replace(
             stage="backward",

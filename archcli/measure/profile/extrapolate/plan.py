@@ -53,7 +53,7 @@ def plan_of(name: str, model: Model, counted: Pass, limits: MemoryLimits) -> Sta
         )
     held = frozenset() if empty else frozenset(kind.path for kind in fillers.values() if kind in running)
     fitting = tuple(pair for pair in pairs if pair is not None)
-    return StackPlan(ends, held, fitting, limits.memory(counted)["weights_bytes"], limits.cache)
+    return StackPlan(ends, held, fitting, limits.memory(model)["weights_bytes"], limits.cache)
 
 
 def _fillers(model: Model, kinds: tuple[LayerKind, ...]) -> dict[str, LayerKind]:
@@ -67,7 +67,7 @@ def _fillers(model: Model, kinds: tuple[LayerKind, ...]) -> dict[str, LayerKind]
 
 def _stack(name: str, model: Model, limits: MemoryLimits) -> SmallStack:
     counted = limits.trace(model)
-    return SmallStack(name, model, counted, limits.memory(counted))
+    return SmallStack(name, model, counted, limits.memory(model))
 
 
 def _forms(

@@ -14,11 +14,11 @@ from archcli.modules import Model
 class MemoryLimits(NamedTuple):
     """How stacks are counted, what they need, and how much memory and cache there is.
 
-    `memory` estimates bytes of a counted pass. `available` bytes are None where nobody knows.
+    `memory` are the bytes that the pass of a model needs. `available` bytes are None where nobody knows.
     """
 
     trace: Callable[[Model], Pass]
-    memory: Callable[[Pass], dict[str, int]]
+    memory: Callable[[Model], dict[str, int]]
     dtype: str
     available: int | None
     cache: int

@@ -67,13 +67,17 @@ class RunInputs(Record):
 
 
 class Memory(Record):
-    """Memory that a run needs, in bytes, estimated from the rows before anything is built."""
+    """Memory that a run needs, in bytes, read from the rows before anything is built."""
 
     weights_bytes: Annotated[Amount, Meaning("Bytes of all weights.")]
-    gradients_bytes: Annotated[Amount, Meaning("Bytes of their gradients, in training.")]
-    activations_bytes: Annotated[Amount, Meaning("Bytes of what operations compute and hold, an estimate.")]
+    gradients_bytes: Annotated[
+        Amount, Meaning("Bytes of their gradients, in training, when the pass has ended.")
+    ]
+    activations_bytes: Annotated[
+        Amount, Meaning("Bytes of all else that is alive when most is: what operations compute and keep.")
+    ]
     cache_bytes: Annotated[Amount, Meaning("Bytes of the cache before the pass and after it.")]
-    torch_bytes: Annotated[Amount, Meaning("Bytes of torch itself.")]
+    torch_bytes: Annotated[Amount, Meaning("Bytes of torch itself, on a GPU of what is beyond the model.")]
     needed_bytes: Annotated[Amount, Meaning("Bytes of all of these.")]
 
 

@@ -16,6 +16,7 @@ from archcli.ops import (
     Interpolate,
     L2Normalize,
     LogDecay,
+    StateScan,
     StepSize,
     TokenShift,
 )
@@ -44,17 +45,39 @@ OPS = {
     "blocks-biased": (BlockDiagonal("op", 2, 6, bias=True), [(2, 5, 8)]),
     "gated": (GatedDecay("op"), [(2, 5, 8), (2, 5, 8), (5,)]),
     "diagonal": (DiagonalScan("op", "auto", False), [(2, 70, 8), (2, 70, 8)]),
+    **{
+        f"state-{b}-{t}-{g}-{h}{'-filling' * keep}": (
+            StateScan("op", 16, "auto", bool(keep)),
+            [(b, t, g, 5), (b, t, g, 5), (b, t, h, 7), (b, t, h)],
+        )
+        for keep, b, t, g, h in (
+            (0, 1, 40, 1, 4),
+            (1, 2, 40, 2, 4),
+            (0, 2, 32, 3, 3),
+            (1, 1, 9, 1, 1),
+            (0, 3, 7, 1, 2),
+        )
+    },
+    **{
+        f"state-{b}-{g}-{h}-decoding": (
+            StateScan("op", 16, "auto", True),
+            [(b, 1, g, 5), (b, 1, g, 5), (b, 1, h, 7), (b, 1, h), (b, h, 5, 7)],
+        )
+        for b, g, h in ((1, 1, 4), (2, 2, 4), (2, 3, 3))
+    },
     "elu": (FeatureMap("op", "elu", 4, True), [(2, 5, 4, 8)]),
     "features-few": (FeatureMap("op", "softmax", 4, True), [(2, 5, 4, 8)]),
     "features-many": (FeatureMap("op", "softmax", 40, True), [(2, 5, 4, 8)]),
 }
+IN_FP32 = {DiagonalScan: (0,), StateScan: (3, 4)}
+"""Inputs that are in fp32 always: decays and states."""
 
 
 def running_of(op, shapes, dtype):
     """The most bytes at once, less those of the outputs."""
     dtypes = [torch.int64 if len(shape) == 1 else dtype for shape in shapes]
-    if isinstance(op, DiagonalScan):
-        dtypes[0] = torch.float32  # decays are in fp32 always
+    for i in IN_FP32.get(type(op), ()):
+        dtypes[i : i + 1] = [torch.float32] * len(dtypes[i : i + 1])
     with torch.device("meta"), torch.no_grad():
         inputs = [torch.zeros(shape, dtype=one) for shape, one in zip(shapes, dtypes, strict=True)]
         owned = {**op.weights(*shapes), **op.buffers(*shapes)}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, prod
+from archcli.arith import Number, Shape, is_one, maximum, minimum, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
 from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import contraction
@@ -106,14 +106,30 @@ class StateScan(Op):
         return (call.widths[2], FP32)[: 1 + self.keep]
 
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
-        """Bytes of copies in fp32, of the scores of a chunk, and of states; the backward needs all chunks."""
-        wide = max(width, 4)
-        copies = wide * (2 * prod(v) + (0 if width == wide else prod(q) + prod(k)))
-        state = wide * v[0] * v[2] * q[3] * v[3]
-        blocks = wide * v[0] * v[2] * block_pairs(v[1], self.chunk)
-        one = blocks // chunk_count(v[1], self.chunk)
-        kept = copies + 4 * blocks + 3 * state * chunk_count(v[1], self.chunk)
-        return Workspace(copies + 4 * one + 3 * state, kept, 2 * kept)
+        """Bytes of copies in fp32, and of a chunk's scores or states; at the end, of the result in pieces."""
+        wide, heads, one = max(width, 4), v[0] * v[2], minimum(v[1], self.chunk)
+        state = wide * heads * q[3] * v[3]
+        if rest[1:] and is_one(v[1]):
+            return Workspace(self._decoding(width, q, v) + state)
+        copies = sum(wide * prod(x) for x in (q, k, v) if width < wide or not any(map(is_one, x[:3])))
+        copies = copies + (0 if is_one(q[0]) or is_one(q[2]) else wide * prod(v[:3]))
+        blocks, scores = wide * heads * one * one, wide * q[0] * q[2] * one * one
+        piece = wide * heads * one * v[3]
+        within = 2 * blocks + maximum(scores, piece)
+        of_chunk = wide * heads * one + maximum(within, 4 * piece + 2 * state)
+        before = piece * (maximum(v[1] // self.chunk, 1) - 1)
+        most = maximum(before + of_chunk, 2 * wide * prod(v))
+        made = width * prod(v) + (state if self.keep else 0)
+        pairs, chunks = block_pairs(v[1], self.chunk), chunk_count(v[1], self.chunk)
+        kept = copies + 2 * wide * (heads * pairs + prod(v)) + state * chunks
+        return Workspace(copies + state + one * one + most - made, kept, 2 * kept)
+
+    def _decoding(self, width: int, q: Shape, v: Shape) -> Number:
+        """Bytes beside the state that one token makes of a state: q, k and v in fp32, keys for every head."""
+        wide, alone = max(width, 4), is_one(q[0]) and is_one(q[2])
+        repeated = not (q[2] is v[2] or q[2] == v[2] or alone)
+        keys = wide * v[0] * v[2] * q[3] if repeated else 0
+        return keys + (wide * (2 * prod(q) + prod(v)) if width < wide else 0) - width * prod(v)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, decay: Any, *state: Any
@@ -154,19 +170,24 @@ def _chunk(torch: Any, q: Any, k: Any, v: Any, decay: Any, state: Any, later: An
 
     q and k [B G, Q, N], v [B H, Q, P], log a [B G, H / G, Q].
     """
-    total, heads = decay.cumsum(-1), decay.shape[:2]
-    tokens = q.shape[1]
-    segments = (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later[:tokens, :tokens], float("-inf"))
-    scores = torch.bmm(q, k.transpose(1, 2)).unsqueeze(1) * segments.exp()
-    within = torch.bmm(scores.flatten(0, 1), v).unflatten(0, heads)
+    total = decay.cumsum(-1)
+    within = _within(torch, q, k, v, total, later)
     before = torch.bmm(q, state.flatten(2)).unflatten(2, state.shape[2:])
     before = before * total.exp().transpose(1, 2).unsqueeze(-1)
     whole = total[..., -1:]
-    added = v.unflatten(0, heads) * (whole - total).exp().unsqueeze(-1)
+    added = v.unflatten(0, total.shape[:2]) * (whole - total).exp().unsqueeze(-1)
     decayed = state * whole.exp().unsqueeze(1)
     added = added.transpose(1, 2).flatten(2)
     after = torch.baddbmm(decayed.flatten(2), k.transpose(1, 2), added)
     return within.transpose(1, 2) + before, after.view(state.shape)
+
+
+def _within(torch: Any, q: Any, k: Any, v: Any, total: Any, later: Any) -> Any:
+    """What each token reads of its chunk; the scores are gone when it returns."""
+    later = later[: q.shape[1], : q.shape[1]]
+    segments = (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, float("-inf")).exp()
+    scores = torch.bmm(q, k.transpose(1, 2)).unsqueeze(1) * segments
+    return torch.bmm(scores.flatten(0, 1), v).unflatten(0, total.shape[:2])
 
 
 def _by_token(torch: Any, q: Any, k: Any, v: Any, decay: Any, *state: Any) -> tuple[Any, Any]:

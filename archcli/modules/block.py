@@ -84,9 +84,7 @@ class Block(Holder):
         """The facts of the layer's mixer, empty for a layer without one."""
         return NO_MIXER if self.mixing is None else self.mixing[1].facts(d_model)
 
-    def table(
-        self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
-    ) -> tuple[Tensor, Tensor] | None:
+    def table(self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None) -> Any:
         """The rotary table that the layer's mixer needs; a stack computes it once."""
         return None if self.mixing is None else self.mixing[1].table(positions, d_model, name, like)
 

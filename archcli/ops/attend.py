@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, is_one, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import Call, Kept
-from archcli.graph.part import NO_WORKSPACE
 from archcli.ops import attend_cost as cost
 from archcli.ops.base import contraction
 from archcli.ops.mask import Mask, key_positions, visibility
@@ -157,13 +156,11 @@ class Attend(Op):
 
     def space(self, call: Call, *xs: Shape) -> Workspace:
         """What is alive at once while it runs: step by step, the scores of every head."""
-        running = self._memory(call, *xs).running(prod(self.shape(*xs)) * call.widths[0])
-        return self._space(call, *xs)._replace(running=running, saved=0)
+        from archcli.ops.attend_backward import backward  # asked for memory alone
 
-    def _space(self, call: Call, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
-        if self._runs_fused(call):
-            return NO_WORKSPACE
-        return self.workspace(call.width, q, k, v, *rest)
+        called, fused = self._called(call, *xs), self._runs_fused(call)
+        running = self._memory(call, *xs).running(prod(self.shape(*xs)) * call.widths[0])
+        return Workspace(running, 0, backward(called, fused=fused))
 
     def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
         q = xs[0]
@@ -174,12 +171,18 @@ class Attend(Op):
         dropout = self.dropout and call.execution.records and not call.on_cuda
         return call.execution.fused and self.is_plain and not dropout
 
-    def _memory(self, call: Call, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> Any:
+    def _memory(self, call: Call, *xs: Shape) -> Any:
         """What it makes while it runs, and what its backward keeps."""
         from archcli.ops import attend_kept  # asked for memory alone
 
+        return (attend_kept.fused if self._runs_fused(call) else attend_kept.eager)(self._called(call, *xs))
+
+    def _called(self, call: Call, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> Any:
+        """The call's sizes and steps."""
+        from archcli.ops import attend_kept  # asked for memory alone
+
         at = {name: 4 + i for i, name in enumerate(self.extras)}
-        called = attend_kept.AttendCall(
+        return attend_kept.AttendCall(
             call,
             q,
             k,
@@ -194,7 +197,6 @@ class Attend(Op):
             relu=self.relu,
             dropout=bool(self.dropout and call.execution.records),
         )
-        return (attend_kept.fused if self._runs_fused(call) else attend_kept.eager)(called)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any

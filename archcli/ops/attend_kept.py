@@ -191,7 +191,7 @@ def eager(op: AttendCall) -> Scratch:
     probabilities = weigh(op, scratch, weighed=weighed)
     if op.dropout:
         probabilities = _dropped(op, scratch, weighed=weighed)
-    values = In(2) if _joins(op.v) else scratch.new(prod(op.v), width)
+    values = In(2) if joins(op.v) else scratch.new(prod(op.v), width)
     scratch.save(values, weighed)
     scratch.save(probabilities, of_v)
     scratch.hold(prod(op.q[:3]) * op.v[3] * width)
@@ -229,7 +229,7 @@ def _slopes(op: AttendCall, scratch: Scratch) -> ScratchTensor:
     return result
 
 
-def _joins(x: Shape) -> bool:
+def joins(x: Shape) -> bool:
     """Whether sequences and heads of [B, T, H, d] are one axis without a copy."""
     return is_one(x[0]) or is_one(x[1]) or is_one(x[2])
 
@@ -237,9 +237,9 @@ def _joins(x: Shape) -> bool:
 def _scores(op: AttendCall, scratch: Scratch) -> ScratchTensor:
     """q k^T, and the same times the scale."""
     of_q, of_k, *_ = op.call.grads
-    copies = not is_one(op.q[1]) if op.grouped else not _joins(op.q)
+    copies = not is_one(op.q[1]) if op.grouped else not joins(op.q)
     queries = scratch.new(prod(op.q), op.width) if copies else In(0)
-    keys = In(1) if _joins(op.k) else scratch.new(prod(op.k), op.width)
+    keys = In(1) if joins(op.k) else scratch.new(prod(op.k), op.width)
     product = scratch.new(op.pairs, op.width)
     scratch.save(queries, of_k)
     scratch.save(keys, of_q)

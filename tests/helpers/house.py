@@ -41,7 +41,16 @@ APART = {
     },
     "archcli.measure": {"notes", "passes", "report", "state_dict"},
     "archcli.rules": {"base", "diagnostics", "evidence", "lint"},
-    "archcli.ops": {"attend_cost", "attend_fused", "attend_kept", "base", "mask", "mask_scratch", "scratch"},
+    "archcli.ops": {
+        "attend_backward",
+        "attend_cost",
+        "attend_fused",
+        "attend_kept",
+        "base",
+        "mask",
+        "mask_scratch",
+        "scratch",
+    },
     "archcli.load.huggingface.families": set(),
 }
 

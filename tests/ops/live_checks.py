@@ -41,3 +41,29 @@ def running(case, setting, needs):
     call = replace(call, execution=replace(call.execution, records=any(needs)))
     ours = op.space(call, *[tuple(x.shape) for x in inputs]).running
     return ours, live_while_running(op, inputs, setting, needs)
+
+
+def backward(case, setting):
+    """(ours, those alive) while the case's backward runs, beside what the forward left and all gradients."""
+    inputs = inputs_of(case, setting)
+    needs = tuple(x.is_floating_point() for x in inputs)
+    call = call_of(case.op.in_training(), inputs, setting, needs, trained=False)
+    ours = case.op.space(call, *[tuple(x.shape) for x in inputs]).backward
+    return ours, live_in_backward(case.op, inputs, setting, needs)
+
+
+def live_in_backward(op, inputs, setting, needs):
+    """The most bytes alive while the backward of one output runs, less those before it and of gradients."""
+    with ExitStack() as stack:
+        if setting.device == "cpu":
+            mode = stack.enter_context(FakeTensorMode())
+            inputs = [mode.from_tensor(x) for x in inputs]
+        inputs = [x.detach().requires_grad_(need) for x, need in zip(inputs, needs, strict=True)]
+        stack.enter_context(setting.operators())
+        live = stack.enter_context(LiveStorages(inputs))
+        out = _run(op, None, inputs, setting, None)
+        gradient = torch.empty(out.shape, dtype=out.dtype, device=out.device)
+        live.reset()
+        before = live.now
+        made = torch.autograd.grad(out, [x for x in inputs if x.requires_grad], gradient)
+        return live.peak.bytes - before - sum(x.untyped_storage().nbytes() for x in made)

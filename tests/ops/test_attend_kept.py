@@ -3,6 +3,7 @@
 Equal to what torch saves and holds, to the byte, in eight settings.
 """
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from archcli.ops import Attend, Bidirectional, Causal, Chunked, SlidingWindow, TopK
 from ops.case import Case
 from ops.kept_checks import SETTINGS, differences
-from ops.live_checks import running
+from ops.live_checks import backward, running
 
 torch.set_num_threads(1)
 WIDTHS = st.sampled_from([4, 5, 8, 12, 16, 24, 264])
@@ -65,3 +66,24 @@ def test_bytes_alive_while_random_attention_runs(case):
         for needs in ((False,) * len(floats), tuple(floats)):
             ours, alive = running(case, how, needs)
             assert ours == alive
+
+
+OPS = {
+    "plain": Attend("y", Causal(), 0.5),
+    "window": Attend("y", SlidingWindow(8), 0.5),
+    "softcap": Attend("y", Causal(), 0.5, softcap=3.0),
+    "alibi": Attend("y", Causal(), 0.5, alibi=8.0),
+    "relu": Attend("y", Causal(), 0.5, relu=True),
+    "dropout": Attend("y", Causal(), 0.5, dropout=0.1),
+}
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2])
+@pytest.mark.parametrize("name", OPS)
+def test_bytes_alive_in_the_backward(name, kv_heads):
+    """Of 64 tokens, whose scores outweigh q, k and v."""
+    q, k = (2, 64, 4, 16), (2, 64, kv_heads, 16)
+    case = Case(OPS[name], (q, k, k, (64,)), q)
+    for how in SETTINGS.values():
+        ours, alive = backward(case, how)
+        assert ours == alive

@@ -69,6 +69,11 @@ def is_one(n: Number) -> bool:
     return isinstance(n, int) and n == 1
 
 
+def at_most(a: Number, b: Number) -> bool:
+    """Whether a size is at most another. A symbol or array is not: it stands for sizes beyond any bound."""
+    return not any(is_symbolic(n) or getattr(n, "ndim", 0) for n in (a, b)) and bool(a <= b)
+
+
 def triangle(n: Number) -> Number:
     """1 + 2 + … + n."""
     return n * (n + 1) / 2 if is_symbolic(n) else n * (n + 1) // 2

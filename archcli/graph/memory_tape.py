@@ -191,7 +191,9 @@ class MemoryTape(InPeriods):
             tuple([x.value.place.value if x.value.grad and x.value.place else None for x in xs]),
             tuple([place.value for place in places if place.value is not None]),
             tuple([storage.record for storage in kept.values()]),
-            row.unit_params * self.execution.width * (call.n_experts or 1) if call.trained else 0,
+            row.unit_params * self.execution.width * (1 if call.n_experts is None else call.n_experts)
+            if call.trained
+            else 0,
             space.running,
             space.backward,
             region,

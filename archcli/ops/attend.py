@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, is_one, prod
+from archcli.arith import Number, Shape, is_one, maximum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import Call, Kept
 from archcli.ops import attend_cost as cost
@@ -132,7 +132,7 @@ class Attend(Op):
         saved += (width if self.softcap else 0) + (2 * width if self.dropout else 0)
         building = scores * width + pairs * MASK_BYTES
         gradients = 2 * max(width, FP32) * scores
-        return Workspace(max(scores * step + pairs, building), scores * saved, gradients)
+        return Workspace(maximum(scores * step + pairs, building), scores * saved, gradients)
 
     def fused_workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
         if not self.is_one_kernel(q, k, v):

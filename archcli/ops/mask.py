@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, minimum, triangle
+from archcli.arith import Number, at_most, minimum, triangle
 
 
 class Mask(ABC):
@@ -83,7 +83,7 @@ class SlidingWindow(Mask):
         return minimum(past, self.window - 1)
 
     def covers(self, new: int, visible: int) -> bool:
-        return bool(visible <= self.window)
+        return at_most(visible, self.window)
 
     def _upto(self, n: Number) -> Number:
         inside = minimum(n, self.window)
@@ -107,7 +107,9 @@ class Chunked(Mask):
         return minimum(past, self.chunk - 1)
 
     def covers(self, new: int, visible: int) -> bool:
-        return bool(new == visible <= self.chunk)  # cached keys may lie in the chunk before
+        return at_most(visible, self.chunk) and bool(
+            new == visible
+        )  # cached keys may lie in the chunk before
 
     def _upto(self, n: Number) -> Number:
         whole = n // self.chunk
@@ -130,7 +132,7 @@ class TopK(Mask):
         return key <= query
 
     def covers(self, new: int, visible: int) -> bool:
-        return bool(visible <= self.top_k)
+        return at_most(visible, self.top_k)
 
 
 def key_positions(torch: Any, positions: Any, visible: int) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from archcli.arith import Number, Shape, prod
+from archcli.arith import Number, Shape, is_one, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import FP32, Call, In, Kept, New
 from archcli.graph.part import NO_WORKSPACE
@@ -102,7 +102,7 @@ class Normalize(Op):
     @property
     def in_one_kernel(self) -> bool:
         """Whether the gain is of the axis that is normalized, so that torch's kernel applies it."""
-        return self.axes == 1 and bool(self.groups == 1)
+        return self.axes == 1 and is_one(self.groups)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         gain, bias = self._gain(weights), weights["bias"] if self.bias else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, maximum, minimum, triangle
+from archcli.arith import Number, at_most, maximum, minimum, triangle
 from archcli.ops.mask import Mask
 
 
@@ -135,4 +135,4 @@ class WindowAndGlobal(Mask):
         return near | (key < self.n_global) | (query < self.n_global)
 
     def covers(self, new: int, visible: int) -> bool:
-        return bool(visible <= self.reach + 1)
+        return at_most(visible, self.reach + 1)

@@ -1,0 +1,81 @@
+"""Bytes kept for the backward by symbols and by arrays, equal to those by ints.
+
+Which tensors torch keeps follows from its kernels, and those from the number and the width of heads, so these
+stay ints here; symbols and arrays stand for sequences longer than any window, and batches of more than one.
+"""
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archcli.graph.kept import Execution
+from archcli.load.source import load
+from archcli.measure.memory.traced import kept_bytes, trace_memory
+from archcli.modules import substitute
+from archcli.modules.request import Request
+from readings.encoders import MODELS
+from readings.readings import sizes_of
+
+EXECUTIONS = st.sampled_from(
+    [
+        Execution(backend, fused, width)
+        for backend, fused in (("cpu", True), ("cpu", False), ("cuda", False))
+        for width in (2, 4)
+    ]
+)
+LENGTHS = {"batch_size": st.integers(2, 4), "seq_len": st.integers(40, 60)}
+STEPS = st.lists(st.integers(0, 3), min_size=3, max_size=3)
+
+
+def kept(model, batch_size, seq_len, execution):
+    """Bytes that a training pass keeps for its backward."""
+    return kept_bytes(trace_memory(model, Request("train", batch_size, seq_len), execution))
+
+
+def free_sizes(model):
+    """Sizes by path of which no choice of a kernel depends; lengths of groups whose layers are all alike."""
+    fixed, sizes = ("head", "d_model", "top_k", "n_experts"), sizes_of(model)
+    patterned = {path.split(".pattern.")[0] + ".n_layers" for path in sizes if ".pattern." in path}
+    free = sizes.keys() - patterned
+    return {path: n for path, n in sizes.items() if path in free and not any(name in path for name in fixed)}
+
+
+def check_symbols(model, batch_size, seq_len, execution):
+    """The closed form, evaluated at the sizes."""
+    values = {sympy.Symbol(path, positive=True, integer=True): n for path, n in free_sizes(model).items()}
+    asked = dict(zip(sympy.symbols("B T", positive=True, integer=True), (batch_size, seq_len), strict=True))
+    formula = kept(substitute(model, {symbol.name: symbol for symbol in values}), *asked, execution)
+    numbers = {symbol: sympy.Integer(n) for symbol, n in (values | asked).items()}
+    assert sympy.sympify(formula).xreplace(numbers) == kept(model, batch_size, seq_len, execution)
+
+
+def check_arrays(model, steps, batch_size, seq_len, execution):
+    """Each candidate of arrays of sizes."""
+    arrays = {
+        path: n + (1 + i % 3) * np.array(steps) for i, (path, n) in enumerate(free_sizes(model).items())
+    }
+    figures = np.broadcast_to(kept(substitute(model, arrays), batch_size, seq_len, execution), len(steps))
+    for candidate, figure in enumerate(figures):
+        sizes = {path: int(array[candidate]) for path, array in arrays.items()}
+        assert int(figure) == kept(substitute(model, sizes), batch_size, seq_len, execution)
+
+
+@given(model=MODELS, execution=EXECUTIONS, steps=STEPS, **LENGTHS)
+def test_arrays_hold_what_ints_count_of_each_candidate(model, steps, batch_size, seq_len, execution):
+    check_arrays(model, steps, batch_size, seq_len, execution)
+
+
+EXECUTED = {"bf16": Execution(), "fp32": Execution(width=4), "eager": Execution(fused=False)}
+
+
+@pytest.mark.parametrize("how", EXECUTED)
+@pytest.mark.parametrize("name", ["gpt2", "llama-3.2-1b", "gemma-2-2b", "mixtral-8x7b"])
+def test_arrays_by_the_kernels_of_a_gpu(name, how):
+    check_arrays(load(name, ["n_layers=7"]).model, [0, 1, 4], 2, 5000, EXECUTED[how])
+
+
+@pytest.mark.parametrize("how", EXECUTED)
+def test_symbols_by_the_kernels_of_a_gpu(how):
+    check_symbols(load("gpt2", ["n_layers=7"]).model, 2, 5000, EXECUTED[how])

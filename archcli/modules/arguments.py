@@ -112,10 +112,10 @@ ARGUMENTS: Mapping[str, ValueType] = {
 """The values that each name accepts. None leaves an argument out."""
 
 
-def accept(name: str, value: Any, where: str = "") -> Any:
+def accept(name: str, value: Any, where: str = "", known: Mapping[str, ValueType] = ARGUMENTS) -> Any:
     """The value converted to what `name` accepts; ArchError with `where` otherwise."""
     try:
-        return ARGUMENTS[name].convert(value)
+        return known[name].convert(value)
     except Refusal as refusal:
         what, hint = f"{name}{refusal.path} {refusal.reason()}", ""
     except ArchError as error:
@@ -123,8 +123,16 @@ def accept(name: str, value: Any, where: str = "") -> Any:
     raise ArchError(Problem(what, hint, path=where)) from None
 
 
-def bound(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> BoundArguments:
-    """The arguments of a call, each checked by its name; ArchError with all that is wrong."""
+def bound(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: Mapping[str, Any],
+    own: Mapping[str, ValueType] | None = None,
+) -> BoundArguments:
+    """The arguments of a call, each checked by its name; ArchError with all that is wrong.
+
+    `own` are values that a name accepts in this function, where they are others.
+    """
     where, known = function.__name__, signature(function)
     problems = [_unknown(name, known.parameters, where) for name in options if name not in known.parameters]
     if problems:
@@ -133,7 +141,7 @@ def bound(function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[
         call = known.bind(*args, **options)
     except TypeError as error:
         raise ArchError(Problem(str(error), f"help(archcli.{where}) shows them", path=where)) from None
-    problems = list(_checked(call, where))
+    problems = list(_checked(call, where, own or {}))
     if problems:
         raise ArchError(problems)
     return call
@@ -143,12 +151,13 @@ def _unknown(name: str, known: Mapping[str, Any], where: str) -> Problem:
     return Problem(f"unknown argument {quote(name)}", suggest(name, known, "it has"), path=where)
 
 
-def _checked(call: BoundArguments, where: str) -> Iterator[Problem]:
+def _checked(call: BoundArguments, where: str, own: Mapping[str, ValueType]) -> Iterator[Problem]:
     """Convert the arguments of a call; yields what is refused. A default that is repeated is accepted."""
+    known = {**ARGUMENTS, **own}
     for name, value in call.arguments.items():
-        if name in ARGUMENTS and value is not call.signature.parameters[name].default:
+        if name in known and value is not call.signature.parameters[name].default:
             try:
-                call.arguments[name] = accept(name, value, where)
+                call.arguments[name] = accept(name, value, where, known)
             except ArchError as error:
                 yield from error.problems
     twice = [name for name in call.arguments if name in {*FIELDS, "mla", "scan"}]

@@ -288,3 +288,31 @@ def test_an_interrupt_while_fitting_ends_with_a_line(cli, monkeypatch):
     done = cli("memory", "gpt2", "--memory", "8GiB", "--fit", "batch")
     assert done.code == 130
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"fit": "everything", "memory": "8GiB"}, "fit must be batch, context"),
+        ({"plan": {"dpp": 2}}, "unknown degree 'dpp'"),
+        ({"plan": {"dp": "two"}}, "dp must be a whole number above 0"),
+        ({"plan": {"zero": 7}}, "zero must be"),
+        ({"plan": 3}, "plan must be a mapping"),
+        ({"device": 3}, "device must be text"),
+        ({"memory": 1.5}, "memory must be a whole number"),
+        ({"seqlen": 5}, "unknown argument 'seqlen'"),
+        ({"phase": "forward"}, "phase must be train"),
+        ({"attention": "ring"}, "attention must be flash"),
+        ({"optimizer": 3}, "optimizer must be text"),
+    ],
+)
+def test_arguments_that_nobody_meant(options, told):
+    with pytest.raises(ArchError, match=told):
+        count_memory("gpt2", **options)
+
+
+def test_values_of_numpy_are_sizes_too():
+    import numpy as np
+
+    asked = count_memory("gpt2", batch_size=np.int64(2), seq_len=64, attention="flash", phase="train")
+    assert asked.totals["peak_bytes"] == count_memory("gpt2", batch_size=2, seq_len=64).totals["peak_bytes"]

@@ -96,7 +96,8 @@ class Normalize(Op):
         n, width = prod(x), call.widths[0]
         steps = (0 if call.in_fp32 else 2) + (self.weight and self.in_one_kernel)
         running = FP32 * n * steps + FP32 * prod(x[:-1]) * self.groups
-        kept = sum((n * width if isinstance(k, In) else k.elements * k.width for k in self._kept(call, x)), 0)
+        tensors = [k for k in self._kept(call, x) if isinstance(k, In | New)]
+        kept = sum((n * width if isinstance(k, In) else k.elements * k.width for k in tensors), 0)
         return Workspace(running, 0, 6 * FP32 * n - kept - n * width if call.grads[0] else 0, lets_go=True)
 
     @property

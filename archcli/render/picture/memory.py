@@ -1,4 +1,4 @@
-"""The picture of `archcli memory`: each moment by its parts, and the peak by batch size beside devices."""
+"""The picture of `archcli memory`: each moment by its parts, and the peak by batch size."""
 
 from __future__ import annotations
 

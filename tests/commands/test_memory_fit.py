@@ -1,0 +1,111 @@
+"""`archcli memory --fit`: what was found fits, and one more, or one fewer, does not."""
+
+import pytest
+
+from commands.test_memory import asked
+
+LORA = ("--set", "lora.rank=16", "--set", "lora.targets=[q,v]")
+
+
+def test_the_largest_batch_fits_and_one_more_does_not(cli):
+    device = ("--memory", "8GiB")
+    largest = asked(cli, "gpt2", "-s", "256", *device, "--fit", "batch")["totals"]["fit"]["value"]
+    assert asked(cli, "gpt2", "-s", "256", "-b", largest, *device)["totals"]["fits"] is True
+    assert asked(cli, "gpt2", "-s", "256", "-b", largest + 1, *device)["totals"]["fits"] is False
+
+
+def test_the_longest_context_fits_and_one_more_token_does_not(cli):
+    args = ("gpt2", "--phase", "serve", "--memory", "3GB")
+    longest = asked(cli, *args, "--fit", "context")["totals"]["fit"]["value"]
+    assert asked(cli, *args, "-s", longest)["totals"]["fits"] is True
+    assert asked(cli, *args, "-s", longest + 1)["totals"]["fits"] is False
+
+
+EAGER = ("gemma-2-9b", "-s", "4096", "--optimizer", "sgd", "--loss", "fused", "--memory")
+"""Its capped scores have no fused kernel, so that attention keeps most."""
+
+
+@pytest.mark.parametrize(
+    ("memory", "cheapest"),
+    [
+        ("200GB", "none"),
+        ("100GB", "layers.*.attention.attend"),
+        ("54GB", "layers.*.attention"),
+        ("45GB", "layers.*.attention.attend,layers.*.ffn"),
+        ("30GB", None),
+    ],
+)
+def test_the_cheapest_recomputation_that_fits(cli, memory, cheapest):
+    totals = asked(cli, *EAGER, memory, "--fit", "recompute")["totals"]
+    assert totals["fit"]["value"] == cheapest
+    if cheapest is not None:
+        again = asked(cli, *EAGER, memory, "--recompute", cheapest)["totals"]
+        assert (again["fits"], again["peak_bytes"]) == (True, totals["fit"]["peak_bytes"])
+
+
+def test_what_is_repeated_is_the_forward_of_what_is_recomputed(cli):
+    """Gated feed-forward networks of 42 layers: three matrices of 3,584 x 14,336, GELU and a product."""
+    out = cli("memory", *EAGER, "100GB", "--alternatives").out
+    line = next(line for line in out.splitlines() if line.startswith("layers.*.ffn "))
+    assert f"{42 * 4096 * 14_336 * (3 * 2 * 3_584 + 1 + 1):,}" in line
+
+
+def test_recomputing_two_modules_frees_what_both_free(cli):
+    def kept(setting):
+        return asked(cli, "gpt2", "-s", "64", "--recompute", setting)["totals"]["kept_bytes"]
+
+    ffn, attention = "layers.*.ffn", "layers.*.attention"
+    both = kept(f"{ffn}, {attention}")
+    assert kept("none") - both == (kept("none") - kept(ffn)) + (kept("none") - kept(attention))
+    assert kept("none") > kept(attention) > both > kept("layer")
+
+
+def test_the_fewest_devices_train_and_one_fewer_do_not(cli):
+    found = asked(cli, "llama-3.1-8b", "--device", "rtx-4090", "--fit", "devices")["totals"]["fit"]
+    dp, tp = found["plan"]["dp"], found["plan"]["tp"]
+    assert found["value"] == dp * tp
+    plan = ("--tp", tp, "--device", "rtx-4090", "--zero", "3")
+    assert asked(cli, "llama-3.1-8b", "--dp", dp, *plan)["totals"]["fits"] is True
+    assert asked(cli, "llama-3.1-8b", "--tp", tp, "--device", "rtx-4090")["totals"]["fits"] is False
+    assert found["value"] == 4
+
+
+def test_serving_takes_a_tensor_degree_that_divides_heads(cli):
+    args = ("llama-3.1-70b", "--phase", "serve", "--device", "h100-sxm")
+    found = asked(cli, *args, "--fit", "devices")["totals"]["fit"]
+    assert found["value"] == found["plan"]["tp"]
+    assert 64 % found["value"] == 0
+    assert asked(cli, *args, "--tp", found["value"])["totals"]["fits"] is True
+    assert asked(cli, *args)["totals"]["fits"] is False
+
+
+def test_which_gpu_is_needed_is_one_command(cli):
+    """Qwen3-8B with LoRA at 4k on every GPU, those with least memory in all first."""
+    document = asked(cli, "qwen3-8b", *LORA, "-s", "4096", "--fit", "devices")
+    devices = document["totals"]["fit"]["devices"]
+    in_all = [d["fewest_devices"] * d["memory_bytes"] for d in devices]
+    assert in_all == sorted(in_all)
+    needed = document["totals"]["peak_bytes"] + document["totals"]["beyond_bytes"]
+    assert all(d["fits"] is (d["fewest_devices"] == 1) for d in devices)
+    for device in devices:  # the workspaces of cuBLAS differ by tens of MB from device to device
+        assert device["fits"] is (device["memory_bytes"] >= needed)
+    out = cli("memory", "qwen3-8b", *LORA, "-s", "4096", "--fit", "devices").out
+    assert "devices, by the memory of the fewest together" in out
+
+
+def test_a_table_of_batch_and_context_for_serving(cli):
+    args = ("--phase", "serve", "--device", "2xh100-sxm", "--tp", "2", "--chunk", "2048", "-s", "32Ki")
+    out = cli("memory", "llama-3.1-8b", *args).out
+    line = next(line for line in out.splitlines() if line.lstrip().startswith("64 "))
+    assert "32,768 tokens" in out
+    assert line.count("✓") + line.count("✗") == 6
+
+
+def test_an_interrupt_while_fitting_ends_with_a_line(cli, monkeypatch):
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("archcli.measure.memory.answers.fit.fit", interrupted)
+    done = cli("memory", "gpt2", "--memory", "8GiB", "--fit", "batch")
+    assert done.code == 130
+    assert "Traceback" not in done.err

@@ -1,4 +1,4 @@
-"""The picture of `archcli memory`: each moment by its parts, and the peak by batch size."""
+"""The picture of `archcli memory`: each moment by its parts, the peak by batch size, and devices."""
 
 from __future__ import annotations
 

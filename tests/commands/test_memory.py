@@ -118,6 +118,7 @@ def test_a_question_in_vain_says_what_would_do(cli, args, told, hint):
         (("gpt2", "--dp", "2"), "dp without zero is DDP"),
         (("gpt2", "--memory", "2GB"), "With --loss fused it would fit"),
         (("llama-3.1-8b", "--device", "8xa100-sxm-40gb"), "With --dp 8 --zero 3 it would fit"),
+        (("llama-3.1-8b", "--device", "8xa100-sxm-40gb", "--dp", "8"), "With --zero 3 it would fit"),
         (("gpt2", "--memory", "1MB"), "No one option would make it fit"),
     ],
 )

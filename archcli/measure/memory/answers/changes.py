@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.wording import plan_options
+from archcli.modules.arguments import ZeroStage
 
 Record = dict[str, Any]
 
@@ -37,6 +38,8 @@ SERVING = (
     Change("--chunk 512", {"chunk": 512}),
     Change("--batch-size 1", {"batch_size": 1}),
 )
+FULL: ZeroStage = 3
+"""The stage of ZeRO that shards everything."""
 CHANGES = {
     "train": TRAINING,
     "prefill": SERVING,
@@ -63,6 +66,8 @@ def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
         if changed.settings != question.settings:
             yield change.option, changed
     device, plan = question.device, question.plan
+    if plan.dp > 1 and plan.zero < FULL and question.settings.phase == "train":
+        yield f"--zero {FULL}", replace(question, plan=replace(plan, zero=FULL))
     if device is not None and device.n_devices > 1 and plan.devices == 1:
         n = device.n_devices
         training = question.settings.phase == "train"

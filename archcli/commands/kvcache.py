@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
+from archcli.commands._device import device_memory
 from archcli.commands._plan import Tp
 from archcli.commands.base import subject
 from archcli.commands.options import (
@@ -19,6 +24,13 @@ from archcli.commands.options import (
 )
 from archcli.measure.kvcache.kvcache import count_kv_cache
 
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--device", metavar="NAME", help="Of `archcli devices`, a YAML file, or local, in place of --memory."
+    ),
+]
+
 
 def run(  # noqa: PLR0913
     model: Model,
@@ -29,6 +41,7 @@ def run(  # noqa: PLR0913
     state_dtype: StateDtype = None,
     source_len: SourceLen = None,
     memory: Memory = None,
+    device: DeviceOption = None,
     tp: Tp = 1,
     overrides: Set = None,
     form: Form = None,
@@ -37,14 +50,24 @@ def run(  # noqa: PLR0913
 ) -> None:
     """Count the KV cache and states: bytes per token, and what fits.
 
+    What fits is told beside the weights, served (beside a prefill and what is beyond the model, too, as
+    archcli memory --phase serve) and for the cache alone.
     Beside it stand the caches that the same model would have with other kinds of attention. Without
     --context the length is max_seq_len, for which the model was trained; where that is not stated, 2048.
     With --tp all figures are of one of its devices.
     """
     asked = subject(model, overrides)
-    asked.show(
-        count_kv_cache(asked.model, context, batch_size, dtype, memory, source_len, state_dtype, tp=tp),
-        form,
-        output,
-        as_json=as_json,
+    chosen = device_memory(device, memory)
+    available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
+    report = count_kv_cache(
+        asked.model,
+        context,
+        batch_size,
+        dtype,
+        available,
+        source_len,
+        state_dtype,
+        tp=tp,
+        architecture=architecture,
     )
+    asked.show(report, form, output, as_json=as_json)

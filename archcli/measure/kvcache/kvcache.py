@@ -46,10 +46,12 @@ def count_kv_cache(  # noqa: PLR0913
     state_dtype: str | None = None,
     *,
     tp: int = 1,
+    architecture: str = "",
 ) -> Report:
     """The report of `archcli kvcache`, of one of `tp` ranks that share each matrix.
 
     `context` left out is max_seq_len, or 2048 where the model names none; `state_dtype` is `dtype` then.
+    `architecture` is that of the GPU whose `memory_bytes` these are, such as sm_90.
     """
     dtypes = CacheDtypes(dtype, state_dtype)
     context = context or model.max_seq_len or DEFAULT_CONTEXT
@@ -63,6 +65,7 @@ def count_kv_cache(  # noqa: PLR0913
     }
     if memory_bytes is not None:
         totals["fits"] = fits(model, size, memory_bytes, context, batch_size, dtypes)
+        totals["fits"] |= _served(whole, size, totals["fits"], context, batch_size, dtypes, tp, architecture)
     rows = _by_layer(model, size, context, batch_size, dtypes)
     return Report(
         command="kvcache",
@@ -83,6 +86,26 @@ def count_kv_cache(  # noqa: PLR0913
         notes=(*_notes(model, context, source_len), *notes_of(totals), *state_notes(totals, dtypes)),
         usual={"batch_size": 1, "dtype": "bf16"},
     )
+
+
+def _served(  # noqa: PLR0913
+    model: Model,
+    size: CacheSize,
+    fit: Record,
+    context: int,
+    batch_size: int,
+    dtypes: CacheDtypes,
+    tp: int,
+    architecture: str,
+) -> Record:
+    """What fits beside a prefill, too; nothing of a model that caches nothing."""
+    if not model.caches:
+        return {}
+    from archcli.measure.kvcache.served import ServedModel  # traces passes, for --memory alone
+
+    budget = fit["memory_bytes"] - fit["weights_bytes"]
+    served = ServedModel(model, size, dtypes, architecture, tp)
+    return {"served": served.fits(budget, context, batch_size)}
 
 
 def _notes(model: Model, context: int, source_len: int | None) -> Iterator[str]:

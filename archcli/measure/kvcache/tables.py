@@ -134,6 +134,12 @@ def notes_of(totals: Record) -> Iterator[str]:
     fit = totals.get("fits")
     if fit and fit["cache_alone"]["tokens"] is None:
         yield "every layer has a window: beyond it the cache does not grow, and tokens have no bound."
+    if fit and "served" in fit:
+        served = fit["served"]
+        yield (
+            f"served: beside the weights, a prefill of one sequence ({served['temporaries_bytes']:,} bytes "
+            f"at this context) and {served['beyond_bytes']:,} bytes beyond the model, such as the CUDA context."
+        )
     if fit and fit["weights_bytes"] > fit["memory_bytes"]:
         yield "the weights alone are larger than the memory."
 
@@ -152,19 +158,21 @@ def _alternatives(title: str, totals: Record, others: dict[str, Record]) -> Tabl
 
 
 def _fit_table(fit: Record, context: int, batch_size: int) -> Table:
+    kinds = [key for key in ("beside_weights", "served", "cache_alone") if key in fit]
     columns = (
         Column("what", ""),
         Column("beside_weights", "beside the weights", "number"),
+        *([Column("served", "served", "number")] if "served" in fit else ()),
         Column("cache_alone", "cache alone", "number"),
     )
     records = [
         {
             "what": "tokens" if batch_size == 1 else f"tokens in each of {batch_size:,} sequences",
-            **{key: fit[key]["tokens"] for key in ("beside_weights", "cache_alone")},
+            **{key: fit[key]["tokens"] for key in kinds},
         },
         {
             "what": f"sequences of {context:,}",
-            **{key: fit[key]["sequences"] for key in ("beside_weights", "cache_alone")},
+            **{key: fit[key]["sequences"] for key in kinds},
         },
     ]
     return Table("What fits", columns, records)

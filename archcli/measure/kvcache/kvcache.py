@@ -65,7 +65,8 @@ def count_kv_cache(  # noqa: PLR0913
     }
     if memory_bytes is not None:
         totals["fits"] = fits(model, size, memory_bytes, context, batch_size, dtypes)
-        totals["fits"] |= _served(whole, size, totals["fits"], context, batch_size, dtypes, tp, architecture)
+        of_each = (size, dtypes, architecture, tp)
+        totals["fits"] |= _served(whole, totals["fits"], context, batch_size, of_each)
     rows = _by_layer(model, size, context, batch_size, dtypes)
     return Report(
         command="kvcache",
@@ -88,24 +89,23 @@ def count_kv_cache(  # noqa: PLR0913
     )
 
 
-def _served(  # noqa: PLR0913
+def _served(
     model: Model,
-    size: CacheSize,
     fit: Record,
     context: int,
     batch_size: int,
-    dtypes: CacheDtypes,
-    tp: int,
-    architecture: str,
+    of_each: tuple[CacheSize, CacheDtypes, str, int],
 ) -> Record:
-    """What fits beside a prefill, too; nothing of a model that caches nothing."""
+    """What fits beside a prefill, too; nothing of a model that caches nothing.
+
+    `of_each`: the cache of each GPU, its types, the GPU's architecture, how many there are.
+    """
     if not model.caches:
         return {}
     from archcli.measure.kvcache.served import ServedModel  # traces passes, for --memory alone
 
     budget = fit["memory_bytes"] - fit["weights_bytes"]
-    served = ServedModel(model, size, dtypes, architecture, tp)
-    return {"served": served.fits(budget, context, batch_size)}
+    return {"served": ServedModel(model, *of_each).fits(budget, context, batch_size)}
 
 
 def _notes(model: Model, context: int, source_len: int | None) -> Iterator[str]:

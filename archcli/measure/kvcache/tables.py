@@ -138,7 +138,7 @@ def notes_of(totals: Record) -> Iterator[str]:
         served = fit["served"]
         yield (
             f"served: beside the weights, a prefill of one sequence ({served['temporaries_bytes']:,} bytes "
-            f"at this context) and {served['beyond_bytes']:,} bytes beyond the model, such as the CUDA context."
+            f"at this context) and {served['beyond_bytes']:,} bytes beyond the model, as the CUDA context."
         )
     if fit and fit["weights_bytes"] > fit["memory_bytes"]:
         yield "the weights alone are larger than the memory."
@@ -165,14 +165,9 @@ def _fit_table(fit: Record, context: int, batch_size: int) -> Table:
         *([Column("served", "served", "number")] if "served" in fit else ()),
         Column("cache_alone", "cache alone", "number"),
     )
-    records = [
-        {
-            "what": "tokens" if batch_size == 1 else f"tokens in each of {batch_size:,} sequences",
-            **{key: fit[key]["tokens"] for key in kinds},
-        },
-        {
-            "what": f"sequences of {context:,}",
-            **{key: fit[key]["sequences"] for key in kinds},
-        },
+    each = "tokens" if batch_size == 1 else f"tokens in each of {batch_size:,} sequences"
+    names = {"tokens": each, "sequences": f"sequences of {context:,}"}
+    records: list[Record] = [
+        {"what": label, **{kind: fit[kind][name] for kind in kinds}} for name, label in names.items()
     ]
     return Table("What fits", columns, records)

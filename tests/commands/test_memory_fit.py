@@ -14,6 +14,13 @@ def test_the_largest_batch_fits_and_one_more_does_not(cli):
     assert asked(cli, "gpt2", "-s", "256", "-b", largest + 1, *device)["totals"]["fits"] is False
 
 
+def test_a_smaller_batch_that_would_fit_is_the_largest_such(cli):
+    args = ("gpt2", "--phase", "serve", "--memory", "2GB")
+    change = asked(cli, *args, "-b", "999")["totals"]["change"]["change"]
+    largest = asked(cli, *args, "--fit", "batch")["totals"]["fit"]["value"]
+    assert change == f"--batch-size {largest}"
+
+
 def test_the_longest_context_fits_and_one_more_token_does_not(cli):
     args = ("gpt2", "--phase", "serve", "--memory", "3GB")
     longest = asked(cli, *args, "--fit", "context")["totals"]["fit"]["value"]

@@ -21,6 +21,7 @@ class Change(NamedTuple):
     settings: dict[str, Any]
 
 
+ONE = "--batch-size 1"
 TRAINING = (
     Change("--attention flash", {"attention": "flash"}),
     Change("--loss fused", {"loss": "fused"}),
@@ -29,14 +30,14 @@ TRAINING = (
     Change("--recompute attention", {"recompute": "attention"}),
     Change("--recompute layers.*.ffn", {"recompute": "layers.*.ffn"}),
     Change("--recompute layer", {"recompute": "layer"}),
-    Change("--batch-size 1", {"batch_size": 1}),
+    Change(ONE, {"batch_size": 1}),
     Change("--optimizer adam8bit", {"optimizer": "adam8bit"}),
 )
 """Changes of a training step, by what they cost: nothing, some operations again, a layer again, precision."""
 SERVING = (
     Change("--attention flash", {"attention": "flash"}),
     Change("--chunk 512", {"chunk": 512}),
-    Change("--batch-size 1", {"batch_size": 1}),
+    Change(ONE, {"batch_size": 1}),
 )
 FULL: ZeroStage = 3
 """The stage of ZeRO that shards everything."""
@@ -55,8 +56,17 @@ def cheapest_change(question: MemoryQuestion) -> Record | None:
     for option, changed in _changed(question):
         answer = peak_with(changed)
         if answer is not None and answer["needed_bytes"] <= question.device.memory_bytes:
-            return {"change": option, **answer}
+            return _largest_batch(question) if option == ONE else {"change": option, **answer}
     return None
+
+
+def _largest_batch(question: MemoryQuestion) -> Record:
+    """The largest batch that fits, where one sequence does and the batch asked for does not."""
+    low, high = 1, int(question.settings.batch_size)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if question.changed(batch_size=middle).fits() else (low, middle)
+    return {"change": f"--batch-size {low}", **(peak_with(question.changed(batch_size=low)) or {})}
 
 
 def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:

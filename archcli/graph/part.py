@@ -74,12 +74,11 @@ class Part:
 class Workspace(NamedTuple):
     """Bytes of the tensors that an operation makes besides its outputs.
 
-    `running` live at once while it runs, `saved` of them are kept for the backward, `backward` live while
-    that runs. One that `lets_go` no longer has the gradient of its output by then.
+    `running` live at once while it runs, `backward` while its backward runs. One that `lets_go`
+    no longer has the gradient of its output by then.
     """
 
     running: Number = 0
-    saved: Number = 0
     backward: Number = 0
     lets_go: bool = False
 

@@ -128,18 +128,16 @@ class Attend(Op):
         softmax = FP32 + cast * FP32 + (width if "sinks" in self.extras else 0)
         three_at_once = bool(self.softcap or self.alibi or self.relu)
         step = max(3 * width if three_at_once else 2 * width, 0 if self.relu else width + softmax)
-        saved = 2 * width if self.relu else FP32 + cast * width
-        saved += (width if self.softcap else 0) + (2 * width if self.dropout else 0)
         building = scores * width + pairs * MASK_BYTES
         gradients = 2 * max(width, FP32) * scores
-        return Workspace(maximum(scores * step + pairs, building), scores * saved, gradients)
+        return Workspace(maximum(scores * step + pairs, building), gradients)
 
     def fused_workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
         if not self.is_one_kernel(q, k, v):
             return self.workspace(width, q, k, v, *rest)
         pairs = 0 if self.needs_no_mask(q[1], k[1]) else q[1] * k[1]
         pairs = pairs * q[0] if SELECTED in self.extras else pairs
-        return Workspace(pairs * MASK_BYTES, pairs * (1 + width))
+        return Workspace(pairs * MASK_BYTES)
 
     def skips_masked(self, q: Shape, k: Shape, *rest: Shape) -> bool:
         return self.needs_no_mask(q[1], k[1])
@@ -160,7 +158,7 @@ class Attend(Op):
 
         called, fused = self._called(call, *xs), self._runs_fused(call)
         running = self._memory(call, *xs).running(prod(self.shape(*xs)) * call.widths[0])
-        return Workspace(running, 0, backward(called, fused=fused))
+        return Workspace(running, backward(called, fused=fused))
 
     def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
         q = xs[0]

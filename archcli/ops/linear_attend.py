@@ -161,12 +161,11 @@ class LinearAttend(Op):
         """
         n, sums = prod(v), q[0] * q[2] * q[3] * (v[3] + 1)
         if not self.causal:
-            return Workspace(2 * width * sums, width * sums, 3 * width * sums)
+            return Workspace(2 * width * sums, 3 * width * sums)
         carries = self._carries(q[1])
         blocks = 0 if self.form == "recurrent" else q[0] * q[2] * block_pairs(q[1], self.chunk)
         running = 2 * n + 3 * sums + 3 * (blocks // carries)
-        saved = 2 * n + carries * sums + blocks
-        return Workspace(width * running, width * saved, width * (2 * n + 3 * sums + 3 * (blocks // carries)))
+        return Workspace(width * running, width * (2 * n + 3 * sums + 3 * (blocks // carries)))
 
     def kept(self, call: Call, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[Kept, ...]:
         """Heads of q, k and v in rows of their own; scores, sums and quotients of every chunk or token."""

@@ -98,7 +98,7 @@ class Normalize(Op):
         running = FP32 * n * steps + FP32 * prod(x[:-1]) * self.groups
         tensors = [k for k in self._kept(call, x) if isinstance(k, In | New)]
         kept = sum((n * width if isinstance(k, In) else k.elements * k.width for k in tensors), 0)
-        return Workspace(running, 0, 6 * FP32 * n - kept - n * width if call.grads[0] else 0, lets_go=True)
+        return Workspace(running, 6 * FP32 * n - kept - n * width if call.grads[0] else 0, lets_go=True)
 
     @property
     def in_one_kernel(self) -> bool:

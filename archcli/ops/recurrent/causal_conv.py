@@ -64,7 +64,7 @@ class CausalConv1d(Op):
         """Bytes of the inputs behind the window, and of the result by channel."""
         joined, empty = width * x[0] * (x[1] + self.kernel) * x[2], width * x[0] * self.kernel * x[2]
         running = joined + width * prod(x) + (0 if window else empty) - (empty if self.keep else 0)
-        return Workspace(running, joined, 2 * joined)
+        return Workspace(running, 2 * joined)
 
 
 def _window(elements: Number) -> State:

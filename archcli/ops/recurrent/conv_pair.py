@@ -84,7 +84,7 @@ class ConvPair(Op):
         joined, empty = row * (x[1] + self._reach), row * self._reach
         running = joined + row * (2 * x[1] + self.second - 1)
         running = running + (0 if window else empty) - (empty if self.keep else 0)
-        return Workspace(running, 2 * joined, 4 * joined)
+        return Workspace(running, 4 * joined)
 
 
 def _bias(which: str, out: Number, width: Number) -> Part:

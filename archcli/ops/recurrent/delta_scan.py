@@ -69,7 +69,7 @@ class DeltaScan(Op):
     def workspace(
         self, width: int, q: Shape, k: Shape, v: Shape, decay: Shape, beta: Shape, *state: Shape
     ) -> Workspace:
-        """Bytes of copies in fp32, of a chunk's matrices and of states; the backward needs all chunks.
+        """Bytes of copies in fp32, of a chunk's matrices and of states.
 
         With decays by channel a chunk has a key for each pair of tokens.
         """
@@ -77,8 +77,7 @@ class DeltaScan(Op):
         rows, states = wide * v[1] * heads, wide * heads * q[3] * v[3]
         chunks, blocks = chunk_count(v[1], self.chunk), wide * heads * block_pairs(v[1], self.chunk)
         one = blocks // chunks * (6 + 3 * channels) + 3 * states
-        saved = rows * (6 * q[3] + 4 * v[3]) + blocks * (6 + 2 * channels) + 3 * states * chunks
-        return Workspace(rows * v[3] + one, saved, rows * (4 * q[3] + 3 * v[3]) + 2 * one)
+        return Workspace(rows * v[3] + one, rows * (4 * q[3] + 3 * v[3]) + 2 * one)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, decay: Any, beta: Any, *state: Any

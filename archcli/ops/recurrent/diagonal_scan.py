@@ -63,7 +63,7 @@ class DiagonalScan(Op):
         whole = wide * prod(b)
         copies = whole * (2 if wide > width else 0)
         empty = 0 if state else wide * b[0] * b[2]
-        return Workspace(copies + whole + empty, 4 * whole, 4 * whole)
+        return Workspace(copies + whole + empty, 4 * whole)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any, *state: Any) -> Any:
         wide = torch.promote_types(b.dtype, torch.float32)
@@ -135,7 +135,7 @@ class GatedDecay(Op):
         """Bytes of tensors in fp32 between the logarithm of the decay and its share, of which four meet."""
         n, whole = prod(r), FP32 * prod(r)
         running = 4 * whole + FP32 * r[2] + positions[0] - (FP32 + width) * n
-        return Workspace(running, 5 * whole, 3 * whole)
+        return Workspace(running, 3 * whole)
 
 
 def _normalized(n: Number) -> Part:

@@ -124,14 +124,14 @@ class MLSTMScan(Op):
         return (call.widths[2], *(FP32,) * 3)[: 1 + 3 * self.keep]
 
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
-        """Bytes of copies in fp32, of the scores of a chunk, and of states; the backward needs all chunks."""
+        """Bytes of copies in fp32, of the scores of a chunk, and of states."""
         wide = max(width, 4)
         copies = wide * 2 * prod(v) + (0 if width == wide else wide * (2 * prod(q) + prod(v)))
         state = wide * v[0] * v[2] * q[3] * (v[3] + 1)
         chunks = chunk_count(v[1], self.chunk)
         blocks = wide * v[0] * v[2] * block_pairs(v[1], self.chunk)
         one = 4 * (blocks // chunks) + 3 * state
-        return Workspace(copies + one, 2 * copies + 3 * blocks + 2 * state * chunks, copies + one)
+        return Workspace(copies + one, copies + one)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, i: Any, f: Any, *state: Any

@@ -64,12 +64,11 @@ class SelectiveScan(Op):
         )
 
     def workspace(self, width: int, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> Workspace:
-        """Bytes of the states of a chunk, in fp32 at least; the backward needs those of all chunks."""
+        """Bytes of the states of a chunk, in fp32 at least."""
         wide = max(width, 4)
         of_token = wide * x[0] * prod(x[2:]) * b[-1]
         chunk, copies = minimum(x[1], CHUNK) * of_token, 4 * wide * prod(x)
-        kept = copies + 3 * of_token * x[1]  # decays, states, and these once more as one tensor
-        return Workspace(copies + 5 * chunk, kept, copies + 6 * chunk)
+        return Workspace(copies + 5 * chunk, copies + 6 * chunk)
 
     def kept(self, call: Call, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> tuple[Kept, ...]:
         if self.form == "recurrent":

@@ -122,7 +122,7 @@ class StateScan(Op):
         made = width * prod(v) + (state if self.keep else 0)
         pairs, chunks = block_pairs(v[1], self.chunk), chunk_count(v[1], self.chunk)
         kept = copies + 2 * wide * (heads * pairs + prod(v)) + state * chunks
-        return Workspace(copies + state + one * one + most - made, kept, 2 * kept)
+        return Workspace(copies + state + one * one + most - made, 2 * kept)
 
     def _decoding(self, width: int, q: Shape, v: Shape) -> Number:
         """Bytes beside the state that one token makes of a state: q, k and v in fp32, keys for every head."""

@@ -82,11 +82,10 @@ class WKV(Op):
         return (call.widths[1], *(FP32,) * STATES)[: 1 + STATES * self.keep]
 
     def workspace(self, width: int, k: Shape, v: Shape, *state: Shape) -> Workspace:
-        """Bytes of a chunk's exponentials and sums; the backward needs those of all chunks."""
+        """Bytes of a chunk's exponentials and sums."""
         wide = max(width, 4)
         chunk, whole = wide * v[0] * minimum(v[1], CHUNK) * v[2], wide * prod(v)
-        kept = (2 * CHUNK.bit_length() + 20) * whole
-        return Workspace(3 * whole + 16 * chunk, kept, 3 * whole + 20 * chunk)
+        return Workspace(3 * whole + 16 * chunk, 3 * whole + 20 * chunk)
 
     def run(self, torch: Any, weights: dict[str, Any], k: Any, v: Any, *state: Any) -> Any:
         wide = torch.promote_types(v.dtype, torch.float32)

@@ -13,7 +13,7 @@ from archcli.arith import Number, prod, repetitions
 from archcli.graph.count_tape import Abstract, CountTape, StateTape, is_many, join
 from archcli.graph.kept import SAME, Call, Execution, In, Kept, OfMixture, Out
 from archcli.graph.op import Op, Tensor, tree_map
-from archcli.graph.part import Workspace
+from archcli.graph.part import NO_WORKSPACE, Workspace
 from archcli.graph.row import Row
 from archcli.graph.storage import Allocation, Ledger, LiveStorage, Step, Value
 
@@ -97,7 +97,7 @@ class MemoryTape(InPeriods):
         grad = self.records and op.trained(grads, *shapes) and (trained or any(grads))
         call = self._call(op, xs, trained=trained and bool(row.weights))
         places = self._places(op, call, xs, row)
-        workspace = op.space(call, *row.inputs)
+        workspace = op.space(call, *row.inputs) if self.ledger.follows else NO_WORKSPACE
         if row.states and not self.execution.records:
             for place in places[-len(row.states) :]:
                 if place.storage is not None:

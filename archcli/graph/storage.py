@@ -42,6 +42,8 @@ class LiveStorage:
             self.ledger.cache = self.ledger.cache + self.count * self.record.size
 
     def _count(self, count: Number) -> None:
+        if not self.ledger.follows:
+            return
         more = (count - self.count) * self.record.size
         self.count = count
         self.ledger.live = self.ledger.live + more
@@ -96,7 +98,8 @@ class Step:
 class Ledger:
     """What is alive as a pass runs, kept or cached, its moments and steps, and what autograd has saved.
 
-    `entries` are the inputs of each region that is recomputed, by its path.
+    `entries` are the inputs of each region that is recomputed, by its path. One that no longer `follows` what
+    is alive knows what is kept alone.
     """
 
     live: Number = 0
@@ -106,6 +109,7 @@ class Ledger:
     steps: list[Step] = field(default_factory=list)
     saved: dict[int, LiveStorage] = field(default_factory=dict)
     entries: dict[str, dict[int, Allocation]] = field(default_factory=dict)
+    follows: bool = True
 
     def keep(self, storage: LiveStorage) -> None:
         """Keep a storage for the backward, that of every layer that it stands for."""
@@ -116,5 +120,7 @@ class Ledger:
 
     def note(self, path: str, running: Number) -> None:
         """Note the moment at which an operation runs."""
+        if not self.follows:
+            return
         others = self.live - self.kept - self.cache + running
         self.moments.append(Moment(path, self.kept, others, self.cache))

@@ -41,9 +41,12 @@ def trace_memory(
     request: Request,
     execution: Execution,
     recomputed: Callable[[str], bool] | None = None,
+    *,
+    moments: bool = True,
 ) -> TracedPass:
     """Trace the pass of a request with its storages.
 
+    Without `moments` what is kept is found alone: sums of what is alive are slow in symbols and arrays.
     `recomputed` says of a row's or a module's path whether its backward computes it again. Raises ArchError
     for an operation that does not state what its backward keeps.
     """
@@ -56,6 +59,7 @@ def trace_memory(
     rows: list[Row] = []
     tape = MemoryTape(rows)
     tape.execution = execution
+    tape.ledger.follows = moments
     if recomputed is not None:
         tape.recomputed = recomputed
     widths = {"ids": INT64, "features": execution.width}

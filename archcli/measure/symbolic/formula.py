@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from math import lcm
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from archcli.modules.headings import MTP
 from archcli.modules.stack import Group
 
 
-class Formula(NamedTuple):
+class FormulaParts(NamedTuple):
     """sympy expressions in YAML keys, `batch_size` and `seq_len`, with the `values` of these symbols.
 
     Where fields of one name differ in value, the name carries as much of the path as tells them apart.
@@ -27,6 +28,25 @@ class Formula(NamedTuple):
     other_flops: Any
     kv_elements: Any
     values: dict[Any, int]
+
+
+class Formula(FormulaParts):
+    """sympy expressions in YAML keys, `batch_size` and `seq_len`, with the `values` of these symbols.
+
+    `kept_bytes` stands beside them when it is asked for.
+    """
+
+    find_kept: Callable[[], Any]
+
+    @cached_property
+    def kept_bytes(self) -> Any:
+        """Bytes that the forward keeps for the backward: bf16, fused attention on CUDA.
+
+        Found when first asked for, and checked like the others. It is that of
+        sequences beyond all windows, and heads a multiple of 8 wide.
+        Raises ArchError where the model has no one closed form at these sizes.
+        """
+        return self.find_kept()
 
     def __repr__(self) -> str:
         lines = [f"{name:<12} = {expression}" for name, expression in self._equations()]
@@ -73,7 +93,26 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
     ):
         _require_equal(expression, expression.subs(values), count)
     params, matmul_flops, other_flops, kv_elements = map(_factored, expressions)
-    return Formula(params, matmul_flops, other_flops, kv_elements, values)
+    result = Formula(params, matmul_flops, other_flops, kv_elements, values)
+
+    def kept() -> Any:
+        from archcli.measure.symbolic.kept import activation_memory  # rules that counts do not need
+
+        sizes = symbols["batch_size"], symbols["seq_len"]
+        expression = _tidy(activation_memory(placed, *sizes), known).subs(back)
+        _require_kept(expression.subs(values), activation_memory(model, batch_size, seq_len))
+        return _factored(expression)
+
+    result.find_kept = kept
+    return result
+
+
+def _require_kept(value: Any, count: int) -> None:
+    if value != count:
+        raise ArchError(
+            f"the closed form of kept bytes gives {value}, counting gives {count}",
+            "it is that of sequences beyond all windows and heads a multiple of 8 wide",
+        )
 
 
 def _symbol(name: str) -> Any:

@@ -7,8 +7,9 @@ go through first: they prove that no number leaves 64 bits, where numpy would wr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeAlias
 
 from archcli.arith import Number
 from archcli.errors import ArchError, Problem
@@ -20,13 +21,30 @@ from archcli.modules import Model, substitute
 CHUNK = 16_384
 LIMIT = 2**63
 
+Paths: TypeAlias = list[tuple[str, Any]]
+"""Full paths of the sizes that are swept, with the array of each."""
 
-class Sweep(NamedTuple):
+
+class SweepArrays(NamedTuple):
     """One figure per candidate, int64 arrays of equal length."""
 
     params: Any
     matmul_flops: Any
     other_flops: Any
+
+
+class Sweep(SweepArrays):
+    """One figure per candidate, int64 arrays of equal length, and `kept_bytes` when it is asked for."""
+
+    count_kept: Callable[[], Any]
+
+    @cached_property
+    def kept_bytes(self) -> Any:
+        """Bytes that each candidate's forward keeps for the backward: bf16, fused attention on CUDA.
+
+        Counted when first asked for. Raises ArchError where a count could reach 2^63.
+        """
+        return self.count_kept()
 
     def __repr__(self) -> str:
         ranges = [f"{name} {int(row.min()):,} to {int(row.max()):,}" for name, row in self._asdict().items()]
@@ -104,23 +122,34 @@ def sweep(
     twice = [path for path, times in Counter(path for path, _ in paths).items() if times > 1]
     if twice:
         raise ArchError(Problem("two arrays for one size", "leave one of its names out", path=twice[0]))
-    _prove_no_overflow(
-        model,
-        {path: SizeRange(int(array.min()), int(array.max())) for path, array in paths},
-        batch_size,
-        seq_len,
-        unmasked=unmasked,
-    )
-    length = lengths.pop()
-    out = np.empty((3, length), dtype=np.int64)
+    ends = {path: SizeRange(int(array.min()), int(array.max())) for path, array in paths}
+    batch, seq = SizeRange(batch_size, batch_size), SizeRange(seq_len, seq_len)
+    _prove_no_overflow(lambda: _counted(substitute(model, ends), batch, seq, unmasked=unmasked))
+    counted = partial(_counted, batch_size=batch_size, seq_len=seq_len, unmasked=unmasked)
+    result = Sweep(*_of_candidates(model, paths, counted))
+    result.count_kept = partial(_kept, model, paths, ends, batch_size, seq_len)
+    return result
+
+
+def _of_candidates(model: Model, paths: Paths, count: Callable[[Model], tuple[Number, ...]]) -> Any:
+    """The figures of all candidates, chunk by chunk: an array for each."""
+    np = required("numpy")
+    length, rows = len(paths[0][1]), []
     for start in range(0, length, CHUNK):
         chunk = slice(start, start + CHUNK)
         part = substitute(model, {path: array[chunk] for path, array in paths})
+        size = len(paths[0][1][chunk])
         with np.errstate(all="ignore"):  # attention's scale, in shapes that do not fit together
-            figures = _counted(part, batch_size, seq_len, unmasked=unmasked)
-        for row, figure in zip(out, figures, strict=True):
-            row[chunk] = figure
-    return Sweep(*out)
+            rows.append([np.broadcast_to(np.asarray(n, dtype=np.int64), size) for n in count(part)])
+    return [np.concatenate(columns) for columns in zip(*rows, strict=True)]
+
+
+def _kept(model: Model, paths: Paths, ends: Mapping[str, SizeRange], batch_size: int, seq_len: int) -> Any:
+    """Bytes that each candidate keeps for the backward."""
+    from archcli.measure.symbolic.kept import activation_memory  # rules that counts do not need
+
+    _prove_no_overflow(lambda: activation_memory(substitute(model, ends), batch_size, seq_len))
+    return _of_candidates(model, paths, lambda part: (activation_memory(part, batch_size, seq_len),))[0]
 
 
 def _sizes(np: Any, name: str, value: Any) -> Any:
@@ -141,17 +170,10 @@ def _counted(
     return counted.params(), *counted.flops(unmasked=unmasked)
 
 
-def _prove_no_overflow(
-    model: Model, values: Mapping[str, Any], batch_size: int, seq_len: int, *, unmasked: bool
-) -> None:
-    """Raise ArchError where the largest candidate's counts might overflow 64 bits."""
+def _prove_no_overflow(count: Callable[[], object]) -> None:
+    """Raise ArchError where counting with ranges of sizes might overflow 64 bits."""
     try:
-        _counted(
-            substitute(model, values),
-            SizeRange(batch_size, batch_size),
-            SizeRange(seq_len, seq_len),
-            unmasked=unmasked,
-        )
+        count()
     except OverflowError:
         raise ArchError(
             "some candidates are too large for 64-bit counts", "sweep smaller shapes, or a shorter sequence"

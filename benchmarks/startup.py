@@ -23,8 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import archcli
+from archcli.graph.kept import Execution
+from archcli.measure.memory.traced import trace_memory
 from archcli.measure.passes import forward_pass
 from archcli.measure.symbolic.sweep import sweep
+from archcli.modules.request import Request
 
 PRESETS = sorted(path.stem for path in (Path(__file__).parents[1] / "presets").glob("*.yaml"))
 CANDIDATES = 1_000_000
@@ -57,6 +60,7 @@ COMMANDS = {
     "import torch": ["-c", "import torch"],
     "params llama-3.1-405b": ["-m", "archcli", "params", "llama-3.1-405b", "--json"],
     "params deepseek-v3": ["-m", "archcli", "params", "deepseek-v3", "--json"],
+    "memory llama-3.1-405b": ["-m", "archcli", "memory", "llama-3.1-405b", "--phase", "train", "--json"],
     "witness llama-3.1-405b": ["-c", WITNESS, "LlamaConfig", json.dumps(LLAMA_405B)],
     "witness deepseek-v3": ["-c", WITNESS, "DeepseekV3Config", "{}"],
 }
@@ -120,6 +124,18 @@ def start_checks(rounds: int) -> Iterator[Check]:
         yield Check(f"params {model} / import torch", ours / medians["import torch"], 0.17)
         yield Check(f"params {model} / FlopCounterMode on meta", ours / medians[f"witness {model}"], 0.06)
 
+    ours = medians["memory llama-3.1-405b"] / medians["params llama-3.1-405b"]
+    yield Check("memory llama-3.1-405b / params llama-3.1-405b", ours, 1.3)
+
+
+def memory_check(rounds: int) -> Check:
+    """Storages and what is kept: the rules alone, from modules in memory."""
+    model = archcli.load("llama-3.1-405b")
+    times = [
+        seconds(lambda: trace_memory(model, Request("train", 1, 2048), Execution())) for _ in range(rounds)
+    ]
+    return Check("kept bytes of llama-3.1-405b", 1e3 * statistics.median(times), 20.0, "ms")
+
 
 def trace_checks(rounds: int) -> Iterator[Check]:
     """Tracing each preset: from modules in memory to rows."""
@@ -131,8 +147,11 @@ def trace_checks(rounds: int) -> Iterator[Check]:
         yield Check(f"trace of {name}", milliseconds, 5.0, "ms")
 
 
-def sweep_check(rounds: int) -> Check:
-    """Parameters and FLOPs of a million llama-shaped candidates, with head_dim 128 and up to 128 layers."""
+def sweep_checks(rounds: int) -> Iterator[Check]:
+    """A million llama-shaped candidates, with head_dim 128 and up to 128 layers.
+
+    Parameters and FLOPs, and then the bytes that each keeps for the backward.
+    """
     draw = np.random.default_rng(0)
     heads = 8 * draw.integers(1, 17, CANDIDATES)
     shapes = {
@@ -143,12 +162,12 @@ def sweep_check(rounds: int) -> Check:
         "n_layers": draw.integers(1, 129, CANDIDATES),
     }
     model = archcli.load("llama-3.1-8b")
-    return Check(
-        "sweep of a million candidates",
-        statistics.median(seconds(lambda: sweep(model, shapes)) for _ in range(rounds)),
-        1.0,
-        "s",
-    )
+    counted = [seconds(lambda: sweep(model, shapes)) for _ in range(rounds)]
+    yield Check("sweep of a million candidates", statistics.median(counted), 1.0, "s")
+    swept = [sweep(model, shapes) for _ in range(rounds)]
+    kept = [seconds(lambda figures=figures: figures.kept_bytes) for figures in swept]
+    yield Check("kept bytes of a million candidates", statistics.median(kept), 2.0, "s")
+    print(f"kept bytes of a million candidates over their parameters and FLOPs: {kept[0] / counted[0]:.2f}")
 
 
 def main() -> int:
@@ -159,7 +178,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="runs of each command (5)")
     parser.add_argument("--strict", action="store_true", help="exit 1 where a target is missed")
     options = parser.parse_args()
-    checks = [*start_checks(options.rounds), *trace_checks(options.rounds), sweep_check(options.rounds)]
+    n = options.rounds
+    checks = [*start_checks(n), *trace_checks(n), memory_check(n), *sweep_checks(n)]
     print(f"\n{'':50} {'measured':>12} {'at most':>12}")
     for check in checks:
         print(

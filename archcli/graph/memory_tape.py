@@ -186,6 +186,8 @@ class MemoryTape(InPeriods):
         if region is None:
             for storage in kept.values():
                 self.ledger.keep(storage)
+        if not self.ledger.follows:
+            return
         step = Step(
             row,
             tuple([x.value.place.value if x.value.grad and x.value.place else None for x in xs]),

@@ -116,6 +116,8 @@ class Ledger:
         if id(storage.record) not in self.saved:
             self.saved[id(storage.record)] = storage
             storage.repeat()
+            if not self.follows:
+                return
             self.kept = self.kept + storage.record.size * storage.record.times
 
     def note(self, path: str, running: Number) -> None:

@@ -30,7 +30,6 @@ from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
 from archcli.modules.base import substitute
-from archcli.modules.lora import HEAD, TABLE
 
 
 class Held(NamedTuple):
@@ -173,7 +172,7 @@ def _trains_head(model: Any) -> bool:
 def _without_head(model: Any) -> Model:
     """The model up to its hidden states; ArchError where its head is more than one matrix."""
     head = getattr(model, "head", None)
-    adapted = model.lora is not None and {HEAD, TABLE} & {*model.lora.targets}
+    adapted = model.lora is not None and {"lm_head", "embedding"} & {*model.lora.targets}
     if head is None or getattr(head, "kind", "linear") != "linear" or model.trains_on_targets or adapted:
         raise ArchError("only the loss of a linear head can be chunked or fused", "--loss plain")
     hidden: Model = substitute(model, {"head": None})

@@ -158,7 +158,7 @@ class Attend(Op):
 
         called, fused = self._called(call, *xs), self._runs_fused(call)
         running = self._memory(call, *xs).running(prod(self.shape(*xs)) * call.widths[0])
-        return Workspace(running, backward(called, fused=fused))
+        return Workspace(running, backward(called, fused=fused), lets_go=not fused)
 
     def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
         q = xs[0]

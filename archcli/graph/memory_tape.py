@@ -6,10 +6,11 @@ the last, so that what one layer hands to the next has the right maker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
+from weakref import ref
 
-from archcli.arith import Number, prod, repetitions
+from archcli.arith import Number, maximum, prod, repetitions
 from archcli.graph.count_tape import Abstract, CountTape, StateTape, is_many, join
 from archcli.graph.kept import SAME, Call, Execution, In, Kept, OfMixture, Out
 from archcli.graph.op import Op, Tensor, tree_map
@@ -167,7 +168,10 @@ class MemoryTape(InPeriods):
         return places
 
     def _new(self, size: Number, path: str) -> LiveStorage:
-        return LiveStorage(Allocation(size, self.times, path), self.ledger)
+        storage = LiveStorage(Allocation(size, self.times, path), self.ledger)
+        if self.region is not None:
+            self.ledger.region(self.region).made.append(ref(storage))
+        return storage
 
     def _record(
         self,
@@ -179,7 +183,7 @@ class MemoryTape(InPeriods):
         space: Workspace,
     ) -> None:
         """Write the step, and keep the storages that its backward needs."""
-        region = self._region(xs, row.path)
+        region, alive = self._region(xs, row.path), self._alive()
         stated = self._stated(op, call, row)
         storages = [self._kept(kept, xs, places, row.path) for kept in stated]
         kept = {id(storage.record): storage for storage in storages if storage is not None}
@@ -199,11 +203,24 @@ class MemoryTape(InPeriods):
             space.running,
             space.backward,
             region,
+            self._alive_again(alive + space.running, kept),
             op.is_view or op.passes_gradient,
             space.lets_go,
             prod(row.weights["bias"]) * self.execution.width if self._sums_bias(op, call, row) else 0,
         )
         self.ledger.steps.append(step)
+
+    def _alive(self) -> Number:
+        """Bytes alive of the module that is recomputed, when it has come to here again."""
+        return 0 if self.region is None else self.ledger.region(self.region).alive()
+
+    def _alive_again(self, before: Number, kept: Mapping[int, LiveStorage]) -> Number:
+        """The most bytes alive of that module while an operation that keeps these runs again."""
+        if self.region is None:
+            return 0
+        region, saved = self.ledger.region(self.region), self.ledger.saved
+        region.kept.update({key: storage.record for key, storage in kept.items() if key not in saved})
+        return maximum(before, region.alive())
 
     def _sums_bias(self, op: Op, call: Call, row: Row) -> bool:
         """Whether the gradient of the row's bias is summed up on its own."""

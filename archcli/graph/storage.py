@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
+from weakref import ref
 
 from archcli.arith import Number
 from archcli.graph.row import Row
@@ -25,7 +26,7 @@ class Allocation:
 class LiveStorage:
     """A storage that is alive: when the last reference is dropped, the ledger takes it off."""
 
-    __slots__ = ("count", "is_cache", "ledger", "record")
+    __slots__ = ("__weakref__", "count", "is_cache", "ledger", "record")
 
     def __init__(self, record: Allocation, ledger: Ledger) -> None:
         self.record, self.ledger, self.count, self.is_cache = record, ledger, 0, False
@@ -77,8 +78,8 @@ class Step:
 
     `inputs` are those that get a gradient, None in the place of any other. `weights` are the bytes of its own
     weights' gradients, `running` and `working` those beside outputs and gradients while its forward or its
-    backward runs. `region` is the path of what is recomputed together with it; None where nothing is. One
-    that `passes_on` hands its output's gradient to its inputs as it is.
+    backward runs. `region` is the path of what is recomputed together with it; None where nothing is; `alive`
+    what is there of that while it runs again. One that `passes_on` hands its gradient to its inputs.
     """
 
     row: Row
@@ -89,9 +90,23 @@ class Step:
     running: Number
     working: Number
     region: str | None = None
+    alive: Number = 0
     passes_on: bool = False
     lets_go: bool = False
     summed: Number = 0
+
+
+@dataclass(slots=True, eq=False)
+class RecomputedRegion:
+    """Storages made within a module that is recomputed: those its locals hold, and those its steps keep."""
+
+    made: list[ref[LiveStorage]] = field(default_factory=list)
+    kept: dict[int, Allocation] = field(default_factory=dict)
+
+    def alive(self) -> Number:
+        """Bytes alive when the module runs again, at the same operation."""
+        held = [storage.record for made in self.made if (storage := made()) is not None]
+        return sum(a.size for a in {**{id(a): a for a in held}, **self.kept}.values())
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +124,7 @@ class Ledger:
     steps: list[Step] = field(default_factory=list)
     saved: dict[int, LiveStorage] = field(default_factory=dict)
     entries: dict[str, dict[int, Allocation]] = field(default_factory=dict)
+    regions: dict[str, RecomputedRegion] = field(default_factory=dict)
     follows: bool = True
 
     def keep(self, storage: LiveStorage) -> None:
@@ -119,6 +135,10 @@ class Ledger:
             if not self.follows:
                 return
             self.kept = self.kept + storage.record.size * storage.record.times
+
+    def region(self, path: str) -> RecomputedRegion:
+        """The storages of the module at a path that is recomputed."""
+        return self.regions.setdefault(path, RecomputedRegion())
 
     def note(self, path: str, running: Number) -> None:
         """Note the moment at which an operation runs."""

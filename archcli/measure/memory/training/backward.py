@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from archcli.arith import Number
+from archcli.arith import Number, maximum
 from archcli.graph.storage import Allocation, Ledger, Step, Value
 
 Key = tuple[int | str, int]
@@ -107,15 +107,22 @@ class Backward:
                 self.kept = self.kept - allocation.size
 
     def _recompute(self, numbers: list[int]) -> dict[int, Allocation]:
-        """Run the steps forward again: what their backward keeps is alive from now on."""
+        """Run the steps forward again: what their backward keeps is alive from now on.
+
+        torch stops when the last of that is there.
+        """
         made: dict[int, Allocation] = {}
+        before, last = self.kept, len(self.moments) + 1
         for number in reversed(numbers):
             step = self.ledger.steps[number]
             fresh = {id(a): a for a in step.kept if id(a) not in self.ledger.saved and id(a) not in made}
             made.update(fresh)
             self.kept = self.kept + sum(a.size for a in fresh.values())
             outputs = sum(value.size for value in step.outputs)
-            self._note(step, outputs + step.running)
+            self._note(step, maximum(step.alive - (self.kept - before), outputs))
+            if fresh:
+                last = len(self.moments)
+        del self.moments[last:]
         return made
 
     def _step(self, number: int, made: Mapping[int, Allocation] | None) -> None:

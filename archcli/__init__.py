@@ -22,7 +22,7 @@ from archcli.lazy import lazy
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from archcli.commands.count_memory import count_memory
+    from archcli.commands._count_memory import count_memory
     from archcli.errors import ArchError
     from archcli.load import load
     from archcli.measure.report import Report
@@ -255,7 +255,7 @@ def register(kind: str, place: str) -> None:
 
 
 HOMES = {
-    ".commands.count_memory": ["count_memory"],
+    ".commands._count_memory": ["count_memory"],
     ".errors": ["ArchError"],
     ".measure.report": ["Report"],
     ".measure.symbolic.formula": ["Formula"],

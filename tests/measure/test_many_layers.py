@@ -55,12 +55,15 @@ MOST_TRACES = {
     "flops": 1,
     "decode": 2,
     "kvcache": 7,
-    "memory": 8,
+    "memory": 8 + 2 * 2 * 20,
     "show": 1,
     "survey": 1,
     "compare": 10,
 }
-"""How often a command runs the forward: `kvcache` once for the model, and once for each alternative."""
+"""How often a command runs the forward: `kvcache` once for the model, and once for each alternative.
+
+What fits beside a prefill is searched for, tokens and sequences: up to 2^20 by doubling, then by halving.
+"""
 
 
 @pytest.fixture
@@ -87,7 +90,7 @@ def test_the_memory_to_fill_changes_nothing_of_that(blocks_run):
     count_kv_cache(model, 100, memory_bytes=1 << 10)
     small = len(blocks_run)
     count_kv_cache(model, 100, memory_bytes=1 << 60)
-    assert len(blocks_run) == 2 * small
+    assert len(blocks_run) - small <= small + 2 * 2 * 60 * FEW  # up to 2^60 tokens and sequences
 
 
 def test_each_row_is_sorted_into_a_layer_once():

@@ -24,7 +24,7 @@ from archcli.ops import (
     SlidingWindow,
     Strided,
     WindowAndGlobal,
-    attend,
+    attend_cost,
     base,
     loss,
     mask,
@@ -147,8 +147,8 @@ def without_experts(old):
 
 
 CONSTANTS = [
-    Mutant("softmax forward", attend, "SOFTMAX_FORWARD", constant(6), ("ops.Attend",)),
-    Mutant("softmax backward", attend, "SOFTMAX_BACKWARD", constant(4), ("ops.Attend",)),
+    Mutant("softmax forward", attend_cost, "SOFTMAX_FORWARD", constant(6), ("ops.Attend",)),
+    Mutant("softmax backward", attend_cost, "SOFTMAX_BACKWARD", constant(4), ("ops.Attend",)),
     *(
         Mutant(name, loss, name, lambda old: old + 1, ("ops.LogSumExp", "ops.LogSoftmax"))
         for name in vars(base)

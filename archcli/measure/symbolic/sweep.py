@@ -123,8 +123,12 @@ def sweep(
     if twice:
         raise ArchError(Problem("two arrays for one size", "leave one of its names out", path=twice[0]))
     ends = {path: SizeRange(int(array.min()), int(array.max())) for path, array in paths}
-    batch, seq = SizeRange(batch_size, batch_size), SizeRange(seq_len, seq_len)
-    _prove_no_overflow(lambda: _counted(substitute(model, ends), batch, seq, unmasked=unmasked))
+
+    def at_the_ends() -> Any:
+        batch, seq = SizeRange(batch_size, batch_size), SizeRange(seq_len, seq_len)
+        return _counted(substitute(model, ends), batch, seq, unmasked=unmasked)
+
+    _prove_no_overflow(at_the_ends)
     counted = partial(_counted, batch_size=batch_size, seq_len=seq_len, unmasked=unmasked)
     result = Sweep(*_of_candidates(model, paths, counted))
     result.count_kept = partial(_kept, model, paths, ends, batch_size, seq_len)

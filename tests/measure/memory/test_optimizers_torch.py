@@ -3,13 +3,14 @@
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.optim import SGD, Adafactor, AdamW, Muon
 
 from archcli.load import load
 from archcli.load.presets import presets
-from archcli.measure.memory import optimizers
+from archcli.measure.memory.training import optimizers
 from archcli.measure.memory.training.optimizers import OptimizerBytes, optimizer
 from archcli.measure.memory.training.trained_tensors import TrainedTensor, trained_tensors
 from archcli.measure.passes import train_pass
@@ -17,9 +18,9 @@ from archcli.modules import GLU, ConvFrontEnd, Embedding, Learned, PreNorm
 from archcli.modules.attention.indexer import Indexer
 from archcli.modules.lora import LoRA
 from archcli.modules.request import Request
+from archcli.runtime.memory.shards import fake_rank
 from archcli.runtime.model.build import build_model
 from archcli.runtime.model.random_data import random_inputs
-from dtensors import fake_group
 from gradients import encoder_decoder
 from optimizing import WIDTHS, Mixed, state_tensors, step_peak, with_gradients
 from small import decoder
@@ -171,7 +172,8 @@ def local(tensor):
 @pytest.mark.parametrize("name", SHARDED)
 def test_the_state_of_a_shard_is_that_of_a_tensor_of_its_shape(name, rank):
     """Rows of 10 on 4 ranks: 3, 3, 3 and 1."""
-    with fake_group(rank, 4) as mesh:
+    with fake_rank(rank, 4):
+        mesh = init_device_mesh("cpu", (4,))
         layer = fully_shard(torch.nn.Linear(8, 10), mesh=mesh)
         weights = list(layer.parameters())
         for weight in weights:
@@ -186,7 +188,8 @@ def test_the_state_of_a_shard_is_that_of_a_tensor_of_its_shape(name, rank):
 
 
 def test_adafactor_keeps_the_factors_of_a_shard_whole_and_refuses_the_step():
-    with fake_group(3, 4) as mesh:
+    with fake_rank(3, 4):
+        mesh = init_device_mesh("cpu", (4,))
         weight = fully_shard(torch.nn.Linear(8, 10, bias=False), mesh=mesh).weight
         weight.grad = torch.ones_like(weight)
         theirs = Adafactor([weight])

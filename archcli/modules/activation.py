@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from archcli.graph import Tensor
 from archcli.modules.base import Inline, Positive
-from archcli.ops import Activate, ActivateSwish, ActivateXIELU
+from archcli.ops import Activate
 
 
 class Activation(Inline):
@@ -81,6 +81,8 @@ class XIELU(Activation):
 
     def forward(self, x: Tensor, *, name: str) -> Tensor:
         """The two branches, by the sign of x."""
+        from archcli.ops.curves import ActivateXIELU
+
         y: Tensor = ActivateXIELU(name, self.beta, self.eps)(x)
         return y
 
@@ -97,5 +99,7 @@ class Swish(Activation):
 
     def forward(self, x: Tensor, *, name: str) -> Tensor:
         """x sigmoid(beta x)."""
+        from archcli.ops.curves import ActivateSwish
+
         y: Tensor = ActivateSwish(name, self.beta, self.learnt)(x)
         return y

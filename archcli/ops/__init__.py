@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.batch_normalize import *
     from archcli.ops.classes import *
     from archcli.ops.communicate import *
+    from archcli.ops.curves import *
     from archcli.ops.dense import *
     from archcli.ops.difference import *
     from archcli.ops.disentangled import *
@@ -89,10 +90,9 @@ HOMES = {
     ".loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
     ".mask": ["Bidirectional", "Causal", "Chunked", "Mask", "SlidingWindow", "TopK"],
     ".normalize": ["LentNormalize", "Normalize"],
+    ".curves": ["ActivateSwish", "ActivateXIELU"],
     ".pointwise": [
         "Activate",
-        "ActivateSwish",
-        "ActivateXIELU",
         "Add",
         "Clip",
         "HeadBias",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, Part
+from archcli.graph import Op, Part, Workspace
 from archcli.graph.kept import INT32, Call, In, Kept, New, OfMixture
 from archcli.ops.base import bias, contraction, movement, summed
 
@@ -59,6 +59,11 @@ class Linear(Op):
             if self.bias and call.trained:
                 kept.append(OfMixture("expert_of"))
         return tuple(kept)
+
+    def space(self, call: Call, x: Shape, weight: Shape | None = None) -> Workspace:
+        """Of routed experts the products, and the bias of every copy's expert, until they are added."""
+        adds_bias = self.bias and call.n_experts is not None
+        return Workspace(2 * call.widths[0] * prod(x[:-1]) * self.out if adds_bias else 0)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any = None) -> Any:
         return torch.nn.functional.linear(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from archcli.arith import Number, Shape, is_one, prod
+from archcli.arith import Number, Shape, is_one, maximum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import FP32, Call, In, Kept, New
 from archcli.graph.part import NO_WORKSPACE
@@ -91,6 +91,8 @@ class Normalize(Op):
         Forward: the input, its normalized numbers and those times the gain, in fp32. Backward: six tensors in
         fp32, what is kept among them, when the gradient of the square's mean is added.
         """
+        if not call.execution.records:
+            return Workspace(self._running(call, x))
         if self.centred or call.on_cuda:
             return NO_WORKSPACE
         n, width = prod(x), call.widths[0]
@@ -99,6 +101,25 @@ class Normalize(Op):
         tensors = [k for k in self._kept(call, x) if isinstance(k, In | New)]
         kept = sum((n * width if isinstance(k, In) else k.elements * k.width for k in tensors), 0)
         return Workspace(running, 6 * FP32 * n - kept - n * width if call.grads[0] else 0, lets_go=True)
+
+    def _running(self, call: Call, x: Shape) -> Number:
+        """Bytes while it runs without a backward: what of each step the next ones need."""
+        n, width, rows = prod(x), call.widths[0], prod(x[:-1]) * self.groups
+        gain = prod(self.weights(x)["weight"]) * call.width if self.offset else 0
+        if self.centred:
+            normalizing = 2 * rows * (FP32 if call.on_cuda else width)
+        elif call.on_cuda:
+            normalizing = FP32 * rows
+        else:
+            normalizing = self._running_in_steps(n, rows, copied=not call.in_fp32) - n * width
+        after = 0 if self.in_one_kernel or not (self.weight or self.bias) else n * width
+        return gain + maximum(normalizing, after)
+
+    def _running_in_steps(self, n: Number, rows: Number, *, copied: bool) -> Number:
+        """Bytes of RMSNorm on a CPU: squares and their means, then the normalized times the gain, in fp32."""
+        squares = FP32 * (n * (copied + 1) + 2 * rows)
+        inside = self.weight and self.in_one_kernel
+        return maximum(squares, FP32 * (n * (copied + 2) + rows)) if inside else squares
 
     @property
     def in_one_kernel(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import FP32, INT64, Call, In, Kept, New
 from archcli.ops.base import ROTATE, elementwise
 
@@ -97,6 +97,15 @@ class RotaryTable(Op):
         width = call.widths[1] if like else FP32
         return (width, width)
 
+    def space(self, call: Call, positions: Shape, *like: Shape) -> Workspace:
+        """Frequencies and angles, and cosines and sines before a factor or in fp32, beside the outputs."""
+        pairs, width = self.rotary_dim // 2, self.widths(call, positions, *like)[0]
+        n = positions[0] * pairs
+        made = 3 * FP32 * n if width < FP32 else FP32 * n
+        if self.factor != 1.0:
+            made = 5 * FP32 * n - 2 * width * n
+        return Workspace(FP32 * pairs + made)
+
     def run(self, torch: Any, weights: dict[str, Any], positions: Any, like: Any = None) -> Any:
         frequencies = self.source.frequencies(torch, self.rotary_dim, positions)
         angles = positions.to(torch.float32)[:, None] * frequencies
@@ -127,6 +136,12 @@ class Rotate(Op):
         if call.widths[0] == call.widths[1]:
             return (In(1), In(2))
         return (New(prod(cos), call.widths[0]), New(prod(sin), call.widths[0]))
+
+    def space(self, call: Call, x: Shape, cos: Shape, sin: Shape) -> Workspace:
+        """Both turned halves, until they are joined; cos and sin in the dtype of x."""
+        width = call.widths[0]
+        converted = 0 if width == call.widths[1] else prod(cos) + prod(sin)
+        return Workspace(width * (prod(x[:-1]) * 2 * cos[-1] + converted))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, cos: Any, sin: Any) -> Any:
         width = 2 * cos.shape[-1]

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
+from archcli.arith import Number, Shape, maximum, prod
+from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import BOOL, FP32, INT64, Call, In, Kept, New, Out
+from archcli.graph.part import NO_WORKSPACE
 from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
 
 Scores = Literal["softmax", "sigmoid", "softmax_after", "sparsemixer"]
@@ -98,6 +99,21 @@ class Route(Op):
             yield chosen
             yield New(tokens, FP32)
 
+    def space(self, call: Call, logits: Shape, correction: Shape | None = None) -> Workspace:
+        """Logits and scores in fp32, with what weighs the chosen; sparsemixer and groups are left out."""
+        if call.execution.records or self.scores == "sparsemixer":
+            return NO_WORKSPACE
+        tokens, after = prod(logits[:-1]), self.scores == "softmax_after"
+        corrected = self.correction or correction is not None
+        tables = (0 if call.in_fp32 else 1) + (0 if after else 1) + corrected
+        chosen, out = FP32 * tokens * self.top_k, call.widths[0] * tokens * self.top_k
+        most = 0 if call.in_fp32 else chosen
+        if after or self.normalized:
+            most = 2 * chosen - out + (0 if after else FP32 * tokens)
+        if self.scale != 1.0:
+            most = maximum(most, chosen if call.in_fp32 else 2 * chosen)
+        return Workspace(tables * FP32 * prod(logits) + most)
+
     def _kept_one_by_one(self, logits: Shape) -> Iterator[Kept]:
         """Of each choice which experts were worse, the softmax over the others, and the expert."""
         choices = self.top_k if isinstance(self.top_k, int) else 1
@@ -180,6 +196,9 @@ class Dispatch(Op):
     def widths(self, call: Call, x: Shape, index: Shape) -> tuple[Number, ...]:
         return (call.widths[0], INT64, INT64)
 
+    def space(self, call: Call, x: Shape, index: Shape) -> Workspace:
+        return Workspace(INT64 * prod(index))  # the token of each copy
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         expert_of, order = index.flatten().sort(stable=True)
         return x.flatten(0, -2).index_select(0, order // index.shape[-1]), expert_of, order
@@ -217,6 +236,14 @@ class Combine(Op):
         if self.weighted and call.grads[1]:
             kept.append(New(prod(y), call.widths[0]))
         return (*kept, In(1)) if self.weighted and call.grads[0] else tuple(kept)
+
+    def space(self, call: Call, y: Shape, weights: Shape, order: Shape) -> Workspace:
+        """The copies in the order of tokens, beside their places, then those times their weights."""
+        copies, places = prod(y) * call.widths[0], INT64 * prod(order)
+        weighted = prod(y) * max(call.widths[:2]) if self.weighted else 0
+        weighted = weighted + (places if call.execution.records and call.grads[0] else 0)
+        output = prod(weights[:-1]) * y[-1] * call.widths[0]
+        return Workspace(copies + maximum(weighted, places - output))
 
     def run(self, torch: Any, weights: dict[str, Any], y: Any, gates: Any, order: Any) -> Any:
         copies = torch.unflatten(y.index_select(0, order.argsort()), 0, tuple(gates.shape))

@@ -56,7 +56,7 @@ def training_step_peak(  # noqa: PLR0913
             extra = [_head_weight(spec, model)]
             loss = chunked_loss(extra[0], chunks)
         given = [*model.parameters(), *model.buffers(), *inputs.values(), targets, *extra]
-        with op_log(model) as log, LiveStorages(given, _placed(log)) as live:
+        with op_log(model, experts=False) as log, LiveStorages(given, _placed(log)) as live:
             for _ in range(micro_batches):
                 out = model(**inputs)
                 total = out if "targets" in inputs else loss(out, targets)
@@ -95,7 +95,7 @@ def inference_peak(
         tokens = given.pop("tokens")
         before = inputs_of(spec, request.filling(), setting) if request.continues else {}
         held = [*model.parameters(), *model.buffers(), tokens, *given.values(), *before.values()]
-        with op_log(model) as log, LiveStorages(held, _placed(log)) as live:
+        with op_log(model, experts=False) as log, LiveStorages(held, _placed(log)) as live:
             cache = model.prefill(**before)[1] if request.continues else Cache()
             live.reset()
             for piece in tokens.split(size, 1):

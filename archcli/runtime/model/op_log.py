@@ -77,8 +77,8 @@ class OpLog:
 
 
 @contextmanager
-def op_log(model: nn.Module) -> Iterator[OpLog]:
-    """Log every operation of the model that runs."""
+def op_log(model: nn.Module, *, experts: bool = True) -> Iterator[OpLog]:
+    """Log every operation of the model that runs; without `experts` no tensor is held on to."""
     log = OpLog()
     nodes = {path: node for path, node in model.named_modules() if isinstance(node, ModuleNode)}
 
@@ -86,7 +86,7 @@ def op_log(model: nn.Module) -> Iterator[OpLog]:
         def enter(op: Op, inputs: Sequence[Any], routed: Assignment | None) -> AbstractContextManager[None]:
             at = join(path, op.name)
             log.ran[at] = OpInstance(at, op, tuple([tuple(x.shape) for x in inputs]))
-            if routed is not None and nodes[path].part(op.name) is not None:
+            if experts and routed is not None and nodes[path].part(op.name) is not None:
                 log.expert_of[at] = routed.expert_of
             return log.entered(at)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, is_one, prod
+from archcli.arith import Number, Shape, at_most, is_one, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
 from archcli.graph.kept import INT64, SAME, Call, Kept
 from archcli.ops.base import movement
@@ -238,8 +238,9 @@ class ExtendCache(Op):
     """Put new entries [B, T, K, d] behind cached ones [B, P, K, d].
 
     Inputs: the new entries, then, unless the cache is empty, the cached ones. Outputs: what attention may see
-    now, [B, keep(P)+T, K, d], and what is kept for the next step, [B, min(P+T, window), K, d]. The caller
-    owns both caches.
+    now, [B, keep(P)+T, K, d], and what is kept for the next step, [B, min(P+T, window), K, d]: a view where
+    that is all, else a copy, so that the cache does not hold on to entries that nothing sees. The caller owns
+    both caches.
 
     `cross` marks entries of an encoder's output, which are reported apart; `content` says what the entries
     are.
@@ -273,11 +274,16 @@ class ExtendCache(Op):
         return ()
 
     def views(self, call: Call, new: Shape, past: Shape | None = None) -> tuple[int | None, ...]:
-        return (0, 0) if past is None else (None, SAME)
+        visible, kept = (shape[1] for shape in self.shape(new, past))
+        whole = not self.mask.bounded or at_most(visible, kept)
+        return (0 if past is None else None, SAME if whole else None)
 
     def run(self, torch: Any, weights: dict[str, Any], new: Any, past: Any = None) -> Any:
-        every = new if past is None else torch.cat([past, new], dim=1)
-        (_, visible, *_), (_, kept, *_) = self.shape(
-            tuple(new.shape), None if past is None else tuple(past.shape)
-        )
-        return every[:, -visible:], every[:, -kept:]
+        if past is None:
+            visible, kept = new, self.shape(tuple(new.shape))[1][1]
+        else:
+            seen = self.mask.keep(past.shape[1])
+            kept = self.shape(tuple(new.shape), tuple(past.shape))[1][1]
+            visible = torch.cat([past[:, past.shape[1] - seen :], new], dim=1)
+        entries = visible.shape[1]
+        return visible, visible if kept == entries else visible[:, entries - kept :].clone()

@@ -141,3 +141,24 @@ def test_the_peak_of_a_prefill_and_a_decode(name, phase, chunk):
     """600 tokens, in pieces that divide them and in pieces that leave a rest."""
     ours, theirs = inference_peaks(shortened(name), phase, 2, 600, CPU, chunk)
     assert abs(ours - theirs) <= theirs // 100
+
+
+ROUTED_OR_WINDOWED = {
+    "mixtral-8x7b": ["n_layers=3", SMALL],
+    "gpt-oss-20b": ["n_layers=3"],
+    "qwen3-30b-a3b": ["n_layers=3"],
+    "deepseek-v3": ["groups.0.n_layers=1", "groups.1.n_layers=2"],
+    "olmoe-1b-7b": ["n_layers=3"],
+    "mistral-7b-v0.1": ["n_layers=3", "window=128"],
+    "gemma-3-1b": ["n_layers=7"],
+}
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("setting", [CUDA, CPU], ids=["cuda", "cpu"])
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+@pytest.mark.parametrize("name", ROUTED_OR_WINDOWED)
+def test_the_peak_of_inference_with_experts_or_a_window(name, phase, setting):
+    """What a mixture makes beside its products; a cache that is no longer than its window."""
+    ours, theirs = inference_peaks(load(name, ROUTED_OR_WINDOWED[name]).model, phase, 2, 600, setting)
+    assert abs(ours - theirs) <= KIB

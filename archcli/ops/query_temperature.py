@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from archcli.arith import Shape, prod
-from archcli.graph import Op, Part
+from archcli.graph import Op, Part, Workspace
 from archcli.graph.kept import FP32, Call, Kept, New
 from archcli.ops.base import elementwise
 
@@ -35,6 +35,10 @@ class QueryTemperature(Op):
 
     def kept(self, call: Call, q: Shape, positions: Shape) -> tuple[Kept, ...]:
         return (New(prod(positions), FP32),)
+
+    def space(self, call: Call, q: Shape, positions: Shape) -> Workspace:
+        """The product in fp32, before it is rounded; steps and factors."""
+        return Workspace((0 if call.in_fp32 else FP32 * prod(q)) + 2 * FP32 * prod(positions))
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
         steps = (positions.float() + self.first) / self.floor_scale

@@ -15,6 +15,7 @@ from archcli.ops import (
     Combine,
     Dispatch,
     Normalize,
+    QueryTemperature,
     RotaryTable,
     Rotate,
     Route,
@@ -70,6 +71,13 @@ OPS = {
             (True, 2.5, True),
             (False, 2.5, True),
         )
+    },
+    **{
+        f"temper{'-power' * power}{'-above' * above}": (
+            QueryTemperature("y", 0.1, 4, power=power, above=above),
+            [HEADS, (5,)],
+        )
+        for power, above in ((False, False), (True, False), (False, True))
     },
     "dispatch": (Dispatch("y"), [X, (2, 5, 3)]),
     "combine": (Combine("y"), COPIES),

@@ -8,7 +8,7 @@ from typing import Any
 
 from archcli.arith import Number, Shape, is_one, maximum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import FP32, Call, In, Kept, New
+from archcli.graph.kept import FP32, Call, In, Kept, New, OfMixture
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops import base
 
@@ -62,13 +62,15 @@ class Normalize(Op):
         A gain with an offset is a tensor of its own.
         """
         n, width, gain_trains = prod(x), call.widths[0], self.weight and call.trained
-        inside, stepwise = self.in_one_kernel, not (self.centred or call.on_cuda)
+        inside, stepwise = self._gains_in_kernel(call), not (self.centred or call.on_cuda)
+        if call.n_experts is not None and call.trained and (self.weight or self.bias):
+            yield OfMixture("expert_of")
         if call.grads[0] or (inside and call.trained and (self.weight or self.centred)):
             yield from self._kept_by_kernel(call, x)
         if gain_trains and (stepwise or not inside):
             yield New(n, FP32 if inside else width)
-        if self.offset and (call.grads[0] or (inside and not stepwise)):
-            yield New(prod(self.weights(x)["weight"]), call.width)
+        if self._makes_gain(call) and (call.grads[0] or (inside and not stepwise)):
+            yield New(self._gains(call, x), call.width)
 
     def _kept_by_kernel(self, call: Call, x: Shape) -> Iterator[Kept]:
         """The input and the statistics of each row.
@@ -96,7 +98,7 @@ class Normalize(Op):
         if self.centred or call.on_cuda:
             return NO_WORKSPACE
         n, width = prod(x), call.widths[0]
-        steps = (0 if call.in_fp32 else 2) + (self.weight and self.in_one_kernel)
+        steps = (0 if call.in_fp32 else 2) + (self.weight and self._gains_in_kernel(call))
         running = FP32 * n * steps + FP32 * prod(x[:-1]) * self.groups
         tensors = [k for k in self._kept(call, x) if isinstance(k, In | New)]
         kept = sum((n * width if isinstance(k, In) else k.elements * k.width for k in tensors), 0)
@@ -105,32 +107,45 @@ class Normalize(Op):
     def _running(self, call: Call, x: Shape) -> Number:
         """Bytes while it runs without a backward: what of each step the next ones need."""
         n, width, rows = prod(x), call.widths[0], prod(x[:-1]) * self.groups
-        gain = prod(self.weights(x)["weight"]) * call.width if self.offset else 0
+        gain = self._gains(call, x) * call.width if self._makes_gain(call) else 0
         if self.centred:
             normalizing = 2 * rows * (FP32 if call.on_cuda else width)
         elif call.on_cuda:
             normalizing = FP32 * rows
         else:
-            normalizing = self._running_in_steps(n, rows, copied=not call.in_fp32) - n * width
-        after = 0 if self.in_one_kernel or not (self.weight or self.bias) else n * width
+            normalizing = self._running_in_steps(call, n, rows) - n * width
+        after = 0 if self._gains_in_kernel(call) or not (self.weight or self.bias) else n * width
         return gain + maximum(normalizing, after)
 
-    def _running_in_steps(self, n: Number, rows: Number, *, copied: bool) -> Number:
+    def _running_in_steps(self, call: Call, n: Number, rows: Number) -> Number:
         """Bytes of RMSNorm on a CPU: squares and their means, then the normalized times the gain, in fp32."""
+        copied = not call.in_fp32
         squares = FP32 * (n * (copied + 1) + 2 * rows)
-        inside = self.weight and self.in_one_kernel
+        inside = self.weight and self._gains_in_kernel(call)
         return maximum(squares, FP32 * (n * (copied + 2) + rows)) if inside else squares
 
+    def _gains_in_kernel(self, call: Call) -> bool:
+        """Whether torch's kernel applies the gain: one of the normalized axis, which all rows share."""
+        return self.normalizes_axis and call.n_experts is None
+
+    def _makes_gain(self, call: Call) -> bool:
+        """Whether the gain is a tensor made for this run: of a weight and 1, or of each row's expert."""
+        return self.weight and (bool(self.offset) or call.n_experts is not None)
+
+    def _gains(self, call: Call, x: Shape) -> Number:
+        """Elements of that gain."""
+        return prod(self.weights(x)["weight"]) if call.n_experts is None else prod(x)
+
     @property
-    def in_one_kernel(self) -> bool:
-        """Whether the gain is of the axis that is normalized, so that torch's kernel applies it."""
+    def normalizes_axis(self) -> bool:
+        """Whether all of the last axis is normalized as one, by weights of that axis."""
         return self.axes == 1 and is_one(self.groups)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         gain, bias = self._gain(weights), weights["bias"] if self.bias else None
-        if self.in_one_kernel:
+        if self.normalizes_axis and all(weight.dim() == 1 for weight in weights.values()):
             return self._by_kernel(torch, x, gain, bias)
-        parted = x if self.axes > 1 else x.unflatten(-1, (self.groups, -1))
+        parted = x if is_one(self.groups) else x.unflatten(-1, (self.groups, -1))
         y = self._by_kernel(torch, parted, None, None).reshape(x.shape)
         y = y if gain is None else y * gain
         return y if bias is None else y + bias

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from archcli.modules import MultiTokenPrediction, NoPosition
-from readings.architectures import ADAPTERS, blocks, decoders
+from readings.architectures import adapters, blocks, decoders
 from readings.mixers import NORMS
 from readings.outputs import LINEAR, maybe
 
@@ -14,10 +14,8 @@ def predictors(draw):
     model = draw(decoders())
     lora = draw(
         maybe(
-            ADAPTERS.filter(
-                lambda lora: (
-                    not {"embedding", *(["lm_head"] if model.embedding.tied else [])} & {*lora.targets}
-                )
+            adapters(model.groups, lends=model.embedding.tied).filter(
+                lambda lora: "embedding" not in lora.targets
             )
         )
     )

@@ -75,6 +75,15 @@ def test_kept_bytes_are_those_that_autograd_saves(name, setting):
 
 
 SMALL = ["vocab_size=320", "d_model=64", "d_ff=64", "head_dim=16"]
+
+
+@pytest.mark.parametrize("setting", [WitnessSetting(), WitnessSetting("fp32", backend="cpu")], ids=str)
+@pytest.mark.parametrize("norm", ["{kind: layernorm}", "{kind: rmsnorm, offset: 1}"])
+def test_norms_within_experts_keep_the_gain_of_each_token(norm, setting):
+    changes = ["n_layers=3", *SMALL, f"ffn.expert.inner_norm={norm}"]
+    assert differences(load("mixtral-8x7b", changes).model, 2, 64, setting) == {}
+
+
 ON_CPU = {
     "gpt2": ["n_layers=4"],
     "olmo-2-1b": ["n_layers=3"],

@@ -35,11 +35,18 @@ def kept(model, batch_size, seq_len, execution):
 
 
 def free_sizes(model):
-    """Sizes by path of which no choice of a kernel depends; lengths of groups whose layers are all alike."""
+    """Sizes by path of which no choice of a kernel depends; lengths of groups whose layers are all alike.
+
+    An axis of 1 is laid out as no other, so it stays what it is.
+    """
     fixed, sizes = ("head", "d_model", "top_k", "n_experts"), sizes_of(model)
     patterned = {path.split(".pattern.")[0] + ".n_layers" for path in sizes if ".pattern." in path}
     free = sizes.keys() - patterned
-    return {path: n for path, n in sizes.items() if path in free and not any(name in path for name in fixed)}
+    return {
+        path: n
+        for path, n in sizes.items()
+        if path in free and n > 1 and not any(name in path for name in fixed)
+    }
 
 
 def check_symbols(model, batch_size, seq_len, execution):

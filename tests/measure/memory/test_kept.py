@@ -64,7 +64,7 @@ SETTINGS = {
 SHAPES = ((2, 64), (3, 80))
 
 
-@pytest.mark.sample(10)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MODELS)
 def test_kept_bytes_are_those_that_autograd_saves(name, setting):
@@ -102,7 +102,7 @@ def test_kept_bytes_on_a_cpu(name, dtype):
         assert differences(model, *shape, WitnessSetting(dtype, backend="cpu")) == {}
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", presets())
 def test_kept_bytes_of_every_preset(name, setting):

@@ -82,7 +82,7 @@ def compare(model, setting, sizes):
     assert sum(saved_by_row(model, *sizes[0], SETTINGS[setting]).values()) > 0
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MIXERS)
 def test_a_mixer_keeps_what_autograd_saves(name, setting, tmp_path):
@@ -92,7 +92,7 @@ def test_a_mixer_keeps_what_autograd_saves(name, setting, tmp_path):
     compare(load(str(path)).model, setting, ((2, 64), (3, 80), (1, 150)))
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("setting", ["cuda", "cuda-fp32"])
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_recurrent_preset_keeps_what_autograd_saves(name, setting):

@@ -9,7 +9,7 @@ import typer
 from archcli.commands.base import subject
 from archcli.commands.options import BatchSize, Json, Model, Output, SeqLen, Set
 from archcli.load.yaml.writer import to_yaml
-from archcli.measure.show import list_rows
+from archcli.measure.survey.show import list_rows
 from archcli.render import BY_SUFFIX, chosen_format, write
 
 FormOrYaml = Annotated[

@@ -23,6 +23,10 @@ class Communication(Op):
     name: str
     ranks: Number
     keeps_nothing: ClassVar[bool] = True
+    collective: ClassVar[str] = ""
+    """The collective that runs forward, by torch's name; empty where nothing is sent."""
+    collective_back: ClassVar[str] = ""
+    """The collective that runs backward."""
 
     @abstractmethod
     def sent(self, x: Shape) -> Number:
@@ -42,6 +46,7 @@ def _share(elements: Number, ranks: Number) -> Number:
 class AllReduce(Communication):
     """The sum of x over all ranks, in its place on each. Its gradient is that of the sum, as it comes."""
 
+    collective: ClassVar[str] = "all_reduce"
     is_view: ClassVar[bool] = True
     passes_gradient: ClassVar[bool] = True
 
@@ -65,6 +70,7 @@ class AllReduce(Communication):
 class SumGradient(Communication):
     """y = x, which every rank has; backward the all-reduce of their gradients (Megatron's f)."""
 
+    collective_back: ClassVar[str] = "all_reduce"
     is_view: ClassVar[bool] = True
     passes_gradient: ClassVar[bool] = True
 
@@ -92,6 +98,8 @@ class AllGather(Communication):
     Backward a reduce-scatter; without `sums`, where all ranks have the same gradient, the rank's part of it.
     """
 
+    collective: ClassVar[str] = "all_gather"
+    collective_back: ClassVar[str] = "reduce_scatter"
     axis: int = -1
     sums: bool = True
 
@@ -118,6 +126,8 @@ class AllGather(Communication):
 class ReduceScatter(Communication):
     """The rank's part, along one axis, of the sum over all ranks. Backward an all-gather."""
 
+    collective: ClassVar[str] = "reduce_scatter"
+    collective_back: ClassVar[str] = "all_gather"
     axis: int = -1
 
     def shape(self, x: Shape) -> Shape:
@@ -143,6 +153,7 @@ class OwnPart(Communication):
     Backward fills the rest with zeros, or with `gathers` has the parts of all ranks.
     """
 
+    collective_back: ClassVar[str] = "all_gather"
     is_view: ClassVar[bool] = True
     axis: int = -1
     gathers: bool = False
@@ -172,6 +183,8 @@ class AllToAll(Communication):
     many as it sends.
     """
 
+    collective: ClassVar[str] = "all_to_all"
+    collective_back: ClassVar[str] = "all_to_all"
     shared_by: Number = 1
     expected: ClassVar[str] = "Every rank is taken to receive an equal share of the tokens sent to experts."
 

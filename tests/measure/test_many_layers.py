@@ -14,7 +14,7 @@ from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.passes import prefill_pass
-from archcli.measure.show import list_rows
+from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.survey import survey_models
 from archcli.modules import GLU, Group
 from archcli.modules.block import Block

@@ -29,6 +29,7 @@ FIGURES: dict[str, str] = {
     "l2_mb": "MB of the last cache",
     "link_gb_s": "GB/s to its neighbours, one way",
     "network_gb_s": "GB/s to other machines, one way",
+    "devices_per_node": "devices that the link joins",
     "tdp_w": "W",
 }
 """Figures of a device, with their units; a rate is dense, and of a GeForce with fp32 accumulation."""

@@ -70,7 +70,7 @@ def placed_weights(model: Model, rows: Iterable[Row]) -> Iterator[PlacedWeight]:
 
     Layers are numbered through, the encoder's before the decoder's.
     """
-    layers, starts = LayerIndex(model), _starts(model)
+    layers, starts = LayerIndex(model), layer_starts(model)
     seen_layers = False
     for row in rows:
         start = next((at for prefix, at in starts.items() if row.path.startswith(prefix)), None)
@@ -90,7 +90,7 @@ def _shifted(numbers: range, by: int) -> range:
     return range(numbers.start + by, numbers.stop + by, numbers.step)
 
 
-def _starts(model: Model) -> dict[str, int]:
+def layer_starts(model: Model) -> dict[str, int]:
     """The number of each stack's first layer, by the prefix of its layers' paths."""
     starts, start = {}, 0
     for prefix, stack in stacks(model):

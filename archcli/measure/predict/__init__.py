@@ -1,0 +1,1 @@
+"""How long a pass takes on a device: kernels, communication, and the plans of many devices."""

@@ -1,0 +1,37 @@
+"""Collective: an operation by which the ranks of a plan exchange tensors, and what each sends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from archcli.arith import Number
+from archcli.measure.predict.communication.groups import RankGroup
+
+CollectiveName = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
+Purpose = Literal["tensor", "experts", "weights", "gradients", "stages", "context"]
+"""What is exchanged: activations of split matrices, tokens for experts, weights, and so on."""
+Cover = Literal["", "forward", "backward", "compute", "attention"]
+"""The compute that may run meanwhile; empty where the next operation waits for the result."""
+
+Moment = Literal["forward", "backward", "step"]
+"""When it runs; `step` is behind the backward of the last micro batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One kind of exchange in a step or a pass of one rank, of all the times that it occurs.
+
+    `bytes` are what the rank sends in all of them together, over a ring where that is how it is done: 2 (n -
+    1) / n of the tensor in an all-reduce among n ranks, (n - 1) / n of the whole in a gather, a scatter or an
+    all-to-all.
+    """
+
+    name: CollectiveName
+    purpose: Purpose
+    group: RankGroup
+    bytes: Number
+    times: Number
+    stage: Moment = "forward"
+    cover: Cover = ""
+    path: str = ""

@@ -1,0 +1,88 @@
+"""PlannedPass: the pass of one rank of a plan, its weights, and all that it sends in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from archcli.arith import Number
+from archcli.graph import Row
+from archcli.measure.memory.pipeline import Stage, stages_of
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.shares import PlacedWeight, placed_weights
+from archcli.measure.memory.training.recompute import recomputed
+from archcli.measure.passes import shape_pass
+from archcli.measure.predict.communication.collective import Collective
+from archcli.measure.predict.communication.context import of_context
+from archcli.measure.predict.communication.replicas import of_replicas
+from archcli.measure.predict.communication.sharded import of_rows, repeated_paths
+from archcli.measure.predict.communication.stages import of_stages
+from archcli.measure.predict.placement import StagePlacement, stage_rows
+from archcli.modules import Model
+from archcli.modules.model import inferring
+from archcli.modules.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPass:
+    """The pass of one rank's share of a model, in one piece: of a pipeline the rows of all stages.
+
+    It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `hidden` are the B T d elements between
+    two layers, of all the ranks that share them. `width` are the bytes of an element.
+    """
+
+    model: Model
+    request: Request
+    rows: tuple[Row, ...]
+    weights: tuple[PlacedWeight, ...]
+    placement: StagePlacement
+    repeated: frozenset[str]
+    hidden: Number
+    width: Number
+
+    def stages(self, plan: Plan) -> tuple[Stage, ...]:
+        """The stages of a plan."""
+        return stages_of(plan, self.placement.n_layers)
+
+    def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
+        """What a rank of a stage sends: of training in a whole step, else in a pass."""
+        rows = tuple(stage_rows(self.placement, self.rows, stage))
+        if self.request.phase != "train":
+            yield from of_rows(rows, plan, self.width, None)
+            return
+        micro_batches = plan.micro_batches * grad_accum
+        all_rows = [(row, times * micro_batches) for row, times in rows]
+        yield from of_rows(all_rows, plan, self.width, self.repeated)
+        yield from of_context(all_rows, plan, self.width, self.repeated)
+        yield from of_stages(plan, stage, self.hidden, self.width, micro_batches)
+        yield from of_replicas(self.weights, plan, stage, self.width, micro_batches)
+
+
+def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedPass:
+    """Trace the shapes of a rank's pass: of training a micro batch, else what a replica has of the batch.
+
+    Raises ArchError for a plan that the model cannot have.
+    """
+    plan.check(model, settings.checked_tokens(model))
+    training = settings.phase == "train"
+    tokens = settings.tokens(model)
+    mine = replace(settings, seq_len=tokens // plan.cp) if training else replica_settings(settings, plan)
+    request = mine.request(model)
+    share = plan.share(model if training else inferring(model))
+    passed = shape_pass(share, request)
+    return PlannedPass(
+        share,
+        request,
+        passed.rows,
+        tuple(placed_weights(share, passed.rows)),
+        StagePlacement(share, [row.path for row in passed.rows]),
+        repeated_paths(passed.rows, recomputed(settings.recompute) if training else None),
+        settings.batch_size * tokens * model.d_model,
+        settings.width,
+    )
+
+
+def replica_settings(settings: MemorySettings, plan: Plan) -> MemorySettings:
+    """The settings of one replica, which has its part of all sequences in flight."""
+    return replace(settings, batch_size=-(-settings.batch_size // plan.dp))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
+from archcli.load.devices.efficiency import Constants, efficiency_mistakes, efficiency_of
 from archcli.load.devices.names import is_file, resolve
 from archcli.load.presets import shipped
 from archcli.load.yaml.nodes import Node, shown
@@ -56,7 +57,8 @@ class SourcedFigure(NamedTuple):
 class Datasheet:
     """A GPU, TPU, accelerator or CPU: its figures by the keys of `FIGURES`, those that are known.
 
-    `architecture` is what compilers call it: sm_90, gfx942; empty where there is no such name.
+    `architecture` is what compilers call it: sm_90, gfx942; empty where there is no such name. `efficiency`
+    holds the constants that turn counts into an expected time; it is empty where nobody has fitted any.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Datasheet:
     second_source: str
     remark: str
     figures: Mapping[str, SourcedFigure]
+    efficiency: Constants = field(default_factory=dict)
 
 
 def folder() -> Path:
@@ -108,7 +111,8 @@ def _device(keys: Mapping[str, Node]) -> Datasheet:
     if "memory_gb" in figures and "memory_bytes" not in figures:
         size = int(figures["memory_gb"].value * 2**30)
         figures = {"memory_bytes": SourcedFigure(size, "C", OF_LABEL), **figures}
-    return Datasheet(**texts, figures=figures)
+    efficiency = efficiency_of(keys["efficiency"]) if "efficiency" in keys else {}
+    return Datasheet(**texts, figures=figures, efficiency=efficiency)
 
 
 def _figure(stated: Any, certainty: str, source: str) -> SourcedFigure:
@@ -124,12 +128,14 @@ def _mistakes(root: Node, file: str) -> Iterator[Problem]:
     for missing in [key for key in ("name", "vendor", "kind", "source", "certainty") if key not in keys]:
         yield Problem(f"missing key {missing}", path=file)
     for key, node in keys.items():
-        known = (*TEXTS, "certainty", *FIGURES)
+        known = (*TEXTS, "certainty", *FIGURES, "efficiency")
         if key not in known:
             place = node.key or node.place
             yield Problem(f"unknown key {quote(key)}", suggest(key, known), place.mark())
         elif key in FIGURES:
             yield from _of_figure(key, node)
+        elif key == "efficiency":
+            yield from efficiency_mistakes(node)
         else:
             yield from _of_text(key, node)
 

@@ -1,0 +1,156 @@
+"""Constants of a device: the fraction of its peaks that each kind of kernel reaches, with origin.
+
+Four groups, fitted on published measurements; `benchmarks/fit_efficiency.py` writes them into `devices/`.
+
+- matrix products, by dtype: launch + depth k + ((F / (P compute))^p + (bytes / (B memory))^p)^(1/p) seconds,
+  F FLOPs, P the peak, B the bandwidth, k the length of the sums, p the exponent. depth k is the loop over k:
+  its steps follow one another, however many processors there are.
+- memory-bound kernels, by kind: launch + bytes / (B memory) seconds.
+- attention in one kernel, by dtype: as a matrix product, with a compute fraction of its own.
+- communication, by the size of a group: latency + bytes that a device sends / bandwidth, in seconds.
+
+A training step has four more, of whole steps: its kernels' speed beside that of kernels timed alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from archcli.measure.predict.terms import Terms
+
+Entry = Mapping[str, Any]
+MICRO, NANO, GIGA = 1e-6, 1e-9, 1e9
+
+
+class Origin(NamedTuple):
+    """Where constants are from: the table and its rows, the mean error held out, and the day of the fit.
+
+    `low` and `high` are measured over expected at the 10% and 90% quantile of what was held out, so that 80%
+    lie between. `fitted_on` is the device that was measured, empty for the device itself.
+    """
+
+    error: float
+    low: float
+    high: float
+    rows: int
+    table: str
+    fitted: str
+    fitted_on: str = ""
+
+    @classmethod
+    def of(cls, entry: Entry) -> Origin:
+        """The origin that an entry of a device's YAML states."""
+        return cls(**{key: entry[key] for key in cls._fields if key in entry})
+
+
+class ProductConstants(NamedTuple):
+    """Constants of matrix products: seconds, seconds per unit of k, fractions of the peaks, and p."""
+
+    launch: float
+    depth: float
+    compute: float
+    memory: float
+    exponent: float
+    origin: Origin
+
+    def terms(self, floor: Terms, depth: float) -> Terms:
+        """What they make of the bare roofline's terms, with sums of `depth` products."""
+        launch = self.launch + self.depth * depth
+        return Terms(launch, floor.compute / self.compute, floor.memory / self.memory)
+
+
+class MovementConstants(NamedTuple):
+    """Constants of kernels that memory bounds: seconds, and a fraction of the bandwidth."""
+
+    launch: float
+    memory: float
+    origin: Origin
+
+    @property
+    def exponent(self) -> float:
+        """One term has nothing to be joined with."""
+        return 1.0
+
+    def terms(self, floor: Terms, depth: float) -> Terms:
+        """What they make of the bare roofline's terms; `depth` is a product's."""
+        return Terms(self.launch, 0.0, floor.memory / self.memory)
+
+
+class LinkConstants(NamedTuple):
+    """Constants of collectives within a group of `devices`: seconds, and bytes a second."""
+
+    devices: int
+    latency: float
+    bandwidth: float
+    origin: Origin
+
+
+class StepConstants(NamedTuple):
+    """Constants of a training step.
+
+    matrix_products: the speed of its products beside the same ones timed alone. memory_bound, attention,
+    communication: fractions of the bandwidth, of the peak and of the link; the last is above 1 where
+    communication hides behind computation.
+    """
+
+    matrix_products: float
+    memory_bound: float
+    attention: float
+    communication: float
+    origin: Origin
+
+
+SUBSTITUTES: Mapping[str, tuple[str, ...]] = {"fp16": ("bf16",), "bf16": ("fp16",)}
+"""Dtypes that the same units compute at the same rate: their constants hold for one another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """The constants of a device, by group and name as its YAML has them; empty where nobody fitted any."""
+
+    groups: Mapping[str, Mapping[str, Entry]]
+
+    def products(self, dtype: str) -> ProductConstants | None:
+        """Those of matrix products in a dtype."""
+        entry = self._of_dtype("matrix_products", dtype)
+        if entry is None:
+            return None
+        launch, depth = entry["launch_us"] * MICRO, entry["depth_ns"] * NANO
+        fractions = (entry["compute"], entry["memory"], entry["exponent"])
+        return ProductConstants(launch, depth, *fractions, Origin.of(entry))
+
+    def attention(self, dtype: str) -> ProductConstants | None:
+        """Those of attention in one kernel: of a matrix product, but for the fraction of the peak."""
+        entry, product = self._of_dtype("attention", dtype), self.products(dtype)
+        if entry is None or product is None:
+            return None
+        return product._replace(compute=entry["compute"], depth=0.0, origin=Origin.of(entry))
+
+    def memory_bound(self, kind: str) -> MovementConstants | None:
+        """Those of kernels of a kind that memory bounds, such as normalization."""
+        entry = self.groups.get("memory_bound", {}).get(kind)
+        if entry is None:
+            return None
+        return MovementConstants(entry["launch_us"] * MICRO, entry["memory"], Origin.of(entry))
+
+    def links(self) -> tuple[LinkConstants, ...]:
+        """Those of collectives, by the size of a group."""
+        stated = sorted((int(size), entry) for size, entry in self.groups.get("communication", {}).items())
+        return tuple(
+            LinkConstants(n, entry["latency_us"] * MICRO, entry["bandwidth_gb_s"] * GIGA, Origin.of(entry))
+            for n, entry in stated
+        )
+
+    def step(self, dtype: str) -> StepConstants | None:
+        """Those of a training step in a dtype."""
+        entry = self._of_dtype("training", dtype)
+        if entry is None:
+            return None
+        numbers = {key: entry[key] for key in StepConstants._fields if key != "origin"}
+        return StepConstants(**numbers, origin=Origin.of(entry))
+
+    def _of_dtype(self, group: str, dtype: str) -> Entry | None:
+        entries = self.groups.get(group, {})
+        return next((entries[name] for name in (dtype, *SUBSTITUTES.get(dtype, ())) if name in entries), None)

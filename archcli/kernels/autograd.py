@@ -1,0 +1,49 @@
+"""The backward of a logged pass: its steps in reverse, and the sums of gradients that meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.kernels.log import GradNode, Log, logged, without_grad
+from archcli.kernels.tensor import METHODS, ShapeTensor
+
+
+def run_backward(log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTensor]) -> None:
+    """Launch the kernels of the backward from the gradients of the outputs."""
+    waiting: dict[int, dict[int, ShapeTensor]] = {}
+    leaves: dict[int, ShapeTensor] = {}
+    for output, gradient in zip(outputs, gradients, strict=True):
+        if output.node is not None:
+            waiting.setdefault(id(output.node), {})[output.output] = gradient
+    log.stage = "backward"
+    with logged(log), without_grad():
+        for node in reversed(log.nodes):
+            given = waiting.pop(id(node), None)
+            if given is None:
+                continue
+            log.origin = node.origin
+            found = node.backward(*[given.get(i) for i in range(node.outputs)])
+            for x, gradient in zip(node.inputs, found, strict=False):
+                _accumulate(x, gradient, waiting, leaves, log)
+    log.stage = "forward"
+
+
+def _accumulate(
+    x: Any,
+    gradient: ShapeTensor | None,
+    waiting: dict[int, dict[int, ShapeTensor]],
+    leaves: dict[int, ShapeTensor],
+    log: Log,
+) -> None:
+    """Add a gradient to what there is of its tensor, in that tensor's number type."""
+    if gradient is None or not isinstance(x, ShapeTensor) or not x.requires_grad:
+        return
+    if gradient.dtype != x.dtype:
+        gradient = METHODS["to"](gradient, x.dtype)
+    node: GradNode | None = x.node
+    place, key = (leaves, id(x)) if node is None else (waiting.setdefault(id(node), {}), x.output)
+    if key in place:
+        log.stage = "sums"
+        gradient = METHODS["add"](place[key], gradient)
+        log.stage = "backward"
+    place[key] = gradient

@@ -1,0 +1,70 @@
+"""torch's attention in one kernel: which kernel a backend takes, and its backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.kernels.dtypes import FP32, INT64
+from archcli.kernels.launching import StatedWork, dense_strides, launch_many, needs_grad
+from archcli.kernels.log import current
+from archcli.kernels.tensor import in_torch
+
+WIDEST = 256
+BACKWARD_PRODUCTS = 2.5
+"""FLOPs of the backward over those of the forward: five products, where the forward has two."""
+
+
+@in_torch
+def scaled_dot_product_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """Attention of q [B, H, T, d], k [B, K, S, d] and v [B, K, S, e]."""
+    batch, heads, new, width = q.shape
+    pairs = batch * heads * (new * (new + 1) // 2 if is_causal else new * k.shape[2])
+    flops = 2 * pairs * (width + v.shape[3])
+    name, extra = _kernel(q, v, attn_mask)
+    shape = (batch, heads, new, v.shape[3])
+    strides = (new * heads * v.shape[3], v.shape[3], heads * v.shape[3], 1)
+    made: list[Any] = []
+
+    def backward(g: Any, *_: Any) -> tuple[Any, ...]:
+        wanted = [x for x in (q, k, v) if needs_grad(x)]
+        found = launch_many(
+            f"{name}_backward",
+            [g, q, k, v, made[0]],
+            [(x.shape, x.dtype) for x in wanted],
+            work=StatedWork(int(flops * BACKWARD_PRODUCTS)),
+        )
+        for x, gradient in zip(wanted, found, strict=True):
+            gradient.strides = dense_strides(x.shape, x.strides)
+        gradients = iter(found)
+        return tuple(next(gradients) if needs_grad(x) else None for x in (q, k, v))
+
+    outputs = [(shape, q.dtype), ((batch, heads, new), FP32), *extra]
+    out = launch_many(
+        name,
+        [q, k, v, attn_mask],
+        outputs,
+        backward=backward,
+        work=StatedWork(flops),
+        differentiable=1,
+    )[0]
+    out.strides = strides
+    made.append(out)
+    return out
+
+
+def _kernel(q: Any, v: Any, mask: Any) -> tuple[str, list[Any]]:
+    """The kernel's name, and its outputs beside the result and the sums of rows."""
+    if not current().on_cuda:
+        return "_scaled_dot_product_flash_attention_for_cpu", []
+    if mask is None and q.itemsize == 2 and q.shape[-1] == v.shape[-1] <= WIDEST:
+        return "_scaled_dot_product_flash_attention", [((2,), INT64)]
+    return "_scaled_dot_product_efficient_attention", [((), INT64), ((), INT64)]

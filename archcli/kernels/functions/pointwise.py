@@ -1,0 +1,272 @@
+"""Element-wise functions of torch, and what their backward launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from archcli.kernels.dtypes import BOOL, COMPLEX, FP32, REAL, DType
+from archcli.kernels.launching import elementwise, launch, launch_many, needs_grad, result_type, sum_to
+from archcli.kernels.log import current
+from archcli.kernels.tensor import ShapeTensor, in_torch, method, operation
+
+
+def _two(name: str, a: Any, b: Any, of_a: Callable[[Any], Any], of_b: Callable[[Any], Any]) -> ShapeTensor:
+    """An element-wise function of two; each gradient is found where it is needed, and summed to its shape."""
+
+    def backward(g: Any) -> tuple[Any, Any]:
+        return tuple(  # type: ignore[return-value]
+            sum_to(f(g), x.shape) if needs_grad(x) else None for x, f in ((a, of_a), (b, of_b))
+        )
+
+    return elementwise(name, a, b, backward=backward)
+
+
+@operation
+def add(a: Any, b: Any, *, alpha: float = 1) -> Any:
+    return _two("add", a, b, lambda g: g, lambda g: g if alpha == 1 else g * alpha)
+
+
+@operation
+def sub(a: Any, b: Any) -> Any:
+    return _two("sub", a, b, lambda g: g, lambda g: -g)
+
+
+@operation
+def rsub(a: Any, b: Any) -> Any:
+    return elementwise("rsub", a, b, backward=lambda g: (-g,))
+
+
+@operation
+def mul(a: Any, b: Any) -> Any:
+    return _two("mul", a, b, lambda g: g * b, lambda g: g * a)
+
+
+@operation
+def div(a: Any, b: Any) -> Any:
+    out = result_type(a, b)
+    if out.kind < REAL:
+        return elementwise("div", a, b, dtype=FP32)
+    return _two("div", a, b, lambda g: g / b, lambda g: -g * ((a / b) / b))
+
+
+@operation
+def pow_(a: Any, b: Any) -> Any:
+    if not isinstance(a, ShapeTensor):
+        return elementwise("pow", a, b)
+    return elementwise("pow", a, b, backward=lambda g: (g * (a.pow(b - 1) * b),))
+
+
+@operation
+def square(x: Any) -> Any:
+    return pow_(x, 2)
+
+
+@operation
+def addcmul(x: Any, a: Any, b: Any, *, value: float = 1) -> Any:
+    def scaled(g: Any, factor: Any) -> Any:
+        return mul(g, mul(factor, value))
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return (
+            sum_to(g, x.shape) if needs_grad(x) else None,
+            sum_to(scaled(g, b), a.shape) if needs_grad(a) else None,
+            sum_to(scaled(g, a), b.shape) if needs_grad(b) else None,
+        )
+
+    return elementwise("addcmul", x, a, b, backward=backward)
+
+
+Gradient = Callable[[Any, Any], Any]
+"""From the gradient of the output and the input or result to the gradient of the input."""
+
+
+def _of_result(name: str, gradient: Gradient) -> None:
+    """Register a function of one whose gradient is computed from its result."""
+
+    def function(x: Any) -> Any:
+        made: list[Any] = []
+        out = elementwise(name, x, dtype=_real(x), backward=lambda g: (gradient(g, made[0]),))
+        made.append(out)
+        return out
+
+    function.__name__ = name
+    operation(function)
+
+
+def _of_input(name: str, gradient: Gradient) -> None:
+    """Register a function of one whose gradient is computed from its input."""
+
+    def function(x: Any) -> Any:
+        return elementwise(name, x, dtype=_real(x), backward=lambda g: (gradient(g, x),))
+
+    function.__name__ = name
+    operation(function)
+
+
+def _real(x: ShapeTensor) -> DType:
+    return x.dtype if x.dtype.kind in (REAL, COMPLEX) else FP32
+
+
+def _in_one(name: str) -> Gradient:
+    """A gradient that one kernel of this name computes from the output's and the input or result."""
+    return lambda g, x: elementwise(name, g, x)
+
+
+_of_result("exp", lambda g, y: g * y)
+_of_result("sqrt", lambda g, y: g / (y * 2))
+_of_result("rsqrt", lambda g, y: g * -0.5 * y.pow(3))
+_of_result("sigmoid", _in_one("sigmoid_backward"))
+_of_result("tanh", _in_one("tanh_backward"))
+_of_result("relu", _in_one("threshold_backward"))
+_of_result("reciprocal", lambda g, y: -g * (y * y))
+_of_input("log", lambda g, x: g / x)
+_of_input("cos", lambda g, x: g * -x.sin())
+_of_input("sin", lambda g, x: g * x.cos())
+_of_input("silu", _in_one("silu_backward"))
+_of_input("log1p", lambda g, x: g / (x + 1))
+_of_input("exp2", lambda g, x: g * x)
+
+
+@operation
+def neg(x: Any) -> Any:
+    return elementwise("neg", x, backward=lambda g: (-g,))
+
+
+@operation
+def abs_(x: Any) -> Any:
+    return elementwise("abs", x, backward=lambda g: (g * elementwise("sgn", x),))
+
+
+@in_torch
+def gelu(x: Any, *, approximate: str = "none") -> Any:
+    return elementwise("gelu", x, backward=lambda g: (elementwise("gelu_backward", g, x),))
+
+
+@in_torch
+def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
+    return elementwise("softplus", x, backward=lambda g: (elementwise("softplus_backward", g, x),))
+
+
+@in_torch
+def elu(x: Any, alpha: float = 1.0) -> Any:
+    return elementwise("elu", x, backward=lambda g: (elementwise("elu_backward", g, x),))
+
+
+@operation
+def masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    return elementwise(
+        "masked_fill", x, mask, dtype=x.dtype, backward=lambda g: (g.masked_fill(mask, value),)
+    )
+
+
+@operation
+def to(x: Any, *args: Any, dtype: DType | None = None, **_: Any) -> Any:
+    given = next((a.dtype if isinstance(a, ShapeTensor) else a for a in args if not isinstance(a, str)), None)
+    wanted = dtype or (given if isinstance(given, DType) else None)
+    if wanted is None or wanted == x.dtype:
+        return x
+    return elementwise("_to_copy", x, dtype=wanted, backward=lambda g: (g.to(x.dtype),))
+
+
+@method
+def float_(x: Any) -> Any:
+    return to(x, FP32)
+
+
+@method
+def bool_(x: Any) -> Any:
+    return to(x, BOOL)
+
+
+@method
+def type_as(x: Any, other: Any) -> Any:
+    return to(x, other.dtype)
+
+
+def _comparison(name: str) -> None:
+    def function(a: Any, b: Any) -> Any:
+        return elementwise(name, a, b, dtype=BOOL)
+
+    function.__name__ = name
+    operation(function)
+
+
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_not"):
+    _comparison(_name)
+
+
+def _whole(name: str) -> None:
+    def function(*xs: Any) -> Any:
+        return elementwise(name, *xs)
+
+    function.__name__ = name
+    operation(function)
+
+
+for _name in (
+    "bitwise_not",
+    "bitwise_and",
+    "bitwise_or",
+    "floor_divide",
+    "remainder",
+    "floor",
+    "ceil",
+    "sgn",
+):
+    _whole(_name)
+
+
+@in_torch
+def dropout(x: Any, p: float = 0.5, training: bool = True) -> Any:
+    """Draw and multiply: one kernel on a GPU, several on a CPU."""
+    if not training or not p:
+        return x
+    if current().on_cuda:
+        return launch_many(
+            "native_dropout",
+            [x],
+            [(x.shape, x.dtype), (x.shape, BOOL)],
+            backward=lambda g, *_: (launch("native_dropout_backward", [g], g.shape),),
+            differentiable=1,
+        )[0]
+    mask = launch("bernoulli", [], x.shape, x.dtype)
+    return x * (mask / (1 - p))
+
+
+@operation
+def clamp(x: Any, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    bounds = [bound for bound in (low, high, min, max) if bound is not None]
+
+    def backward(g: Any) -> tuple[Any]:
+        inside = x.ge(bounds[0])
+        for bound in bounds[1:]:
+            inside = inside & x.le(bound)
+        return (elementwise("where", inside, g, dtype=g.dtype),)
+
+    name = (
+        "clamp_min"
+        if (low is not None or min is not None) and len(bounds) == 1 and min is not None
+        else "clamp"
+    )
+    return elementwise(name, x, backward=backward)
+
+
+@operation
+def maximum(a: Any, b: Any) -> Any:
+    def part(g: Any) -> Any:
+        return g.masked_fill(a.le(b), 0)
+
+    return _two("maximum", a, b, part, part)
+
+
+@in_torch
+def where(condition: Any, a: Any, b: Any) -> Any:
+    def backward(g: Any) -> tuple[Any, ...]:
+        return (
+            None,
+            sum_to(elementwise("where", condition, g, dtype=g.dtype), a.shape) if needs_grad(a) else None,
+            sum_to(elementwise("where", condition, g, dtype=g.dtype), b.shape) if needs_grad(b) else None,
+        )
+
+    return elementwise("where", condition, a, b, dtype=result_type(a, b), backward=backward)

@@ -1,0 +1,105 @@
+"""Matrix products of torch: which kernel runs each, after which copies, and its backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.arith import prod
+from archcli.kernels.launching import StatedWork, launch, needs_grad, sum_to
+from archcli.kernels.tensor import in_torch, operation
+
+
+@operation
+def mm(a: Any, b: Any) -> Any:
+    """[m, k] times [k, n]."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return (
+            mm(g, b.t()) if needs_grad(a) else None,
+            mm(a.t(), g) if needs_grad(b) else None,
+        )
+
+    flops = 2 * a.numel() * b.shape[1]
+    return launch("mm", [a, b], (a.shape[0], b.shape[1]), a.dtype, backward=backward, work=StatedWork(flops))
+
+
+@in_torch
+def addmm(bias: Any, a: Any, b: Any) -> Any:
+    """bias + a b."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return (
+            sum_to(g, bias.shape) if needs_grad(bias) else None,
+            mm(g, b.t()) if needs_grad(a) else None,
+            mm(a.t(), g) if needs_grad(b) else None,
+        )
+
+    flops = 2 * a.numel() * b.shape[1]
+    return launch(
+        "addmm", [bias, a, b], (a.shape[0], b.shape[1]), a.dtype, backward=backward, work=StatedWork(flops)
+    )
+
+
+@operation
+def bmm(a: Any, b: Any) -> Any:
+    """[B, m, k] times [B, k, n]."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return (
+            bmm(g, b.transpose(1, 2)) if needs_grad(a) else None,
+            bmm(a.transpose(1, 2), g) if needs_grad(b) else None,
+        )
+
+    shape = (*a.shape[:2], b.shape[2])
+    return launch(
+        "bmm", [a, b], shape, a.dtype, backward=backward, work=StatedWork(2 * a.numel() * b.shape[2])
+    )
+
+
+@operation
+def baddbmm(c: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    """beta c + alpha a b."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        scaled = g if alpha == 1 else g * alpha
+        return (
+            sum_to(g if beta == 1 else g * beta, c.shape) if needs_grad(c) else None,
+            bmm(scaled, b.transpose(1, 2)) if needs_grad(a) else None,
+            bmm(a.transpose(1, 2), scaled) if needs_grad(b) else None,
+        )
+
+    shape = (*a.shape[:2], b.shape[2])
+    return launch(
+        "baddbmm", [c, a, b], shape, a.dtype, backward=backward, work=StatedWork(2 * a.numel() * b.shape[2])
+    )
+
+
+@operation
+def matmul(a: Any, b: Any) -> Any:
+    """A product of the last two axes; a matrix is folded into one product, batches are made one axis."""
+    if a.ndim == 2 and b.ndim == 2:
+        return mm(a, b)
+    if b.ndim == 2:
+        return mm(a.reshape(-1, a.shape[-1]), b).view(*a.shape[:-1], b.shape[-1])
+    lead = tuple(max(x, y) for x, y in zip(_lead(a, b), _lead(b, a), strict=True))
+    batch = int(prod(lead))
+    left = a.expand(*lead, *a.shape[-2:]).reshape(batch, *a.shape[-2:])
+    right = b.expand(*lead, *b.shape[-2:]).reshape(batch, *b.shape[-2:])
+    return bmm(left, right).view(*lead, a.shape[-2], b.shape[-1])
+
+
+def _lead(x: Any, other: Any) -> tuple[int, ...]:
+    """The leading axes of x, as many as the other has."""
+    return (*(1,) * (other.ndim - x.ndim), *x.shape[:-2])
+
+
+@in_torch
+def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    """x W^T + b: one kernel with the bias where x is a matrix or lies in memory as one."""
+    matrix = weight.t()
+    if x.ndim == 2:
+        return mm(x, matrix) if bias is None else addmm(bias, x, matrix)
+    if bias is not None and x.is_contiguous():
+        return addmm(bias, x.view(-1, x.shape[-1]), matrix).view(*x.shape[:-1], weight.shape[0])
+    y = matmul(x, matrix)
+    return y if bias is None else y + bias

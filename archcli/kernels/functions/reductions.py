@@ -1,0 +1,170 @@
+"""Functions of torch that sum, average or choose along axes, softmax, norms, and lookups in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from archcli.arith import prod
+from archcli.kernels.dtypes import FP32, INT64, REAL, DType
+from archcli.kernels.launching import StatedWork, launch, launch_many, needs_grad
+from archcli.kernels.log import current
+from archcli.kernels.tensor import Sizes, in_torch, operation
+
+
+def _axes(x: Any, dim: Any) -> list[int]:
+    if dim is None:
+        return list(range(x.ndim))
+    return [d % x.ndim for d in (dim if isinstance(dim, Sequence) else [dim])]
+
+
+def _reduced(x: Any, axes: list[int], *, keepdim: bool) -> Sizes:
+    return tuple(1 if i in axes else n for i, n in enumerate(x.shape) if keepdim or i not in axes)
+
+
+def _spread(g: Any, x: Any, axes: list[int], *, keepdim: bool) -> Any:
+    """A gradient of a reduction, as a view in the shape of its input."""
+    if not keepdim:
+        for axis in sorted(axes):
+            g = g.unsqueeze(axis)
+    return g.expand(x.shape)
+
+
+@operation
+def sum_(x: Any, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
+    axes = _axes(x, dim)
+    wanted = dtype or (x.dtype if x.dtype.kind >= REAL else INT64)
+    return launch(
+        "sum",
+        [x],
+        _reduced(x, axes, keepdim=keepdim),
+        wanted,
+        backward=lambda g: (_spread(g, x, axes, keepdim=keepdim).to(x.dtype),),
+    )
+
+
+@operation
+def mean(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    axes = _axes(x, dim)
+    n = int(prod([x.shape[i] for i in axes]))
+    return launch(
+        "mean",
+        [x],
+        _reduced(x, axes, keepdim=keepdim),
+        x.dtype,
+        backward=lambda g: (_spread(g, x, axes, keepdim=keepdim) / n,),
+    )
+
+
+@operation
+def cumsum(x: Any, dim: int, dtype: DType | None = None) -> Any:
+    def backward(g: Any) -> tuple[Any]:
+        return (_flipped(_running(_flipped(g), None)).to(x.dtype),)
+
+    return launch(
+        "cumsum", [x], x.shape, dtype or (x.dtype if x.dtype.kind >= REAL else INT64), backward=backward
+    )
+
+
+def _flipped(x: Any) -> Any:
+    return launch("flip", [x], x.shape, x.dtype)
+
+
+def _running(x: Any, dtype: DType | None) -> Any:
+    return launch("cumsum", [x], x.shape, dtype or x.dtype)
+
+
+def _converted(x: Any, dtype: DType | None) -> Any:
+    within = current().on_cuda and x.dtype.name == "fp16" and dtype == FP32
+    return x if dtype is None or within else x.to(dtype)
+
+
+@operation
+def softmax(x: Any, dim: int = -1, dtype: DType | None = None) -> Any:
+    """A GPU converts fp16 within the kernel; anything else is converted before it."""
+    x = _converted(x, dtype)
+    made: list[Any] = []
+    out = launch(
+        "_softmax",
+        [x],
+        x.shape,
+        dtype or x.dtype,
+        backward=lambda g: (launch("_softmax_backward_data", [g, made[0]], x.shape, x.dtype),),
+    )
+    made.append(out)
+    return out
+
+
+@operation
+def log_softmax(x: Any, dim: int = -1, dtype: DType | None = None) -> Any:
+    x = _converted(x, dtype)
+    made: list[Any] = []
+    out = launch(
+        "_log_softmax",
+        [x],
+        x.shape,
+        dtype or x.dtype,
+        backward=lambda g: (launch("_log_softmax_backward_data", [g, made[0]], x.shape, x.dtype),),
+    )
+    made.append(out)
+    return out
+
+
+@in_torch
+def layer_norm(x: Any, shape: Sizes, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    rows = (*x.shape[: x.ndim - len(shape)], *(1,) * len(shape))
+    statistic = FP32 if current().on_cuda else x.dtype
+
+    def backward(g: Any, *_: Any) -> tuple[Any, ...]:
+        return _norm_backward("native_layer_norm_backward", g, x, weight, bias)
+
+    return launch_many(
+        "native_layer_norm",
+        [x, weight, bias],
+        [(x.shape, x.dtype), (rows, statistic), (rows, statistic)],
+        backward=backward,
+        differentiable=1,
+    )[0]
+
+
+def _norm_backward(name: str, g: Any, x: Any, *weights: Any) -> tuple[Any, ...]:
+    """The gradients of a norm's input and weights, by one kernel."""
+    wanted = [t for t in (x, *weights) if needs_grad(t)]
+    made = iter(launch_many(name, [g, x, *weights], [(t.shape, t.dtype) for t in wanted]))
+    return tuple(next(made) if needs_grad(t) else None for t in (x, *weights))
+
+
+@in_torch
+def rms_norm(x: Any, shape: Sizes, weight: Any = None, eps: float | None = None) -> Any:
+    """One kernel on a GPU; on a CPU step by step, in fp32."""
+    if not current().on_cuda:
+        wide = x.float()
+        normalized = wide * (wide.pow(2).mean(-1, keepdim=True) + (eps or 0)).rsqrt()
+        return (normalized if weight is None else normalized * weight).to(x.dtype)
+    rows = (*x.shape[: x.ndim - len(shape)], *(1,) * len(shape))
+
+    def backward(g: Any, *_: Any) -> tuple[Any, ...]:
+        return _norm_backward("_fused_rms_norm_backward", g, x, weight)
+
+    return launch_many(
+        "_fused_rms_norm",
+        [x, weight],
+        [(x.shape, x.dtype), (rows, FP32)],
+        backward=backward,
+        differentiable=1,
+    )[0]
+
+
+@in_torch
+def embedding(ids: Any, table: Any) -> Any:
+    """Rows of a table: what is read is the rows, not the table."""
+    shape = (*ids.shape, table.shape[1])
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        made = launch("embedding_dense_backward", [g, ids], table.shape, table.dtype)
+        return (None, made)
+
+    rows = int(prod(shape)) * table.itemsize + ids.bytes
+    return launch(
+        "embedding", [ids, table], shape, table.dtype, backward=backward, work=StatedWork(read=rows)
+    )

@@ -1,0 +1,184 @@
+"""What every function of the stand-in for torch is made of: a launch, a view, a broadcast, a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from archcli.kernels.dtypes import COMPLEX, FP32, REAL, DType, of_number, promoted
+from archcli.kernels.kernel import KernelCost
+from archcli.kernels.log import Backward, GradNode, current
+from archcli.kernels.tensor import METHODS, ShapeTensor, Sizes
+from archcli.ops.base import (
+    LAYERNORM_BACKWARD,
+    LAYERNORM_FORWARD,
+    LAYERNORM_WEIGHT,
+    SOFTMAX_BACKWARD,
+    SOFTMAX_FORWARD,
+)
+from archcli.recording.classes import NO_ARITHMETIC
+
+PER_ELEMENT = {
+    "addcmul": 2,
+    "_softmax": SOFTMAX_FORWARD - 1,
+    "_softmax_backward_data": SOFTMAX_BACKWARD - 1,
+    "native_layer_norm": LAYERNORM_FORWARD,
+    "native_layer_norm_backward": LAYERNORM_BACKWARD + LAYERNORM_WEIGHT,
+}
+"""FLOPs per element of kernels with several steps; of any other with arithmetic it is one."""
+
+
+class StatedWork(NamedTuple):
+    """FLOPs of a kernel and the bytes that it reads, where its tensors do not tell."""
+
+    flops: int | None = None
+    read: int | None = None
+
+
+TOLD_BY_TENSORS = StatedWork()
+
+
+def launch(
+    name: str,
+    inputs: Sequence[Any],
+    shape: Sizes,
+    dtype: DType | None = None,
+    *,
+    backward: Backward | None = None,
+    strides: Sizes | None = None,
+    work: StatedWork = TOLD_BY_TENSORS,
+) -> ShapeTensor:
+    """Launch a kernel with one output."""
+    (out,) = launch_many(name, inputs, [(shape, dtype)], backward=backward, work=work)
+    out.strides = out.strides if strides is None else strides
+    return out
+
+
+def launch_many(
+    name: str,
+    inputs: Sequence[Any],
+    outputs: Sequence[tuple[Sizes, DType | None]],
+    *,
+    backward: Backward | None = None,
+    work: StatedWork = TOLD_BY_TENSORS,
+    differentiable: int | None = None,
+) -> list[ShapeTensor]:
+    """Launch a kernel with these outputs; the first `differentiable` have gradients, by default all."""
+    given = [x for x in inputs if isinstance(x, ShapeTensor)]
+    first = given[0].dtype if given else FP32
+    made = [ShapeTensor(shape, dtype or first) for shape, dtype in outputs]
+    flops = _flops(name, [*given, *made]) if work.flops is None else work.flops
+    read = sum(x.bytes for x in given) if work.read is None else work.read
+    current().launch(KernelCost(name, flops, read, sum(x.bytes for x in made), _computes_in([*given, *made])))
+    with_gradients = made if differentiable is None else made[:differentiable]
+    record(with_gradients, inputs, backward)
+    return made
+
+
+def view(
+    x: ShapeTensor,
+    shape: Sizes,
+    strides: Sizes,
+    offset: int = 0,
+    backward: Backward | None = None,
+    dtype: DType | None = None,
+) -> ShapeTensor:
+    """A view of x: nothing is launched."""
+    out = ShapeTensor(shape, dtype or x.dtype, strides, x.storage, x.offset + offset)
+    record([out], [x], backward)
+    return out
+
+
+def record(outputs: Sequence[ShapeTensor], inputs: Sequence[Any], backward: Backward | None) -> None:
+    """Note for autograd how the gradients of outputs become those of inputs, if any input needs one."""
+    log = current()
+    if backward is None or not log.records or not any(needs_grad(x) for x in inputs):
+        return
+    outputs = [x for x in outputs if x.dtype.kind in (REAL, COMPLEX)]
+    node = GradNode(log.origin, tuple(inputs), len(outputs), backward)
+    log.nodes.append(node)
+    for i, x in enumerate(outputs):
+        x.node, x.output, x.requires_grad = node, i, True
+
+
+def needs_grad(x: Any) -> bool:
+    """Whether a gradient flows to it."""
+    return isinstance(x, ShapeTensor) and x.requires_grad
+
+
+def _flops(name: str, tensors: Sequence[ShapeTensor]) -> int:
+    """One FLOP for each element of the largest tensor, more of kernels with several steps; 0 of copies."""
+    if name in NO_ARITHMETIC or not any(x.dtype.kind in (REAL, COMPLEX) for x in tensors):
+        return 0
+    return PER_ELEMENT.get(name, 1) * max(x.elements for x in tensors)
+
+
+def _computes_in(tensors: Sequence[ShapeTensor]) -> str:
+    """The number type of a kernel: that of its first tensor with fractions."""
+    return next((x.dtype.name for x in tensors if x.dtype.kind in (REAL, COMPLEX)), tensors[0].dtype.name)
+
+
+def broadcast(*shapes: Sizes) -> Sizes:
+    """The common shape of several."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(next((size for size in sizes if size != 1), 1) for sizes in zip(*padded, strict=True))
+
+
+def result_type(*values: Any) -> DType:
+    """The number type of a result: tensors with axes decide over those without, these over numbers."""
+    ranks: list[list[DType]] = [[], [], []]
+    for value in values:
+        if isinstance(value, ShapeTensor):
+            ranks[0 if value.shape else 1].append(value.dtype)
+        else:
+            ranks[2].append(of_number(value))
+    chosen: DType | None = None
+    for rank in ranks:
+        for dtype in rank:
+            if chosen is None or dtype.kind > chosen.kind:
+                chosen = dtype
+            elif rank is ranks[0] or (rank is ranks[1] and not ranks[0]):
+                chosen = promoted(chosen, dtype)
+    return chosen or FP32
+
+
+def like_inputs(shape: Sizes, inputs: Sequence[Any]) -> Sizes | None:
+    """Strides of an element-wise result: in the order of the axes of the first input of that shape."""
+    for x in inputs:
+        if isinstance(x, ShapeTensor) and x.shape == shape:
+            return dense_strides(shape, x.strides)
+    return None
+
+
+def dense_strides(shape: Sizes, strides: Sizes) -> Sizes:
+    """Strides without gaps in the same order of axes."""
+    order = sorted(range(len(shape)), key=lambda i: (strides[i] if shape[i] != 1 else 0, shape[i] != 1, -i))
+    step, dense = 1, [0] * len(shape)
+    for axis in order:
+        dense[axis] = step
+        step *= max(shape[axis], 1)
+    return tuple(dense)
+
+
+def elementwise(
+    name: str, *inputs: Any, backward: Backward | None = None, dtype: DType | None = None
+) -> ShapeTensor:
+    """Launch an element-wise kernel: broadcast shape, promoted type, strides of the first input.
+
+    `backward` gives gradients in the shape of the output; they are summed to those of the inputs.
+    """
+    shape = broadcast(*[x.shape for x in inputs if isinstance(x, ShapeTensor)])
+    out_dtype = result_type(*inputs) if dtype is None else dtype
+    return launch(name, inputs, shape, out_dtype, backward=backward, strides=like_inputs(shape, inputs))
+
+
+def sum_to(gradient: Any, shape: Sizes) -> Any:
+    """The gradient summed over the axes along which an input was broadcast."""
+    if gradient is None or gradient.shape == shape:
+        return gradient
+    lead = len(gradient.shape) - len(shape)
+    axes = [i for i, size in enumerate(gradient.shape) if i < lead or (shape[i - lead] == 1 and size != 1)]
+    if axes:
+        gradient = METHODS["sum"](gradient, axes, keepdim=True)
+    return METHODS["view"](gradient, shape) if lead else gradient

@@ -1,0 +1,91 @@
+"""The log of a pass: which kernels were launched, by which operation, and how the backward goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from archcli.kernels.kernel import KernelCost, Stage
+
+Gradients = Sequence[Any]
+Backward = Callable[..., Gradients]
+"""From the gradients of the outputs, None for those without, to the gradients of the inputs."""
+
+
+class LaunchOrigin(NamedTuple):
+    """Which operation of the architecture launches: its path, how often it runs, and what its class needs."""
+
+    path: str = ""
+    times: int = 1
+    parts: tuple[Any, ...] = ()
+
+
+class LoggedLaunch(NamedTuple):
+    """A kernel as it was launched."""
+
+    origin: LaunchOrigin
+    stage: Stage
+    kernel: KernelCost
+
+
+@dataclass(slots=True, eq=False)
+class GradNode:
+    """A step that autograd recorded: its inputs, and how their gradients follow from the outputs'."""
+
+    origin: LaunchOrigin
+    inputs: tuple[Any, ...]
+    outputs: int
+    backward: Backward
+
+
+@dataclass(slots=True)
+class Log:
+    """Launches of a pass so far, and what autograd recorded; `backend` says whose kernels run."""
+
+    backend: str = "cuda"
+    records: bool = True
+    origin: LaunchOrigin = field(default_factory=LaunchOrigin)
+    stage: Stage = "forward"
+    launches: list[LoggedLaunch] = field(default_factory=list)
+    nodes: list[GradNode] = field(default_factory=list)
+
+    @property
+    def on_cuda(self) -> bool:
+        """Whether a GPU's kernels run."""
+        return self.backend == "cuda"
+
+    def launch(self, kernel: KernelCost) -> None:
+        """A kernel is launched."""
+        self.launches.append(LoggedLaunch(self.origin, self.stage, kernel))
+
+
+_LOG: ContextVar[Log] = ContextVar("log")
+
+
+def current() -> Log:
+    """The log of the pass that runs."""
+    return _LOG.get()
+
+
+@contextmanager
+def logged(log: Log) -> Iterator[Log]:
+    """Write launches to this log within the block."""
+    token = _LOG.set(log)
+    try:
+        yield log
+    finally:
+        _LOG.reset(token)
+
+
+@contextmanager
+def without_grad() -> Iterator[None]:
+    """Record nothing for a backward within the block."""
+    log = current()
+    before, log.records = log.records, False
+    try:
+        yield
+    finally:
+        log.records = before

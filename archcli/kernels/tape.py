@@ -1,0 +1,131 @@
+"""KernelTape: the tape that runs operations on tensors without values, and logs their kernels.
+
+The layers of a pattern are run three times, as where memory is counted: the first period, one that stands for
+all in the middle, and the last.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from archcli.graph import Op, Tensor, tree_map
+from archcli.graph.count_tape import CountTape, join
+from archcli.graph.memory_tape import InPeriods
+from archcli.kernels.dtypes import DType
+from archcli.kernels.log import LaunchOrigin, Log, without_grad
+from archcli.kernels.routed import TokenAssignment, run_stacked
+from archcli.kernels.tensor import ShapeTensor
+from archcli.kernels.torch_like import TORCH
+
+T = TypeVar("T", bound=CountTape)
+
+
+class Weights:
+    """The weights of a model by path and name, and the path of the module that each shared key was first."""
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+        self.tensors: dict[str, ShapeTensor] = {}
+        self.first: dict[str, str] = {}
+
+    def tensor(self, path: str, shape: Any, *, trained: bool) -> ShapeTensor:
+        """The weight at a path, made when it is first asked for."""
+        if path not in self.tensors:
+            sizes = tuple(int(size) for size in shape)
+            self.tensors[path] = ShapeTensor(sizes, self.dtype, requires_grad=trained)
+        return self.tensors[path]
+
+
+class KernelTape(InPeriods):
+    """Runs each op on tensors without values; in `training` as a model in training runs it."""
+
+    __slots__ = ("home", "log", "routed", "run_as", "training", "weights")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.log, self.weights = Log(), Weights(TORCH.bfloat16)
+        self.run_as, self.training = "run_fused", False
+        self.home = self.path
+        self.routed: TokenAssignment | None = None
+
+    def _child(self, cls: type[T], **changes: Any) -> T:
+        child = super()._child(cls, **changes)
+        if isinstance(child, KernelTape):
+            child.log, child.weights = self.log, self.weights
+            child.run_as, child.training = self.run_as, self.training
+            child.home, child.routed = self.home, self.routed
+        return child
+
+    @property
+    def gradless(self) -> type[CountTape]:
+        """The same: nothing is recorded while such a child runs."""
+        return type(self)
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Run the op, and log what it launches."""
+        values = [x.value for x in xs]
+        shapes = [x.shape for x in values]
+        parts = op.parts(*shapes)
+        self.log.origin = LaunchOrigin(join(self.path, op.name), self.times, parts)
+        out = self._run(op, values, shapes, trained=trained)
+        return tree_map(lambda x: Tensor(self, x), ShapeTensor, out)
+
+    def _run(self, op: Op, values: list[ShapeTensor], shapes: list[Any], *, trained: bool) -> Any:
+        named = {**op.weights(*shapes), **op.buffers(*shapes)}
+        if not named:
+            op = op.in_training() if self.training else op
+            return getattr(op, self.run_as)(TORCH, {}, *values)
+        trains = trained and self.log.records
+        stacked = () if self.experts is None else (int(self.experts.n_experts),)
+        buffers = op.buffers(*shapes)
+        tensors = {
+            name: self.weights.tensor(
+                f"{join(self.home, op.name)}.{name}",
+                (*stacked, *shape),
+                trained=trains and name not in buffers and op.trained([False] * len(shapes), *shapes),
+            )
+            for name, shape in named.items()
+        }
+        if self.experts is not None and self.routed is not None:
+            return run_stacked(op, tensors, values, self.routed)
+        return op.run(TORCH, tensors, *values)
+
+    def weight(
+        self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
+    ) -> Tensor:
+        """The op's weight, made if it is not yet."""
+        shape = op.weights(*[x.value.shape for x in xs])[which]
+        path = f"{join(self.home, op.name)}.{which}"
+        return Tensor(self, self.weights.tensor(path, shape, trained=trained and self.log.records))
+
+    def declaring(self) -> CountTape | None:
+        """None: weights are made when they are used."""
+        return None
+
+    def own(self) -> Any:
+        """A tape at the same path whose weights are this occurrence's own."""
+        tape = self._child(type(self), stored=None)
+        tape.home = self.path
+        return tape
+
+    def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
+        """Run a child's forward; without gradients where none flows through it."""
+        key, home = options.get("shares"), join(self.home, name)
+        if key is not None:
+            home = self.weights.first.setdefault(key, home)
+        before = self.home, self.routed
+        self.home, self.routed = home, _assignment(options)
+        try:
+            if options.get("no_grad"):
+                with without_grad():
+                    return super().call(module, name, *args, **options)
+            return super().call(module, name, *args, **options)
+        finally:
+            self.home, self.routed = before
+
+
+def _assignment(options: dict[str, Any]) -> TokenAssignment | None:
+    """The expert of each token, of a child that is called with it."""
+    if "index" not in options:
+        return None
+    return TokenAssignment(options["index"].value, int(options["experts"].n_experts))

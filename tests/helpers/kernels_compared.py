@@ -1,0 +1,104 @@
+"""Kernels of a pass as archcli traces them, beside what torch dispatches, by row, direction and name."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from archcli.graph.kept import Execution
+from archcli.kernels import trace_kernels
+from archcli.recording.walk import operation
+from archcli.runtime.memory.models import WitnessSetting, inputs_of, prepared
+from archcli.runtime.model.op_log import op_log
+from archcli.runtime.profile.census import is_view
+
+NO_KERNELS = {
+    "_local_scalar_dense",
+    "detach",
+    "device",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+}
+"""What torch dispatches without launching anything: memory is reserved, a number read back."""
+WIDTHS = {"bf16": 2, "fp32": 4}
+
+
+class _Counted(TorchDispatchMode):
+    """Counts torch's operations at the dispatcher by path, phase and name."""
+
+    def __init__(self, log):
+        super().__init__()
+        self.log, self.calls = log, Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if not is_view(func):
+            self.calls[*self.log.place(), operation(func._schema.name)] += 1
+        return out
+
+
+def folded(calls):
+    """Calls of rows, with any layer of a stack as one."""
+    total = Counter()
+    for (path, stage, name), n in calls.items():
+        if path and name not in NO_KERNELS:
+            total[re.sub(r"layers\.\d+", "layers.*", path), stage, name] += n
+    return total
+
+
+def dispatched(spec, request, setting):
+    """What torch dispatches in a pass."""
+    request = request.resolved()
+    with prepared(spec, request, setting) as (model, inputs):
+        cache = None
+        if request.caches:
+            with torch.no_grad():
+                cache = (
+                    model.prefill(**inputs_of(spec, request.filling(), setting))[1]
+                    if request.continues
+                    else None
+                )
+        with op_log(model) as log, _Counted(log) as counted:
+            if request.phase == "train":
+                out = tree_leaves(model(**inputs))
+                gradients = None if spec.trains_on_targets else [torch.empty_like(x) for x in out]
+                torch.autograd.backward(out, gradients)
+            else:
+                with torch.no_grad():
+                    run = {} if cache is None else {"cache": cache}
+                    _run(model, inputs, request, run)
+    return folded(counted.calls)
+
+
+def _run(model, inputs, request, run):
+    if run:
+        model.step(last_only=request.last_only, **inputs, **run)
+    elif request.caches:
+        model.prefill(**inputs)
+    else:
+        model(**inputs)
+
+
+def traced(spec, request, setting):
+    """What archcli says is launched."""
+    how = Execution(
+        "cpu" if setting.backend == "cpu" else "cuda", setting.attention == "sdpa", WIDTHS[setting.dtype]
+    )
+    calls = Counter()
+    for run in trace_kernels(spec, request, how):
+        calls[run.path, "backward" if run.stage == "sums" else run.stage, run.kernel.name] += run.times
+    return folded(calls)
+
+
+def differences(spec, request, setting=None):
+    """(ours, torch's) number of launches of every kernel where the two differ."""
+    setting = setting or WitnessSetting()
+    ours, theirs = traced(spec, request, setting), dispatched(spec, request, setting)
+    return {key: (ours[key], theirs[key]) for key in sorted({*ours, *theirs}) if ours[key] != theirs[key]}

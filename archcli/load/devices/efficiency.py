@@ -22,7 +22,7 @@ Constants = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Constants by group, by what they are for (a dtype, a kind of kernel, a group size), and by key."""
 
 DTYPES = ("bf16", "fp16", "fp8", "fp4", "int8", "tf32", "fp32")
-KINDS_OF_KERNEL = ("normalization", "gated_activation", "addition", "elementwise", "movement")
+KINDS_OF_KERNEL = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
 
 
 class Range(NamedTuple):
@@ -57,7 +57,7 @@ GROUPS: Mapping[str, ConstantGroup] = {
     ),
     "memory_bound": ConstantGroup(KINDS_OF_KERNEL, {"launch_us": MICROSECONDS, "memory": SHARE}),
     "attention": ConstantGroup(DTYPES, {"compute": SHARE}),
-    "communication": ConstantGroup(None, {"latency_us": MICROSECONDS, "bandwidth_gb_s": Range(1e-3, 1e6)}),
+    "communication": ConstantGroup(None, {"latency_us": MICROSECONDS, "link": SHARE}),
     "training": ConstantGroup(
         DTYPES,
         {

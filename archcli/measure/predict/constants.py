@@ -7,7 +7,7 @@ Four groups, fitted on published measurements; `benchmarks/fit_efficiency.py` wr
   its steps follow one another, however many processors there are.
 - memory-bound kernels, by kind: launch + bytes / (B memory) seconds.
 - attention in one kernel, by dtype: as a matrix product, with a compute fraction of its own.
-- communication, by the size of a group: latency + bytes that a device sends / bandwidth, in seconds.
+- communication, by the size of a group: latency + bytes that a device sends / (L link), L the link's rate.
 
 A training step has four more, of whole steps: its kernels' speed beside that of kernels timed alone.
 """
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from archcli.measure.predict.terms import Terms
 
 Entry = Mapping[str, Any]
-MICRO, NANO, GIGA = 1e-6, 1e-9, 1e9
+MICRO, NANO = 1e-6, 1e-9
 
 
 class Origin(NamedTuple):
@@ -78,12 +78,12 @@ class MovementConstants(NamedTuple):
         return Terms(self.launch, 0.0, floor.memory / self.memory)
 
 
-class LinkConstants(NamedTuple):
-    """Constants of collectives within a group of `devices`: seconds, and bytes a second."""
+class RingConstants(NamedTuple):
+    """Constants of collectives among `ranks`: seconds, and the fraction of the link's rate."""
 
-    devices: int
+    ranks: int
     latency: float
-    bandwidth: float
+    link: float
     origin: Origin
 
 
@@ -135,13 +135,14 @@ class Efficiency:
             return None
         return MovementConstants(entry["launch_us"] * MICRO, entry["memory"], Origin.of(entry))
 
-    def links(self) -> tuple[LinkConstants, ...]:
-        """Those of collectives, by the size of a group."""
-        stated = sorted((int(size), entry) for size, entry in self.groups.get("communication", {}).items())
-        return tuple(
-            LinkConstants(n, entry["latency_us"] * MICRO, entry["bandwidth_gb_s"] * GIGA, Origin.of(entry))
-            for n, entry in stated
-        )
+    def ring(self, ranks: int) -> RingConstants | None:
+        """Those of collectives among so many ranks, or of the largest group below, else the smallest."""
+        sizes = sorted(int(size) for size in self.groups.get("communication", {}))
+        if not sizes:
+            return None
+        size = max((n for n in sizes if n <= ranks), default=sizes[0])
+        entry = self.groups["communication"][str(size)]
+        return RingConstants(size, entry["latency_us"] * MICRO, entry["link"], Origin.of(entry))
 
     def step(self, dtype: str) -> StepConstants | None:
         """Those of a training step in a dtype."""

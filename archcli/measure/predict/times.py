@@ -11,30 +11,29 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from archcli.graph import OpClass
 from archcli.measure.predict.constants import Efficiency, MovementConstants, ProductConstants
 from archcli.measure.predict.rates import WIDTHS, Rates
 from archcli.measure.predict.terms import Bound, Terms
+from archcli.recording.classes import TimeClass
 
 PRODUCTS, ATTENTION = "matrix_products", "attention"
 ADDITIONS = ("add", "add_", "sub", "sub_")
+GATHERS = ("embedding", "embedding_dense_backward", "index", "index_select", "gather", "index_copy")
 ACTIVATIONS = ("silu", "gelu", "relu", "tanh", "sigmoid")
 KINDS: Mapping[str, str] = {
-    OpClass.CONTRACTION: PRODUCTS,
-    OpClass.NORMALIZATION: "normalization",
-    OpClass.ELEMENTWISE: "elementwise",
-    OpClass.MOVEMENT: "movement",
-    OpClass.ROUTING: "elementwise",
+    TimeClass.CONTRACTION: PRODUCTS,
+    TimeClass.FUSED_ATTENTION: ATTENTION,
+    TimeClass.NORMALIZATION: "normalization",
+    TimeClass.MOVEMENT: "movement",
 }
+"""Kinds of kernels by class; any other is element-wise, as far as its name says no more."""
 
 
 class TimedKernel(Protocol):
-    """What a kernel costs: torch's name of it, its class and dtype, FLOPs, bytes read and written."""
+    """What a kernel costs: torch's name of it, its dtype, FLOPs, bytes read and written."""
 
     @property
     def name(self) -> str: ...
-    @property
-    def op_class(self) -> str: ...
     @property
     def flops(self) -> float: ...
     @property
@@ -63,16 +62,15 @@ class KernelTime:
         return KernelTime(times * self.floor, expected, low, high, self.bound_by)
 
 
-def kind_of(kernel: TimedKernel) -> str:
-    """Kind of a kernel: attention (in one kernel), matrix_products, or one that memory bounds."""
-    if ATTENTION in kernel.name:
-        return ATTENTION
-    if kernel.op_class == OpClass.ELEMENTWISE:
-        if kernel.name in ADDITIONS:
-            return "addition"
-        if any(activation in kernel.name for activation in ACTIVATIONS):
-            return "gated_activation"
-    return KINDS[kernel.op_class]
+def kind_of(op_class: str, name: str) -> str:
+    """The kind of kernels whose constants a kernel has, by its class in a profile and torch's name."""
+    if name in GATHERS:
+        return "gather"
+    if op_class in KINDS:
+        return KINDS[op_class]
+    if name in ADDITIONS:
+        return "addition"
+    return "gated_activation" if any(word in name for word in ACTIVATIONS) else "elementwise"
 
 
 def depth_of(kernel: TimedKernel) -> float:
@@ -94,9 +92,12 @@ class KernelClock:
     rates: Rates
     efficiency: Efficiency
 
-    def time(self, kernel: TimedKernel) -> KernelTime:
-        """Seconds of one run. Raises ArchError where the device states no peak of a product's dtype."""
-        kind = kind_of(kernel)
+    def time(self, kernel: TimedKernel, op_class: str) -> KernelTime:
+        """Seconds of one run of a kernel of a class of `archcli.recording.classes`.
+
+        Raises ArchError where the device states no peak of a product's dtype.
+        """
+        kind = kind_of(op_class, kernel.name)
         floor, constants = self._floor(kernel, kind), self._constants(kernel, kind)
         least = max(floor.compute, floor.memory)
         is_cached = self.rates.is_cached(kernel.read + kernel.written)

@@ -8,13 +8,13 @@ from archcli.errors import ArchError
 from archcli.measure.predict.constants import Efficiency
 from archcli.measure.predict.rates import LastCache, Rates
 from archcli.measure.predict.times import KernelClock, kind_of
+from archcli.recording.classes import TimeClass
 
 
 class Timed(NamedTuple):
     """A kernel as `KernelClock` reads it."""
 
     name: str
-    op_class: str
     flops: float
     read: float
     written: float
@@ -32,24 +32,38 @@ EFFICIENCY = Efficiency(
         },
         "attention": {"bf16": {"compute": 0.2, **ORIGIN}},
         "communication": {
-            "8": {"latency_us": 30, "bandwidth_gb_s": 350, **ORIGIN},
-            "2": {"latency_us": 20, "bandwidth_gb_s": 300, **ORIGIN},
+            "8": {"latency_us": 30, "link": 0.8, **ORIGIN},
+            "2": {"latency_us": 20, "link": 0.7, **ORIGIN},
         },
     }
 )
 RATES = Rates.of("mine", {"bf16_tflops": 100, "bandwidth_gb_s": 1000})
 CLOCK, FLOOR = KernelClock(RATES, EFFICIENCY), KernelClock(RATES, Efficiency({}))
+CLASSES = {
+    "mm": "contraction",
+    "bmm": "contraction",
+    "native_layer_norm": "normalization",
+    "add": "elementwise",
+    "_scaled_dot_product_flash_attention": "fused_attention",
+    "copy_": "movement",
+}
+
+
+def timed(kernel, clock=CLOCK):
+    """The time of a kernel of its name's class."""
+    return clock.time(kernel, CLASSES[kernel.name])
+
 
 M, N, K = 4096, 1024, 2048
 PRODUCT_BYTES = (2 * (M * K + K * N), 2 * M * N)
-MM = Timed("mm", "contraction", 2 * M * N * K, *PRODUCT_BYTES)
+MM = Timed("mm", 2 * M * N * K, *PRODUCT_BYTES)
 
 
 def test_a_matrix_product_is_launch_and_depth_and_the_norm_of_compute_and_memory():
     compute = 2 * M * N * K / (100e12 * 0.8)
     memory = sum(PRODUCT_BYTES) / (1000e9 * 0.5)
     expected = 4e-6 + 0.5e-9 * K + (compute**2 + memory**2) ** 0.5
-    time = CLOCK.time(MM)
+    time = timed(MM)
     assert time.floor == pytest.approx(2 * M * N * K / 100e12, rel=1e-12)
     assert time.expected == pytest.approx(expected, rel=1e-12)
     assert (time.low, time.high) == pytest.approx((0.9 * expected, 1.2 * expected), rel=1e-12)
@@ -57,38 +71,37 @@ def test_a_matrix_product_is_launch_and_depth_and_the_norm_of_compute_and_memory
 
 
 def test_the_depth_of_a_batch_of_products_is_that_of_one():
-    batch = Timed("bmm", "contraction", 7 * MM.flops, 7 * MM.read, 7 * MM.written)
-    deeper = 7 * (CLOCK.time(MM).expected - 4e-6 - 0.5e-9 * K)
-    assert CLOCK.time(batch).expected == pytest.approx(4e-6 + 0.5e-9 * K + deeper, rel=1e-12)
+    batch = Timed("bmm", 7 * MM.flops, 7 * MM.read, 7 * MM.written)
+    deeper = 7 * (timed(MM).expected - 4e-6 - 0.5e-9 * K)
+    assert timed(batch).expected == pytest.approx(4e-6 + 0.5e-9 * K + deeper, rel=1e-12)
 
 
 def test_a_thin_product_is_bound_by_memory_and_a_tiny_one_by_its_launch():
-    thin = Timed("mm", "contraction", 2 * N * N, 2 * (N * N + N), 2 * N)
+    thin = Timed("mm", 2 * N * N, 2 * (N * N + N), 2 * N)
     thin = thin._replace(flops=64 * thin.flops, read=64 * thin.read, written=64 * thin.written)
-    assert CLOCK.time(thin).bound_by == FLOOR.time(thin).bound_by == "memory"
-    tiny = Timed("mm", "contraction", 2 * 8 * 8 * 8, 2 * 2 * 64, 2 * 64)
-    assert CLOCK.time(tiny).bound_by == "launch"
+    assert timed(thin).bound_by == timed(thin, FLOOR).bound_by == "memory"
+    tiny = Timed("mm", 2 * 8 * 8 * 8, 2 * 2 * 64, 2 * 64)
+    assert timed(tiny).bound_by == "launch"
 
 
 def test_kernels_that_memory_bounds_have_their_own_fractions():
-    norm = Timed("native_layer_norm", "normalization", 7e6, 2e6, 2e6)
-    assert CLOCK.time(norm).floor == pytest.approx(4e6 / 1000e9, rel=1e-12)
-    assert CLOCK.time(norm).expected == pytest.approx(2e-6 + 4e6 / (1000e9 * 0.25), rel=1e-12)
-    add = Timed("add", "elementwise", 1e6, 4e6, 2e6, "fp32")
-    assert CLOCK.time(add).expected == pytest.approx(1e-6 + 6e6 / (1000e9 * 0.8), rel=1e-12)
-    assert CLOCK.time(add).bound_by == "memory"
+    norm = Timed("native_layer_norm", 7e6, 2e6, 2e6)
+    assert timed(norm).floor == pytest.approx(4e6 / 1000e9, rel=1e-12)
+    assert timed(norm).expected == pytest.approx(2e-6 + 4e6 / (1000e9 * 0.25), rel=1e-12)
+    add = Timed("add", 1e6, 4e6, 2e6, "fp32")
+    assert timed(add).expected == pytest.approx(1e-6 + 6e6 / (1000e9 * 0.8), rel=1e-12)
+    assert timed(add).bound_by == "memory"
 
 
 def test_attention_has_a_compute_fraction_of_its_own_and_no_loop_over_k():
-    flash = Timed("_scaled_dot_product_flash_attention", "contraction", 1e12, 3e6, 1e6)
+    flash = Timed("_scaled_dot_product_flash_attention", 1e12, 3e6, 1e6)
     compute, memory = 1e12 / (100e12 * 0.2), 4e6 / (1000e9 * 0.5)
-    assert CLOCK.time(flash).expected == pytest.approx(4e-6 + (compute**2 + memory**2) ** 0.5, rel=1e-12)
+    assert timed(flash).expected == pytest.approx(4e-6 + (compute**2 + memory**2) ** 0.5, rel=1e-12)
 
 
 KINDS = {
     ("addmm", "contraction"): "matrix_products",
-    ("_scaled_dot_product_flash_attention", "contraction"): "attention",
-    ("_scaled_dot_product_flash_attention_backward", "normalization"): "attention",
+    ("_scaled_dot_product_flash_attention", "fused_attention"): "attention",
     ("add", "elementwise"): "addition",
     ("silu", "elementwise"): "gated_activation",
     ("gelu_backward", "elementwise"): "gated_activation",
@@ -96,20 +109,24 @@ KINDS = {
     ("addcmul", "elementwise"): "elementwise",
     ("_softmax", "normalization"): "normalization",
     ("copy_", "movement"): "movement",
+    ("embedding", "movement"): "gather",
+    ("embedding_dense_backward", "normalization"): "gather",
     ("topk", "routing"): "elementwise",
+    ("cumsum", "recurrence"): "elementwise",
+    ("bernoulli", "random"): "elementwise",
 }
 
 
 @pytest.mark.parametrize(("name", "op_class"), KINDS)
 def test_kernels_are_told_apart_by_class_and_name(name, op_class):
-    assert kind_of(Timed(name, op_class, 0, 1, 1)) == KINDS[name, op_class]
+    assert kind_of(TimeClass(op_class), name) == KINDS[name, op_class]
 
 
 def test_without_constants_there_is_a_floor_alone():
     """No constants of any kind, none of this kind, and none of this dtype."""
-    copy = Timed("copy_", "movement", 0, 1e6, 1e6)
+    copy = Timed("copy_", 0, 1e6, 1e6)
     for clock, kernel in ((FLOOR, MM), (CLOCK, copy)):
-        time = clock.time(kernel)
+        time = timed(kernel, clock)
         assert time.floor > 0
         assert (time.expected, time.low, time.high) == (None, None, None)
         assert time.scaled(3).floor == 3 * time.floor
@@ -118,29 +135,32 @@ def test_without_constants_there_is_a_floor_alone():
 
 def test_fp16_has_the_peak_and_the_constants_of_bf16():
     half = MM._replace(dtype="fp16")
-    assert CLOCK.time(half) == CLOCK.time(MM)
+    assert timed(half) == timed(MM)
 
 
 def test_a_dtype_without_a_peak_is_told():
     with pytest.raises(ArchError, match="device mine states no peak of fp8; it has peaks of bf16, fp16"):
-        CLOCK.time(MM._replace(dtype="fp8"))
+        timed(MM._replace(dtype="fp8"))
     with pytest.raises(ArchError, match="device bare states no bandwidth"):
         Rates.of("bare", {"bf16_tflops": 100})
 
 
 def test_what_stays_in_a_known_cache_moves_at_its_rate():
     cached = KernelClock(Rates("local", RATES.peaks, 1000e9, LastCache(1e7, 5000e9)), EFFICIENCY)
-    add = Timed("add", "elementwise", 1e6, 6e6, 3e6)
-    assert cached.time(add).floor == pytest.approx(9e6 / 5000e9, rel=1e-12)
-    assert (cached.time(add).bound_by, CLOCK.time(add).bound_by) == ("cache", "memory")
+    add = Timed("add", 1e6, 6e6, 3e6)
+    assert timed(add, cached).floor == pytest.approx(9e6 / 5000e9, rel=1e-12)
+    assert (timed(add, cached).bound_by, timed(add).bound_by) == ("cache", "memory")
     more = add._replace(read=8e6)
-    assert cached.time(more) == CLOCK.time(more)
+    assert timed(more, cached) == timed(more)
 
 
-def test_links_are_sorted_by_the_size_of_their_group():
-    links = EFFICIENCY.links()
-    assert [(link.devices, link.latency, link.bandwidth) for link in links] == [
-        (2, pytest.approx(20e-6), 300e9),
-        (8, pytest.approx(30e-6), 350e9),
+def test_a_ring_has_the_constants_of_its_size_or_of_the_largest_below():
+    rings = [EFFICIENCY.ring(n) for n in (2, 4, 8, 512)]
+    assert [(ring.ranks, ring.latency, ring.link) for ring in rings] == [
+        (2, pytest.approx(20e-6), 0.7),
+        (2, pytest.approx(20e-6), 0.7),
+        (8, pytest.approx(30e-6), 0.8),
+        (8, pytest.approx(30e-6), 0.8),
     ]
-    assert links[0].origin.table == "a table"
+    assert rings[0].origin.table == "a table"
+    assert Efficiency({}).ring(8) is None

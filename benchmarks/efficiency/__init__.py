@@ -1,0 +1,1 @@
+"""Fits of the constants of devices; see benchmarks/fit_efficiency.py."""

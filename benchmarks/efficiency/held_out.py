@@ -1,0 +1,66 @@
+"""Fits with groups of rows held out: constants of all rows, and errors of rows that no fit has seen."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from efficiency.simplex import minimized
+
+FOLDS, DIGITS = 5, 4
+OUTER = (0.1, 0.9)
+"""Quantiles that 80% of the rows lie between."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Numbers fitted on all rows, and measured over expected of each row while it was held out."""
+
+    numbers: np.ndarray
+    ratios: np.ndarray
+
+    @property
+    def error(self):
+        """The mean of |expected / measured - 1|."""
+        return float(np.mean(np.abs(1 / self.ratios - 1)))
+
+    def origin(self, table, date, rows=None):
+        """What the YAML says of it; the error and the range of `rows` alone where some are chosen."""
+        ratios = self.ratios if rows is None else self.ratios[rows]
+        low, high = np.quantile(ratios, OUTER)
+        error = float(np.mean(np.abs(1 / ratios - 1)))
+        stated = {"error": rounded(error, 3), "low": rounded(low, 3), "high": rounded(high, 3)}
+        return {**stated, "rows": len(ratios), "table": table, "fitted": date}
+
+
+def rounded(number, digits=DIGITS):
+    """A number of so many significant digits."""
+    return float(f"{float(number):.{digits}g}")
+
+
+def folds(keys):
+    """A fold of each row: rows of one key are held out together; a fixed seed spreads the keys."""
+    distinct = sorted(set(keys))
+    order = np.random.default_rng(0).permutation(len(distinct))
+    fold = {distinct[at]: i % FOLDS for i, at in enumerate(order)}
+    return np.array([fold[key] for key in keys])
+
+
+def fit(seconds, measured, fold, start, prior=None):
+    """Fit `seconds(numbers, rows)` to measured seconds, by the mean of |log(expected / measured)|.
+
+    `fold` says which rows are held out together, `prior(numbers)` is added to what is minimized.
+    """
+    measured, every = np.asarray(measured), np.arange(len(measured))
+
+    def fitted(rows):
+        def loss(numbers):
+            away = np.abs(np.log(seconds(numbers, rows) / measured[rows]))
+            return np.mean(away) + (prior(numbers) if prior else 0.0)
+
+        return minimized(loss, start)
+
+    ratios = np.empty(len(measured))
+    for held in sorted(set(fold)):
+        out = every[fold == held]
+        ratios[out] = measured[out] / seconds(fitted(every[fold != held]), out)
+    return Fit(fitted(every), ratios)

@@ -1,0 +1,78 @@
+"""Constants of matrix products, from measured ones; shapes of the same (n, k) are held out together."""
+
+import numpy as np
+
+from archcli.measure.predict.constants import ProductConstants
+from archcli.measure.predict.terms import Terms
+from archcli.measure.predict.times import PRODUCTS as KIND
+from archcli.measure.predict.times import depth_of
+from efficiency.held_out import fit, folds, rounded
+from efficiency.tables import DEVICES, DTYPES, PRODUCTS, column, rates, table
+
+START = (np.log(3e-6), np.log(0.2e-9), 1.4, 1.8, 0.3)
+LARGEST_EXPONENT = 16
+WIDTHS = {"bf16": 2, "fp8": 1}
+"""Bytes of an element that a product reads; it writes bf16."""
+
+
+class Products:
+    """Measured products of a device and a dtype, as arrays in place of a kernel's numbers."""
+
+    name, op_class = "mm", KIND
+
+    def __init__(self, rows, dtype):
+        m, n, k = (column(rows, key) for key in "mnk")
+        self.dtype, self.measured = dtype, column(rows, "latency_ms") / 1e3
+        self.flops, self.read, self.written = 2 * m * n * k, WIDTHS[dtype] * (m * k + k * n), 2 * m * n
+        self.fold = folds(list(zip(n, k, strict=True)))
+        self.m = m
+
+
+def constants(numbers, *, with_depth=True):
+    """Constants of unbounded numbers: seconds above 0, fractions below 1, an exponent from 1."""
+    launch, depth, compute, memory, exponent = numbers
+    exponent = min(1 + np.exp(min(exponent, 20)), LARGEST_EXPONENT)
+    depth = np.exp(depth) if with_depth else 0.0
+    return ProductConstants(np.exp(launch), depth, _share(compute), _share(memory), exponent, None)
+
+
+def _share(number):
+    return 1 / (1 + np.exp(-number))
+
+
+def fitted(products, peaks, *, with_depth=True):
+    """The fit of one table; without the depth, the plain four constants."""
+    compute = products.flops / peaks.peak(products.dtype)
+    memory, depth = (products.read + products.written) / peaks.bandwidth, depth_of(products)
+
+    def seconds(numbers, rows):
+        of = constants(numbers, with_depth=with_depth)
+        return of.terms(Terms(0.0, compute[rows], memory[rows]), depth[rows]).joined(of.exponent)
+
+    return fit(seconds, products.measured, products.fold, START)
+
+
+def measured_products():
+    """(device, dtype, products) of each table."""
+    tables = {}
+    for row in table(PRODUCTS):
+        if row["dtype"] in DTYPES:
+            tables.setdefault((DEVICES[row["device"]], DTYPES[row["dtype"]]), []).append(row)
+    for (device, dtype), rows in sorted(tables.items()):
+        yield device, dtype, Products(rows, dtype)
+
+
+def entries(date, wanted):
+    """(device, dtype, entry of the YAML, fit) of each table."""
+    for device, dtype, products in measured_products():
+        if wanted(device):
+            of = fitted(products, rates(device))
+            stated = constants(of.numbers)
+            entry = {
+                "launch_us": rounded(stated.launch * 1e6),
+                "depth_ns": rounded(stated.depth * 1e9),
+                "compute": rounded(stated.compute),
+                "memory": rounded(stated.memory),
+                "exponent": rounded(stated.exponent),
+            }
+            yield device, dtype, {**entry, **of.origin(PRODUCTS, date)}, of

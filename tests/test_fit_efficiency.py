@@ -1,0 +1,79 @@
+"""benchmarks/fit_efficiency.py: what devices/*.yaml states is what it fits, and keeps the limits held out."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from archcli.load.devices.datasheet import devices, load_datasheet
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+FITTED = {name: sheet.efficiency for name in devices() if (sheet := load_datasheet(name)).efficiency}
+TEXTS = ("table", "fitted", "fitted_on")
+CLOSE = {"abs": 2e-3, "rel": 0.02}
+"""The simplex ends a little elsewhere with another release of numpy."""
+
+
+@pytest.fixture(scope="module")
+def script():
+    sys.path.insert(0, str(BENCHMARKS))
+    yield runpy.run_path(str(BENCHMARKS / "fit_efficiency.py"))
+    sys.path.remove(str(BENCHMARKS))
+
+
+def same(stated, fitted):
+    """Whether two sets of constants agree, entry by entry and number by number, but for the day."""
+    assert set(stated) == set(fitted)
+    for group, entries in stated.items():
+        assert set(entries) == set(fitted[group])
+        for name, entry in entries.items():
+            numbers = {key: value for key, value in entry.items() if key not in TEXTS}
+            again = {key: fitted[group][name][key] for key in numbers}
+            assert numbers == pytest.approx(again, **CLOSE), (group, name)
+            assert entry["table"] == fitted[group][name]["table"]
+
+
+def own(groups):
+    """The constants that are not another device's."""
+    kept = {
+        group: {name: entry for name, entry in entries.items() if "fitted_on" not in entry}
+        for group, entries in groups.items()
+    }
+    return {group: entries for group, entries in kept.items() if entries}
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("device", [name for name in FITTED if own(FITTED[name])])
+def test_stored_constants_are_those_of_the_kept_measurements(script, device):
+    fitted = script["fitted"]("2026-11-23", {device})
+    same(own(FITTED[device]), fitted[device])
+
+
+@pytest.mark.long
+def test_borrowed_constants_are_stored_with_the_range_that_crossing_gives(script):
+    constants = script["with_borrowed"](script["fitted"]("2026-11-23"))
+    assert set(constants) == set(FITTED)
+    for device, groups in constants.items():
+        same(FITTED[device], groups)
+
+
+def test_errors_held_out_are_within_what_is_demanded(script):
+    assert not script["missed"](FITTED)
+    assert len(script["LIMITS"]) == 5 + 6
+
+
+def test_a_limit_that_is_missed_is_told(script):
+    worse = {"error": 0.121}
+    constants = {**FITTED, "h100-sxm": {**FITTED["h100-sxm"], "matrix_products": {"bf16": worse}}}
+    assert script["missed"](constants) == [("matrix_products", "h100-sxm", "bf16")]
+
+
+def test_borrowed_ranges_are_wider_than_those_of_the_lender():
+    """A100's constants on H100 and back, held against H100's own."""
+    lender, borrower = FITTED["h100-sxm"], FITTED["b200-sxm"]
+    for group in ("memory_bound", "communication"):
+        for name, entry in borrower[group].items():
+            assert entry["fitted_on"] == "h100-sxm"
+            assert entry["low"] < lender[group][name]["low"]
+            assert entry["high"] > lender[group][name]["high"]

@@ -75,12 +75,12 @@ def _training(model: Model, settings: MemorySettings, plan: Plan, stage: Stage, 
     mine = replace(settings, seq_len=settings.tokens(model) // plan.cp)
     share = plan.share(model, tensor)
     weights = tuple(placed_weights(share, shape_pass(share, settings.request(model)).rows))
-    held = _held(weights, settings, plan, stage, replica)
+    held = held_bytes(weights, settings, plan, stage, replica)
     step = training_step(plan.share(stage_model(model, stage), tensor), mine, held)
     return RankPeak(rank, stage.number, highest(step.moments), step.traced, step.moments)
 
 
-def _held(
+def held_bytes(
     weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int
 ) -> Held:
     """What a rank holds all through the step, under the plan's stage of ZeRO."""
@@ -109,7 +109,7 @@ def _states(
     tensors = [
         TrainedTensor(shape, width, count, is_matrix=bool(weight.layers) and len(shape) == 2)  # noqa: PLR2004
         for weight, shape, count in local_shapes(
-            plan if plan.zero else replace(plan, dp=1, cp=1), weights, stage, rank if plan.zero else 0
+            plan if plan.zero else replace(plan, dp=1, cp=1, ep=1), weights, stage, rank if plan.zero else 0
         )
         if weight.trained
     ]

@@ -1,8 +1,10 @@
 """Elements on a device, by hand: V 50, D 8, 3 layers, 4 query heads and 2 kv heads of width 2, F 12."""
 
 from archcli.load.source import load
+from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.pipeline import stages_of
 from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import (
     DeviceElements,
     Gathered,
@@ -98,6 +100,16 @@ def test_whole_experts():
     of_four = (rest - 2 * TABLE) // 4 + 2 * 13 * 8  # 50 rows are 13 at most
     assert of_stages(model, Plan(dp=4, ep=2, zero=3)) == [DeviceElements(*[of_four + two // 2] * 3)]
     assert of_stages(model, Plan(dp=4, ep=2, zero=1))[0].states == rest // 4 + two // 2
+
+
+def test_optimizer_states_of_whole_experts():
+    """AdamW's two states of each weight that a device holds, one of four experts among them."""
+    experts = MixtureOfExperts(n_experts=4, top_k=2, expert=MLP(d_ff=12))
+    model = decoder(Group(n_layers=3, layer=layer(ffn=experts)))
+    held = 3 * (2 * 8 * 8 + 2 * 8 * 4 + 2 * 8 + 4 * 8 + 2 * 8 * 12) + 2 * TABLE + NORM
+    settings, plan = MemorySettings("train", 1, 8), Plan(dp=4, ep=4)
+    answer = MemoryQuestion(model, settings, plan).answer()
+    assert answer.largest.peak.optimizer == 2 * 2 * held
 
 
 def test_shapes_for_an_optimizer():

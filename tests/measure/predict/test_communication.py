@@ -13,7 +13,7 @@ from archcli.measure.predict.communication.fabric import Fabric
 from archcli.measure.predict.communication.groups import RankGroup
 from archcli.measure.predict.communication.planned import planned_pass
 from archcli.measure.predict.communication.stages import bubble_share
-from archcli.measure.predict.communication.timing import LinkConstants, exposed, timed
+from archcli.measure.predict.communication.timing import LinkPace, exposed, timed
 from archcli.modules import MLP, Group, MixtureOfExperts
 from small import decoder, layer
 
@@ -185,7 +185,7 @@ def test_a_rack_of_72():
 
 def test_latency_and_share():
     """Of 3 messages of 1 GB in all: 3 x 30 us + 1 GB / (0.8 x 450 GB/s)."""
-    (found,) = timed([one("all_reduce", 8, times=3)], H100, LinkConstants(30e-6, 0.8))
+    (found,) = timed([one("all_reduce", 8, times=3)], H100, LinkPace(30e-6, 0.8))
     assert found.time_s == pytest.approx(3 * 30e-6 + 1 / 360)
 
 

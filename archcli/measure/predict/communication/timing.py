@@ -9,7 +9,7 @@ from archcli.measure.predict.communication.collective import Collective, Cover
 from archcli.measure.predict.communication.fabric import Fabric, LinkName
 
 
-class LinkConstants(NamedTuple):
+class LinkPace(NamedTuple):
     """What links reach: seconds before the first byte, and the share of the rate on paper.
 
     The defaults are a floor: nothing before the first byte, and all of the rate.
@@ -52,18 +52,16 @@ class Exposed(NamedTuple):
         }
 
 
-FLOOR = LinkConstants()
+FLOOR = LinkPace()
 
 
-def timed(
-    collectives: Iterable[Collective], fabric: Fabric, constants: LinkConstants = FLOOR
-) -> list[TimedCollective]:
+def timed(collectives: Iterable[Collective], fabric: Fabric, pace: LinkPace = FLOOR) -> list[TimedCollective]:
     """Each with its time: times x latency + bytes / (share x rate). Raises ArchError for an unknown rate."""
     found = []
     for collective in collectives:
         route = fabric.route(collective)
-        seconds = float(collective.times) * constants.latency_s
-        seconds += float(collective.bytes) / (constants.share * route.bytes_per_s)
+        seconds = float(collective.times) * pace.latency_s
+        seconds += float(collective.bytes) / (pace.share * route.bytes_per_s)
         found.append(TimedCollective(collective, route.link, seconds))
     return found
 

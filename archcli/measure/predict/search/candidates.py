@@ -1,0 +1,153 @@
+"""Candidates: every plan of N devices by which a model is trained or served, and the batches of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import isqrt
+from typing import NamedTuple
+
+from archcli.errors import ArchError
+from archcli.measure.memory.answers.checks import module_paths
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.training.recompute import recomputed
+from archcli.modules import Model
+from archcli.modules.arguments import ZeroStage
+from archcli.modules.base import Spec, find
+
+STAGES_OF_ZERO: tuple[ZeroStage, ...] = (0, 1, 2, 3)
+RECOMPUTATIONS = ("none", "attention", "layer")
+"""Settings of recomputation that are tried: nothing, the core of attention, whole layers."""
+
+
+class Candidate(NamedTuple):
+    """A plan, and the settings with which it does the same work as all the others."""
+
+    plan: Plan
+    settings: MemorySettings
+
+
+@dataclass(slots=True)
+class Candidates:
+    """All plans of a question's model on `n_devices`, of which a fast link joins `devices_per_node`.
+
+    A training step of each has the sequences of N replicas of the stated batch: N x batch x grad_accum. They
+    are cut into micro batches of each size that divides a replica's part. `tp` stays within a node. Sequence
+    parallelism goes with it where the model can have it: it sends as much and holds less. What is left is as
+    in the question: `cp`, the schedule and its virtual stages.
+    """
+
+    question: MemoryQuestion
+    n_devices: int
+    devices_per_node: int
+    _known: dict[Plan, bool] = field(default_factory=dict)
+    _tried: tuple[str, ...] = ()
+    _has_experts: bool = False
+
+    def __post_init__(self) -> None:
+        model = self.question.model
+        self._tried = _matching(model)
+        self._has_experts = any(hasattr(module, "n_experts") for _, module in find(model, Spec))
+
+    def __iter__(self) -> Iterator[Candidate]:
+        """The candidates, one after the other."""
+        if self.question.settings.phase == "train":
+            yield from self._training()
+        else:
+            yield from self._serving()
+
+    def _serving(self) -> Iterator[Candidate]:
+        for tp in divisors(self.n_devices):
+            dp = self.n_devices // tp
+            if dp > self.question.settings.batch_size:
+                continue  # a replica without a sequence
+            for ep in self._expert_degrees(tp, dp):
+                plan = Plan(dp=dp, tp=tp, ep=ep)
+                if self._can_be(plan):
+                    yield Candidate(plan, self.question.settings)
+
+    def _training(self) -> Iterator[Candidate]:
+        for plan in self._layouts():
+            for zero in STAGES_OF_ZERO if plan.replicas > 1 else STAGES_OF_ZERO[:1]:
+                yield from self._batches(replace(plan, zero=zero))
+
+    def _layouts(self) -> Iterator[Plan]:
+        """Plans by degrees alone, those that the model can have."""
+        stated = self.question.plan
+        of_all = self.n_devices // stated.cp if self.n_devices % stated.cp == 0 else 0
+        for tp in divisors(of_all):
+            if tp > self.devices_per_node:
+                break
+            for pp in divisors(of_all // tp):
+                dp = of_all // tp // pp
+                for ep in self._expert_degrees(tp, dp * stated.cp):
+                    plan = self._staged(Plan(dp=dp, tp=tp, ep=ep, cp=stated.cp), pp)
+                    if plan is not None:
+                        yield plan
+
+    def _staged(self, plan: Plan, pp: int) -> Plan | None:
+        """The plan with its stages, with sequence parallelism if that can be; None where it cannot be."""
+        stated = self.question.plan
+        if pp > 1:
+            of_stages = (stated.schedule, stated.virtual_stages)
+            stages = Plan(pp=pp, micro_batches=pp, schedule=of_stages[0], virtual_stages=of_stages[1])
+            if not self._can_be(stages):
+                return None
+        forms = [replace(plan, sp=True), plan] if plan.tp > 1 else [plan]
+        found = next((form for form in forms if self._can_be(form)), None)
+        if found is None or pp == 1:
+            return found
+        return replace(found, pp=pp, schedule=stated.schedule, virtual_stages=stated.virtual_stages)
+
+    def _batches(self, plan: Plan) -> Iterator[Candidate]:
+        """The plan with each size of a micro batch, and each recomputation."""
+        settings = self.question.settings
+        sequences = self.n_devices * settings.batch_size * settings.grad_accum
+        of_replica, rest = divmod(sequences, plan.dp)
+        for size in divisors(of_replica) if not rest else ():
+            number = of_replica // size
+            if plan.pp > 1 and plan.schedule == "interleaved" and number % plan.pp:
+                continue
+            of_batch = replace(plan, micro_batches=number) if plan.pp > 1 else plan
+            accumulated = 1 if plan.pp > 1 else number
+            for recompute in self._recomputations():
+                changed = replace(settings, batch_size=size, grad_accum=accumulated, recompute=recompute)
+                yield Candidate(of_batch, changed)
+
+    def _recomputations(self) -> tuple[str, ...]:
+        """The settings of recomputation: those that match a path of the model, or the one that is stated."""
+        stated = self.question.settings.recompute
+        return self._tried if stated == "none" else (stated,)
+
+    def _expert_degrees(self, tp: int, replicas: int) -> Iterator[int]:
+        """1, and the degrees that are multiples of tp and divide the devices of a stage."""
+        yield 1
+        if self._has_experts:
+            yield from (tp * n for n in divisors(replicas) if tp * n > 1)
+
+    def _can_be(self, plan: Plan) -> bool:
+        """Whether the model can have a plan; each is checked once."""
+        if plan not in self._known:
+            model, settings = self.question.model, self.question.settings
+            try:
+                plan.check(model, settings.checked_tokens(model))
+            except ArchError:
+                self._known[plan] = False
+            else:
+                self._known[plan] = True
+        return self._known[plan]
+
+
+def _matching(model: Model) -> tuple[str, ...]:
+    """The recomputations that find something to recompute."""
+    paths = module_paths(model)
+    rules = {setting: recomputed(setting) for setting in RECOMPUTATIONS}
+    return tuple(setting for setting, rule in rules.items() if rule is None or any(map(rule, paths)))
+
+
+def divisors(number: int) -> list[int]:
+    """The divisors of a number in order; none of 0."""
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return small + [number // n for n in reversed(small) if n * n != number]

@@ -1,0 +1,117 @@
+"""LeastMemory: bytes that a plan needs at least, from what it holds and keeps; no moment is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from archcli.arith import Number
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.pipeline import Stage, in_flight, stages_of
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.ranks import held_bytes
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.shares import PlacedWeight, layer_starts, placed_weights
+from archcli.measure.memory.traced import trace_memory
+from archcli.measure.memory.training.recompute import recomputed
+from archcli.measure.memory.training.step import Held
+from archcli.measure.passes import shape_pass
+from archcli.measure.predict.search.candidates import Candidate
+from archcli.modules import Model
+from archcli.modules.layers import LayerIndex
+from archcli.modules.stack import stacks
+
+Degrees = tuple[int, bool, int, int]
+"""tp, sp, ep and cp."""
+
+
+class KeptStorage(NamedTuple):
+    """A tensor kept for the backward: the layers of which each made one such, and the bytes of one."""
+
+    layers: range
+    size: Number
+
+
+@dataclass(slots=True)
+class LeastMemory:
+    """A lower bound of a training step's peak, quick enough for thousands of plans.
+
+    Of the first stage: weights, the optimizer's states and what is gathered, with the gradients, or with what
+    the layers keep for the backward of all micro batches under way. What plans share is traced once.
+    """
+
+    question: MemoryQuestion
+    _shares: dict[Degrees, tuple[Model, tuple[PlacedWeight, ...]]] = field(default_factory=dict)
+    _held: dict[Plan, Held] = field(default_factory=dict)
+    _kept: dict[tuple[Degrees, int, str], list[KeptStorage]] = field(default_factory=dict)
+
+    def fits(self, candidate: Candidate, size: int) -> bool:
+        """Whether the first rank of the first stage may fit into so many bytes."""
+        bounds = (self.held_bytes, self.peak_bytes)  # the second traces a pass
+        return all(bound(candidate) <= size for bound in bounds)
+
+    def held_bytes(self, candidate: Candidate) -> int:
+        """Bytes with the gradients, behind the backward."""
+        held = self._held_by(candidate)
+        return int(held.weights + held.optimizer.device + held.gathered + held.gradients)
+
+    def peak_bytes(self, candidate: Candidate) -> int:
+        """Bytes before the backward, with the gradients of earlier micro batches if there are any."""
+        plan, settings = candidate
+        held = self._held_by(candidate)
+        under_way = in_flight(plan, 0) * self._of_layers(plan, settings) // plan.virtual_stages
+        gradients = held.gradients if settings.grad_accum * plan.micro_batches > 1 else 0
+        return int(held.weights + held.optimizer.device + held.gathered + gradients + under_way)
+
+    def _held_by(self, candidate: Candidate) -> Held:
+        """What the rank holds, whatever the batch."""
+        plan = replace(candidate.plan, micro_batches=1)
+        if plan not in self._held:
+            _, weights = self._share(plan)
+            self._held[plan] = held_bytes(weights, candidate.settings, plan, self._stage(plan), 0)
+        return self._held[plan]
+
+    def _stage(self, plan: Plan) -> Stage:
+        """The first stage."""
+        layers = sum(group.n_layers for _, stack in stacks(self.question.model) for group in stack.groups)
+        return stages_of(plan, layers)[0]
+
+    def _of_layers(self, plan: Plan, settings: MemorySettings) -> Number:
+        """Bytes that the layers of the first stage keep of one micro batch."""
+        key = (_degrees(plan), settings.batch_size, settings.recompute)
+        if key not in self._kept:
+            self._kept[key] = list(self._traced(plan, settings))
+        stage = self._stage(plan)
+        return sum((kept.size * stage.layers_of(kept.layers) for kept in self._kept[key]), 0)
+
+    def _traced(self, plan: Plan, settings: MemorySettings) -> Iterator[KeptStorage]:
+        """What the layers keep for the backward of one micro batch."""
+        share, _ = self._share(plan)
+        mine = replace(settings, seq_len=settings.tokens(self.question.model) // plan.cp)
+        rule = recomputed(settings.recompute)
+        traced = trace_memory(share, mine.request(share), mine.execution(), rule, moments=False)
+        index, starts = LayerIndex(share), layer_starts(share)
+        for storage in traced.ledger.saved.values():
+            path, times = storage.record.path, int(storage.record.times)
+            prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
+            if prefix is not None:
+                first = starts[prefix] + int(path.removeprefix(prefix).partition(".")[0])
+                step = index.span(
+                    index.counted_path(path)
+                ).step  # a trace has the first and last layers apart
+                yield KeptStorage(range(first, first + times * step, step), storage.record.size)
+
+    def _share(self, plan: Plan) -> tuple[Model, tuple[PlacedWeight, ...]]:
+        """A rank's share of the model, and its weights."""
+        key = _degrees(plan)
+        if key not in self._shares:
+            share, settings = plan.share(self.question.model), self.question.settings
+            rows = shape_pass(share, settings.request(self.question.model)).rows
+            self._shares[key] = share, tuple(placed_weights(share, rows))
+        return self._shares[key]
+
+
+def _degrees(plan: Plan) -> Degrees:
+    """The degrees that change a rank's pass."""
+    return plan.tp, plan.sp, plan.ep, plan.cp

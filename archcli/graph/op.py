@@ -130,6 +130,10 @@ class Op(ABC):
         """The op to run in training; for most ops the op itself."""
         return self
 
+    def among(self, peers: Any) -> Op:
+        """The op to run among the ranks of a plan; for all that exchange nothing the op itself."""
+        return self
+
     def leaf(self, nn: Any, *xs: Shape) -> Any:
         """The torch.nn module equivalent to this op; None to call `run` on bare parameters."""
         return None

@@ -2,18 +2,39 @@
 
 Their cost is data movement of 0 FLOPs: sums over ranks are made on the way, by the library that moves them.
 `sent` is what a rank sends over a ring (arXiv:1909.08053 section 3; arXiv:2205.05198 section 4.2).
-A run is that of one process, which stands for the others: its tensors have a rank's shapes.
+A run without `peers` is that of one process, which stands for the others: its tensors have a rank's shapes.
+With them it is the exchange itself.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol, Self
 
 from archcli.arith import Number, Shape, part_of, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.errors import ArchError
 from archcli.ops.base import movement
+
+
+class Peers(Protocol):
+    """The ranks that a process exchanges tensors with: the run of each op on torch's tensors."""
+
+    def all_reduce(self, x: Any) -> Any:
+        """The sum over the ranks; its gradient as it comes."""
+
+    def sum_gradient(self, x: Any) -> Any:
+        """x itself; backward the sum of the ranks' gradients."""
+
+    def all_gather(self, x: Any, axis: int, *, sums: bool) -> Any:
+        """The parts of all ranks; backward the rank's part of the gradient, of the ranks' sum if `sums`."""
+
+    def reduce_scatter(self, x: Any, axis: int) -> Any:
+        """The rank's part of the sum; backward the parts of all ranks."""
+
+    def own_part(self, x: Any, axis: int, *, gathers: bool) -> Any:
+        """The rank's part; backward among zeros, or with `gathers` among the parts of all ranks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,6 +43,7 @@ class Communication(Op):
 
     name: str
     ranks: Number
+    peers: Peers | None = field(default=None, kw_only=True, repr=False)
     keeps_nothing: ClassVar[bool] = True
     collective: ClassVar[str] = ""
     """The collective that runs forward, by torch's name; empty where nothing is sent."""
@@ -35,6 +57,10 @@ class Communication(Op):
     @abstractmethod
     def sent_back(self, x: Shape) -> Number:
         """Elements that a rank sends backward, for the gradient."""
+
+    def among(self, peers: Any) -> Self:
+        """The op that exchanges with the other ranks when it is run."""
+        return replace(self, peers=peers)
 
 
 def _share(elements: Number, ranks: Number) -> Number:
@@ -63,6 +89,8 @@ class AllReduce(Communication):
         return 0
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        if self.peers is not None:
+            return self.peers.all_reduce(x)
         return x
 
 
@@ -88,6 +116,8 @@ class SumGradient(Communication):
         return 2 * _share(prod(x), self.ranks)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        if self.peers is not None:
+            return self.peers.sum_gradient(x)
         return x
 
 
@@ -119,6 +149,8 @@ class AllGather(Communication):
         return prod(x) * (self.ranks - 1) if self.sums else 0
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        if self.peers is not None:
+            return self.peers.all_gather(x, self.axis, sums=self.sums)
         return torch.cat([x] * self.ranks, dim=self.axis)
 
 
@@ -143,6 +175,8 @@ class ReduceScatter(Communication):
         return _share(prod(x), self.ranks)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        if self.peers is not None:
+            return self.peers.reduce_scatter(x, self.axis)
         return _first(x, self.ranks, self.axis).clone()
 
 
@@ -172,6 +206,8 @@ class OwnPart(Communication):
         return _share(prod(x), self.ranks) if self.gathers else 0
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        if self.peers is not None:
+            return self.peers.own_part(x, self.axis, gathers=self.gathers)
         return _first(x, self.ranks, self.axis)
 
 
@@ -200,6 +236,9 @@ class AllToAll(Communication):
 
     def sent_back(self, x: Shape) -> Number:
         return self.sent(x)
+
+    def among(self, peers: Any) -> Self:
+        raise ArchError(f"{self.name}: tokens sent to the experts of other ranks are counted, not run")
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return _first(x, self.shared_by, 0).clone()

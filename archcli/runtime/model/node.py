@@ -53,6 +53,7 @@ class NodeTape:
         leaf = node.part(op.name)
         if leaf is None:
             op = op.in_training() if node.training else op
+            op = op if node.peers is None else op.among(node.peers)
             return getattr(op, node.form)(torch, {}, *values)
         if not isinstance(leaf, Leaf):
             return leaf(*values)
@@ -103,6 +104,9 @@ class ModuleNode(nn.Module):
 
     output_hook: OutputHook | None = None
     """Told what an operation returned, within its context; asked of a node with an op hook alone."""
+
+    peers: Any = None
+    """The ranks that its operations exchange tensors with; without them one process stands for all."""
 
     spec: Any
 

@@ -44,14 +44,24 @@ def random_targets(spec: Any, batch_size: int, seq_len: int, generator: torch.Ge
 
 def fill(model: nn.Module, generator: torch.Generator) -> None:
     """Give every matrix small random numbers, every gain 1, everything else 0."""
-    block = torch.randn(BLOCK, generator=generator) * 0.02
+    block = block_of_weights(generator)
     for name, parameter in model.named_parameters():
         if parameter.ndim > 1:
             tile(parameter.data, block)
         else:
-            parameter.data.fill_(1.0 if name.endswith("weight") else 0.0)
+            parameter.data.fill_(constant_of(name))
     for buffer in model.buffers():
         buffer.zero_()
+
+
+def block_of_weights(generator: torch.Generator) -> torch.Tensor:
+    """The block of small random numbers that matrices are copies of."""
+    return torch.randn(BLOCK, generator=generator) * 0.02
+
+
+def constant_of(name: str) -> float:
+    """What every element of a parameter is that is no matrix: 1 of a gain, else 0."""
+    return 1.0 if name.endswith("weight") else 0.0
 
 
 def tile(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:

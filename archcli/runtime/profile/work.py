@@ -63,11 +63,22 @@ def prepare(spec: Model, request: Request, settings: BuildSettings | None = None
         store_experts(skeleton, settings.distinct_experts)
     model = skeleton.to_empty(device=settings.device)
     fill(model, generator)
-    if train:
-        return Work(model, _training(model, inputs, gradients))
+    return Work(model, pass_of(model, request, inputs, cache, gradients))
+
+
+def pass_of(
+    model: LanguageModel,
+    request: Request,
+    inputs: Inputs,
+    cache: Cache,
+    gradients: Sequence[torch.Tensor],
+) -> Callable[[], Any]:
+    """One pass over the model on these inputs; training begins its backward with the outputs' gradients."""
+    if request.phase == "train":
+        return _training(model, inputs, gradients)
     if request.caches:
-        return Work(model, _through_cache(model, inputs, cache, last_only=request.last_only))
-    return Work(model, _forward(model, inputs))
+        return _through_cache(model, inputs, cache, last_only=request.last_only)
+    return _forward(model, inputs)
 
 
 def _forward(model: LanguageModel, inputs: Inputs) -> Callable[[], Any]:

@@ -1,0 +1,159 @@
+"""The timed work of one rank: its share of the model and of the batch, with numbers of one whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+
+from archcli.arith import ceil_div
+from archcli.modules import Model
+from archcli.modules.forms import with_forms
+from archcli.modules.model import inferring
+from archcli.modules.request import Request
+from archcli.modules.tensor_parallel.shard import shard
+from archcli.runtime.dtypes import DTYPES
+from archcli.runtime.memory.shards import is_layer
+from archcli.runtime.model.build import Cache, LanguageModel, build_model, empty_inputs
+from archcli.runtime.model.node import ModuleNode
+from archcli.runtime.model.random_data import BLOCK, block_of_weights, constant_of, random_inputs
+from archcli.runtime.profile.work import SEED, BuildSettings, Work, pass_of
+from archcli.runtime.ranks.group import RankGroup
+from archcli.runtime.ranks.shares import fill_part, starts_of
+from archcli.runtime.ranks.words import read_own_words
+
+
+class _Sides(NamedTuple):
+    """The whole model with the batch of all replicas, and this rank's part of both; on meta."""
+
+    model: LanguageModel
+    request: Request
+
+
+def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: RankGroup) -> Work:
+    """Allocate and fill this rank's share of the whole model, and its part of a batch of all replicas.
+
+    `request` is that of all replicas. In training weights are sharded over the replicas by FSDP2, layer by
+    layer; otherwise each replica has all of its share.
+    """
+    request = request.resolved()
+    train, dtype = request.phase == "train", DTYPES[settings.dtype]
+    generator = torch.Generator().manual_seed(SEED)
+    spec = with_forms(spec if train else inferring(spec), request)
+    own_request = replace(request, batch_size=request.batch_size // group.dp.ranks)
+    share = shard(spec, group.tp.ranks, rank=group.tp.rank)
+    whole, own = (
+        _Sides(build_model(part, device="meta", dtype=dtype, attention=settings.attention).train(train), asked)
+        for part, asked in ((spec, request), (share, own_request))
+    )
+    parts = _Parts(group, generator, settings.device)
+    inputs = parts.inputs(random_inputs(spec, request, dtype, generator), request)
+    cache = parts.cache(whole, own) if request.continues else Cache()
+    gradients = parts.gradients(whole, own) if train and not spec.trains_on_targets else []
+    model = own.model
+    for node in model.modules():
+        if isinstance(node, ModuleNode):
+            node.peers = group.peers
+    read_own_words(model, whole.model, group.tp)
+    if train and group.dp.ranks > 1:
+        _shard_over_replicas(model, group)
+    model = model.to_empty(device=settings.device)
+    parts.fill(whole.model, model)
+    return Work(model, pass_of(model, request, inputs, cache, gradients))
+
+
+def _shard_over_replicas(model: LanguageModel, group: RankGroup) -> None:
+    """Shard each layer by FSDP2, and with the model itself what is outside of layers.
+
+    A layer whose weights others use as well stays with the model, whose weights are there all along.
+    """
+    nodes = {path: node for path, node in model.named_modules() if isinstance(node, ModuleNode)}
+    lenders = {id(node.lender) for node in nodes.values() if node.lender is not None}
+    for path, node in nodes.items():
+        if is_layer(path) and not any(id(inner) in lenders for inner in node.modules()):
+            fully_shard(node, mesh=group.replicas)
+    fully_shard(model, mesh=group.replicas)
+
+
+class _Parts:
+    """This rank's parts of tensors of the whole: by replicas along the first axis, by `tp` along others."""
+
+    def __init__(self, group: RankGroup, generator: torch.Generator, device: str) -> None:
+        self.group, self.generator, self.device = group, generator, device
+
+    def inputs(self, drawn: dict[str, torch.Tensor], request: Request) -> dict[str, torch.Tensor]:
+        """The replica's sequences of every input."""
+        replicas, own = self.group.dp.ranks, self.group.dp.rank
+        return {
+            name: (x.chunk(replicas)[own] if len(x) == request.batch_size else x).to(self.device)
+            for name, x in drawn.items()
+        }
+
+    def cache(self, whole: _Sides, own: _Sides) -> Cache:
+        """The rank's part of a cache of random entries."""
+        block = torch.randn(BLOCK, generator=self.generator)
+        sizes = [x.shape for x in _cache_of(whole).tensors()]
+        leaves, tree = tree_flatten(_cache_of(own))
+        filled = []
+        for leaf in leaves:
+            if isinstance(leaf, torch.Tensor):
+                size = sizes.pop(0)
+                part = torch.empty(leaf.shape, dtype=leaf.dtype, device=self.device)
+                fill_part(part, size, self._starts(size, leaf.shape), block)
+                filled.append(part)
+            else:
+                filled.append(leaf)
+        cache: Cache = tree_unflatten(filled, tree)
+        return cache
+
+    def gradients(self, whole: _Sides, own: _Sides) -> list[torch.Tensor]:
+        """The rank's part of a random gradient of each output."""
+        parts = []
+        for size, output in zip(_outputs_of(whole), _outputs_of(own), strict=True):
+            part = torch.randn(size.shape, generator=self.generator)
+            starts = self._starts(size.shape, output.shape)
+            for axis, (start, length) in enumerate(zip(starts, output.shape, strict=True)):
+                part = part.narrow(axis, start, length)
+            parts.append(part.to(self.device, output.dtype))
+        return parts
+
+    def fill(self, whole: LanguageModel, model: LanguageModel) -> None:
+        """Give every weight the rank's part of the whole model's."""
+        block = block_of_weights(self.generator)
+        sizes = {name: weight.shape for name, weight in whole.named_parameters()}
+        for name, weight in model.named_parameters():
+            if weight.ndim == 1:
+                _local(weight).fill_(constant_of(name))
+                continue
+            starts = starts_of(sizes[name], weight.shape, self.group.tp)
+            if isinstance(weight, DTensor):  # FSDP2 divides the first axis
+                starts[0] += self.group.dp.rank * ceil_div(len(weight), self.group.dp.ranks)
+            fill_part(_local(weight), sizes[name], starts, block)
+        for buffer in model.buffers():
+            buffer.zero_()
+
+    def _starts(self, whole: Sequence[int], own: Sequence[int]) -> list[int]:
+        first = starts_of(whole[:1], own[:1], self.group.dp)
+        return [*first, *starts_of(whole[1:], own[1:], self.group.tp)]
+
+
+def _local(weight: torch.Tensor) -> torch.Tensor:
+    """The numbers that this rank stores of a weight."""
+    return weight.to_local().data if isinstance(weight, DTensor) else weight.data
+
+
+def _cache_of(side: _Sides) -> Cache:
+    with torch.device("meta"), torch.no_grad():
+        cache: Cache = side.model.prefill(**empty_inputs(side.model.spec, side.request.filling()))[1]
+        return cache
+
+
+def _outputs_of(side: _Sides) -> list[Any]:
+    with torch.device("meta"), torch.no_grad():
+        return tree_leaves(side.model(**empty_inputs(side.model.spec, side.request)))

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self
 
 from archcli.arith import Number, Shape, part_of, prod
-from archcli.graph import Op, OpClass, Part
 from archcli.errors import ArchError
+from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import movement
 
 

@@ -27,6 +27,7 @@ class TimeClass(StrEnum):
     FUSED_KERNELS = "fused_kernels"
     RECURRENCE = "recurrence"
     RANDOM = "random"
+    COMMUNICATION = "communication"
     FRAMEWORK = "framework"
     UNATTRIBUTED = "unattributed"
 
@@ -53,6 +54,8 @@ FUSED_KERNELS = TimeClass.FUSED_KERNELS
 """Kernels of a compiled model that operations of several classes were fused into."""
 RECURRENCE = TimeClass.RECURRENCE
 """Kernels that go from token to token."""
+COMMUNICATION = TimeClass.COMMUNICATION
+"""What the ranks of a plan exchange, and waiting for it."""
 FRAMEWORK = TimeClass.FRAMEWORK
 RANDOM = TimeClass.RANDOM
 """Drawing random numbers: no arithmetic of the architecture, but on a CPU much of training with dropout."""
@@ -71,6 +74,18 @@ _RANDOM = _names(
     "bernoulli uniform normal exponential multinomial rand randn rand_like randn_like randint randperm"
     " native_dropout _fused_dropout random normal_functional"
 )  # drawing and multiplying are one kernel in a GPU's dropout
+COLLECTIVES = {
+    **dict.fromkeys(("all_reduce", "allreduce"), "all_reduce"),
+    **dict.fromkeys(
+        ("all_gather_into_tensor", "allgather_into_tensor_coalesced", "_allgather_base"), "all_gather"
+    ),
+    **dict.fromkeys(
+        ("reduce_scatter_tensor", "reduce_scatter_tensor_coalesced", "_reduce_scatter_base"), "reduce_scatter"
+    ),
+}
+"""The collective that each of torch's operations between ranks is."""
+WAIT = "wait_tensor"
+"""Torch's operation by which a rank waits for a collective."""
 _SUMS = _names("sum cumsum")
 _SCANS = _names("cumsum cumprod cummax logcumsumexp linalg_solve_triangular associative_scan addcmul")
 _SOFTMAX = _names("softmax _softmax _safe_softmax _softmax_backward_data logsumexp")
@@ -83,6 +98,7 @@ NO_ARITHMETIC = (
     | _names("relu threshold_backward clamp clamp_min maximum masked_fill where")
     | _names("lt le gt ge eq ne bitwise_not bitwise_and bitwise_or arange detach zero")
     | _names("embedding embedding_dense_backward")
+    | {*COLLECTIVES, WAIT}  # sums over ranks are made by what moves them
 )
 """Operations that copy, compare, choose or draw. A maximum is no FLOP either, as in `ops/base.py`."""
 
@@ -97,14 +113,16 @@ def is_product(name: str) -> bool:
     return name in _PRODUCTS
 
 
+def communicates(name: str) -> bool:
+    """Whether a torch operation is a collective, or waits for one."""
+    return name in COLLECTIVES or name == WAIT
+
+
 def class_of(key: OpKey, parts: tuple[Part, ...]) -> str:
     """The time class of torch operation `key`, run by an architecture's op with these parts."""
-    if is_fused(key.name):
-        return FUSED
-    if key.name in _RANDOM:
-        return RANDOM
-    if key.phase == "sums":
-        return OpClass.ELEMENTWISE
+    named = _class_by_name(key)
+    if named is not None:
+        return named
     of_phase = _of_phase(key.phase, parts)
     if key.name in _SCANS and any(part.scans for part in of_phase):
         return RECURRENCE
@@ -112,6 +130,17 @@ def class_of(key: OpKey, parts: tuple[Part, ...]) -> str:
     if OpClass.CONTRACTION in classes:
         return _class_beside_product(key, classes)
     return classes[0] if classes else OpClass.MOVEMENT
+
+
+def _class_by_name(key: OpKey) -> str | None:
+    """The class of a torch operation whatever runs it; None for most."""
+    if communicates(key.name):
+        return COMMUNICATION
+    if is_fused(key.name):
+        return FUSED
+    if key.name in _RANDOM:
+        return RANDOM
+    return OpClass.ELEMENTWISE if key.phase == "sums" else None
 
 
 def _of_phase(phase: Phase, parts: tuple[Part, ...]) -> tuple[Part, ...]:

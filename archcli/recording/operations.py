@@ -39,6 +39,27 @@ class CallTime(NamedTuple):
         return CallTime(self.ns + ns, self.calls + calls)
 
 
+REPLICAS = "(weights and gradients of replicas)"
+"""The path of what FSDP2 does between operations of the architecture, of none of which it is part."""
+
+
+class SentBytes(NamedTuple):
+    """Calls of a collective in a pass, and the bytes that a rank sends by them over a ring."""
+
+    calls: int = 0
+    bytes: int = 0
+
+
+class CollectiveTime(NamedTuple):
+    """A collective in a pass: calls and bytes sent, its time, and the part not hidden by computing."""
+
+    collective: str
+    calls: int
+    bytes: int
+    seconds: float
+    exposed_s: float
+
+
 class OpInstance(NamedTuple):
     """One run of an operation of the architecture: its path and the shapes of its inputs."""
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from archcli.recording.device import DeviceActivity
 from archcli.recording.disturbance import Disturbance
 from archcli.recording.kernels import CompiledModel
-from archcli.recording.operations import ClassKey, ExecutedOp, OpInstance, OpTime
+from archcli.recording.operations import ClassKey, CollectiveTime, ExecutedOp, OpInstance, OpTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Recording:
     - `trace`: one pass in Chrome's format.
     - `gpu`: on a GPU. `compiled`: of a compiled model, whose paths are those of fused groups, and whose
       executed operations are kernels. `stacks`: the small stacks that an extrapolation was made from.
+    - `collectives`: of a rank of a plan, None of a process by itself.
     """
 
     timed: tuple[OpTime, ...]
@@ -67,6 +68,7 @@ class Recording:
     compiled: CompiledModel | None = None
     stacks: tuple[str, ...] = ()
     disturbance: Disturbance = field(default_factory=Disturbance)
+    collectives: tuple[CollectiveTime, ...] | None = None
 
     @property
     def extrapolated(self) -> bool:

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from archcli.recording.device import launched_ns
 from archcli.recording.events import Event
-from archcli.recording.operations import CallTime, OpKey, Phase
+from archcli.recording.operations import REPLICAS, CallTime, OpKey, Phase
 
 ENGINE = "autograd::engine::evaluate_function"
+SHARDING = "FSDP::"
+"""The start of the ranges in which FSDP2 gathers weights and scatters gradients."""
 ALIASES = {"_index_put_impl": "index_put"}
 """The gradient of indexing runs the first, and under a dispatch mode, as in the census, the second."""
 
@@ -97,6 +99,8 @@ def _entered(
         return outer._replace(end_ns=event.end_ns)
     if event.name.startswith(prefix):
         return _Frame(event.end_ns, event.name[len(prefix) :], "forward")
+    if event.name.startswith(SHARDING):
+        return _Frame(event.end_ns, REPLICAS, "forward")
     if event.name.startswith(ENGINE):
         return _Frame(event.end_ns, owner(event.sequence), "backward", engine=True)
     key = OpKey(outer.path, outer.phase, operation(event.name))

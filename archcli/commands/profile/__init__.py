@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import typer
 
+from archcli.commands._plan import Dp, Tp
 from archcli.commands.base import subject
 from archcli.commands.options import Form, Json, Mla, Model, Output, Past, Scan, Set, SourceLen
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.by_kind import cut_to
+from archcli.commands.profile.launch import launch_of, said_once
 from archcli.commands.profile.one_model import profile_model
 from archcli.commands.profile.options import (
     Allocator,
@@ -33,6 +35,7 @@ from archcli.commands.profile.options import (
     Vs,
 )
 from archcli.commands.profile.output_files import check_files, write_files
+from archcli.commands.profile.ranks import profile_ranks
 from archcli.commands.profile.repeat_process import in_processes
 from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
 from archcli.commands.profile.versus import compare
@@ -61,6 +64,8 @@ def run(  # noqa: PLR0913, PLR0917
     repeat_process: RepeatProcess = None,
     vs: Vs = None,
     allocator: Allocator = "reuse",
+    tp: Tp = 1,
+    dp: Dp = 1,
     layers: Layers = None,
     per_kind: PerKind = False,
     no_ceilings: NoCeilings = False,
@@ -81,33 +86,39 @@ def run(  # noqa: PLR0913, PLR0917
 
     A model that does not fit into memory is measured by kinds of layer and extrapolated, as with --per-kind.
     The preset `ivanov` is the layer that Ivanov et al. 2021 measured, with their table.
+    With --tp or --dp several processes run it: `torchrun --no-python --nproc-per-node N archcli profile …`.
 
     Ctrl-C shows what was measured so far. Exits with 1 where an operation ran that the model does not account
     for, or where the trace of a GPU lacks kernels.
     """
+    launch = launch_of(context, tp, dp)
     check_files(context.params)
     if repeat_process is not None:
         raise typer.Exit(_exit_code(in_processes(context, repeat_process)))
     keep_large_blocks(allocator, device)
-    usual, detail = workload_of(model, compiled=compiled), Detail(depth, top)
-    settings = RunSettings(
-        dtype=dtype,
-        device=device,
-        attention=attention or usual.attention,
-        threads=threads,
-        pairs=pairs,
-        ceilings=not no_ceilings,
-        refresh=refresh,
-        trace=trace is not None,
-        hide_launch=hide_launch,
-        compile=compiled,
-    )
-    request = usual.request(phase, batch_size, seq_len, past, source_len, {"mla": mla, "scan": scan})
+    with said_once(launch):
+        usual, detail = workload_of(model, compiled=compiled), Detail(depth, top)
+        settings = RunSettings(
+            dtype=dtype,
+            device=device,
+            attention=attention or usual.attention,
+            threads=threads,
+            pairs=pairs,
+            ceilings=not no_ceilings,
+            refresh=refresh,
+            trace=trace is not None,
+            hide_launch=hide_launch,
+            compile=compiled,
+        )
+        request = usual.request(phase, batch_size, seq_len, past, source_len, {"mla": mla, "scan": scan})
+        asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
     if vs:
         variants = requested_variants(model, overrides, settings, vs)
-        asked, report = variants[0].subject, compare(variants, request, detail)
+        report = compare(variants, request, detail)
+    elif launch is not None:
+        report, recording = profile_ranks(asked, request, settings, detail, launch, layers=layers)
+        write_files(report, recording, plot, trace)
     else:
-        asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
         report, recording = profile_model(
             asked, request, settings, usual, detail, layers=layers, per_kind=per_kind
         )

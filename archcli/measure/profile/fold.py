@@ -17,7 +17,7 @@ from archcli.measure.profile.charges import Charge, charges
 from archcli.measure.profile.operators import line_of, operator_name
 from archcli.modules import Model
 from archcli.recording.ceilings import Ceilings
-from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED, TimeClass
+from archcli.recording.classes import COMMUNICATION, FRAMEWORK, UNATTRIBUTED, TimeClass
 from archcli.recording.recording import Recording
 
 
@@ -94,7 +94,8 @@ def fold(
     ceilings: Ceilings | None = None,
 ) -> Breakdown:
     """Join the counted rows and the measured times of a pass; paths are folded to `depth` steps (0: all)."""
-    by_class = {str(name): Tally() for name in TimeClass}
+    alone = recording.collectives is None
+    by_class = {str(name): Tally() for name in TimeClass if not (alone and name == COMMUNICATION)}
     by_operator: dict[str, Tally] = defaultdict(Tally)
     for charge in charges(model, counted, recording):
         moved = _moved_bytes(charge, dtype)

@@ -16,14 +16,15 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from archcli.recording.chrome_trace import chrome_trace
-from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, class_of
+from archcli.recording.classes import COMMUNICATION, FRAMEWORK, FUSED, RANDOM, class_of, communicates
 from archcli.recording.device import DeviceActivity, account, median_activity
 from archcli.recording.disturbance import disturbance
-from archcli.recording.events import events_of
+from archcli.recording.events import Event, events_of
 from archcli.recording.machine import usable_processors
 from archcli.recording.operations import CallTime, ExecutedOp, OpKey, OpTime
 from archcli.recording.recording import GpuPasses, Recording
 from archcli.recording.walk import walk
+from archcli.runtime.model.op_log import AutogradLog
 from archcli.runtime.profile.census import Census, take_census
 from archcli.runtime.profile.clock import Clock, Run, clock_of, run_pass, tracing
 from archcli.runtime.profile.labels import PREFIX, labelled
@@ -128,11 +129,16 @@ def rounds(pairs: int | None, budget_s: float = BUDGET_S, most: int = PAIRS) -> 
         yield i
 
 
-def traced_pass(work: Work, census: Census, clock: Clock, name: str, kept: list[dict[str, Any]]) -> Traced:
-    """Trace one pass with labelled operations; with a `name` the trace is stored in `kept`."""
+def traced_events(work: Work, clock: Clock) -> tuple[Run, list[Event], AutogradLog]:
+    """Trace one pass with labelled operations: its time, its events, and which operation made what."""
     with labelled(work.model) as log, tracing(clock) as trace:
         run = run_pass(work.step, clock)
-    events = list(events_of(trace))
+    return run, list(events_of(trace)), log
+
+
+def traced_pass(work: Work, census: Census, clock: Clock, name: str, kept: list[dict[str, Any]]) -> Traced:
+    """Trace one pass with labelled operations; with a `name` the trace is stored in `kept`."""
+    run, events, log = traced_events(work, clock)
     if name:
         kept[:] = [chrome_trace(events, log.owner, PREFIX, name)]
     spent = walk(events, census.calls, log.owner, PREFIX, device=clock.on_gpu)
@@ -208,6 +214,8 @@ def _classes(census: Census) -> Callable[[OpKey], str]:
 
     def class_at(key: OpKey) -> str:
         op = ran.get(key.path)
+        if op is None and communicates(key.name):
+            return COMMUNICATION
         return FRAMEWORK if op is None else class_of(key, op.op.parts(*op.inputs))
 
     return class_at

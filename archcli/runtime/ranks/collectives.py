@@ -49,9 +49,7 @@ class ProcessPeers:
 
     def _joined(self, x: torch.Tensor, axis: int) -> torch.Tensor:
         """The ranks' tensors along an axis; the collective itself puts them along the first."""
-        y = self._waited(
-            self._functional.all_gather_into_tensor(x.contiguous(), self.number, self._name)
-        )
+        y = self._waited(self._functional.all_gather_into_tensor(x.contiguous(), self.number, self._name))
         return y if axis % x.dim() == 0 else torch.cat(y.chunk(self.number), axis)
 
     def _sum_of_part(self, x: torch.Tensor, axis: int) -> torch.Tensor:
@@ -77,12 +75,12 @@ class _Exchange(torch.autograd.Function):
     """A function of the forward, and one of the gradient."""
 
     @staticmethod
-    def forward(context: Any, x: torch.Tensor, ahead: Exchange, back: Exchange) -> torch.Tensor:  # type: ignore[override]
+    def forward(context: Any, x: torch.Tensor, ahead: Exchange, back: Exchange) -> torch.Tensor:
         context.back = back
         return ahead(x)
 
     @staticmethod
-    def backward(context: Any, gradient: torch.Tensor) -> Any:  # type: ignore[override]
+    def backward(context: Any, gradient: torch.Tensor) -> Any:
         return context.back(gradient), None, None
 
 

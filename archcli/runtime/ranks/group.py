@@ -10,8 +10,9 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from archcli.errors import ArchError
 from archcli.runtime.ranks.collectives import ProcessPeers
-from archcli.runtime.ranks.shares import Place
+from archcli.runtime.ranks.shares import RankPlace
 
 T = TypeVar("T")
 CPU_BACKEND, GPU_BACKEND = "gloo", "nccl"
@@ -29,9 +30,11 @@ class RankGroup:
         kind = torch.device(device).type
         self._mesh = init_device_mesh(kind, (dp, tp), mesh_dim_names=("dp", "tp"))
         self.rank, self.number = dist.get_rank(), dist.get_world_size()
-        self.tp, self.dp = Place(self.rank % tp, tp), Place(self.rank // tp, dp)
+        self.tp, self.dp = RankPlace(self.rank % tp, tp), RankPlace(self.rank // tp, dp)
         self.peers = ProcessPeers(self._mesh.get_group("tp")) if tp > 1 else None
-        self._agreeing: Any = dist.group.WORLD if self.backend == CPU_BACKEND else dist.new_group(backend="gloo")
+        self._agreeing: Any = (
+            dist.group.WORLD if self.backend == CPU_BACKEND else dist.new_group(backend="gloo")
+        )
 
     @property
     def replicas(self) -> DeviceMesh:
@@ -42,8 +45,8 @@ class RankGroup:
         """Wait until all ranks are here."""
         dist.barrier(group=self._agreeing)
 
-    def agreed(self, value: bool) -> bool:
-        """What rank 0 says, on every rank."""
+    def shared(self, value: T) -> T:
+        """The value of rank 0, on every rank."""
         said = [value]
         dist.broadcast_object_list(said, src=0, group=self._agreeing)
         return said[0]
@@ -53,6 +56,16 @@ class RankGroup:
         given: list[Any] | None = [None] * self.number if self.rank == 0 else None
         dist.gather_object(value, given, dst=0, group=self._agreeing)
         return given or []
+
+
+def check_devices(local_ranks: int) -> None:
+    """Raise ArchError where this machine has fewer GPUs than ranks."""
+    devices = torch.cuda.device_count()
+    if local_ranks > devices:
+        raise ArchError(
+            f"{local_ranks} ranks of this machine, a GPU each, and it has {devices}",
+            f"--nproc-per-node {devices}" if devices else "--device cpu",
+        )
 
 
 @contextmanager

@@ -14,14 +14,14 @@ import torch
 from archcli.arith import ceil_div
 
 
-class Place(NamedTuple):
+class RankPlace(NamedTuple):
     """Which of the ranks that share something this is."""
 
     rank: int = 0
     ranks: int = 1
 
 
-def starts_of(whole: Sequence[int], own: Sequence[int], place: Place) -> list[int]:
+def starts_of(whole: Sequence[int], own: Sequence[int], place: RankPlace) -> list[int]:
     """Where a rank's part begins in each axis of the whole tensor.
 
     An axis that is shorter is divided as torch's `chunk` does, or, where parts are too large or there is less
@@ -30,7 +30,7 @@ def starts_of(whole: Sequence[int], own: Sequence[int], place: Place) -> list[in
     return [_start(size, part, place) for size, part in zip(whole, own, strict=True)]
 
 
-def _start(size: int, part: int, place: Place) -> int:
+def _start(size: int, part: int, place: RankPlace) -> int:
     if size == part:
         return 0
     largest = ceil_div(size, place.ranks)

@@ -7,15 +7,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from archcli.runtime.ranks.shares import Place, starts_of
+from archcli.runtime.ranks.shares import RankPlace, starts_of
 
 
-def read_own_words(model: nn.Module, whole: nn.Module, place: Place) -> None:
+def read_own_words(model: nn.Module, whole: nn.Module, place: RankPlace) -> None:
     """Let every table of the rank that has fewer words than the whole model's answer zero for the others."""
     for path, table in model.named_modules():
         if not isinstance(table, nn.Embedding):
             continue
-        size, own = tuple(whole.get_submodule(path).weight.shape), tuple(table.weight.shape)  # type: ignore[operator, arg-type]
+        size, own = tuple(whole.get_submodule(path).weight.shape), tuple(table.weight.shape)  # type: ignore[arg-type]
         if size != own:
             OwnWords(starts_of(size, own, place)[0]).attach(table)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -49,9 +48,13 @@ def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: 
     own_request = replace(request, batch_size=request.batch_size // group.dp.ranks)
     share = shard(spec, group.tp.ranks, rank=group.tp.rank)
     whole, own = (
-        _Sides(build_model(part, device="meta", dtype=dtype, attention=settings.attention).train(train), asked)
+        _Sides(
+            build_model(part, device="meta", dtype=dtype, attention=settings.attention).train(train), asked
+        )
         for part, asked in ((spec, request), (share, own_request))
     )
+    for side in (whole, own):
+        side.model.train(train)
     parts = _Parts(group, generator, settings.device)
     inputs = parts.inputs(random_inputs(spec, request, dtype, generator), request)
     cache = parts.cache(whole, own) if request.continues else Cache()

@@ -46,6 +46,7 @@ class Figures(Record):
             "How much of that was reached; above 1 where counted bytes never moved, as in fused kernels."
         ),
     ]
+    slowest_s: NotRequired[Annotated[float, Meaning("Seconds on the rank where it took longest.")]]
     time_share_range: NotRequired[
         Annotated[Range, Meaning("The least and the most of time_share between processes.")]
     ]

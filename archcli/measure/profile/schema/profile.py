@@ -19,6 +19,7 @@ from archcli.measure.profile.schema.base import (
 from archcli.measure.profile.schema.figures import CompiledCode, Figures, Operator
 from archcli.measure.profile.schema.ivanov import IvanovTable
 from archcli.measure.profile.schema.kinds import EndsFigures, Estimates, LayerKindFigures
+from archcli.measure.profile.schema.ranks import CollectiveFigures, RanksFigures
 from archcli.modules.values import Meaning
 from archcli.recording.ceilings import Ceilings
 
@@ -130,6 +131,10 @@ class Totals(PassFigures):
     ivanov: NotRequired[
         Annotated[IvanovTable, Meaning("The table of Ivanov et al. 2021, of the workload of that name.")]
     ]
+    ranks: NotRequired[Annotated[RanksFigures, Meaning("With --tp and --dp: the ranks that measured it.")]]
+    communication: NotRequired[
+        Annotated[list[CollectiveFigures], Meaning("With --tp and --dp: what a rank exchanges with others.")]
+    ]
 
 
 class ProfileInputs(RunInputs):
@@ -138,6 +143,8 @@ class ProfileInputs(RunInputs):
     layers: Annotated[Amount | None, Meaning("Layers of each stack that were run alone; null is all.")]
     set: NotRequired[Annotated[list[str], Meaning("Changes by --set.")]]
     repeat_process: NotRequired[Annotated[Amount, Meaning("Fresh processes that were asked for.")]]
+    tp: NotRequired[Annotated[Amount, Meaning("Ranks that share each matrix.")]]
+    dp: NotRequired[Annotated[Amount, Meaning("Replicas, each with its own part of the batch.")]]
 
 
 class Profile(Record):

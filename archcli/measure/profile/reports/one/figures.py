@@ -8,6 +8,7 @@ from archcli.measure.profile.fold import Breakdown, Tally
 from archcli.measure.profile.roofline import bound
 from archcli.measure.profile.schema.figures import Figures
 from archcli.measure.report import Column
+from archcli.recording.classes import COMMUNICATION
 
 COLUMNS = (
     Column("flop_share", "FLOP share", "share"),
@@ -42,10 +43,9 @@ def figures_of(breakdown: Breakdown, tally: Tally) -> Figures:
     Rates are None where nothing was computed or moved, or no time taken.
     """
     whole = breakdown.whole
-    roof, roof_share = bound(tally.executed_flops, tally.bytes, tally.seconds, breakdown.ceilings) or (
-        None,
-        None,
-    )
+    exchanged = set(tally.by_class) == {COMMUNICATION}  # a link limits it, not this machine
+    ceilings = None if exchanged else breakdown.ceilings
+    roof, roof_share = bound(tally.executed_flops, tally.bytes, tally.seconds, ceilings) or (None, None)
     return {
         "flops": tally.flops,
         "executed_flops": tally.executed_flops,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import median, median_low, stdev
 from typing import Any
@@ -86,3 +87,16 @@ def _varied(figures: Sequence[Any]) -> dict[str, Any]:
 
 def _deviation(values: Sequence[float]) -> float | None:
     return stdev(values) if len(values) > 1 else None
+
+
+def joined_notes(notes: Sequence[Sequence[str]], of_what: str) -> Iterator[str]:
+    """The notes of all processes or ranks; one that only some have follows their number.
+
+    Notes that differ in figures alone have one wording.
+    """
+    by_wording: dict[str, list[str]] = defaultdict(list)
+    for note in chain.from_iterable(notes):
+        by_wording[re.sub(r"-?\d[\d.,]*", "#", note)].append(note)
+    for alike in by_wording.values():
+        shared = len(alike) == len(notes) and len(set(alike)) == 1
+        yield alike[0] if shared else f"In {len(alike)} of {len(notes)} {of_what}: {alike[0]}"

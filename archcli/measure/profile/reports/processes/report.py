@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from archcli.measure.profile.reports.headings import usual_inputs
-from archcli.measure.profile.reports.processes.medians import joined_rows, joined_totals
+from archcli.measure.profile.reports.processes.medians import joined_notes, joined_rows, joined_totals
 from archcli.measure.profile.reports.processes.tables import tables_of
 from archcli.measure.profile.schema.profile import Profile
 from archcli.measure.report import Report
@@ -30,7 +27,7 @@ def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
     totals, rows = joined_totals(documents, asked), joined_rows(documents)
     warnings = [
         *_few_processes(len(documents), asked),
-        *_joined([document["totals"].get("warnings", []) for document in documents]),
+        *joined_notes([document["totals"].get("warnings", []) for document in documents], "processes"),
     ]
     return Report(
         command=first["command"],
@@ -43,7 +40,7 @@ def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
         tables=tuple(tables_of(totals, rows, top)),
         notes=(
             *_few_processes(len(documents), asked),
-            *_joined([document["notes"] for document in documents]),
+            *joined_notes([document["notes"] for document in documents], "processes"),
         ),
     )
 
@@ -53,16 +50,3 @@ def _few_processes(done: int, asked: int) -> Iterator[str]:
         yield f"PARTIAL: interrupted after {done} of {asked} processes."
     if done < FEWEST:
         yield f"{done} process{'es are' if done > 1 else ' is'} few: a range of so few says little."
-
-
-def _joined(notes: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The notes of all processes; one that only some have follows their number.
-
-    Notes that differ in figures alone have one wording.
-    """
-    by_wording: dict[str, list[str]] = defaultdict(list)
-    for note in chain.from_iterable(notes):
-        by_wording[re.sub(r"-?\d[\d.,]*", "#", note)].append(note)
-    for alike in by_wording.values():
-        shared = len(alike) == len(notes) and len(set(alike)) == 1
-        yield alike[0] if shared else f"In {len(alike)} of {len(notes)} processes: {alike[0]}"

@@ -1,0 +1,121 @@
+"""`--tp` and `--dp`: this process among those that a launcher such as torchrun started."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import typer
+
+from archcli.errors import ArchError
+
+BAD_INPUT = 2
+TORCHRUN = "TORCHELASTIC_RUN_ID"
+"""A variable that torchrun sets, and no other launcher."""
+RANK, WORLD, LOCAL_RANK, LOCAL_WORLD = "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"
+PATIENCE_S = 3.0
+REFUSED = {
+    "vs": "takes its ratios within the rounds of one process",
+    "repeat_process": "starts processes of its own",
+    "per_kind": "takes the model apart",
+    "hide_launch": "would let ranks wait for each other behind kernels that wait",
+    "compiled": "is of one process",
+}
+"""Options that a process by itself has, and why ranks do not."""
+NAMES = {"compiled": "compile"}
+
+
+class Launch(NamedTuple):
+    """Which rank this process is, of how many, on all machines and on this one."""
+
+    tp: int
+    dp: int
+    rank: int
+    local_rank: int
+    local_ranks: int
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this rank reports."""
+        return self.rank == 0
+
+
+def launch_of(context: typer.Context, tp: int, dp: int) -> Launch | None:
+    """This process's rank in a plan; None for a process by itself.
+
+    Raises ArchError without a launcher, with another number of processes than the plan has ranks, and for
+    options of a process by itself. All ranks find the same; the first says it.
+    """
+    number = tp * dp
+    started = _number(os.environ, WORLD, 1) if RANK in os.environ else 1
+    if number == 1 and (started == 1 or TORCHRUN not in os.environ):
+        return None
+    if RANK not in os.environ or WORLD not in os.environ:
+        raise ArchError(
+            f"{_plan(tp, dp)} is of {number} processes, one for each device, and this is one alone",
+            f"start them by {_command(context, number)}",
+        )
+    rank, local = (_number(os.environ, name, 0) for name in (RANK, LOCAL_RANK))
+    launch = Launch(tp, dp, rank, local, _number(os.environ, LOCAL_WORLD, started))
+    with said_once(launch):
+        if started != number:
+            raise ArchError(
+                f"{started} processes were started, and {_plan(tp, dp)} is of {number}",
+                f"--nproc-per-node {number}, or --tp and --dp whose product is {started}",
+            )
+        for name, what in REFUSED.items():
+            if context.params[name]:
+                option = NAMES.get(name, name).replace("_", "-")
+                raise ArchError(f"--{option} {what}", "leave it out, or --tp and --dp")
+        if context.params["device"].startswith("cuda:"):
+            raise ArchError("each rank has a GPU of its own", "--device cuda")
+    return launch
+
+
+@contextmanager
+def said_once(launch: Launch | None) -> Iterator[None]:
+    """Let an error that all ranks find alike be said by the first alone; the others end without a word."""
+    try:
+        yield
+    except ArchError:
+        if launch is None or launch.is_first:
+            raise
+        time.sleep(PATIENCE_S)  # a launcher ends all with the first that ends, which is to speak before
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def _plan(tp: int, dp: int) -> str:
+    """The options that state the plan."""
+    stated = " ".join(f"--{name} {value}" for name, value in (("tp", tp), ("dp", dp)) if value > 1)
+    return stated or "a plan without --tp and --dp"
+
+
+def _command(context: typer.Context, number: int) -> str:
+    """The command that was typed, behind the launcher that starts its processes."""
+    words = ["torchrun", "--no-python", "--nproc-per-node", str(number), "archcli", "profile"]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            words += _words(parameter, context.params[name])
+    return shlex.join(words)
+
+
+def _words(parameter: Any, value: Any) -> list[str]:
+    """A parameter as it is typed."""
+    values = [str(item) for item in (value if isinstance(value, list | tuple) else [value])]
+    if parameter.param_type_name == "argument":
+        return values
+    option = max(parameter.opts, key=len)
+    return [option] if value is True else [word for item in values for word in (option, item)]
+
+
+def _number(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name, str(default))
+    if not text.isdecimal():
+        raise ArchError(f"{name} is {text[:40]!r}, where a launcher writes a number", "start it by torchrun")
+    return int(text)

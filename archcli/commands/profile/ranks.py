@@ -1,0 +1,176 @@
+"""The profile of one rank of a plan, and on the first rank the report of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import typer
+
+from archcli.commands.base import Subject
+from archcli.commands.profile.checks import check_positions, check_shares, needed_memory
+from archcli.commands.profile.launch import Launch, said_once
+from archcli.commands.profile.machine_ceilings import machine_ceilings
+from archcli.commands.profile.settings import Detail, RunSettings
+from archcli.commands.profile.watch import ending_together, hold_signals
+from archcli.errors import ArchError
+from archcli.measure.memory.timed_run import require_memory
+from archcli.measure.notes import form_notes, source_notes
+from archcli.measure.passes import Pass, checked_pass
+from archcli.measure.profile.reports.one import profile_of
+from archcli.measure.profile.reports.ranks import RankDocument, RunOfRanks, of_ranks
+from archcli.measure.report import Report
+from archcli.modules import Model
+from archcli.modules.request import Request
+from archcli.modules.tensor_parallel.shard import shard
+from archcli.recording.machine import available_memory
+from archcli.recording.recording import Recording
+from archcli.render.progress import Tick, progress
+
+
+class RankPass(NamedTuple):
+    """What one rank runs: its share of the model, its replica's pass, and the request of all replicas."""
+
+    asked: Subject
+    share: Model
+    counted: Pass
+    whole: Request
+    memory: dict[str, int]
+
+
+def profile_ranks(
+    asked: Subject,
+    request: Request,
+    settings: RunSettings,
+    detail: Detail,
+    launch: Launch,
+    *,
+    layers: int | None,
+) -> tuple[Report, Recording]:
+    """The report of all ranks and the first rank's recording; the other ranks end here.
+
+    In training `request` has the batch of each replica, else the sequences of all of them.
+    """
+    hold_signals()
+    with said_once(launch):
+        ready = _checked(asked, request, settings, launch)
+    inputs = {**ready.counted.inputs(), **settings.inputs(), "layers": layers}
+    with ending_together(launch):
+        measured = _measure(ready, settings, launch, inputs, detail)
+    if not launch.is_first:
+        raise typer.Exit(0)
+    inputs["batch_size"] = request.batch_size
+    report = of_ranks(
+        measured.documents, RunOfRanks(launch.tp, launch.dp, measured.backend), inputs, detail.top
+    )
+    report = replace(
+        report,
+        model={"name": asked.name, "source": asked.source},
+        totals={**report.totals, "memory": ready.memory},
+        notes=(
+            *source_notes(asked.model, request.source_len),
+            *form_notes([asked.model], request.forms),
+            *report.notes,
+        ),
+    )
+    return report, measured.recording
+
+
+class MeasuredByRanks(NamedTuple):
+    """What the ranks measured, on the first of them; the recording is the rank's own."""
+
+    documents: list[RankDocument]
+    recording: Recording
+    backend: str
+
+
+def _checked(asked: Subject, request: Request, settings: RunSettings, launch: Launch) -> RankPass:
+    """This rank's share and pass. Raises ArchError where it cannot run, on all ranks alike."""
+    _check_model(asked.model, request, launch)
+    check_shares(asked.model, request)
+    own, whole = _batches(request, launch.dp)
+    share = shard(asked.model, launch.tp, rank=launch.rank % launch.tp)
+    counted = checked_pass(share, own)
+    check_positions(counted)
+    memory = needed_memory(share, counted, settings)
+    if settings.device == "cpu":
+        name = f"{launch.local_ranks} ranks of {asked.name}"
+        of_machine = {part: launch.local_ranks * size for part, size in memory.items()}
+        require_memory(name, of_machine, available_memory(), settings.dtype)
+    else:
+        from archcli.runtime.ranks.group import check_devices
+
+        check_devices(launch.local_ranks)
+    return RankPass(asked, share, counted, whole, memory)
+
+
+def _check_model(model: Model, request: Request, launch: Launch) -> None:
+    """Raise ArchError for what ranks count and do not run."""
+    train = request.phase == "train"
+    if launch.tp > 1 and train and model.trains_on_targets:
+        raise ArchError(
+            "a loss over words that ranks share is counted, not run",
+            "--dp, or a phase without a loss, or a model that states none",
+        )
+    if launch.tp > 1 and getattr(model, "kind", "") == "encoder_decoder":
+        raise ArchError("an encoder-decoder whose ranks share words is counted, not run", "--dp runs it")
+    if launch.dp > 1 and train and model.token_multiple > 1:
+        raise ArchError(
+            "replicas whose targets are shared out by clusters are not run", "a head without cluster_shares"
+        )
+
+
+def _batches(request: Request, dp: int) -> tuple[Request, Request]:
+    """The request of one replica, and that of all. Raises ArchError where they cannot share the batch."""
+    batch = request.batch_size
+    if request.phase == "train":
+        return request, replace(request, batch_size=batch * dp)
+    if batch % dp:
+        raise ArchError(
+            f"--dp {dp} does not divide --batch-size {batch}, the sequences of all replicas",
+            f"--batch-size {-(-batch // dp) * dp}",
+        )
+    return replace(request, batch_size=batch // dp), request
+
+
+def _measure(
+    ready: RankPass, settings: RunSettings, launch: Launch, inputs: dict[str, Any], detail: Detail
+) -> MeasuredByRanks:
+    """Join the other ranks, time the pass with them, and gather their reports. Imports torch."""
+    from archcli.runtime.profile import machine, work
+    from archcli.runtime.ranks import group, record
+    from archcli.runtime.ranks.work import prepare_rank
+
+    asked, device = ready.asked, settings.device
+    if device != "cpu":
+        device = f"cuda:{launch.local_rank}"
+        require_memory(asked.name, ready.memory, work.free_memory(device), settings.dtype)
+    with (
+        _progress(asked.name, launch) as tick,
+        machine.threads(settings.threads),
+        group.joined(launch.tp, launch.dp, device) as ranks,
+    ):
+        tick("building", 0, 1)
+        prepared = prepare_rank(asked.model, ready.whole, replace(settings.build(), device=device), ranks)
+        name = asked.name if settings.trace and launch.is_first else ""
+        recording = record.record_rank(prepared, ranks, settings.pairs, tick, trace=name)
+        own = machine_ceilings(recording, settings, tick) if launch.is_first else None
+        report = profile_of(
+            ready.share, ready.counted, recording, inputs, detail.depth, ceilings=ranks.shared(own)
+        )
+        document = RankDocument(report.totals, report.rows, report.notes, recording.collectives or ())
+        return MeasuredByRanks(ranks.gathered(document), recording, ranks.backend)
+
+
+@contextmanager
+def _progress(name: str, launch: Launch) -> Iterator[Tick]:
+    """A progress bar of the first rank."""
+    if not launch.is_first:
+        from archcli.runtime.profile.record import no_progress
+
+        yield no_progress
+        return
+    with progress(f"profiling {name} on {launch.tp * launch.dp} ranks") as tick:
+        yield tick

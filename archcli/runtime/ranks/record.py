@@ -1,0 +1,138 @@
+"""Recording a pass on one rank of several: all begin each pass together, and agree on how many there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from statistics import median
+from typing import Any, NamedTuple
+
+from archcli.recording.chrome_trace import chrome_trace
+from archcli.recording.classes import WAIT, communicates
+from archcli.recording.device import account
+from archcli.recording.operations import REPLICAS, CallTime, CollectiveTime, OpKey
+from archcli.recording.recording import Recording
+from archcli.recording.walk import walk
+from archcli.runtime.profile.census import Census, take_census
+from archcli.runtime.profile.clock import Clock, Step, clock_of, run_pass
+from archcli.runtime.profile.labels import PREFIX
+from archcli.runtime.profile.machine import without_garbage_collection
+from archcli.runtime.profile.nvml import gpu_state
+from archcli.runtime.profile.record import (
+    PAIRS,
+    Pair,
+    Tick,
+    Traced,
+    recording_of,
+    rounds,
+    traced_events,
+    warm_up,
+    with_states,
+)
+from archcli.runtime.profile.work import Work
+from archcli.runtime.ranks.counting import RankCounting
+from archcli.runtime.ranks.exposure import UnderWay, under_way
+from archcli.runtime.ranks.group import RankGroup
+
+
+class ClockOfRanks:
+    """A clock whose passes all ranks begin together."""
+
+    def __init__(self, clock: Clock, group: RankGroup) -> None:
+        self.clock, self.group = clock, group
+        self.on_gpu, self.warm_ups = clock.on_gpu, clock.warm_ups
+
+    def warm_up(self, step: Step) -> None:
+        """Run one untimed pass."""
+        self.clock.warm_up(step)
+
+    def ready(self) -> None:
+        """Wait until the device has finished all earlier work, and the other ranks as well."""
+        self.clock.ready()
+        self.group.meet()
+
+    def run(self, step: Step) -> tuple[Any, float | None]:
+        """One whole pass."""
+        return self.clock.run(step)
+
+    def counted(self, host_s: float, device_s: float | None) -> float:
+        """Of the host's and the device's time, the one that the clock reports."""
+        return self.clock.counted(host_s, device_s)
+
+
+class TracedOnRank(NamedTuple):
+    """A traced pass, and the collectives in it."""
+
+    traced: Traced
+    collectives: list[UnderWay]
+
+
+def record_rank(work: Work, group: RankGroup, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
+    """Warm up, take the census, and time pairs of plain and traced passes, on all ranks at once.
+
+    None for `pairs` times as many as the time allows on rank 0. No pair is left out as disturbed: what
+    disturbs one rank keeps all waiting. Under the name `trace` the last traced pass is kept whole.
+    """
+    clock = ClockOfRanks(clock_of(group.device), group)
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    warm_up(work, clock, tick)
+    tick("counting operations", 0, 1)
+    census = take_census(work.model, work.step, RankCounting)
+    before = gpu_state(group.device)
+    done, exchanged, kept = list[Pair](), list[list[UnderWay]](), list[dict[str, Any]]()
+    with without_garbage_collection():
+        for i in _agreed_rounds(group, pairs):
+            tick("timing", i, pairs or PAIRS)
+            plain = run_pass(work.step, clock)
+            traced, collectives = _traced(work, census, clock, trace, kept)
+            done.append(Pair(plain, *traced))
+            exchanged.append(collectives)
+    recording = recording_of(done, census, group.device, chosen=True)
+    return replace(
+        recording,
+        load=load,
+        trace=kept[-1] if kept else None,
+        gpu=with_states(recording.gpu, before, gpu_state(group.device)),
+        collectives=tuple(_collectives(census, exchanged)),
+    )
+
+
+def _agreed_rounds(group: RankGroup, pairs: int | None) -> Iterator[int]:
+    """Number the pairs, as many as rank 0 has time for."""
+    numbers = rounds(pairs)
+    while True:
+        i = next(numbers, None) if group.rank == 0 or pairs is not None else 0
+        if not group.shared(i is not None):
+            return
+        yield i or 0
+
+
+def _traced(work: Work, census: Census, clock: Clock, name: str, kept: list[dict[str, Any]]) -> TracedOnRank:
+    """Trace one pass; what FSDP2 exchanges takes the time that no computing hides."""
+    run, events, log = traced_events(work, clock)
+    if name:
+        kept[:] = [chrome_trace(events, log.owner, PREFIX, name)]
+    spent = walk(events, census.calls, log.owner, PREFIX, device=clock.on_gpu)
+    computing = {key.name for key in census.calls if not communicates(key.name)}
+    collectives = under_way(events, computing, device=clock.on_gpu)
+    for key, time in spent.items():
+        if key.path == REPLICAS and communicates(key.name):
+            spent[key] = CallTime(0, time.calls)
+    outside = sum(collective.exposed_ns for collective in collectives if not collective.of_row)
+    if outside:
+        spent[OpKey(REPLICAS, "forward", WAIT)] = CallTime(outside, 0)
+    return TracedOnRank(Traced(run, spent, account(events) if clock.on_gpu else None), collectives)
+
+
+def _collectives(census: Census, exchanged: list[list[UnderWay]]) -> Iterator[CollectiveTime]:
+    """Each collective with the medians of its times over the passes."""
+    for kind, sent in sorted(census.sent.items()):
+        of_kind = [[one for one in of_pass if one.collective == kind] for of_pass in exchanged]
+        yield CollectiveTime(
+            kind,
+            sent.calls,
+            sent.bytes,
+            median(sum(one.ns for one in of_pass) for of_pass in of_kind) / 1e9,
+            median(sum(one.exposed_ns for one in of_pass) for of_pass in of_kind) / 1e9,
+        )

@@ -99,6 +99,8 @@ def test_what_the_reports_are_made_of_is_what_is_required(printed):
             "kinds",
             "ends",
             "ivanov",
+            "ranks",
+            "communication",
         }
         | LATER
     )

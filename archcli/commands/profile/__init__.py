@@ -35,7 +35,6 @@ from archcli.commands.profile.options import (
     Vs,
 )
 from archcli.commands.profile.output_files import check_files, write_files
-from archcli.commands.profile.ranks import profile_ranks
 from archcli.commands.profile.repeat_process import in_processes
 from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
 from archcli.commands.profile.versus import compare
@@ -98,26 +97,13 @@ def run(  # noqa: PLR0913, PLR0917
     keep_large_blocks(allocator, device)
     with said_once(launch):
         usual, detail = workload_of(model, compiled=compiled), Detail(depth, top)
-        settings = RunSettings(
-            dtype=dtype,
-            device=device,
-            attention=attention or usual.attention,
-            threads=threads,
-            pairs=pairs,
-            ceilings=not no_ceilings,
-            refresh=refresh,
-            trace=trace is not None,
-            hide_launch=hide_launch,
-            compile=compiled,
-        )
+        how = (pairs, not no_ceilings, refresh, trace is not None, hide_launch, compiled, launch)
+        settings = RunSettings(dtype, device, attention or usual.attention, threads, *how)
         request = usual.request(phase, batch_size, seq_len, past, source_len, {"mla": mla, "scan": scan})
-        asked = cut_to(subject(model, overrides), layers, per_kind=per_kind)
-    if vs:
-        variants = requested_variants(model, overrides, settings, vs)
-        report = compare(variants, request, detail)
-    elif launch is not None:
-        report, recording = profile_ranks(asked, request, settings, detail, launch, layers=layers)
-        write_files(report, recording, plot, trace)
+        asked = None if vs else cut_to(subject(model, overrides), layers, per_kind=per_kind)
+    if asked is None:
+        variants = requested_variants(model, overrides, settings, vs or ())
+        asked, report = variants[0].subject, compare(variants, request, detail)
     else:
         report, recording = profile_model(
             asked, request, settings, usual, detail, layers=layers, per_kind=per_kind

@@ -29,7 +29,7 @@ REFUSED = {
 NAMES = {"compiled": "compile"}
 
 
-class Launch(NamedTuple):
+class RankLaunch(NamedTuple):
     """Which rank this process is, of how many, on all machines and on this one."""
 
     tp: int
@@ -44,7 +44,7 @@ class Launch(NamedTuple):
         return self.rank == 0
 
 
-def launch_of(context: typer.Context, tp: int, dp: int) -> Launch | None:
+def launch_of(context: typer.Context, tp: int, dp: int) -> RankLaunch | None:
     """This process's rank in a plan; None for a process by itself.
 
     Raises ArchError without a launcher, with another number of processes than the plan has ranks, and for
@@ -60,7 +60,7 @@ def launch_of(context: typer.Context, tp: int, dp: int) -> Launch | None:
             f"start them by {_command(context, number)}",
         )
     rank, local = (_number(os.environ, name, 0) for name in (RANK, LOCAL_RANK))
-    launch = Launch(tp, dp, rank, local, _number(os.environ, LOCAL_WORLD, started))
+    launch = RankLaunch(tp, dp, rank, local, _number(os.environ, LOCAL_WORLD, started))
     with said_once(launch):
         if started != number:
             raise ArchError(
@@ -77,7 +77,7 @@ def launch_of(context: typer.Context, tp: int, dp: int) -> Launch | None:
 
 
 @contextmanager
-def said_once(launch: Launch | None) -> Iterator[None]:
+def said_once(launch: RankLaunch | None) -> Iterator[None]:
     """Let an error that all ranks find alike be said by the first alone; the others end without a word."""
     try:
         yield

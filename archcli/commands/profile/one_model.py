@@ -36,8 +36,13 @@ def profile_model(
 ) -> tuple[Report, Recording]:
     """The report of a model, and the recording that it is made from.
 
-    `layers` is how many layers the model was cut to; with `per_kind` it is measured by kinds of layer.
+    `layers` is how many layers the model was cut to; with `per_kind` it is measured by kinds of layer. With
+    ranks the report is that of all, and ranks but the first end here.
     """
+    if settings.launch is not None:
+        from archcli.commands.profile.ranks import profile_ranks  # of several processes alone
+
+        return profile_ranks(asked, request, settings, detail, settings.launch, layers=layers)
     check_shares(asked.model, request)
     counted = checked_pass(asked.model, request)
     inputs = {**counted.inputs(), **settings.inputs(), "layers": layers}

@@ -11,7 +11,7 @@ import typer
 
 from archcli.commands.base import Subject
 from archcli.commands.profile.checks import check_positions, check_shares, needed_memory
-from archcli.commands.profile.launch import Launch, said_once
+from archcli.commands.profile.launch import RankLaunch, said_once
 from archcli.commands.profile.machine_ceilings import machine_ceilings
 from archcli.commands.profile.settings import Detail, RunSettings
 from archcli.commands.profile.watch import ending_together, hold_signals
@@ -45,7 +45,7 @@ def profile_ranks(
     request: Request,
     settings: RunSettings,
     detail: Detail,
-    launch: Launch,
+    launch: RankLaunch,
     *,
     layers: int | None,
 ) -> tuple[Report, Recording]:
@@ -86,7 +86,7 @@ class MeasuredByRanks(NamedTuple):
     backend: str
 
 
-def _checked(asked: Subject, request: Request, settings: RunSettings, launch: Launch) -> RankPass:
+def _checked(asked: Subject, request: Request, settings: RunSettings, launch: RankLaunch) -> RankPass:
     """This rank's share and pass. Raises ArchError where it cannot run, on all ranks alike."""
     _check_model(asked.model, request, launch)
     check_shares(asked.model, request)
@@ -106,7 +106,7 @@ def _checked(asked: Subject, request: Request, settings: RunSettings, launch: La
     return RankPass(asked, share, counted, whole, memory)
 
 
-def _check_model(model: Model, request: Request, launch: Launch) -> None:
+def _check_model(model: Model, request: Request, launch: RankLaunch) -> None:
     """Raise ArchError for what ranks count and do not run."""
     train = request.phase == "train"
     if launch.tp > 1 and train and model.trains_on_targets:
@@ -136,7 +136,7 @@ def _batches(request: Request, dp: int) -> tuple[Request, Request]:
 
 
 def _measure(
-    ready: RankPass, settings: RunSettings, launch: Launch, inputs: dict[str, Any], detail: Detail
+    ready: RankPass, settings: RunSettings, launch: RankLaunch, inputs: dict[str, Any], detail: Detail
 ) -> MeasuredByRanks:
     """Join the other ranks, time the pass with them, and gather their reports. Imports torch."""
     from archcli.runtime.profile import machine, work
@@ -165,7 +165,7 @@ def _measure(
 
 
 @contextmanager
-def _progress(name: str, launch: Launch) -> Iterator[Tick]:
+def _progress(name: str, launch: RankLaunch) -> Iterator[Tick]:
     """A progress bar of the first rank."""
     if not launch.is_first:
         from archcli.runtime.profile.record import no_progress

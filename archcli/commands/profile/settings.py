@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from archcli.commands.profile.launch import RankLaunch
 from archcli.errors import ArchError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Detail(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How passes are run and timed, by the names of the options.
+    """How passes are run and timed, by the names of the options; with a `launch` on one rank of several.
 
     Raises ArchError where launches are to be hidden on a CPU, which has none.
     """
@@ -40,6 +41,7 @@ class RunSettings:
     trace: bool
     hide_launch: bool = False
     compile: bool = False
+    launch: RankLaunch | None = None
 
     def __post_init__(self) -> None:
         if self.hide_launch and self.device == "cpu":

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from archcli.commands.profile.launch import BAD_INPUT, Launch
+from archcli.commands.profile.launch import BAD_INPUT, RankLaunch
 from archcli.errors import ArchError
 from archcli.render.write import tell
 
@@ -34,7 +34,7 @@ def hold_signals() -> None:
 class Ending:
     """How this rank ends, said once."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: RankLaunch) -> None:
         self._launch, self._lock, self._parent = launch, threading.Lock(), os.getppid()
 
     def watch(self) -> None:
@@ -58,7 +58,7 @@ class Ending:
 
 
 @contextmanager
-def ending_together(launch: Launch) -> Iterator[None]:
+def ending_together(launch: RankLaunch) -> Iterator[None]:
     """Within the block this rank ends when another does, and says so in a line."""
     ending = Ending(launch)
     ending.watch()

@@ -1,4 +1,4 @@
-"""The ranks of a plan as torch knows them: who shares matrices, who has replicas, and what they agree on."""
+"""The ranks of a plan as process groups of torch, and what all of them agree on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording a pass on one rank of several: all begin each pass together, and agree on how many there are."""
+"""Recording a pass on one rank of several, which begin each pass together."""
 
 from __future__ import annotations
 

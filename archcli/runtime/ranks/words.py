@@ -15,7 +15,7 @@ def read_own_words(model: nn.Module, whole: nn.Module, place: RankPlace) -> None
     for path, table in model.named_modules():
         if not isinstance(table, nn.Embedding):
             continue
-        size, own = tuple(whole.get_submodule(path).weight.shape), tuple(table.weight.shape)  # type: ignore[arg-type]
+        size, own = whole.get_parameter(f"{path}.weight").shape, table.weight.shape
         if size != own:
             OwnWords(starts_of(size, own, place)[0]).attach(table)
 

@@ -1,4 +1,4 @@
-"""The timed work of one rank: its share of the model and of the batch, with numbers of one whole model."""
+"""The timed work of one rank: its share of a whole model, and its replica's part of the batch."""
 
 from __future__ import annotations
 

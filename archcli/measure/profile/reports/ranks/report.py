@@ -50,9 +50,7 @@ def _on_ranks(phase: str, run: RunOfRanks) -> Iterator[str]:
     if run.tp > 1:
         yield f"Each matrix is shared by {run.tp} ranks; weights are slices of one whole model's."
     if run.dp > 1 and phase == "train":
-        yield (
-            f"Weights are sharded over {run.dp} replicas by FSDP2, layer by layer; the batch size is that of each."
-        )
+        yield f"FSDP2 shards weights over {run.dp} replicas, layer by layer; the batch size is that of each."
     elif run.dp > 1:
         yield f"{run.dp} replicas have an equal part of the batch each, and exchange nothing."
     if run.backend == "gloo" and (run.tp > 1 or phase == "train"):

@@ -1,4 +1,4 @@
-"""Tables of a profile of several ranks: classes, operators, what is exchanged, each rank's time, quality."""
+"""Tables of a profile of several ranks: classes, operators, collectives, each rank's time, quality."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import argparse
 import datetime as dt
 from collections import defaultdict
 
-from efficiency import borrowed, links, movements, products
+from efficiency import borrowed, links, movements, products, steps
 from efficiency.tables import rates
 from efficiency.write import renewed
 
@@ -23,22 +23,25 @@ from archcli.load.devices.efficiency import GROUPS
 FITS = {
     "matrix_products": products.entries,
     "memory_bound": movements.entries,
+    "attention": steps.attention_entries,
     "communication": links.entries,
+    "training": steps.entries,
 }
 LIMITS = {
     **{("matrix_products", device, "bf16"): 0.12 for device in ("a100-sxm-80gb", "h100-sxm", "h200-sxm")},
     **{("matrix_products", device, "bf16"): 0.15 for device in ("b200-sxm", "gb200")},
+    **{("training", device, "bf16"): 0.05 for device in steps.MEASURED},
     **{("communication", device, n): 0.1 for device in ("a100-sxm-80gb", "h100-sxm") for n in "248"},
 }
 """The mean error of held-out rows that is demanded."""
 
 
-def fitted(date, only=None):
+def fitted(date, only=None, groups=tuple(FITS)):
     """Constants fitted on the tables, by device, group and name; of `only` these devices."""
     constants = defaultdict(lambda: defaultdict(dict))
     wanted = set(devices() if only is None else only)
-    for group, entries in FITS.items():
-        for device, name, entry, _ in entries(date, wanted.__contains__):
+    for group in groups:
+        for device, name, entry, _ in FITS[group](date, wanted.__contains__):
             constants[device][group][name] = entry
     return constants
 

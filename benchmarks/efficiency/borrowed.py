@@ -1,13 +1,13 @@
 """Constants of devices that nobody has measured so far: those of a device that is alike.
 
-Where the chip is the same, they are taken with their range. Where it is another, the range is that of A100's
-constants on H100's measurements and of H100's on A100's.
+Their ranges are those of crossing two devices that were measured, each with the constants of the other: where
+the chip is the same, steps on A100s of 80 and of 40 GB; where it is another, A100 and H100.
 """
 
 import numpy as np
 
-from efficiency import links, movements
-from efficiency.held_out import Fit, rounded
+from efficiency import links, movements, steps
+from efficiency.held_out import spread
 from efficiency.tables import rates
 
 A100, A100_40, H100 = "a100-sxm-80gb", "a100-sxm-40gb", "h100-sxm"
@@ -25,41 +25,62 @@ OTHER_CHIP = {
 
 def lent(constants):
     """(device, group, name, entry) of all that is taken over from `constants`, by device, group and name."""
-    for device, (lender, groups) in {**SAME_CHIP, **OTHER_CHIP}.items():
-        for group in groups:
-            for name, entry in constants[lender].get(group, {}).items():
-                across = CROSSED[group](name) if device in OTHER_CHIP and group in CROSSED else {}
-                yield device, group, name, {**entry, **across, "fitted_on": lender}
+    for pair, borrowers in (((A100, A100_40), SAME_CHIP), ((A100, H100), OTHER_CHIP)):
+        for device, (lender, groups) in borrowers.items():
+            for group in groups:
+                for name, entry in constants[lender].get(group, {}).items():
+                    ratios = CROSSED[group](name, pair) if group in CROSSED else []
+                    across = _outer(ratios) if ratios else {}
+                    yield device, group, name, {**entry, **across, "fitted_on": lender}
 
 
-def _crossed(ratios):
+def _outer(ratios):
     """Error and range of both directions: the larger error, and the outer ends."""
-    parts = [Fit(None, one).origin("", "") for one in ratios]
-    error = rounded(max(part["error"] for part in parts), 3)
+    parts = [spread(one) for one in ratios]
     low, high = min(part["low"] for part in parts), max(part["high"] for part in parts)
-    return {"error": error, "low": low, "high": high}
+    return {"error": max(part["error"] for part in parts), "low": low, "high": high}
 
 
-def _movements(kind):
-    """Of kernels that memory bounds."""
-    measured = {device: movements.Movements(device, kind) for device in (A100, H100)}
+def _both_ways(pair):
+    return (pair, pair[::-1])
+
+
+def _movements(kind, pair):
+    """Kernels that memory bounds, measured on A100 and H100 alone."""
     ratios = []
-    for device, other in ((A100, H100), (H100, A100)):
-        numbers = movements.fitted(measured[other], rates(other)).numbers
-        of, every = measured[device], np.arange(len(measured[device].measured))
+    for device, other in _both_ways(pair) if A100_40 not in pair else ():
+        of, numbers = movements.Movements(device, kind), movements.fitted(other, kind).numbers
+        every = np.arange(len(of.measured))
         ratios.append(of.measured / movements.seconds_of(of, rates(device), numbers, every))
-    return _crossed(ratios)
+    return ratios
 
 
-def _links(size):
-    """Of collectives in groups of a size."""
-    n = int(size)
-    measured = {device: links.AllReduces(device, n) for device in (A100, H100)}
-    ratios = []
-    for device, other in ((A100, H100), (H100, A100)):
-        of = links.constants(links.fitted(measured[other], n).numbers, n)
-        ratios.append(measured[device].measured / (of.latency + measured[device].floor / of.link))
-    return _crossed(ratios)
+def _links(size, pair):
+    """Collectives in groups of a size, measured on A100 and H100 alone."""
+    ratios, n = [], int(size)
+    for device, other in _both_ways(pair) if A100_40 not in pair else ():
+        of, reduces = links.constants(links.fitted(other, n).numbers, n), links.AllReduces(device, n)
+        ratios.append(reduces.measured / (of.latency + reduces.floor / of.link))
+    return ratios
 
 
-CROSSED = {"memory_bound": _movements, "communication": _links}
+def _steps(_, pair):
+    """Training steps, all of one dtype."""
+    return [_crossed_steps(device, other) for device, other in _both_ways(pair)]
+
+
+def _attention(_, pair):
+    """Training steps of long sequences."""
+    return [
+        _crossed_steps(device, other)[steps.is_long(steps.steps_of(device))]
+        for device, other in _both_ways(pair)
+    ]
+
+
+def _crossed_steps(device, other):
+    of = steps.steps_of(device)
+    return of.measured / of.expected(steps.fitted(other).numbers)
+
+
+CROSSED = {"memory_bound": _movements, "communication": _links, "training": _steps, "attention": _attention}
+"""Measured over expected, both ways, by group; matrix products of equal chips were measured once."""

@@ -20,16 +20,23 @@ class Fit:
 
     @property
     def error(self):
-        """The mean of |expected / measured - 1|."""
-        return float(np.mean(np.abs(1 / self.ratios - 1)))
+        """The mean error of what was held out."""
+        return mean_error(self.ratios)
 
-    def origin(self, table, date, rows=None):
-        """What the YAML says of it; the error and the range of `rows` alone where some are chosen."""
-        ratios = self.ratios if rows is None else self.ratios[rows]
-        low, high = np.quantile(ratios, OUTER)
-        error = float(np.mean(np.abs(1 / ratios - 1)))
-        stated = {"error": rounded(error, 3), "low": rounded(low, 3), "high": rounded(high, 3)}
-        return {**stated, "rows": len(ratios), "table": table, "fitted": date}
+    def origin(self, table, date):
+        """What the YAML says of it."""
+        return {**spread(self.ratios), "rows": len(self.ratios), "table": table, "fitted": date}
+
+
+def mean_error(ratios):
+    """The mean of |expected / measured - 1|, of measured over expected."""
+    return float(np.mean(np.abs(1 / ratios - 1)))
+
+
+def spread(ratios):
+    """The mean error, and the range that 80% of measured over expected lie in."""
+    low, high = np.quantile(ratios, OUTER)
+    return {"error": rounded(mean_error(ratios), 3), "low": rounded(low, 3), "high": rounded(high, 3)}
 
 
 def rounded(number, digits=DIGITS):
@@ -45,17 +52,16 @@ def folds(keys):
     return np.array([fold[key] for key in keys])
 
 
-def fit(seconds, measured, fold, start, prior=None):
+def fit(seconds, measured, fold, start):
     """Fit `seconds(numbers, rows)` to measured seconds, by the mean of |log(expected / measured)|.
 
-    `fold` says which rows are held out together, `prior(numbers)` is added to what is minimized.
+    `fold` says which rows are held out together.
     """
     measured, every = np.asarray(measured), np.arange(len(measured))
 
     def fitted(rows):
         def loss(numbers):
-            away = np.abs(np.log(seconds(numbers, rows) / measured[rows]))
-            return np.mean(away) + (prior(numbers) if prior else 0.0)
+            return np.mean(np.abs(np.log(seconds(numbers, rows) / measured[rows])))
 
         return minimized(loss, start)
 

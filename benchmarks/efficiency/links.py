@@ -1,5 +1,7 @@
 """Constants of collectives within a machine, from vidur's all-reduces above 1 MB; a fifth is held out."""
 
+from functools import cache
+
 import numpy as np
 
 from archcli.load.devices.datasheet import load_datasheet
@@ -34,8 +36,10 @@ def constants(numbers, n):
     return RingConstants(n, latency, link, None)
 
 
-def fitted(reduces, n):
+@cache
+def fitted(device, n):
     """The fit of one table."""
+    reduces = AllReduces(device, n)
 
     def seconds(numbers, rows):
         of = constants(numbers, n)
@@ -53,7 +57,7 @@ def entries(date, wanted):
     }
     for device, n in sorted(groups):
         if wanted(device):
-            of = fitted(AllReduces(device, n), n)
+            of = fitted(device, n)
             stated = constants(of.numbers, n)
             entry = {
                 "latency_us": rounded(stated.latency * 1e6),

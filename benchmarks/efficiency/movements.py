@@ -3,6 +3,7 @@
 tokens n, width d, heads H and kv heads K of d / H, inner width f, in bf16; a device has 1 / tp of H, K and f.
 """
 
+from functools import cache
 from operator import itemgetter
 
 import numpy as np
@@ -77,11 +78,13 @@ def seconds_of(movements, peaks, numbers, rows):
     return of.terms(floor, 0.0).joined(of.exponent)
 
 
-def fitted(movements, peaks):
+@cache
+def fitted(device, kind):
     """The fit of one table."""
+    movements = Movements(device, kind)
 
     def seconds(numbers, rows):
-        return seconds_of(movements, peaks, numbers, rows)
+        return seconds_of(movements, rates(device), numbers, rows)
 
     return fit(seconds, movements.measured, movements.fold, START)
 
@@ -90,7 +93,7 @@ def entries(date, wanted):
     """(device, kind, entry of the YAML, fit) of each table."""
     for device in sorted({DEVICES[row["device"]] for row in table(OPERATIONS) if row["device"] in DEVICES}):
         for kind in KINDS if wanted(device) else ():
-            of = fitted(Movements(device, kind), rates(device))
+            of = fitted(device, kind)
             stated = constants(of.numbers)
             entry = {"launch_us": rounded(stated.launch * 1e6), "memory": rounded(stated.memory)}
             yield device, kind, {**entry, **of.origin(OPERATIONS, date)}, of

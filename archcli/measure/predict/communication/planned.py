@@ -77,7 +77,9 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         passed.rows,
         tuple(placed_weights(share, passed.rows)),
         StagePlacement(share, [row.path for row in passed.rows]),
-        repeated_paths(passed.rows, recomputed(settings.recompute) if training else None),
+        repeated_paths(
+            passed.rows, recomputed(settings.recompute) if training else None, settings.execution()
+        ),
         settings.batch_size * tokens * model.d_model,
         settings.width,
     )

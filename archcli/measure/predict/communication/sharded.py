@@ -7,6 +7,7 @@ from typing import Any
 
 from archcli.arith import Number
 from archcli.graph import Row
+from archcli.graph.kept import Call, Execution, In
 from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.communication.collective import Collective
 from archcli.measure.predict.communication.groups import expert_group, tensor_group
@@ -39,10 +40,13 @@ def _of(name: Any, path: str, plan: Plan, times: Number, sent: Number, stage: An
     return Collective(name, "experts" if routed else "tensor", group, sent, times, stage, path=path)
 
 
-def repeated_paths(rows: Sequence[Row], rule: Callable[[str], bool] | None) -> frozenset[str]:
+def repeated_paths(
+    rows: Sequence[Row], rule: Callable[[str], bool] | None, execution: Execution
+) -> frozenset[str]:
     """Paths of the rows that a backward runs again, by what is recomputed.
 
-    As in torch's checkpointing what comes behind the last operation that keeps something is not run again.
+    As in torch's checkpointing what comes behind the last operation that keeps something is not run again,
+    nor is that one itself where it keeps its inputs alone: autograd saves them before it runs.
     """
     if rule is None:
         return frozenset()
@@ -51,7 +55,7 @@ def repeated_paths(rows: Sequence[Row], rule: Callable[[str], bool] | None) -> f
         region = _region(row.path, rule)
         if region is not None:
             regions.setdefault(region, []).append(row)
-    return frozenset(row.path for region in regions.values() for row in _needed(region))
+    return frozenset(row.path for region in regions.values() for row in _needed(region, execution))
 
 
 def _region(path: str, rule: Callable[[str], bool]) -> str | None:
@@ -61,7 +65,20 @@ def _region(path: str, rule: Callable[[str], bool]) -> str | None:
     return next((module for module in above if rule(module)), None)
 
 
-def _needed(rows: list[Row]) -> list[Row]:
-    """Rows up to the last that keeps something."""
+def _needed(rows: list[Row], execution: Execution) -> list[Row]:
+    """Rows up to the last that keeps something, and that one unless it keeps its inputs alone."""
     keeping = [number for number, row in enumerate(rows) if not row.op.keeps_nothing]
-    return rows[: keeping[-1] + 1] if keeping else []
+    if not keeping:
+        return []
+    last = keeping[-1]
+    return rows[: last + (0 if _keeps_inputs_alone(rows[last], execution) else 1)]
+
+
+def _keeps_inputs_alone(row: Row, execution: Execution) -> bool:
+    n = len(row.inputs)
+    experts = row.experts.n_experts if row.experts else None
+    call = Call(execution, (True,) * n, (execution.width,) * n, row.trained, experts)
+    try:
+        return all(isinstance(kept, In) for kept in row.op.kept(call, *row.inputs))
+    except NotImplementedError:
+        return False

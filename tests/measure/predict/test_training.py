@@ -1,0 +1,142 @@
+"""The work of a training step: kernels, recomputation, micro batches, the update, and what is sent."""
+
+import pytest
+
+from archcli.graph.kept import Execution
+from archcli.kernels import trace_kernels
+from archcli.load import load
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.communication.fabric import Fabric
+from archcli.measure.predict.constants import Efficiency, Origin, StepConstants
+from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.times import KernelClock
+from archcli.measure.predict.training import StepWork, training_work, work_of
+from archcli.modules.request import Request
+
+D, F, V, L, B, T = 64, 256, 1000, 4, 2, 128
+MODEL = {
+    "name": "tiny",
+    "vocab_size": V,
+    "d_model": D,
+    "max_seq_len": T,
+    "norm": {"kind": "layernorm", "eps": 1e-5},
+    "embedding": {"tied": True, "position": {"kind": "learned"}},
+    "groups": [
+        {
+            "n_layers": L,
+            "layer": {
+                "kind": "pre_norm",
+                "attention": {"kind": "mha", "n_heads": 4, "bias": True},
+                "ffn": {"kind": "mlp", "activation": "gelu", "d_ff": F, "bias": True},
+            },
+        }
+    ],
+}
+ORIGIN = Origin(0.03, 0.9, 1.1, 40, "a table", "2026-11-23")
+PEAK, BANDWIDTH, LINK = 100e12, 1000e9, 50e9
+CLOCK = KernelClock(
+    Rates.of("mine", {"bf16_tflops": PEAK / 1e12, "bandwidth_gb_s": BANDWIDTH / 1e9}), Efficiency({})
+)
+FABRIC = Fabric("mine", LINK / 1e9, LINK / 1e9)
+ONE = Plan()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load(MODEL)
+
+
+def worked(model, plan=ONE, **settings):
+    """The work of a step of the tiny model."""
+    settings = MemorySettings(batch_size=B, seq_len=T, **settings)
+    return training_work(model, settings, plan, CLOCK, FABRIC)
+
+
+def kernels(model):
+    return trace_kernels(model, Request("train", B, T), Execution())
+
+
+def test_a_step_is_all_kernels_the_loss_and_the_update(model):
+    total = StepWork()
+    for run in kernels(model):
+        total += work_of(run, CLOCK).scaled(run.times)
+    params = V * D + T * D + L * (4 * (D * D + D) + 2 * D * F + F + D + 4 * D) + 2 * D
+    loss, update = 3 * B * T * V * 2 / BANDWIDTH, 7 * params * 2 / BANDWIDTH
+    work = worked(model)
+    assert work.products == pytest.approx(total.products, rel=1e-12)
+    assert work.attention == pytest.approx(total.attention, rel=1e-12)
+    assert work.memory_bound == pytest.approx(total.memory_bound + loss + update, rel=1e-12)
+    assert work.communication == 0
+
+
+def test_without_constants_of_products_they_take_their_roofline(model):
+    """The longer of FLOPs at the peak and bytes at the bandwidth, kernel by kernel."""
+    rooflines = [
+        max(run.kernel.flops / PEAK, run.kernel.bytes / BANDWIDTH) * run.times
+        for run in kernels(model)
+        if run.op_class == "contraction"
+    ]
+    assert len(rooflines) > 10
+    assert worked(model).products == pytest.approx(sum(rooflines), rel=1e-12)
+
+
+def test_recomputation_runs_all_of_a_layer_but_what_is_behind_the_last_that_keeps_something(model):
+    """Autograd has saved the inputs of the last product when checkpointing stops: it does not run again."""
+    again = StepWork()
+    for run in kernels(model):
+        behind = run.path.endswith(("down_proj", "ffn_residual"))
+        if run.stage == "forward" and run.path.startswith("layers.") and not behind:
+            again += work_of(run, CLOCK).scaled(run.times)
+    plain, recomputed = worked(model), worked(model, recompute="layer")
+    for part in ("floor", "products", "memory_bound", "attention"):
+        more = getattr(recomputed, part) - getattr(plain, part)
+        assert more == pytest.approx(getattr(again, part), rel=1e-9), part
+
+
+def test_micro_batches_repeat_all_but_the_update(model):
+    one, four = worked(model), worked(model, grad_accum=4)
+    assert four.products == pytest.approx(4 * one.products, rel=1e-12)
+    params = V * D + T * D + L * (4 * (D * D + D) + 2 * D * F + F + D + 4 * D) + 2 * D
+    update = 7 * 2 * params / BANDWIDTH
+    assert 4 * one.memory_bound - four.memory_bound == pytest.approx(3 * update, rel=1e-9)
+
+
+def test_fsdp_sends_weights_twice_and_gradients_once(model):
+    """Of each layer two gathers and a scatter of 7 / 8 of it, of the rest one gather and a scatter."""
+    layers = L * (4 * (D * D + D) + 2 * D * F + F + D + 4 * D)
+    root = V * D + T * D + 2 * D
+    work = worked(model, Plan(dp=8, zero=3))
+    assert work.communication == pytest.approx(7 / 8 * 2 * (3 * layers + 2 * root) / LINK, rel=1e-12)
+    assert work.products == pytest.approx(worked(model).products, rel=1e-12)
+
+
+def test_stages_share_layers_and_wait_for_each_other(model):
+    """Two stages of two layers each; the last has the head too, and one of m + 1 slots of time is waiting."""
+    whole, layers = worked(model), 0.0
+    for run in kernels(model):
+        if run.op_class == "contraction" and run.path.startswith("layers."):
+            layers += work_of(run, CLOCK).products * run.times
+    head = whole.products - layers
+    piped = worked(model, Plan(pp=2, micro_batches=4))
+    assert piped.products == pytest.approx((4 + 1) * (layers / 2 + head), rel=1e-9)
+
+
+CONSTANTS = StepConstants(0.5, 0.25, 0.2, 2.0, ORIGIN)
+
+
+def test_the_parts_of_a_step_are_divided_by_their_constants():
+    work = StepWork(floor=5.0, products=4.0, memory_bound=1.0, attention=0.5, communication=3.0)
+    expected = 4 / 0.5 + 1 / 0.25 + 0.5 / 0.2 + 3 / 2
+    time = work.time(CONSTANTS)
+    assert time.expected == pytest.approx(expected)
+    assert (time.low, time.high) == pytest.approx((0.9 * expected, 1.1 * expected))
+    assert (time.floor, time.bound_by) == (5.0, "compute")
+    assert work.parts(CONSTANTS)["communication"] == 1.5
+
+
+def test_a_floor_hides_communication_behind_compute_or_compute_behind_it():
+    work = StepWork(floor=5.0, products=4.0, memory_bound=1.0, communication=9.0)
+    time = work.time(None)
+    assert (time.floor, time.expected, time.low, time.bound_by) == (9.0, None, None, "link")
+    assert work.time(CONSTANTS).bound_by == "compute"

@@ -31,6 +31,11 @@ class TorchLike:
         """torch.nn.functional."""
         return self
 
+    @property
+    def linalg(self) -> Any:
+        """torch.linalg."""
+        return self
+
     @staticmethod
     def finfo(dtype: Any) -> Any:  # noqa: ARG004
         """Limits of a number type."""

@@ -25,6 +25,7 @@ NO_KERNELS = {
     "empty_strided",
     "new_empty",
     "new_empty_strided",
+    "promote_types",
 }
 """What torch dispatches without launching anything: memory is reserved, a number read back."""
 WIDTHS = {"bf16": 2, "fp32": 4}
@@ -45,11 +46,15 @@ class _Counted(TorchDispatchMode):
 
 
 def folded(calls):
-    """Calls of rows, with any layer of a stack as one."""
+    """Calls of rows, with any layer of a stack as one.
+
+    A step with a cache makes its positions outside of any row.
+    """
     total = Counter()
     for (path, stage, name), n in calls.items():
-        if path and name not in NO_KERNELS:
-            total[re.sub(r"layers\.\d+", "layers.*", path), stage, name] += n
+        row = path or ("positions" if name == "arange" else "")
+        if row and name not in NO_KERNELS:
+            total[re.sub(r"layers\.\d+", "layers.*", row), stage, name] += n
     return total
 
 

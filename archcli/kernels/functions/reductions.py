@@ -18,7 +18,8 @@ def _axes(x: Any, dim: Any) -> list[int]:
     return [d % x.ndim for d in (dim if isinstance(dim, Sequence) else [dim])]
 
 
-def _reduced(x: Any, axes: list[int], *, keepdim: bool) -> Sizes:
+def reduced_shape(x: Any, axes: list[int], *, keepdim: bool) -> Sizes:
+    """The shape of a reduction over these axes."""
     return tuple(1 if i in axes else n for i, n in enumerate(x.shape) if keepdim or i not in axes)
 
 
@@ -37,7 +38,7 @@ def sum_(x: Any, dim: Any = None, keepdim: bool = False, dtype: DType | None = N
     return launch(
         "sum",
         [x],
-        _reduced(x, axes, keepdim=keepdim),
+        reduced_shape(x, axes, keepdim=keepdim),
         wanted,
         backward=lambda g: (_spread(g, x, axes, keepdim=keepdim).to(x.dtype),),
     )
@@ -50,7 +51,7 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return launch(
         "mean",
         [x],
-        _reduced(x, axes, keepdim=keepdim),
+        reduced_shape(x, axes, keepdim=keepdim),
         x.dtype,
         backward=lambda g: (_spread(g, x, axes, keepdim=keepdim) / n,),
     )

@@ -1,0 +1,43 @@
+"""Functions of torch that recurrences need: mixtures of two tensors, small exponentials, maxima."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.kernels.functions.reductions import reduced_shape
+from archcli.kernels.launching import elementwise, launch, needs_grad, sum_to
+from archcli.kernels.tensor import in_torch, method, operation
+
+
+@in_torch
+def lerp(start: Any, end: Any, weight: Any) -> Any:
+    """start + weight (end - start) for a tensor of weights."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return (
+            sum_to(g * _less_than_one(weight), start.shape) if needs_grad(start) else None,
+            sum_to(g * weight, end.shape) if needs_grad(end) else None,
+            sum_to(g * (end - start), weight.shape) if needs_grad(weight) else None,
+        )
+
+    return elementwise("lerp", start, end, weight, backward=backward)
+
+
+def _less_than_one(x: Any) -> Any:
+    """1 - x, as torch's C++ computes it: a tensor of ones, from which x is subtracted in place."""
+    ones = launch("fill", [], x.shape, x.dtype)
+    return elementwise("sub", ones, x)
+
+
+@operation
+def expm1(x: Any) -> Any:
+    """exp(x) - 1."""
+    made: list[Any] = []
+    made.append(elementwise("expm1", x, backward=lambda g: (g * (made[0] + 1),)))
+    return made[0]
+
+
+@method
+def amax(x: Any, dim: int, keepdim: bool = False) -> Any:
+    """The largest along an axis, without a gradient."""
+    return launch("amax", [x], reduced_shape(x, [dim % x.ndim], keepdim=keepdim), x.dtype)

@@ -1,0 +1,64 @@
+"""Functions of torch on triangles of matrices: their parts, and systems that they solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.arith import prod
+from archcli.kernels.dtypes import FP32, DType
+from archcli.kernels.launching import StatedWork, launch, needs_grad
+from archcli.kernels.tensor import Sizes, in_torch, operation
+
+
+def _triangle(name: str, x: Any, diagonal: int) -> Any:
+    return launch(name, [x], x.shape, x.dtype, backward=lambda g: (_triangle(name, g, diagonal),))
+
+
+@operation
+def triu(x: Any, diagonal: int = 0) -> Any:
+    """The elements on and above a diagonal, 0 elsewhere."""
+    return _triangle("triu", x, diagonal)
+
+
+@operation
+def tril(x: Any, diagonal: int = 0) -> Any:
+    """The elements on and below a diagonal, 0 elsewhere."""
+    return _triangle("tril", x, diagonal)
+
+
+@in_torch
+def eye(n: int, m: int | None = None, *, dtype: DType | None = None, device: Any = None) -> Any:
+    """The unit matrix."""
+    return launch("eye", [], (n, n if m is None else m), dtype or FP32)
+
+
+@in_torch
+def solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    """X of A X = B for matrices [..., n, n] and [..., n, m], or of X A = B; columns of X lie in one piece."""
+    made: list[Any] = []
+
+    def backward(g: Any) -> tuple[Any, Any]:
+        of_b = solve_triangular(
+            a.transpose(-2, -1), g, upper=not upper, left=left, unitriangular=unitriangular
+        )
+        if not needs_grad(a):
+            return None, of_b
+        solution = made[0].transpose(-2, -1)
+        of_a = -(of_b @ solution if left else solution @ of_b)
+        of_a = of_a.triu(int(unitriangular)) if upper else of_a.tril(-int(unitriangular))
+        return of_a, of_b if needs_grad(b) else None
+
+    *lead, n, m = b.shape
+    order = n if left else m  # for each unknown one product and one sum with each before it; a division
+    work = StatedWork(int(prod(lead)) * n * m * (order - 1 if unitriangular else order))
+    strides = _by_column((*lead, n, m))
+    name = "linalg_solve_triangular"
+    made.append(launch(name, [a, b], b.shape, b.dtype, backward=backward, strides=strides, work=work))
+    return made[0]
+
+
+def _by_column(shape: Sizes) -> Sizes:
+    """Strides of matrices whose columns lie in one piece."""
+    *lead, n, m = shape
+    before = [n * m * int(prod(lead[i + 1 :])) for i in range(len(lead))]
+    return (*before, 1, n)

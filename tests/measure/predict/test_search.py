@@ -10,7 +10,7 @@ from archcli.load.source import load
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.search.candidates import Candidate, Candidates, divisors
+from archcli.measure.predict.search.candidates import Candidate, PlanCandidates, divisors
 from archcli.measure.predict.search.least_memory import LeastMemory
 from archcli.measure.predict.search.search import best_plan
 from archcli.modules import MLP, Group, MixtureOfExperts
@@ -48,7 +48,7 @@ def exact(name):
     asked = question(MODELS[name], 10**6, batch=1)
     return [
         (one, MemoryQuestion(asked.model, one.settings, one.plan, asked.device).answer().needed_bytes)
-        for one in Candidates(asked, 4, 4)
+        for one in PlanCandidates(asked, 4, 4)
     ]
 
 
@@ -73,7 +73,7 @@ def test_the_best_of_four_devices(name, rank):
 
 def test_every_plan_of_four_devices():
     """tp, pp and dp multiply to 4, of three layers at most 3 on stages; a step has 4 x 2 sequences."""
-    candidates = list(Candidates(question(decoder(), 10**6), 4, 4))
+    candidates = list(PlanCandidates(question(decoder(), 10**6), 4, 4))
     assert {(c.plan.tp, c.plan.pp, c.plan.dp) for c in candidates} == {
         (1, 1, 4),
         (1, 2, 2),
@@ -91,22 +91,22 @@ def test_every_plan_of_four_devices():
 
 
 def test_tensor_parallelism_stays_within_a_node():
-    degrees = {c.plan.tp for c in Candidates(question(decoder(), 10**6), 8, 2)}
+    degrees = {c.plan.tp for c in PlanCandidates(question(decoder(), 10**6), 8, 2)}
     assert degrees == {1, 2}
 
 
 def test_stated_recomputation_and_context_stay():
     asked = question(decoder(), 10**6, recompute="layer")
     asked = MemoryQuestion(asked.model, asked.settings, Plan(cp=2), asked.device)
-    candidates = list(Candidates(asked, 4, 4))
+    candidates = list(PlanCandidates(asked, 4, 4))
     assert {(c.settings.recompute, c.plan.cp, c.plan.devices) for c in candidates} == {("layer", 2, 4)}
 
 
 def test_serving():
     """Whole replicas of tensor parallelism; no more replicas than sequences."""
-    plans = [c.plan for c in Candidates(question(decoder(), 10**6, "decode"), 4, 4)]
+    plans = [c.plan for c in PlanCandidates(question(decoder(), 10**6, "decode"), 4, 4)]
     assert plans == [Plan(dp=2, tp=2), Plan(tp=4)]
-    experts = [c.plan for c in Candidates(question(MODELS["experts"], 10**6, "prefill", 4), 4, 4)]
+    experts = [c.plan for c in PlanCandidates(question(MODELS["experts"], 10**6, "prefill", 4), 4, 4)]
     assert {(plan.tp, plan.ep) for plan in experts} == {
         (1, 1),
         (1, 2),
@@ -131,7 +131,7 @@ def test_what_decides():
 
 
 def test_nothing_fits():
-    choice = best_plan(question(decoder(), 100), Candidates(question(decoder(), 100), 2, 2), seconds)
+    choice = best_plan(question(decoder(), 100), PlanCandidates(question(decoder(), 100), 2, 2), seconds)
     assert (choice.best, choice.runner_up) == (None, None)
     assert choice.n_too_large == choice.n_tried > 0
 
@@ -141,7 +141,7 @@ def test_an_unknown_rate_is_told():
         raise ArchError("no rate")
 
     with pytest.raises(ArchError, match="no rate"):
-        best_plan(question(decoder(), 10**6), Candidates(question(decoder(), 10**6), 2, 2), refuse)
+        best_plan(question(decoder(), 10**6), PlanCandidates(question(decoder(), 10**6), 2, 2), refuse)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -180,7 +180,7 @@ def test_a_thousand_devices_within_two_seconds():
     device = DeviceMemory("h100-sxm", 84_932_978_278, 1024, "sm_90")
     asked = MemoryQuestion(load("llama-3.1-70b").model, MemorySettings("train", 1, 4096), Plan(), device)
     start = time.process_time()
-    choice = best_plan(asked, Candidates(asked, 1024, 8), seconds)
+    choice = best_plan(asked, PlanCandidates(asked, 1024, 8), seconds)
     assert choice.n_tried == 1848
     assert choice.best is not None
     assert time.process_time() - start < 2

@@ -1,4 +1,4 @@
-"""Candidates: every plan of N devices by which a model is trained or served, and the batches of each."""
+"""PlanCandidates: every plan of N devices by which a model is trained or served, and the batches of each."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Candidate(NamedTuple):
 
 
 @dataclass(slots=True)
-class Candidates:
+class PlanCandidates:
     """All plans of a question's model on `n_devices`, of which a fast link joins `devices_per_node`.
 
     A training step of each has the sequences of N replicas of the stated batch: N x batch x grad_accum. They

@@ -26,7 +26,7 @@ Degrees = tuple[int, bool, int, int]
 """tp, sp, ep and cp."""
 
 
-class KeptStorage(NamedTuple):
+class KeptOfLayers(NamedTuple):
     """A tensor kept for the backward: the layers of which each made one such, and the bytes of one."""
 
     layers: range
@@ -44,7 +44,7 @@ class LeastMemory:
     question: MemoryQuestion
     _shares: dict[Degrees, tuple[Model, tuple[PlacedWeight, ...]]] = field(default_factory=dict)
     _held: dict[Plan, Held] = field(default_factory=dict)
-    _kept: dict[tuple[Degrees, int, str], list[KeptStorage]] = field(default_factory=dict)
+    _kept: dict[tuple[Degrees, int, str], list[KeptOfLayers]] = field(default_factory=dict)
 
     def fits(self, candidate: Candidate, size: int) -> bool:
         """Whether the first rank of the first stage may fit into so many bytes."""
@@ -85,7 +85,7 @@ class LeastMemory:
         stage = self._stage(plan)
         return sum((kept.size * stage.layers_of(kept.layers) for kept in self._kept[key]), 0)
 
-    def _traced(self, plan: Plan, settings: MemorySettings) -> Iterator[KeptStorage]:
+    def _traced(self, plan: Plan, settings: MemorySettings) -> Iterator[KeptOfLayers]:
         """What the layers keep for the backward of one micro batch."""
         share, _ = self._share(plan)
         mine = replace(settings, seq_len=settings.tokens(self.question.model) // plan.cp)
@@ -100,7 +100,7 @@ class LeastMemory:
                 step = index.span(
                     index.counted_path(path)
                 ).step  # a trace has the first and last layers apart
-                yield KeptStorage(range(first, first + times * step, step), storage.record.size)
+                yield KeptOfLayers(range(first, first + times * step, step), storage.record.size)
 
     def _share(self, plan: Plan) -> tuple[Model, tuple[PlacedWeight, ...]]:
         """A rank's share of the model, and its weights."""

@@ -1,6 +1,6 @@
 """The fastest plan of N devices that fits into their memory, and the runner-up with what decides.
 
-Exhaustive over `Candidates`. All are timed; memory is asked about from the fastest on, first by a lower bound
+Exhaustive over `PlanCandidates`. All are timed; memory is asked about from the fastest on, first by a lower bound
 and by what is known of larger micro batches, then exactly as `archcli memory` answers it, until two fit.
 """
 
@@ -34,7 +34,7 @@ class TimedPlan(NamedTuple):
         return sum(self.parts.values())
 
 
-class Decision(NamedTuple):
+class DecidingPart(NamedTuple):
     """What decides between two plans: the part in which the slower one loses most, and how many seconds."""
 
     part: str
@@ -56,7 +56,7 @@ class PlanChoice:
     n_tried: int
 
     @property
-    def decides(self) -> Decision | None:
+    def decides(self) -> DecidingPart | None:
         """Why the best is faster than the runner-up; None without one."""
         if self.best is None or self.runner_up is None:
             return None
@@ -64,7 +64,7 @@ class PlanChoice:
         names = dict.fromkeys((*ours, *theirs))
         lost = {name: theirs.get(name, 0.0) - ours.get(name, 0.0) for name in names}
         part = max(lost, key=lambda name: lost[name])
-        return Decision(part, lost[part])
+        return DecidingPart(part, lost[part])
 
 
 def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: StepTimer) -> PlanChoice:

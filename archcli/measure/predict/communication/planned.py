@@ -18,7 +18,7 @@ from archcli.measure.predict.communication.context import of_context
 from archcli.measure.predict.communication.replicas import of_replicas
 from archcli.measure.predict.communication.sharded import of_rows, repeated_paths
 from archcli.measure.predict.communication.stages import of_stages
-from archcli.measure.predict.placement import StagePlacement, stage_rows
+from archcli.measure.predict.rank.placement import StagePlacement, stage_rows
 from archcli.modules import Model
 from archcli.modules.model import inferring
 from archcli.modules.request import Request

@@ -12,14 +12,14 @@ from archcli.measure.memory.pipeline import Stage, in_flight, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.ranks import held_bytes
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.shares import PlacedWeight, layer_starts, placed_weights
+from archcli.measure.memory.shares import PlacedWeight, placed_weights
 from archcli.measure.memory.traced import trace_memory
 from archcli.measure.memory.training.recompute import recomputed
 from archcli.measure.memory.training.step import Held
 from archcli.measure.passes import shape_pass
+from archcli.measure.predict.rank.placement import StagePlacement
 from archcli.measure.predict.search.candidates import Candidate
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex
 from archcli.modules.stack import stacks
 
 Degrees = tuple[int, bool, int, int]
@@ -91,16 +91,11 @@ class LeastMemory:
         mine = replace(settings, seq_len=settings.tokens(self.question.model) // plan.cp)
         rule = recomputed(settings.recompute)
         traced = trace_memory(share, mine.request(share), mine.execution(), rule, moments=False)
-        index, starts = LayerIndex(share), layer_starts(share)
-        for storage in traced.ledger.saved.values():
-            path, times = storage.record.path, int(storage.record.times)
-            prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
-            if prefix is not None:
-                first = starts[prefix] + int(path.removeprefix(prefix).partition(".")[0])
-                step = index.span(
-                    index.counted_path(path)
-                ).step  # a trace has the first and last layers apart
-                yield KeptOfLayers(range(first, first + times * step, step), storage.record.size)
+        kept = [storage.record for storage in traced.ledger.saved.values()]
+        placement = StagePlacement(share, [record.path for record in kept])
+        for record in kept:
+            layers = placement.layers(record.path)
+            yield KeptOfLayers(layers[: int(record.times)], record.size)
 
     def _share(self, plan: Plan) -> tuple[Model, tuple[PlacedWeight, ...]]:
         """A rank's share of the model, and its weights."""

@@ -1,6 +1,6 @@
 """The fastest plan of N devices that fits into their memory, and the runner-up with what decides.
 
-Exhaustive over `PlanCandidates`. All are timed; memory is asked about from the fastest on, first by a lower bound
+All candidates are timed; memory is asked about from the fastest on, first by a lower bound
 and by what is known of larger micro batches, then exactly as `archcli memory` answers it, until two fit.
 """
 

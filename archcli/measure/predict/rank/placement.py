@@ -21,23 +21,39 @@ class StagePlacement:
     """
 
     def __init__(self, model: Model, paths: Iterable[str]) -> None:
-        """Place the paths of rows, in the order in which they run."""
+        """Place the paths of rows, in the order in which they run.
+
+        Several layers that are alike may have rows of their own: the first of them, one in the middle, and
+        the last. Each stands for the layers up to the next.
+        """
         self.n_layers: int = sum(group.n_layers for _, stack in stacks(model) for group in stack.groups)
         self._layers: dict[str, range] = {}
         self._behind: dict[str, bool] = {}
-        index, starts, seen = LayerIndex(model), layer_starts(model), False
-        for path in paths:
-            start = next((at for prefix, at in starts.items() if path.startswith(prefix)), None)
-            seen = seen or start is not None
-            if start is None:
-                self._behind.setdefault(path, seen)
+        self._index = LayerIndex(model)
+        starts, numbered = layer_starts(model), dict[str, tuple[str, int]]()
+        for path in dict.fromkeys(paths):
+            prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
+            if prefix is None:
+                self._behind[path] = bool(numbered)
             else:
-                span = index.span(path)
-                self._layers[path] = range(span.start + start, span.stop + start, span.step)
+                numbered[path] = prefix, int(path.removeprefix(prefix).partition(".")[0])
+        traced = {prefix: sorted({n for at, n in numbered.values() if at == prefix}) for prefix in starts}
+        for path, (prefix, number) in numbered.items():
+            span, start = self._index.span(self.counted_path(path)), starts[prefix]
+            end = next((n for n in traced[prefix] if n > number and n in span), span.stop)
+            self._layers[path] = range(start + number, start + end, span.step)
+
+    def counted_path(self, path: str) -> str:
+        """The path under which counting has the row."""
+        return self._index.counted_path(path)
 
     def layers(self, path: str) -> range:
         """The layers that a row stands for; none for one outside of layers."""
         return self._layers.get(path, range(0))
+
+    def place(self, path: str) -> range | bool:
+        """The layers that a row stands for; of one outside of them whether it comes behind them."""
+        return self._layers[path] if path in self._layers else self._behind[path]
 
     def share(self, path: str, stage: Stage) -> Fraction:
         """The part of a row's occurrences that a stage runs."""

@@ -1,0 +1,224 @@
+"""Prediction: how long a pass or a training step takes on the devices of a plan, and what limits it.
+
+Kernels of one rank, one after the other, and what it sends of which nothing can be hidden. The rank is one of
+the slowest stage; a stage of a pipeline waits (p - 1) / v micro batches beside its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from archcli.measure.memory.pipeline import Stage
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.passes import count_pass
+from archcli.measure.predict.communication.planned import planned_pass
+from archcli.measure.predict.communication.timing import Exposed
+from archcli.measure.predict.constants import Origin
+from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels
+from archcli.measure.predict.rank.seconds import Seconds
+from archcli.measure.predict.rank.step import stage_step
+from archcli.measure.predict.rank.times import RankTimes, TimedKernelRun, TimingDevice
+from archcli.measure.predict.terms import Bound
+from archcli.measure.predict.times import KernelTime
+from archcli.modules import Model
+from archcli.recording.classes import TimeClass
+
+LINK: Bound = "link"
+COMMUNICATION, BUBBLE = "communication", "bubble"
+PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
+"""Classes of kernels whose FLOPs are those of matrix products."""
+ONE_DEVICE = Plan()
+
+
+class PredictedRow(NamedTuple):
+    """The launches of one kernel of a row in a pass or a step: how often, and what all of them take."""
+
+    path: str
+    stage: str
+    kernel: str
+    op_class: str
+    times: float
+    flops: float
+    bytes: float
+    time: KernelTime
+
+    def record(self) -> dict[str, object]:
+        """The row by JSON's keys; seconds are the expected ones, or the floor."""
+        return {
+            "path": self.path,
+            "stage": self.stage,
+            "kernel": self.kernel,
+            "class": self.op_class,
+            "times": self.times,
+            "flops": self.flops,
+            "bytes": self.bytes,
+            "time_s": told(self.time),
+            "floor_s": self.time.floor,
+            "bound_by": self.time.bound_by,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The seconds of a pass or a step on all devices of a plan, and what they are made of.
+
+    `rows` and `communication` are of one rank of the slowest stage, which waits for `bubble_s` of its time.
+    `tokens` are those of all replicas: of a step, of a prefill, or one for each sequence. `model_flops` are
+    matrix products that the architecture asks for, `executed_flops` those that run, both of all devices, of
+    which `peak_flops` a second is the peak. `origin` says where the constants are from, None without any.
+    """
+
+    time: KernelTime
+    rows: tuple[PredictedRow, ...]
+    communication: tuple[Exposed, ...]
+    bubble_s: float
+    tokens: int
+    devices: int
+    model_flops: float
+    executed_flops: float
+    peak_flops: float
+    origin: Origin | None
+    not_modelled: tuple[str, ...] = ()
+
+    @property
+    def mfu(self) -> float:
+        """FLOPs of the architecture a second, as a share of the peak."""
+        return self.model_flops / (told(self.time) * self.peak_flops)
+
+    @property
+    def hfu(self) -> float:
+        """The same of all FLOPs that run, recomputed ones among them."""
+        return self.executed_flops / (told(self.time) * self.peak_flops)
+
+    @property
+    def tokens_per_s(self) -> dict[str, float | None]:
+        """Tokens a second of all devices: at the floor of the time, as expected, at least and at most."""
+        seconds = {"floor": self.time.floor, "expected": self.time.expected}
+        seconds |= {"low": self.time.high, "high": self.time.low}
+        return {name: None if s is None else self.tokens / s for name, s in seconds.items()}
+
+    def by_class(self) -> dict[str, float]:
+        """Seconds by class of kernels, with what communication and the bubble leave without computing."""
+        seconds: dict[str, float] = {}
+        for row in self.rows:
+            seconds[row.op_class] = seconds.get(row.op_class, 0.0) + told(row.time)
+        seconds[COMMUNICATION] = sum(one.least_s for one in self.communication)
+        seconds[BUBBLE] = self.bubble_s
+        return dict(sorted(((k, s) for k, s in seconds.items() if s), key=lambda pair: -pair[1]))
+
+    def by_bound(self) -> dict[Bound, float]:
+        """Seconds by what limits them."""
+        return bounds(self.rows, sum(one.least_s for one in self.communication))
+
+
+def predict_pass(
+    model: Model,
+    settings: MemorySettings,
+    device: TimingDevice,
+    plan: Plan = ONE_DEVICE,
+    use: CacheUse = NO_CHANGE,
+) -> Prediction:
+    """Predict a prefill, a decoded token of each sequence, or a training step.
+
+    Raises ArchError for a plan that the model cannot have, an operation whose kernels are not known, and a
+    device that states no peak of the dtype or no rate of a link that the plan needs.
+    """
+    planned = planned_pass(model, settings, plan)
+    times = RankTimes(rank_kernels(planned, settings, plan, use), device, settings)
+    stages = planned.stages(plan) if settings.phase == "train" else planned.stages(plan)[:1]
+    steps = {stage: stage_step(times, plan, stage) for stage in stages}
+    has_constants = device.has_constants(settings.dtype)
+    slowest = max(stages, key=lambda stage: steps[stage].total.expected)
+    step, rows = steps[slowest], tuple(_rows(times, plan, slowest))
+    bound_by = next(iter(bounds(rows, step.exposed_s)))
+    alike = plan.replicas * plan.tp
+    executed = sum(
+        row.flops for stage in stages for row in _rows(times, plan, stage) if row.op_class in PRODUCTS
+    )
+    return Prediction(
+        _time(step.total, bound_by, has_constants=has_constants),
+        rows,
+        step.communication,
+        step.waiting.expected,
+        _tokens(model, settings, plan),
+        plan.devices,
+        _model_flops(model, settings, plan),
+        executed * alike,
+        device.clock.rates.peak(settings.dtype) * plan.devices,
+        device.origin(settings) if has_constants else None,
+        tuple(_not_modelled(rows, settings, has_constants=has_constants)),
+    )
+
+
+def told(time: KernelTime) -> float:
+    """The expected seconds, or without constants the floor."""
+    return time.floor if time.expected is None else time.expected
+
+
+def bounds(rows: Iterable[PredictedRow], exposed_s: float) -> dict[Bound, float]:
+    """Seconds of rows by what limits each, and of the link."""
+    seconds: dict[Bound, float] = {LINK: exposed_s} if exposed_s else {}
+    for row in rows:
+        seconds[row.time.bound_by] = seconds.get(row.time.bound_by, 0.0) + told(row.time)
+    return dict(sorted(seconds.items(), key=lambda pair: -pair[1]))
+
+
+def _rows(times: RankTimes, plan: Plan, stage: Stage) -> Iterator[PredictedRow]:
+    """The kernels of a stage's pass or step, equal ones of a row together."""
+    settings = times.settings
+    training = settings.phase == "train"
+    batches = plan.micro_batches * settings.grad_accum if training else 1
+    runs = [run._replace(kernel=run.kernel.scaled(batches)) for run in times.runs_of(stage)]
+    if training:
+        runs.append(times.update(plan, stage))
+    often: dict[TimedKernelRun, float] = {}
+    for run in runs:
+        alike = run._replace(kernel=run.kernel._replace(times=1.0))
+        often[alike] = often.get(alike, 0.0) + run.kernel.times
+    for run, number in often.items():
+        path, moment, kernel, op_class, _ = run.kernel
+        time = run.time.scaled(number)
+        moved = number * kernel.bytes
+        yield PredictedRow(path, moment, kernel.name, op_class, number, number * kernel.flops, moved, time)
+
+
+def _time(total: Seconds, bound_by: Bound, *, has_constants: bool) -> KernelTime:
+    """The seconds of a step; a floor alone without constants."""
+    if not has_constants:
+        return KernelTime(total.floor, None, None, None, bound_by)
+    return KernelTime(total.floor, total.expected, total.low, total.high, bound_by)
+
+
+def _tokens(model: Model, settings: MemorySettings, plan: Plan) -> int:
+    """Tokens of a step, of a prefill, or of a decoded one each."""
+    if settings.phase == "decode":
+        return int(settings.batch_size)
+    tokens = int(settings.batch_size * settings.tokens(model))
+    return (
+        tokens * plan.dp * settings.grad_accum * plan.micro_batches if settings.phase == "train" else tokens
+    )
+
+
+def _model_flops(model: Model, settings: MemorySettings, plan: Plan) -> float:
+    """Matrix products of the whole model, as `archcli flops` counts them, of all replicas."""
+    flops, _ = count_pass(model, settings.request(model)).flops()
+    batches = plan.dp * settings.grad_accum * plan.micro_batches if settings.phase == "train" else 1
+    return float(flops) * batches
+
+
+def _not_modelled(
+    rows: Iterable[PredictedRow], settings: MemorySettings, *, has_constants: bool
+) -> Iterator[str]:
+    """What the figures leave out, a sentence each."""
+    if not has_constants:
+        yield "No constants of this device are known: the time is a floor."
+    else:
+        classes = dict.fromkeys(TimeClass(row.op_class).label for row in rows if row.time.expected is None)
+        if classes:
+            yield f"No constants of {', '.join(classes)} are known: their kernels are taken at their floor."
+    yield "The host: launches that the device waits for, tokenizing and sampling."
+    if settings.phase == "train":
+        yield "Reading data and writing checkpoints."

@@ -1,0 +1,1 @@
+"""One rank of a plan: the kernels that it runs, where, and how long they take on a device."""

@@ -1,0 +1,155 @@
+"""Kernels of one rank of a plan: those of its pass, recomputed ones, the loss and the update of a step.
+
+What the model does not say is taken at the least that it can cost: a loss that reads the logits twice and
+writes their gradient, and AdamW in one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from archcli.arith import prod
+from archcli.errors import ArchError
+from archcli.graph import Row
+from archcli.kernels import KernelCost, KernelRun, trace_kernels
+from archcli.measure.memory.pipeline import Stage
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.shares import shares
+from archcli.measure.predict.communication.context import SCORES
+from archcli.measure.predict.communication.planned import PlannedPass
+from archcli.measure.predict.rank.placement import StagePlacement
+from archcli.ops.communicate import Communication
+from archcli.recording.classes import TimeClass
+
+LOSS_PASSES = (2, 1)
+"""Logits read and read again, and their gradient written."""
+UPDATE_PASSES = (4, 3)
+"""AdamW: weight, gradient and two moments read, all but the gradient written."""
+LOSS = "loss"
+ELEMENTWISE = TimeClass.ELEMENTWISE
+CacheForm = Literal["grown", "in_place"]
+"""A cache that each step copies into a longer one, as archcli's own model does, or that it writes into."""
+CacheReads = Literal["groups", "heads"]
+"""Whether attention reads keys and values once for all query heads that share them, or for each of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """How a pass uses the cache of keys and values."""
+
+    form: CacheForm = "grown"
+    reads: CacheReads = "groups"
+
+
+NO_CHANGE = CacheUse()
+
+
+class RankKernel(NamedTuple):
+    """A kernel that a rank runs: the path of its row, its class in a profile, and how often in a micro batch.
+
+    `stage` is forward, recomputed, backward, sums, loss or update.
+    """
+
+    path: str
+    stage: str
+    kernel: KernelCost
+    op_class: TimeClass
+    times: float
+
+    def scaled(self, times: float) -> RankKernel:
+        """So many of it."""
+        return self._replace(times=times * self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class RankKernels:
+    """The kernels of one rank's pass or micro batch, of all stages, and where each of them runs."""
+
+    planned: PlannedPass
+    kernels: tuple[RankKernel, ...]
+    placement: StagePlacement
+
+    def of_stage(self, stage: Stage) -> Iterator[RankKernel]:
+        """Those that a stage runs, by the rows of counting."""
+        for one in self.kernels:
+            share = float(self.placement.share(one.path, stage))
+            if share:
+                yield one._replace(path=self.placement.counted_path(one.path), times=one.times * share)
+
+
+def rank_kernels(
+    planned: PlannedPass, settings: MemorySettings, plan: Plan, use: CacheUse = NO_CHANGE
+) -> RankKernels:
+    """The kernels of a rank of a plan. Raises ArchError for an operation whose kernels are not known."""
+    try:
+        runs = trace_kernels(planned.model, planned.request, settings.execution(), dtype=settings.dtype)
+    except NotImplementedError as missing:
+        raise ArchError(str(missing), "its time is not predicted; `archcli profile` measures it") from missing
+    placement = StagePlacement(planned.model, [*(run.path for run in runs), LOSS])
+    kernels = [*_of_rows(planned, runs, placement, plan, use)]
+    if planned.request.phase == "train":
+        kernels.append(_loss(planned, settings))
+    return RankKernels(planned, tuple(kernels), placement)
+
+
+def update_kernel(planned: PlannedPass, settings: MemorySettings, plan: Plan, stage: Stage) -> RankKernel:
+    """The update of the weights that a rank of a stage has states of."""
+    held = shares(plan, planned.weights, stage).states
+    return _moving("update", held * int(planned.width), UPDATE_PASSES, settings.dtype)
+
+
+def _of_rows(
+    planned: PlannedPass, runs: Iterable[KernelRun], placement: StagePlacement, plan: Plan, use: CacheUse
+) -> Iterator[RankKernel]:
+    """The kernels of rows, those that the backward runs again twice."""
+    rows = {row.path: row for row in planned.rows}
+    written: set[str] = set()
+    for run in runs:
+        counted = placement.counted_path(run.path)
+        row = rows.get(counted)
+        if row is not None and isinstance(row.op, Communication):
+            continue  # exchanges are timed as such: what runs here stands in for them
+        times, kernel = float(run.times), run.kernel
+        if row is not None and row.op.component == SCORES:
+            times *= plan.cp  # with the keys of each rank of the ring in turn
+            if run.op_class == TimeClass.FUSED_ATTENTION:
+                kernel = _reading(kernel, row, int(planned.width), use)
+        elif row is not None and row.states and use.form == "in_place":
+            if run.path in written:
+                continue
+            written.add(run.path)
+            kernel = _written_in_place(kernel, row, int(planned.width))
+        one = RankKernel(run.path, run.stage, kernel, TimeClass(run.op_class), times)
+        yield one
+        if run.stage == "forward" and counted in planned.repeated:
+            yield one._replace(stage="recomputed")
+
+
+def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:
+    """Attention that reads keys and values once for each query head, where several share them."""
+    queries, keys, values, *_ = row.inputs
+    again = int(queries[2]) // int(keys[2]) - 1
+    if use.reads == "groups" or again < 1:
+        return kernel
+    return kernel._replace(read=kernel.read + again * int(prod(keys) + prod(values)) * width)
+
+
+def _written_in_place(kernel: KernelCost, row: Row, width: int) -> KernelCost:
+    """New entries written into a cache that is there."""
+    size = int(prod(row.inputs[0])) * width
+    return kernel._replace(name="index_copy", read=size, written=size)
+
+
+def _loss(planned: PlannedPass, settings: MemorySettings) -> RankKernel:
+    """The cross entropy of the logits that the last row returns."""
+    logits = int(prod(planned.rows[-1].outputs[0])) * int(planned.width)
+    return _moving(LOSS, logits, LOSS_PASSES, settings.dtype)
+
+
+def _moving(name: str, size: int, passes: tuple[int, int], dtype: str) -> RankKernel:
+    """A kernel that reads and writes so many bytes so often."""
+    read, written = passes
+    return RankKernel(name, name, KernelCost(name, 0, read * size, written * size, dtype), ELEMENTWISE, 1.0)

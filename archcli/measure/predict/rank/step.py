@@ -1,0 +1,101 @@
+"""StageStep: a pass or a training step of one stage's rank, with what it sends and how long it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from archcli.measure.memory.pipeline import Stage
+from archcli.measure.memory.plan import Plan
+from archcli.measure.predict.communication.collective import Collective, Cover
+from archcli.measure.predict.communication.timing import Exposed, LinkPace, exposed, timed
+from archcli.measure.predict.rank.seconds import Seconds
+from archcli.measure.predict.rank.times import RankTimes, StageTimes
+
+OF_REPLICAS = ("weights", "gradients")
+"""Purposes of the collectives that the constants of training steps were fitted with."""
+
+
+class StageStep(NamedTuple):
+    """What a rank of a stage takes: in all, to compute and to wait, and what it sends."""
+
+    total: Seconds
+    computing: Seconds
+    waiting: Seconds
+    communication: tuple[Exposed, ...]
+
+    @property
+    def exposed_s(self) -> float:
+        """Expected seconds of communication in which nothing is computed."""
+        return sum(one.least_s for one in self.communication)
+
+
+def stage_step(times: RankTimes, plan: Plan, stage: Stage) -> StageStep:
+    """The pass, or the step of all micro batches, of a rank of a stage.
+
+    A stage waits (p - 1) / v micro batches as long as its own, arXiv:2104.04473 section 2.2.
+    Raises ArchError for a link whose rate is not known.
+    """
+    settings, one = times.settings, times.of_stage(stage)
+    training = settings.phase == "train"
+    number = plan.micro_batches * settings.grad_accum if training else 1
+    computing, waiting = one.all.scaled(number), Seconds()
+    if training:
+        computing = computing.plus(Seconds.of(times.update(plan, stage).time))
+        waiting = one.all.scaled((plan.pp - 1) / plan.virtual_stages * settings.grad_accum)
+    collectives = tuple(times.rank.planned.collectives(plan, stage, settings.grad_accum))
+    sent = sending(collectives, times, one, number)
+    seconds = computing.plus(waiting).plus(sent.seconds)
+    return StageStep(seconds, computing, waiting, sent.communication)
+
+
+class Sending(NamedTuple):
+    """Seconds in which a rank sends and computes nothing, and the collectives one by one."""
+
+    seconds: Seconds
+    communication: tuple[Exposed, ...]
+
+
+def sending(collectives: Sequence[Collective], times: RankTimes, one: StageTimes, number: int) -> Sending:
+    """What a rank sends, beside the compute of so many micro batches."""
+    device = times.device
+    floor = exposed(timed(collectives, device.fabric), _covers(one, number, "floor"))
+    least = sum(each.least_s for each in floor)
+    if not device.has_constants(times.settings.dtype):
+        return Sending(Seconds(least, least, least, sum(each.most_s for each in floor)), tuple(floor))
+    found = list(_expected(collectives, times, _covers(one, number, "expected")))
+    expected = sum(each.least_s for each, _ in found)
+    low = sum(ranged.low for _, ranged in found)
+    high = sum(ranged.high for _, ranged in found)
+    return Sending(Seconds(least, expected, low, high), tuple(each for each, _ in found))
+
+
+def _covers(one: StageTimes, number: int, kind: Literal["floor", "expected"]) -> Mapping[Cover, float]:
+    """Seconds of the compute that may run while something is sent."""
+    forward, other, attention = (number * getattr(seconds, kind) for seconds in one)
+    return {"forward": forward, "backward": other, "compute": forward + other, "attention": attention}
+
+
+def _expected(
+    collectives: Iterable[Collective], times: RankTimes, covers: Mapping[Cover, float]
+) -> Iterator[tuple[Exposed, Seconds]]:
+    """Collectives with what is exposed of them, by the constants of steps or of rings.
+
+    What replicas send in a step has a constant of its own, which tells what compute hides; all else is what a
+    ring reaches, behind the compute that may cover it.
+    """
+    step, fabric, others = times.step, times.device.fabric, []
+    for collective in collectives:
+        if step is None or collective.purpose not in OF_REPLICAS:
+            ring = times.device.clock.efficiency.ring(collective.group.ranks)
+            pace = LinkPace(ring.latency, ring.link) if ring else LinkPace()
+            others.append((timed([collective], fabric, pace)[0], ring and ring.origin))
+            continue
+        (one,) = timed([collective], fabric)
+        seconds, origin = one.time_s / step.communication, step.origin
+        low, high = origin.low * seconds, origin.high * seconds
+        yield Exposed(one, seconds, one.time_s), Seconds(0.0, seconds, low, high)
+    shown = exposed([one for one, _ in others], covers)
+    for each, (_, origin_of_ring) in zip(shown, others, strict=True):
+        low, high = (origin_of_ring.low, origin_of_ring.high) if origin_of_ring else (1.0, 1.0)
+        yield each, Seconds(0.0, each.least_s, low * each.least_s, high * each.most_s)

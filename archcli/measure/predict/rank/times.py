@@ -1,0 +1,111 @@
+"""RankTimes: the seconds of one rank's kernels on a device, by where they run; stages are sums of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from archcli.measure.memory.pipeline import Stage
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.communication.fabric import Fabric
+from archcli.measure.predict.constants import Origin, StepConstants
+from archcli.measure.predict.rank.kernels import RankKernel, RankKernels, update_kernel
+from archcli.measure.predict.rank.seconds import Seconds, in_a_step
+from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, kind_of
+
+FORWARD = "forward"
+
+
+@dataclass(frozen=True, slots=True)
+class TimingDevice:
+    """A device as time sees it: what its kernels and its links take."""
+
+    clock: KernelClock
+    fabric: Fabric
+
+    def has_constants(self, dtype: str) -> bool:
+        """Whether anything is known beyond its peaks."""
+        return self.clock.efficiency.products(dtype) is not None
+
+    def step_constants(self, settings: MemorySettings) -> StepConstants | None:
+        """The constants of a training step in the settings' dtype; None of another pass."""
+        return self.clock.efficiency.step(settings.dtype) if settings.phase == "train" else None
+
+    def origin(self, settings: MemorySettings) -> Origin | None:
+        """Where the constants of such a pass are from: of a training step, else of matrix products."""
+        step, products = self.step_constants(settings), self.clock.efficiency.products(settings.dtype)
+        return step.origin if step else products and products.origin
+
+
+class StageTimes(NamedTuple):
+    """Seconds of a stage's micro batch: forward, all else (backward, repeated and sums), and attention's."""
+
+    forward: Seconds = Seconds()
+    other: Seconds = Seconds()
+    attention: Seconds = Seconds()
+
+    @property
+    def all(self) -> Seconds:
+        """Seconds of all of it; attention is part of the others."""
+        return self.forward.plus(self.other)
+
+    def plus(self, share: StageTimes, times: float) -> StageTimes:
+        """With so many of a share."""
+        return StageTimes(*(a.plus(b.scaled(times)) for a, b in zip(self, share, strict=True)))
+
+
+class TimedKernelRun(NamedTuple):
+    """A kernel of a rank, and the time of one launch."""
+
+    kernel: RankKernel
+    time: KernelTime
+    kind: str
+
+
+class RankTimes:
+    """The kernels of a rank with their times, summed by the layers that they stand for."""
+
+    def __init__(self, rank: RankKernels, device: TimingDevice, settings: MemorySettings) -> None:
+        """Time every kernel. Raises ArchError where the device states no peak of a product's dtype."""
+        self.rank, self.device, self.settings = rank, device, settings
+        self.step = device.step_constants(settings)
+        self.runs = [self._timed(kernel) for kernel in rank.kernels]
+        self._places: dict[object, tuple[str, StageTimes]] = {}
+        for run in self.runs:
+            path = run.kernel.path
+            place = rank.placement.place(path)
+            self._places[place] = path, self._places.get(place, (path, StageTimes()))[1].plus(_of(run), 1.0)
+
+    def of_stage(self, stage: Stage) -> StageTimes:
+        """The seconds of a stage's micro batch."""
+        total = StageTimes()
+        for path, times in self._places.values():
+            share = self.rank.placement.share(path, stage)
+            total = total.plus(times, float(share)) if share else total
+        return total
+
+    def runs_of(self, stage: Stage) -> Iterator[TimedKernelRun]:
+        """The kernels that a stage runs, by the rows of counting."""
+        placement = self.rank.placement
+        for run in self.runs:
+            share = float(placement.share(run.kernel.path, stage))
+            if share:
+                path = placement.counted_path(run.kernel.path)
+                yield run._replace(kernel=run.kernel._replace(path=path, times=run.kernel.times * share))
+
+    def update(self, plan: Plan, stage: Stage) -> TimedKernelRun:
+        """The update of a stage's weights."""
+        return self._timed(update_kernel(self.rank.planned, self.settings, plan, stage))
+
+    def _timed(self, kernel: RankKernel) -> TimedKernelRun:
+        time = self.device.clock.time(kernel.kernel, kernel.op_class)
+        kind = kind_of(kernel.op_class, kernel.kernel.name)
+        return TimedKernelRun(kernel, in_a_step(time, kind, self.step), kind)
+
+
+def _of(run: TimedKernelRun) -> StageTimes:
+    seconds, none = Seconds.of(run.time).scaled(run.kernel.times), Seconds()
+    attention = seconds if run.kind == ATTENTION else none
+    return StageTimes(*((seconds, none) if run.kernel.stage == FORWARD else (none, seconds)), attention)

@@ -1,34 +1,26 @@
 """Seconds of a training step: kernels of each micro batch, recomputed ones, communication, the update.
 
 A step is a sum of four parts, each with a constant of its own (`StepConstants`): matrix products, kernels
-that memory bounds, attention in one kernel, and communication. What a model does not say is taken at its
-least: a loss that reads the logits twice and writes their gradient, and AdamW in one kernel.
+that memory bounds, attention in one kernel, and communication.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from archcli.arith import prod
-from archcli.kernels import KernelRun, trace_kernels
+from archcli.kernels import KernelRun
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.shares import shares
 from archcli.measure.predict.communication.fabric import Fabric
-from archcli.measure.predict.communication.planned import PlannedPass, planned_pass
+from archcli.measure.predict.communication.planned import planned_pass
 from archcli.measure.predict.communication.timing import timed
 from archcli.measure.predict.constants import StepConstants
+from archcli.measure.predict.rank.kernels import RankKernel, RankKernels, rank_kernels, update_kernel
 from archcli.measure.predict.terms import Bound
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, KernelClock, KernelTime, kind_of
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex
 
-LOSS_PASSES = 3
-"""Logits read, logits read again, and their gradient written."""
-UPDATE_PASSES = 7
-"""AdamW: weight, gradient and two moments read, all but the gradient written."""
 BINDS: dict[str, Bound] = {
     "products": "compute",
     "attention": "compute",
@@ -91,28 +83,13 @@ def training_work(
     Raises ArchError for a plan that the model cannot have, and for a link whose rate is not known.
     """
     planned = planned_pass(model, settings, plan)
-    runs = trace_kernels(planned.model, planned.request, settings.execution(), dtype=settings.dtype)
-    by_path = _by_path(planned, runs, clock)
-    return max(
-        (_of_stage(planned, by_path, settings, plan, stage, clock, fabric) for stage in planned.stages(plan)),
-        key=lambda work: sum(work) - work.floor,
-    )
-
-
-def _by_path(planned: PlannedPass, runs: Iterable[KernelRun], clock: KernelClock) -> dict[str, StepWork]:
-    """The work of a micro batch by the counted row whose kernels they are, recomputed ones included."""
-    layers = LayerIndex(planned.model)
-    by_path: dict[str, StepWork] = {}
-    for run in runs:
-        path = layers.counted_path(run.path)
-        times = 2 if run.stage == "forward" and path in planned.repeated else 1
-        by_path[path] = by_path.get(path, StepWork()) + work_of(run, clock).scaled(times * run.times)
-    return by_path
+    rank = rank_kernels(planned, settings, plan)
+    works = [_of_stage(rank, settings, plan, stage, clock, fabric) for stage in planned.stages(plan)]
+    return max(works, key=lambda work: sum(work) - work.floor)
 
 
 def _of_stage(
-    planned: PlannedPass,
-    by_path: Mapping[str, StepWork],
+    rank: RankKernels,
     settings: MemorySettings,
     plan: Plan,
     stage: Stage,
@@ -121,25 +98,16 @@ def _of_stage(
 ) -> StepWork:
     """The work of one stage: its micro batches, the bubble around them, what it sends, and the update."""
     work = StepWork()
-    for path, of_row in by_path.items():
-        work += of_row.scaled(float(planned.placement.share(path, stage)))
-    if stage.is_last:
-        logits = prod(planned.rows[-1].outputs[0])
-        work += _moved(LOSS_PASSES * float(logits) * float(planned.width), clock)
+    for kernel in rank.of_stage(stage):
+        work += work_of(kernel, clock).scaled(kernel.times)
     bubble = (plan.pp - 1) / plan.virtual_stages
     work = work.scaled((plan.micro_batches + bubble) * settings.grad_accum)
-    held = shares(plan, planned.weights, stage).states
-    work += _moved(UPDATE_PASSES * held * float(planned.width), clock)
-    collectives = timed(planned.collectives(plan, stage, settings.grad_accum), fabric)
+    work += work_of(update_kernel(rank.planned, settings, plan, stage), clock)
+    collectives = timed(rank.planned.collectives(plan, stage, settings.grad_accum), fabric)
     return work._replace(communication=sum(one.time_s for one in collectives))
 
 
-def _moved(moved: float, clock: KernelClock) -> StepWork:
-    seconds = moved / clock.rates.bandwidth
-    return StepWork(floor=seconds, memory_bound=seconds)
-
-
-def work_of(run: KernelRun, clock: KernelClock) -> StepWork:
+def work_of(run: KernelRun | RankKernel, clock: KernelClock) -> StepWork:
     """The work of one run of a kernel."""
     time = clock.time(run.kernel, run.op_class)
     kind = kind_of(run.op_class, run.kernel.name)

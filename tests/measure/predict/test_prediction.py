@@ -15,6 +15,7 @@ from archcli.measure.predict.rank.kernels import CacheUse
 from archcli.measure.predict.rank.times import TimingDevice
 from archcli.measure.predict.rates import Rates
 from archcli.measure.predict.times import KernelClock
+from archcli.measure.predict.training import training_work
 from archcli.modules.request import Request
 from small import decoder
 
@@ -203,6 +204,20 @@ def test_constants_of_steps():
             seconds += row.bytes / 0.4e9
     assert found.time.expected == pytest.approx(seconds)
     assert (found.time.low, found.time.high) == (pytest.approx(0.5 * seconds), pytest.approx(2 * seconds))
+
+
+@pytest.mark.parametrize("plan", [Plan(), Plan(dp=2, zero=3), Plan(dp=4, zero=2)])
+def test_steps_are_those_that_constants_were_fitted_on(plan):
+    """The expected time of a step is that of the work that `benchmarks/predict_training.py` compares."""
+    step = {"matrix_products": 0.8, "memory_bound": 0.4, "attention": 0.6, "communication": 0.9} | ORIGIN
+    ours = device(1e9, GB_S, GB_S, constants=CONSTANTS | {"training": {"bf16": step}})
+    asked = settings(recompute="layer", grad_accum=3)
+    work = training_work(decoder(), asked, plan, ours.clock, ours.fabric)
+    fitted = work.time(ours.step_constants(asked))
+    found = predict_pass(decoder(), asked, ours, plan).time
+    assert (found.expected, found.low, found.high) == tuple(
+        pytest.approx(seconds) for seconds in (fitted.expected, fitted.low, fitted.high)
+    )
 
 
 def test_a_cache_that_is_written_in_place():

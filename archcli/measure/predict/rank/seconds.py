@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from archcli.measure.predict.constants import StepConstants
-from archcli.measure.predict.times import ATTENTION, PRODUCTS, KernelTime
+from archcli.measure.predict.times import KernelTime
 
 
 class Seconds(NamedTuple):
@@ -29,20 +28,3 @@ class Seconds(NamedTuple):
     def scaled(self, times: float) -> Seconds:
         """So many of it."""
         return Seconds(*(times * seconds for seconds in self))
-
-
-def in_a_step(time: KernelTime, kind: str, constants: StepConstants | None) -> KernelTime:
-    """The time of a kernel within a training step, by the constants of such steps.
-
-    Products as if timed alone over their speed in steps, attention and other kernels at their floor over a
-    fraction of the peak or of the bandwidth. Without such constants the kernel's own time.
-    """
-    if constants is None:
-        return time
-    if kind == PRODUCTS:
-        alone = time.floor if time.expected is None else time.expected
-        expected = alone / constants.matrix_products
-    else:
-        expected = time.floor / (constants.attention if kind == ATTENTION else constants.memory_bound)
-    low, high = constants.origin.low * expected, constants.origin.high * expected
-    return KernelTime(time.floor, expected, low, high, time.bound_by)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from archcli.measure.memory.pipeline import Stage
@@ -12,8 +12,9 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.fabric import Fabric
 from archcli.measure.predict.constants import Origin, StepConstants
 from archcli.measure.predict.rank.kernels import RankKernel, RankKernels, update_kernel
-from archcli.measure.predict.rank.seconds import Seconds, in_a_step
+from archcli.measure.predict.rank.seconds import Seconds
 from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, kind_of
+from archcli.measure.predict.training import work_of
 
 FORWARD = "forward"
 
@@ -100,9 +101,14 @@ class RankTimes:
         return self._timed(update_kernel(self.rank.planned, self.settings, plan, stage))
 
     def _timed(self, kernel: RankKernel) -> TimedKernelRun:
-        time = self.device.clock.time(kernel.kernel, kernel.op_class)
-        kind = kind_of(kernel.op_class, kernel.kernel.name)
-        return TimedKernelRun(kernel, in_a_step(time, kind, self.step), kind)
+        """The kernel with its time: in a step by the constants of steps, if the device has any."""
+        clock = self.device.clock
+        time, kind = clock.time(kernel.kernel, kernel.op_class), kind_of(kernel.op_class, kernel.kernel.name)
+        if self.step is not None:
+            expected = sum(work_of(kernel, clock).parts(self.step).values())
+            low, high = (edge * expected for edge in (self.step.origin.low, self.step.origin.high))
+            time = replace(time, expected=expected, low=low, high=high)
+        return TimedKernelRun(kernel, time, kind)
 
 
 def _of(run: TimedKernelRun) -> StageTimes:

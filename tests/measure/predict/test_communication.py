@@ -10,7 +10,7 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.collective import Collective
 from archcli.measure.predict.communication.fabric import Fabric
-from archcli.measure.predict.communication.groups import RankGroup
+from archcli.measure.predict.communication.groups import GroupOfRanks
 from archcli.measure.predict.communication.planned import planned_pass
 from archcli.measure.predict.communication.stages import bubble_share
 from archcli.measure.predict.communication.timing import LinkPace, exposed, timed
@@ -152,7 +152,7 @@ def test_keys_and_values_around_the_ring():
 
 
 def one(name, ranks, stride=1, size=1e9, times=1, cover=""):
-    return Collective(name, "tensor", RankGroup(ranks, stride), size, times, cover=cover)
+    return Collective(name, "tensor", GroupOfRanks(ranks, stride), size, times, cover=cover)
 
 
 @pytest.mark.parametrize(

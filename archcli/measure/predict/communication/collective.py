@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from archcli.arith import Number
-from archcli.measure.predict.communication.groups import RankGroup
+from archcli.measure.predict.communication.groups import GroupOfRanks
 
 CollectiveName = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 Purpose = Literal["tensor", "experts", "weights", "gradients", "stages", "context"]
@@ -29,7 +29,7 @@ class Collective:
 
     name: CollectiveName
     purpose: Purpose
-    group: RankGroup
+    group: GroupOfRanks
     bytes: Number
     times: Number
     stage: Moment = "forward"

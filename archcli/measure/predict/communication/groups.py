@@ -12,7 +12,7 @@ from typing import NamedTuple
 from archcli.measure.memory.plan import Plan
 
 
-class RankGroup(NamedTuple):
+class GroupOfRanks(NamedTuple):
     """Ranks that run a collective together: how many, and how far apart two in succession lie."""
 
     ranks: int
@@ -23,33 +23,33 @@ class RankGroup(NamedTuple):
         return min(self.ranks, max(1, devices_per_node // self.stride))
 
 
-def tensor_group(plan: Plan) -> RankGroup:
+def tensor_group(plan: Plan) -> GroupOfRanks:
     """The ranks that share each matrix."""
-    return RankGroup(plan.tp)
+    return GroupOfRanks(plan.tp)
 
 
-def expert_group(plan: Plan) -> RankGroup:
+def expert_group(plan: Plan) -> GroupOfRanks:
     """The ranks that share the experts."""
-    return RankGroup(plan.ep)
+    return GroupOfRanks(plan.ep)
 
 
-def context_group(plan: Plan) -> RankGroup:
+def context_group(plan: Plan) -> GroupOfRanks:
     """The ranks that share the tokens of a sequence."""
-    return RankGroup(plan.cp, plan.tp)
+    return GroupOfRanks(plan.cp, plan.tp)
 
 
-def replica_group(plan: Plan, *, routed: bool = False) -> RankGroup:
+def replica_group(plan: Plan, *, routed: bool = False) -> GroupOfRanks:
     """The ranks that hold the same weights, or with `routed` the same experts."""
     if routed and plan.ep > 1:
-        return RankGroup(plan.expert_replicas, plan.ep)
-    return RankGroup(plan.replicas, plan.tp)
+        return GroupOfRanks(plan.expert_replicas, plan.ep)
+    return GroupOfRanks(plan.replicas, plan.tp)
 
 
-def stage_group(plan: Plan) -> RankGroup:
+def stage_group(plan: Plan) -> GroupOfRanks:
     """The stages of a pipeline."""
-    return RankGroup(plan.pp, plan.tp * plan.replicas)
+    return GroupOfRanks(plan.pp, plan.tp * plan.replicas)
 
 
-def end_group(plan: Plan) -> RankGroup:
+def end_group(plan: Plan) -> GroupOfRanks:
     """The first and the last stage, which both hold a tied table."""
-    return RankGroup(2, plan.tp * plan.replicas * (plan.pp - 1))
+    return GroupOfRanks(2, plan.tp * plan.replicas * (plan.pp - 1))

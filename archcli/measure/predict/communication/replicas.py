@@ -17,7 +17,7 @@ from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.shares import OF_GRADIENTS, OF_WEIGHTS, TABLE, PlacedWeight
 from archcli.measure.predict.communication.collective import Collective, Cover
-from archcli.measure.predict.communication.groups import RankGroup, end_group, replica_group
+from archcli.measure.predict.communication.groups import GroupOfRanks, end_group, replica_group
 
 BUCKET_BYTES = 25 * 2**20
 """Gradients of an all-reduce of DDP: torch's `bucket_cap_mb`."""
@@ -58,7 +58,7 @@ def of_replicas(
 
 
 def _summed(
-    weights: list[PlacedWeight], group: RankGroup, stage: Stage, width: Number, often: int, zero: int
+    weights: list[PlacedWeight], group: GroupOfRanks, stage: Stage, width: Number, often: int, zero: int
 ) -> Iterator[Collective]:
     """Gradients added up, `often` a step; with ZeRO scattered, and the new weights gathered."""
     trained = sum(weight.count(stage) * weight.elements for weight in weights if weight.trained)
@@ -76,7 +76,7 @@ def _summed(
 
 
 def _sharded(
-    weights: list[PlacedWeight], group: RankGroup, stage: Stage, width: Number, micro_batches: int
+    weights: list[PlacedWeight], group: GroupOfRanks, stage: Stage, width: Number, micro_batches: int
 ) -> Iterator[Collective]:
     """Weights gathered forward and backward, gradients scattered, of each layer and of the root.
 

@@ -1,4 +1,4 @@
-"""Kernels of one rank of a plan: those of its pass, recomputed ones, the loss and the update of a step.
+"""Kernels of one rank of a plan: of its pass, recomputed ones, the loss and the update of a step.
 
 What the model does not say is taken at the least that it can cost: a loss that reads the logits twice and
 writes their gradient, and AdamW in one kernel.
@@ -48,7 +48,7 @@ NO_CHANGE = CacheUse()
 
 
 class RankKernel(NamedTuple):
-    """A kernel that a rank runs: the path of its row, its class in a profile, and how often in a micro batch.
+    """A kernel that a rank runs: its row, its class in a profile, and how often in a micro batch.
 
     `stage` is forward, recomputed, backward, sums, loss or update.
     """
@@ -110,8 +110,8 @@ def _of_rows(
     for run in runs:
         counted = placement.counted_path(run.path)
         row = rows.get(counted)
-        if row is not None and isinstance(row.op, Communication):
-            continue  # exchanges are timed as such: what runs here stands in for them
+        if row is not None and isinstance(row.op, Communication):  # no other op knows of ranks
+            continue  # timed as what is sent: what runs here stands in for it
         times, kernel = float(run.times), run.kernel
         if row is not None and row.op.component == SCORES:
             times *= plan.cp  # with the keys of each rank of the ring in turn

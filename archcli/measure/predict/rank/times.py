@@ -1,4 +1,4 @@
-"""RankTimes: the seconds of one rank's kernels on a device, by where they run; stages are sums of them."""
+"""RankTimes: seconds of one rank's kernels on a device, by where they run; stages are sums of them."""
 
 from __future__ import annotations
 

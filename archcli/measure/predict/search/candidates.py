@@ -1,4 +1,4 @@
-"""PlanCandidates: every plan of N devices by which a model is trained or served, and the batches of each."""
+"""PlanCandidates: every plan of N devices that trains or serves a model, and the batches of each."""
 
 from __future__ import annotations
 

@@ -50,6 +50,9 @@ def with_borrowed(constants):
     """The same with the constants of devices that are alike, groups in their order."""
     for device, group, name, entry in list(borrowed.lent(constants)):
         constants[device][group][name] = entry
+    for groups in constants.values():
+        for entry in groups.get("attention", {}).values():
+            entry.update(borrowed.attention_alone())
     return {
         device: {group: groups[group] for group in GROUPS if group in groups}
         for device, groups in constants.items()

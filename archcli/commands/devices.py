@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from archcli.commands.options import Form, Json, Output
 from archcli.load.devices.datasheet import FIGURES, Datasheet, devices, load_datasheet
+from archcli.load.devices.efficiency import GROUPS
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.filter import select
 from archcli.render import show
@@ -34,6 +35,21 @@ CONDITIONS = (
     *COLUMNS,
     Column("architecture", "architecture"),
     *(Column(key, key, "number") for key in FIGURES if key not in {column.key for column in COLUMNS}),
+)
+
+OF_CONSTANTS = (
+    "Constants turn counts into an expected time. Their error is the mean of what was held out of the "
+    "fit; of 80% of it measured over expected lies within the range."
+)
+CONSTANTS = (
+    Column("of", "constants"),
+    Column("values", "values"),
+    Column("error", "error", "share"),
+    Column("within", "80% within"),
+    Column("rows", "rows", "number", minor=True),
+    Column("table", "fitted on", minor=True),
+    Column("fitted_on", "of device", minor=True),
+    Column("fitted", "on", "date", minor=True),
 )
 
 Named = Annotated[
@@ -94,6 +110,23 @@ def _one(device: Datasheet) -> Report:
     stated = (f"{key}: {value}" for key, value in facts.items() if value)
     notes = (*stated, *filter(None, (also, device.remark)))
     about = {"name": device.name, "source": f"device {device.name}"}
-    return Report(
-        "devices", about, {}, CONVENTION, {"figures": len(rows)}, rows, (Table("", columns, rows),), notes
-    )
+    constants = list(_constants(device))
+    totals = {"figures": len(rows), "efficiency": device.efficiency}
+    tables = [Table("", columns, rows)]
+    if constants:
+        tables.append(Table("constants", CONSTANTS, constants))
+    convention = f"{CONVENTION} {OF_CONSTANTS}" if constants else CONVENTION
+    return Report("devices", about, {}, convention, totals, rows, tables, notes)
+
+
+def _constants(device: Datasheet) -> Iterator[dict[str, Any]]:
+    """A record for each of the device's constants: what they are, and how well they predict."""
+    for group, entries in device.efficiency.items():
+        for name, entry in entries.items():
+            values = {key: value for key, value in entry.items() if key in GROUPS[group].numbers}
+            yield {
+                **entry,
+                "of": f"{group.replace('_', ' ')}, {name.replace('_', ' ')}",
+                "values": ", ".join(f"{key} {value:g}" for key, value in values.items()),
+                "within": f"{entry['low']:g} to {entry['high']:g}",
+            }

@@ -34,6 +34,18 @@ def lent(constants):
                     yield device, group, name, {**entry, **across, "fitted_on": lender}
 
 
+def attention_alone():
+    """Error and range of attention outside of training steps, which no table measures.
+
+    Its constant is that of steps of long sequences, forward and backward by the kernels of their day. So the
+    range is that of chips crossed, for devices whose steps were measured too.
+    """
+    return _outer(
+        _crossed_steps(device, other)[steps.is_long(steps.steps_of(device))]
+        for device, other in _both_ways((A100, H100))
+    )
+
+
 def _outer(ratios):
     """Error and range of both directions: the larger error, and the outer ends."""
     parts = [spread(one) for one in ratios]
@@ -69,18 +81,10 @@ def _steps(_, pair):
     return [_crossed_steps(device, other) for device, other in _both_ways(pair)]
 
 
-def _attention(_, pair):
-    """Training steps of long sequences."""
-    return [
-        _crossed_steps(device, other)[steps.is_long(steps.steps_of(device))]
-        for device, other in _both_ways(pair)
-    ]
-
-
 def _crossed_steps(device, other):
     of = steps.steps_of(device)
     return of.measured / of.expected(steps.fitted(other).numbers)
 
 
-CROSSED = {"memory_bound": _movements, "communication": _links, "training": _steps, "attention": _attention}
+CROSSED = {"memory_bound": _movements, "communication": _links, "training": _steps}
 """Measured over expected, both ways, by group; matrix products of equal chips were measured once."""

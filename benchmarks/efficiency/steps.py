@@ -121,7 +121,10 @@ def entries(date, wanted):
 
 
 def attention_entries(date, wanted):
-    """(device, dtype, entry of the YAML, fit) of attention, with the errors of steps of long sequences."""
+    """(device, dtype, entry of the YAML, fit) of attention, with the errors of steps of long sequences.
+
+    Those are errors within a training step; see `borrowed.attention_alone`.
+    """
     for device, dtype, entry, of in entries(date, wanted):
         ratios = of.ratios[is_long(steps_of(device))]
         origin = {**spread(ratios), "rows": len(ratios), "table": STEPS, "fitted": date}

@@ -25,6 +25,18 @@ def test_one_device_shows_the_source_of_each_figure(cli):
     assert "NVLink 4" in cli("devices", "h100-sxm").out
 
 
+def test_one_device_shows_its_constants_with_their_errors_and_whose_they_are(cli):
+    stated = json.loads(cli("devices", "b200-sxm", "--json").out)["totals"]["efficiency"]
+    assert stated["training"]["bf16"]["fitted_on"] == "h100-sxm"
+    assert stated["matrix_products"]["bf16"]["error"] < 0.15
+    shown = cli("devices", "b200-sxm", "--format", "plain").out
+    for told in ("matrix products, bf16", "memory bound, gated activation", "communication, 8", "80% within"):
+        assert told in shown
+    bare = cli("devices", "v100-sxm-32gb", "--json")
+    assert json.loads(bare.out)["totals"]["efficiency"] == {}
+    assert "Constants turn counts" not in bare.out
+
+
 def test_a_file_of_ones_own_is_read(cli, tmp_path):
     file = tmp_path / "mine.yaml"
     text = "name: mine\nvendor: me\nkind: cpu\nsource: a guess\ncertainty: C\nmemory_gb: 8\n"

@@ -6,11 +6,10 @@ from collections import Counter
 from typing import Any
 
 from archcli.graph import Tensor, tree_map
-from archcli.graph.count_tape import Abstract
 from archcli.graph.kept import FP32, Execution
-from archcli.graph.memory_tape import FilledTape
 from archcli.kernels.autograd import run_backward
-from archcli.kernels.dtypes import BY_NAME, NAMED, DType
+from archcli.kernels.dtypes import BY_NAME, NAMED
+from archcli.kernels.filled import cache_before
 from archcli.kernels.kernel import KernelRun
 from archcli.kernels.log import Log, LoggedLaunch, logged
 from archcli.kernels.tape import KernelTape, Weights
@@ -19,7 +18,7 @@ from archcli.modules import Model
 from archcli.modules.forms import formed
 from archcli.modules.model import inferring
 from archcli.modules.request import Request
-from archcli.modules.trace import run_on, trace
+from archcli.modules.trace import run_on
 from archcli.recording.classes import class_of
 from archcli.recording.operations import OpKey
 
@@ -40,7 +39,7 @@ def trace_kernels(
     tape = KernelTape([])
     tape.log, tape.weights, tape.training = log, Weights(number), train
     tape.run_as = "run_fused" if execution.fused else "run"
-    cache = _cache_before(model, request, number)
+    cache = cache_before(model, request, execution, number)
     inputs = {
         name: ShapeTensor(_whole(spec.shape), NAMED["int64"] if spec.kind == "ids" else number)
         for name, spec in model.inputs(request).items()
@@ -62,19 +61,6 @@ def _tensors(tree: Any) -> list[ShapeTensor]:
     found: list[ShapeTensor] = []
     tree_map(lambda x: found.append(x.value), Tensor, tree)
     return found
-
-
-def _cache_before(model: Model, request: Request, dtype: DType) -> Any:
-    """The cache that a pass begins with: None where none is kept, empty, or of the tokens before."""
-    if not request.continues:
-        return () if request.caches else None
-    _, cache = trace(model, request.filling(), adapted=model.adapted, cache=(), counting=FilledTape)
-
-    def of(x: Tensor) -> Tensor:
-        value: Abstract = x.value
-        return Tensor(x.tape, ShapeTensor(_whole(value.shape), dtype))
-
-    return tree_map(of, Tensor, cache)
 
 
 def _runs(launches: list[LoggedLaunch]) -> tuple[KernelRun, ...]:

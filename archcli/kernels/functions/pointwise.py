@@ -8,7 +8,7 @@ from typing import Any
 from archcli.kernels.dtypes import BOOL, COMPLEX, FP32, REAL, DType
 from archcli.kernels.launching import elementwise, launch, launch_many, needs_grad, result_type, sum_to
 from archcli.kernels.log import current
-from archcli.kernels.tensor import ShapeTensor, in_torch, method, operation
+from archcli.kernels.tensor import ShapeTensor, in_torch, method, operation, row_major
 
 
 def _two(name: str, a: Any, b: Any, of_a: Callable[[Any], Any], of_b: Callable[[Any], Any]) -> ShapeTensor:
@@ -161,12 +161,15 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Any:
 
 
 @operation
-def to(x: Any, *args: Any, dtype: DType | None = None, **_: Any) -> Any:
+def to(x: Any, *args: Any, dtype: DType | None = None, memory_format: Any = None, **_: Any) -> Any:
     given = next((a.dtype if isinstance(a, ShapeTensor) else a for a in args if not isinstance(a, str)), None)
     wanted = dtype or (given if isinstance(given, DType) else None)
     if wanted is None or wanted == x.dtype:
         return x
-    return elementwise("_to_copy", x, dtype=wanted, backward=lambda g: (g.to(x.dtype),))
+    out = elementwise("_to_copy", x, dtype=wanted, backward=lambda g: (g.to(x.dtype),))
+    if memory_format == "contiguous":
+        out.strides = row_major(x.shape)
+    return out
 
 
 @method
@@ -250,14 +253,6 @@ def clamp(x: Any, low: Any = None, high: Any = None, *, min: Any = None, max: An
         else "clamp"
     )
     return elementwise(name, x, backward=backward)
-
-
-@operation
-def maximum(a: Any, b: Any) -> Any:
-    def part(g: Any) -> Any:
-        return g.masked_fill(a.le(b), 0)
-
-    return _two("maximum", a, b, part, part)
 
 
 @in_torch

@@ -37,6 +37,22 @@ def expm1(x: Any) -> Any:
     return made[0]
 
 
+@operation
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two, element by element; where they are equal each gets half of the gradient."""
+
+    def part(g: Any, x: Any, smaller: Any) -> Any:
+        if not needs_grad(x):
+            return None
+        halved = elementwise("where", a.eq(b), g / 2, g, dtype=g.dtype)
+        return sum_to(elementwise("masked_fill", halved, smaller(), dtype=g.dtype), x.shape)
+
+    def backward(g: Any) -> tuple[Any, Any]:
+        return part(g, a, lambda: a.lt(b)), part(g, b, lambda: a.gt(b))
+
+    return elementwise("maximum", a, b, backward=backward)
+
+
 @method
 def amax(x: Any, dim: int, keepdim: bool = False) -> Any:
     """The largest along an axis, without a gradient."""

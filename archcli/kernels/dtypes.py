@@ -37,7 +37,7 @@ NAMED = {
     "complex128": DType("complex128", COMPLEX, 16),
 }
 """Number types by torch's names."""
-FP32, INT64, BOOL = NAMED["float32"], NAMED["int64"], NAMED["bool"]
+FP32, INT32, INT64, BOOL = NAMED["float32"], NAMED["int32"], NAMED["int64"], NAMED["bool"]
 BY_NAME = {dtype.name: dtype for dtype in NAMED.values()}
 
 

@@ -29,10 +29,11 @@ PER_ELEMENT = {
 
 
 class StatedWork(NamedTuple):
-    """FLOPs of a kernel and the bytes that it reads, where its tensors do not tell."""
+    """FLOPs of a kernel and the bytes that it reads and writes, where its tensors do not tell."""
 
     flops: int | None = None
     read: int | None = None
+    written: int | None = None
 
 
 TOLD_BY_TENSORS = StatedWork()
@@ -69,7 +70,8 @@ def launch_many(
     made = [ShapeTensor(shape, dtype or first) for shape, dtype in outputs]
     flops = _flops(name, [*given, *made]) if work.flops is None else work.flops
     read = sum(x.bytes for x in given) if work.read is None else work.read
-    current().launch(KernelCost(name, flops, read, sum(x.bytes for x in made), _computes_in([*given, *made])))
+    written = sum(x.bytes for x in made) if work.written is None else work.written
+    current().launch(KernelCost(name, flops, read, written, _computes_in([*given, *made])))
     with_gradients = made if differentiable is None else made[:differentiable]
     record(with_gradients, inputs, backward)
     return made
@@ -144,21 +146,71 @@ def result_type(*values: Any) -> DType:
 
 
 def like_inputs(shape: Sizes, inputs: Sequence[Any]) -> Sizes | None:
-    """Strides of an element-wise result: in the order of the axes of the first input of that shape."""
-    for x in inputs:
-        if isinstance(x, ShapeTensor) and x.shape == shape:
-            return dense_strides(shape, x.strides)
-    return None
+    """Strides of an element-wise result; None for those in the order of the axes."""
+    given = [x for x in inputs if isinstance(x, ShapeTensor)]
+    if all(x.shape == shape and x.is_contiguous() for x in given):
+        return None
+    laid = [_broadcast_strides(x, shape) for x in given]
+    if all(x.shape == shape for x in given) and laid.count(laid[0]) == len(laid) and is_dense(given[0]):
+        return laid[0]
+    return ordered_strides(shape, laid)
+
+
+def _broadcast_strides(x: ShapeTensor, shape: Sizes) -> Sizes:
+    """Strides of x in a shape that it is broadcast to: 0 along axes that it lacks."""
+    lead = len(shape) - len(x.shape)
+    own = zip(x.shape, x.strides, shape[lead:], strict=True)
+    return (0,) * lead + tuple([0 if size == 1 != wide else stride for size, stride, wide in own])
+
+
+def is_dense(x: ShapeTensor) -> bool:
+    """Whether its elements fill their memory without gaps or overlaps, in any order of the axes."""
+    step = 1
+    for stride, size in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
+        if stride != step:
+            return False
+        step *= size
+    return True
 
 
 def dense_strides(shape: Sizes, strides: Sizes) -> Sizes:
     """Strides without gaps in the same order of axes."""
-    order = sorted(range(len(shape)), key=lambda i: (strides[i] if shape[i] != 1 else 0, shape[i] != 1, -i))
+    return ordered_strides(shape, [strides])
+
+
+def ordered_strides(shape: Sizes, operands: Sequence[Sizes]) -> Sizes:
+    """Strides without gaps in the order of axes that torch's TensorIterator finds (reorder_dimensions).
+
+    Axes are sorted by the strides of the first operand that tells two apart, from the last axis on.
+    """
+    order = list(range(len(shape)))[::-1]
+    for i in range(1, len(order)):
+        at = i
+        for before in range(i - 1, -1, -1):
+            found = _compared(shape, operands, order[before], order[at])
+            if found > 0:
+                order[before], order[at] = order[at], order[before]
+                at = before
+            elif found < 0:
+                break
     step, dense = 1, [0] * len(shape)
     for axis in order:
         dense[axis] = step
         step *= max(shape[axis], 1)
     return tuple(dense)
+
+
+def _compared(shape: Sizes, operands: Sequence[Sizes], inner: int, outer: int) -> int:
+    """Above 0 where the outer axis lies further in, below where it does not, 0 where no operand tells."""
+    for strides in operands:
+        a, b = strides[inner], strides[outer]
+        if a == 0 or b == 0:
+            continue
+        if a != b:
+            return a - b
+        if shape[inner] > shape[outer]:
+            return 1
+    return 0
 
 
 def elementwise(

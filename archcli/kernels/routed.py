@@ -1,4 +1,4 @@
-"""Operations of routed experts: each row with the weights of its expert."""
+"""Operations of routed experts: each row with its expert's weights, as `runtime/model/leaves.py` does."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from typing import Any
 
 from archcli.graph import Op
 from archcli.kernels.dtypes import NAMED
+from archcli.kernels.functions.indexing import bincount
+from archcli.kernels.functions.pieces import cat, split
+from archcli.kernels.functions.products import bmm, linear
+from archcli.kernels.functions.views import contiguous_copy
 from archcli.kernels.launching import StatedWork, launch, needs_grad
 from archcli.kernels.tensor import ShapeTensor
 from archcli.kernels.torch_like import TORCH
 
 ALIGNED = 16
-"""Bytes whose multiples torch's grouped product wants rows to begin at."""
+"""Bytes whose multiples torch's grouped product wants rows and tensors to begin at."""
+GROUPED = frozenset({"fp32", "bf16", "fp16"})
+"""Number types that it takes."""
 
 
 class TokenAssignment:
@@ -19,13 +25,25 @@ class TokenAssignment:
 
     def __init__(self, expert_of: ShapeTensor, n_experts: int) -> None:
         self.expert_of, self.n_experts = expert_of, n_experts
+        self._sizes: ShapeTensor | None = None
         self._ends: ShapeTensor | None = None
+
+    def sizes(self) -> ShapeTensor:
+        """Numbers of the experts' tokens [E]."""
+        if self._sizes is None:
+            self._sizes = bincount(self.expert_of, minlength=self.n_experts)
+        return self._sizes
+
+    def lengths(self) -> list[int]:
+        """The same read back: an even spread, as which tokens an expert gets is data."""
+        self.sizes()
+        each, more = divmod(len(self.expert_of), self.n_experts)
+        return [each + (i < more) for i in range(self.n_experts)]
 
     def ends(self) -> ShapeTensor:
         """Ends of the experts' tokens [E]."""
         if self._ends is None:
-            sizes = launch("bincount", [self.expert_of], (self.n_experts,), NAMED["int64"])
-            self._ends = launch("cumsum", [sizes], (self.n_experts,), NAMED["int32"])
+            self._ends = launch("cumsum", [self.sizes()], (self.n_experts,), NAMED["int32"])
         return self._ends
 
 
@@ -34,25 +52,41 @@ def run_stacked(op: Op, weights: dict[str, Any], values: list[Any], routed: Toke
     if not op.grouped:
         chosen = {name: weight[routed.expert_of] for name, weight in weights.items()}
         return op.run(TORCH, chosen, *values)
-    (x,) = values
-    y = _grouped_product(x, weights["weight"], routed)
+    (x,), weight = values, weights["weight"]
+    if not len(x):  # experts that compute nothing may take all tokens
+        y = bmm(weight[routed.expert_of], x.unsqueeze(-1)).squeeze(-1)
+    elif _in_one_kernel(x, weight):
+        y = _grouped_product(x, weight, routed)
+    else:
+        pairs = zip(split(x, routed.lengths()), weight, strict=True)
+        y = cat([linear(tokens, matrix) for tokens, matrix in pairs if len(tokens)])
     return y + weights["bias"][routed.expert_of] if "bias" in weights else y
+
+
+def _in_one_kernel(x: Any, weight: Any) -> bool:
+    """Whether torch's grouped product takes these, on a GPU of compute capability 8 or more."""
+    rows = all(size * x.itemsize % ALIGNED == 0 for size in weight.shape[1:])
+    return rows and x.dtype.name in GROUPED and x.is_contiguous() and _begins_aligned(x)
+
+
+def _begins_aligned(x: Any) -> bool:
+    return bool(x.offset * x.itemsize % ALIGNED == 0)
 
 
 def _grouped_product(x: Any, weight: Any, routed: TokenAssignment) -> Any:
     """[N k, in] times each expert's matrix: [N k, out]; backward two more grouped products."""
     ends = routed.ends()
-    flops = 2 * x.numel() * weight.shape[1]
+    work = StatedWork(2 * x.numel() * weight.shape[1])
+
+    def product(a: Any, b: Any, like: Any) -> Any:
+        if not needs_grad(like):
+            return None
+        return launch("_grouped_mm", [a, b, ends], like.shape, x.dtype, work=work)
 
     def backward(g: Any) -> tuple[Any, ...]:
-        return (
-            launch("_grouped_mm", [g, weight, ends], x.shape, x.dtype, work=StatedWork(flops))
-            if needs_grad(x)
-            else None,
-            launch("_grouped_mm", [g, x, ends], weight.shape, x.dtype, work=StatedWork(flops))
-            if needs_grad(weight)
-            else None,
-        )
+        if not (g.is_contiguous() and _begins_aligned(g)):
+            g = contiguous_copy(g)  # by a hook, before the product's own backward
+        return product(g, weight, x), product(g, x, weight)
 
     shape = (x.shape[0], weight.shape[1])
-    return launch("_grouped_mm", [x, weight, ends], shape, x.dtype, backward=backward, work=StatedWork(flops))
+    return launch("_grouped_mm", [x, weight, ends], shape, x.dtype, backward=backward, work=work)

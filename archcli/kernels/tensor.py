@@ -38,6 +38,10 @@ def method(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+class UnknownFunctionError(NotImplementedError, AttributeError):
+    """A function of torch whose kernels are not known."""
+
+
 class DeviceKind:
     """The device of a tensor without values."""
 
@@ -63,6 +67,8 @@ class ShapeTensor:
     """A tensor without values. `node` and `output` say which step of autograd made it."""
 
     __slots__ = ("dtype", "node", "offset", "output", "requires_grad", "shape", "storage", "strides")
+    fake_mode = None
+    """torch's fake tensors have it, too: it tells operations that there are no values to read."""
 
     def __init__(
         self,
@@ -83,7 +89,7 @@ class ShapeTensor:
 
     def __getattr__(self, name: str) -> Any:
         if name not in METHODS:
-            raise AttributeError(f"a tensor without values has no {name!r}")
+            raise UnknownFunctionError(f"kernels of torch.Tensor.{name} are not known")
         return METHODS[name].__get__(self)
 
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.kernels import functions  # noqa: F401 registers what torch has
 from archcli.kernels.dtypes import NAMED
-from archcli.kernels.tensor import FUNCTIONS, ShapeTensor
+from archcli.kernels.tensor import FUNCTIONS, ShapeTensor, UnknownFunctionError
 
 LOWEST = SimpleNamespace(min=-3e38, max=3e38, eps=1e-7, tiny=1e-38)
 
@@ -46,7 +46,7 @@ class TorchLike:
             return NAMED[name]
         if name in FUNCTIONS:
             return FUNCTIONS[name]
-        raise NotImplementedError(f"kernels of torch.{name} are not known")
+        raise UnknownFunctionError(f"kernels of torch.{name} are not known")
 
 
 TORCH = TorchLike()

@@ -19,6 +19,7 @@ from archcli.runtime.profile.census import is_view
 
 NO_KERNELS = {
     "_local_scalar_dense",
+    "bincount",
     "detach",
     "device",
     "empty",
@@ -28,7 +29,10 @@ NO_KERNELS = {
     "new_empty_strided",
     "promote_types",
 }
-"""What torch dispatches without launching anything: memory is reserved, a number read back."""
+"""What torch dispatches without launching anything: memory is reserved, a number read back.
+
+`bincount` launches, but wants values: where tensors have none, the model reserves its result alone.
+"""
 LAID_OUT_AS_GRADIENT = {"elu_backward", "softplus_backward"}
 """Results that a GPU and a CPU lay out as the gradient, and meta's decompositions as the other input."""
 WIDTHS = {"bf16": 2, "fp32": 4}
@@ -104,6 +108,8 @@ def traced(spec, request, setting):
     calls = Counter()
     for run in trace_kernels(spec, request, how):
         calls[run.path, "backward" if run.stage == "sums" else run.stage, run.kernel.name] += run.times
+    if request.resolved().caches:
+        del calls["positions", "forward", "arange"]  # a step makes positions before it calls the model
     return folded(calls)
 
 

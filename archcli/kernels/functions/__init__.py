@@ -2,26 +2,34 @@
 
 from archcli.kernels.functions import (
     attention,
+    choices,
     convolution,
+    einsum,
+    indexing,
     makers,
     pieces,
     pointwise,
     products,
     recurrences,
     reductions,
+    statistics,
     triangles,
     views,
 )
 
 __all__ = [
     "attention",
+    "choices",
     "convolution",
+    "einsum",
+    "indexing",
     "makers",
     "pieces",
     "pointwise",
     "products",
     "recurrences",
     "reductions",
+    "statistics",
     "triangles",
     "views",
 ]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.kernels.dtypes import FP32, INT64
+from archcli.kernels.dtypes import BOOL, FP32, INT64
+from archcli.kernels.functions.makers import pad
+from archcli.kernels.functions.pointwise import where
 from archcli.kernels.launching import StatedWork, dense_strides, launch_many, needs_grad
 from archcli.kernels.log import current
-from archcli.kernels.tensor import in_torch
+from archcli.kernels.tensor import ShapeTensor, in_torch
 
 WIDEST = 256
+STEP = 8
 BACKWARD_PRODUCTS = 2.5
 """FLOPs of the backward over those of the forward: five products, where the forward has two."""
 
@@ -30,6 +33,7 @@ def scaled_dot_product_attention(
     pairs = batch * heads * (new * (new + 1) // 2 if is_causal else new * k.shape[2])
     flops = 2 * pairs * (width + v.shape[3])
     name, extra = _kernel(q, v, attn_mask)
+    bias = _additive(attn_mask, q)
     shape = (batch, heads, new, v.shape[3])
     strides = (new * heads * v.shape[3], v.shape[3], heads * v.shape[3], 1)
     made: list[Any] = []
@@ -50,7 +54,7 @@ def scaled_dot_product_attention(
     outputs = [(shape, q.dtype), ((batch, heads, new), FP32), *extra]
     out = launch_many(
         name,
-        [q, k, v, attn_mask],
+        [q, k, v, bias],
         outputs,
         backward=backward,
         work=StatedWork(flops),
@@ -68,3 +72,14 @@ def _kernel(q: Any, v: Any, mask: Any) -> tuple[str, list[Any]]:
     if mask is None and q.itemsize == 2 and q.shape[-1] == v.shape[-1] <= WIDEST:
         return "_scaled_dot_product_flash_attention", [((2,), INT64)]
     return "_scaled_dot_product_efficient_attention", [((), INT64), ((), INT64)]
+
+
+def _additive(mask: Any, q: Any) -> Any:
+    """The mask as what is added to scores; a GPU wants rows that begin at multiples of 8 elements."""
+    if mask is None:
+        return None
+    bias = where(mask, 0.0, ShapeTensor((), q.dtype)) if mask.dtype == BOOL else mask
+    if not current().on_cuda or (bias.strides[-1] == 1 and not any(s % STEP for s in bias.strides[:-1])):
+        return bias
+    width = bias.shape[-1]
+    return pad(bias, (0, STEP - width % STEP))[..., :width]

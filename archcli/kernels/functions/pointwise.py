@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from archcli.kernels.dtypes import BOOL, COMPLEX, FP32, REAL, DType
+from archcli.kernels.dtypes import BOOL, COMPLEX, FP32, INT32, INT64, REAL, DType
 from archcli.kernels.launching import elementwise, launch, launch_many, needs_grad, result_type, sum_to
 from archcli.kernels.log import current
 from archcli.kernels.tensor import ShapeTensor, in_torch, method, operation, row_major
@@ -183,6 +183,16 @@ def bool_(x: Any) -> Any:
 
 
 @method
+def long(x: Any) -> Any:
+    return to(x, INT64)
+
+
+@method
+def int_(x: Any) -> Any:
+    return to(x, INT32)
+
+
+@method
 def type_as(x: Any, other: Any) -> Any:
     return to(x, other.dtype)
 
@@ -216,6 +226,7 @@ for _name in (
     "floor",
     "ceil",
     "sgn",
+    "sign",
 ):
     _whole(_name)
 
@@ -239,29 +250,30 @@ def dropout(x: Any, p: float = 0.5, training: bool = True) -> Any:
 
 @operation
 def clamp(x: Any, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> Any:
-    bounds = [bound for bound in (low, high, min, max) if bound is not None]
+    low, high = (low if min is None else min), (high if max is None else max)
 
     def backward(g: Any) -> tuple[Any]:
-        inside = x.ge(bounds[0])
-        for bound in bounds[1:]:
-            inside = inside & x.le(bound)
-        return (elementwise("where", inside, g, dtype=g.dtype),)
+        zero = launch("scalar_tensor", [], (), g.dtype)
+        inside = [x.ge(low)] if low is not None else []
+        inside += [x.le(high)] if high is not None else []
+        chosen = inside[0] if len(inside) == 1 else inside[0].logical_and(inside[1])
+        return (where(chosen, g, zero),)
 
-    name = (
-        "clamp_min"
-        if (low is not None or min is not None) and len(bounds) == 1 and min is not None
-        else "clamp"
-    )
-    return elementwise(name, x, backward=backward)
+    bounds = [bound for bound in (low, high) if isinstance(bound, ShapeTensor)]
+    return elementwise("clamp", x, *bounds, backward=backward)
 
 
 @in_torch
 def where(condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, else b; a number becomes a tensor first."""
+    dtype = result_type(a, b)
+    a, b = (x if isinstance(x, ShapeTensor) else launch("scalar_tensor", [], (), dtype) for x in (a, b))
+
     def backward(g: Any) -> tuple[Any, ...]:
         return (
             None,
-            sum_to(elementwise("where", condition, g, dtype=g.dtype), a.shape) if needs_grad(a) else None,
-            sum_to(elementwise("where", condition, g, dtype=g.dtype), b.shape) if needs_grad(b) else None,
+            sum_to(where(condition, g, 0), a.shape) if needs_grad(a) else None,
+            sum_to(where(condition, 0, g), b.shape) if needs_grad(b) else None,
         )
 
-    return elementwise("where", condition, a, b, dtype=result_type(a, b), backward=backward)
+    return elementwise("where", condition, a, b, dtype=dtype, backward=backward)

@@ -1,0 +1,102 @@
+"""Functions of torch that read or write elements at given places.
+
+What is read are the elements, not the tensor that they lie in. Where zeros are written into, the kernel moves
+the elements alone; a function that leaves its first input as it is copies it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from archcli.kernels.dtypes import INT64
+from archcli.kernels.launching import StatedWork, broadcast, launch, needs_grad
+from archcli.kernels.tensor import ShapeTensor, Sizes, method, operation
+
+
+def _read(name: str, x: Any, indices: Sequence[Any], shape: Sizes, backward: Any) -> Any:
+    """Launch a kernel that reads so many elements of x."""
+    out = ShapeTensor(shape, x.dtype)
+    work = StatedWork(0, sum(index.bytes for index in indices) + out.bytes)
+    return launch(name, [x, *indices], shape, x.dtype, backward=backward, work=work)
+
+
+def _added_to_zeros(name: str, g: Any, x: Any, indices: Sequence[Any]) -> Any:
+    """The gradient of what elements were read of: zeros, to which theirs are added."""
+    zeros = launch("new_zeros", [], x.shape, g.dtype)
+    return _added(name, zeros, indices, g, copied=0)
+
+
+def _added(
+    name: str, x: Any, indices: Sequence[Any], source: Any, *, copied: int, backward: Any = None
+) -> Any:
+    """Launch a kernel that adds elements at places of x, of which `copied` bytes are moved besides."""
+    moved = sum(index.bytes for index in indices) + 2 * source.bytes  # what is there is read, too
+    work = StatedWork(source.numel(), moved + copied, source.bytes + copied)
+    return launch(name, [x, *indices, source], x.shape, x.dtype, backward=backward, work=work)
+
+
+@operation
+def gather(x: Any, dim: int, index: Any) -> Any:
+    """One element of x along an axis for each index."""
+    return _read(
+        "gather", x, [index], index.shape, lambda g: (_added_to_zeros("scatter_add", g, x, [index]),)
+    )
+
+
+@operation
+def index_select(x: Any, dim: int, index: Any) -> Any:
+    """Slices of x along an axis."""
+    dim %= x.ndim
+    shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
+    return _read("index_select", x, [index], shape, lambda g: (_added_to_zeros("index_add", g, x, [index]),))
+
+
+@method
+def index(x: Any, given: Sequence[Any]) -> Any:
+    """x[i, j, …] for tensors of numbers along the first axes."""
+    indices = [i for i in given if isinstance(i, ShapeTensor)]
+    if len(indices) != len(given):
+        raise NotImplementedError("kernels of an index of tensors beside slices are not known")
+    shape = (*broadcast(*[i.shape for i in indices]), *x.shape[len(indices) :])
+    return _read("index", x, indices, shape, lambda g: (_added_to_zeros("index_put", g, x, indices),))
+
+
+@operation
+def scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """A copy of x with elements, or a number, written along an axis."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        of_x = scatter(g, dim, index, 0) if needs_grad(x) else None
+        return of_x, None, gather(g, dim, index) if needs_grad(source) else None
+
+    written = index.numel() * x.itemsize
+    given = [source] if isinstance(source, ShapeTensor) else []
+    work = StatedWork(0, x.bytes + index.bytes + sum(s.bytes for s in given), x.bytes + written)
+    return launch("scatter", [x, index, *given], x.shape, x.dtype, backward=backward, work=work)
+
+
+@operation
+def scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """A copy of x with elements added along an axis."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return g, None, gather(g, dim, index) if needs_grad(source) else None
+
+    return _added("scatter_add", x, [index], source, copied=x.bytes, backward=backward)
+
+
+@operation
+def index_add(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """A copy of x with slices added along an axis."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return g, None, index_select(g, dim, index) if needs_grad(source) else None
+
+    return _added("index_add", x, [index], source, copied=x.bytes, backward=backward)
+
+
+@operation
+def bincount(x: Any, *, minlength: int = 0) -> Any:
+    """How often each number occurs."""
+    return launch("bincount", [x], (minlength,), INT64, work=StatedWork(flops=0))

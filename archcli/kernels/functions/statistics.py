@@ -1,0 +1,82 @@
+"""Functions of torch that sum up rows: deviations, the log of a sum of exponentials, batch norms."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from archcli.kernels.dtypes import FP32
+from archcli.kernels.launching import elementwise, launch, launch_many, needs_grad
+from archcli.kernels.log import current
+from archcli.kernels.tensor import FUNCTIONS, in_torch, operation
+
+
+@operation
+def std(x: Any, dim: int, keepdim: bool = False, correction: int = 1) -> Any:
+    """The standard deviation along an axis."""
+    axis = dim % x.ndim
+    made: list[Any] = []
+
+    def backward(g: Any) -> tuple[Any]:
+        y = made[0]
+        of_variance = (g / (y * 2)).masked_fill(y == 0, 0)
+        if not keepdim:
+            of_variance = of_variance.unsqueeze(axis)
+        return (of_variance * (2 / (x.shape[axis] - correction)) * (x - x.mean(axis, keepdim=True)),)
+
+    shape = (*x.shape[:axis], *((1,) if keepdim else ()), *x.shape[axis + 1 :])
+    made.append(launch("std", [x], shape, x.dtype, backward=backward))
+    return made[0]
+
+
+@operation
+def logsumexp(x: Any, dim: int) -> Any:
+    """log sum exp x along an axis."""
+    axis = dim % x.ndim
+    made: list[Any] = []
+
+    def backward(g: Any) -> tuple[Any]:
+        return (g.unsqueeze(axis) * (x - made[0].unsqueeze(axis)).exp(),)
+
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    made.append(launch("logsumexp", [x], shape, x.dtype, backward=backward))
+    return made[0]
+
+
+def _quantile(x: Any) -> Any:
+    return elementwise("special_ndtri", x)
+
+
+FUNCTIONS["special"] = SimpleNamespace(ndtri=_quantile)  # type: ignore[assignment]
+
+
+@in_torch
+def batch_norm(
+    x: Any,
+    mean: Any,
+    variance: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """Each channel of x [N, C, …] by its statistics: those of x in training, which are kept."""
+    channels = (x.shape[1],)
+    statistic = FP32 if current().on_cuda else x.dtype
+    kept = channels if training else (0,)
+
+    def backward(g: Any, *_: Any) -> tuple[Any, ...]:
+        wanted = [t for t in (x, weight, bias) if needs_grad(t)]
+        given = [g, x, weight, mean, variance]
+        made = iter(launch_many("native_batch_norm_backward", given, [(t.shape, t.dtype) for t in wanted]))
+        x_, weight_, bias_ = (next(made) if needs_grad(t) else None for t in (x, weight, bias))
+        return x_, None, None, weight_, bias_
+
+    return launch_many(
+        "native_batch_norm",
+        [x, mean, variance, weight, bias],
+        [(x.shape, x.dtype), (kept, statistic), (kept, statistic)],
+        backward=backward,
+        differentiable=1,
+    )[0]

@@ -108,8 +108,6 @@ def traced(spec, request, setting):
     calls = Counter()
     for run in trace_kernels(spec, request, how):
         calls[run.path, "backward" if run.stage == "sums" else run.stage, run.kernel.name] += run.times
-    if request.resolved().caches:
-        del calls["positions", "forward", "arange"]  # a step makes positions before it calls the model
     return folded(calls)
 
 

@@ -17,6 +17,8 @@ BAD_INPUT = 2
 TORCHRUN = "TORCHELASTIC_RUN_ID"
 """A variable that torchrun sets, and no other launcher."""
 RANK, WORLD, LOCAL_RANK, LOCAL_WORLD = "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"
+STARTED = {RANK, WORLD, "MASTER_ADDR", "MASTER_PORT"}
+"""Variables that every launcher sets."""
 PATIENCE_S = 3.0
 REFUSED = {
     "vs": "takes its ratios within the rounds of one process",
@@ -54,13 +56,14 @@ def launch_of(context: typer.Context, tp: int, dp: int) -> RankLaunch | None:
     started = _number(os.environ, WORLD, 1) if RANK in os.environ else 1
     if number == 1 and (started == 1 or TORCHRUN not in os.environ):
         return None
-    if RANK not in os.environ or WORLD not in os.environ:
+    if not os.environ.keys() >= STARTED:
         raise ArchError(
             f"{_plan(tp, dp)} is of {number} processes, one for each device, and this is one alone",
             f"start them by {_command(context, number)}",
         )
-    rank, local = (_number(os.environ, name, 0) for name in (RANK, LOCAL_RANK))
-    launch = RankLaunch(tp, dp, rank, local, _number(os.environ, LOCAL_WORLD, started))
+    rank, local_ranks = _number(os.environ, RANK, 0), _number(os.environ, LOCAL_WORLD, started)
+    local = _number(os.environ, LOCAL_RANK, rank % (local_ranks or 1))
+    launch = RankLaunch(tp, dp, rank, local, local_ranks)
     with said_once(launch):
         if started != number:
             raise ArchError(

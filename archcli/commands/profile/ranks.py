@@ -14,7 +14,7 @@ from archcli.commands.profile.checks import check_positions, check_shares, neede
 from archcli.commands.profile.launch import RankLaunch, said_once
 from archcli.commands.profile.machine_ceilings import machine_ceilings
 from archcli.commands.profile.settings import Detail, RunSettings
-from archcli.commands.profile.watch import ending_together, hold_signals
+from archcli.commands.profile.watch import ending_together, holding_signals
 from archcli.errors import ArchError
 from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, source_notes
@@ -53,8 +53,7 @@ def profile_ranks(
 
     In training `request` has the batch of each replica, else the sequences of all of them.
     """
-    hold_signals()
-    with said_once(launch):
+    with said_once(launch), holding_signals():
         ready = _checked(asked, request, settings, launch)
     inputs = {**ready.counted.inputs(), **settings.inputs(), "layers": layers}
     with ending_together(launch):

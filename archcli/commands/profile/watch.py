@@ -17,18 +17,31 @@ from archcli.commands.profile.launch import BAD_INPUT, RankLaunch
 from archcli.errors import ArchError
 from archcli.render.write import tell
 
-ENDING = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended, as the launcher ends all ranks with one"}
+ENDING = {
+    signal.SIGINT: (1, "interrupted"),
+    signal.SIGTERM: (2, "ended by SIGTERM, as launchers send it where another rank has failed"),
+}
+"""How many ranks say it, and what. Where one failed two say so, as that may be the first."""
 POLL_S = 0.5
-SPOKEN = 2
-"""Ranks that say why they end: two, as the first may be the one that failed."""
 OF_PEERS = ("gloo", "nccl", "Connection closed", "Connection reset", "Broken pipe")
 """Words of torch's errors where another rank has gone."""
 
 
-def hold_signals() -> None:
-    """Let signals wait for the thread that takes them; before torch is imported, whose threads do so too."""
-    if sys.platform == "linux":
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+@contextmanager
+def holding_signals() -> Iterator[None]:
+    """Let signals wait for the thread that takes them, from here on; an error undoes it.
+
+    Before torch is imported, whose threads let them wait, too.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
 
 
 class Ending:
@@ -42,10 +55,10 @@ class Ending:
         if sys.platform == "linux":
             threading.Thread(target=self._wait, daemon=True).start()
 
-    def end(self, why: str, code: int, *, always: bool = False) -> None:
-        """Say why, once, and end the process with all its threads."""
+    def end(self, why: str, code: int, saying: int | None = 2) -> None:
+        """End the process with all its threads; the first `saying` ranks say why, once; None: all do."""
         with self._lock:
-            if always or self._launch.rank < SPOKEN:
+            if saying is None or self._launch.rank < saying:
                 tell(f"rank {self._launch.rank}: {why}")
             os._exit(code)
 
@@ -53,7 +66,8 @@ class Ending:
         while os.getppid() == self._parent:
             came = signal.sigtimedwait(ENDING, POLL_S)
             if came is not None:
-                self.end(ENDING[signal.Signals(came.si_signo)], 128 + came.si_signo)
+                saying, why = ENDING[signal.Signals(came.si_signo)]
+                self.end(why, 128 + came.si_signo, saying)
         self.end("ended, as its launcher is gone", BAD_INPUT)
 
 
@@ -65,8 +79,8 @@ def ending_together(launch: RankLaunch) -> Iterator[None]:
     try:
         yield
     except ArchError as error:
-        ending.end(" ".join(str(error).split("\n")), BAD_INPUT, always=True)
+        ending.end(" ".join(str(error).split("\n")), BAD_INPUT, None)
     except RuntimeError as error:
-        if not any(word in str(error) for word in OF_PEERS):
+        if not (type(error).__name__.startswith("Dist") or any(word in str(error) for word in OF_PEERS)):
             raise
-        ending.end("ended, as another rank did", BAD_INPUT)
+        ending.end("ended, as another rank did, or could not be reached", BAD_INPUT)

@@ -1,0 +1,61 @@
+"""One rank of several, started by a launcher: saves what it computes of every case.
+
+Arguments: a folder, --tp's number, --dp's number.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+from torch.distributed.tensor import DTensor
+
+from archcli.modules import GLU, Group, MixtureOfExperts, MultiQueryAttention
+from archcli.modules.request import Request
+from archcli.runtime.profile.work import BuildSettings
+from archcli.runtime.ranks.group import joined
+from archcli.runtime.ranks.record import record_rank
+from archcli.runtime.ranks.work import prepare_rank
+from small import decoder, layer
+
+EXPERTS = MixtureOfExperts(n_experts=4, top_k=2, expert=GLU(d_ff=12))
+MODELS = {
+    "uneven words": decoder(vocab_size=51),
+    "a tied table": decoder(tied=True),
+    "experts and one kv head": decoder(
+        Group(n_layers=2, layer=layer(MultiQueryAttention(n_heads=4, head_dim=2), EXPERTS))
+    ),
+}
+REQUESTS = (Request("forward", 4, 8), Request("prefill", 4, 8), Request("decode", 4, 1, 5))
+TRAIN = Request("train", 4, 8)
+
+
+def key(name, request):
+    return f"{name}, {request.phase}"
+
+
+def logits_of(answer):
+    return answer[0] if isinstance(answer, tuple) else answer
+
+
+def gradients_of(model):
+    weights = {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
+    return {name: grad.full_tensor() if isinstance(grad, DTensor) else grad for name, grad in weights.items()}
+
+
+def main(folder, tp, dp):
+    found = {}
+    with joined(tp, dp, "cpu") as group:
+        for name, spec in MODELS.items():
+            for request in REQUESTS:
+                work = prepare_rank(spec, request, BuildSettings(), group)
+                found[key(name, request)] = logits_of(work.step())
+            work = prepare_rank(spec, TRAIN, BuildSettings(), group)
+            work.step()
+            found[key(name, TRAIN)] = gradients_of(work.model)
+            recording = record_rank(work, group, 1, lambda *_: None)
+            found[f"{name}, recorded"] = recording.differing, [tuple(one) for one in recording.collectives]
+        torch.save(found, Path(folder) / f"{group.rank}.pt")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))

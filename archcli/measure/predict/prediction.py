@@ -128,10 +128,10 @@ def predict_pass(
     """
     planned = planned_pass(model, settings, plan)
     times = RankTimes(rank_kernels(planned, settings, plan, use), device, settings)
-    stages = planned.stages(plan) if settings.phase == "train" else planned.stages(plan)[:1]
-    steps = {stage: stage_step(times, plan, stage) for stage in stages}
+    stages = planned.stages(plan)
+    steps = {stage: stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)}
     has_constants = device.has_constants(settings.dtype)
-    slowest = max(stages, key=lambda stage: steps[stage].total.expected)
+    slowest = max(steps, key=lambda stage: steps[stage].total.expected)
     step, rows = steps[slowest], tuple(_rows(times, plan, slowest))
     bound_by = next(iter(bounds(rows, step.exposed_s)))
     alike = plan.replicas * plan.tp

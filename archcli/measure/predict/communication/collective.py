@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from archcli.arith import Number
@@ -34,4 +35,18 @@ class Collective:
     times: Number
     stage: Moment = "forward"
     cover: Cover = ""
-    path: str = ""
+
+    def scaled(self, times: Number) -> Collective:
+        """So many of it."""
+        return replace(self, bytes=times * self.bytes, times=times * self.times)
+
+
+def merged(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
+    """The collectives, those alike together."""
+    alike: dict[Collective, list[Collective]] = {}
+    for one in collectives:
+        alike.setdefault(replace(one, bytes=0, times=0), []).append(one)
+    return tuple(
+        replace(kind, bytes=sum(one.bytes for one in ones), times=sum(one.times for one in ones))
+        for kind, ones in alike.items()
+    )

@@ -37,4 +37,4 @@ def of_context(
         turns: dict[Moment, int] = {"forward": ahead, "backward": 2 * around + 1}
         for stage, steps in turns.items():
             sent = steps * elements * width
-            yield Collective("send", "context", group, sent, steps * times, stage, "attention", row.path)
+            yield Collective("send", "context", group, sent, steps * times, stage, "attention")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from archcli.arith import Number
 from archcli.graph import Row
@@ -13,7 +13,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import PlacedWeight, placed_weights
 from archcli.measure.memory.training.recompute import recomputed
 from archcli.measure.passes import shape_pass
-from archcli.measure.predict.communication.collective import Collective
+from archcli.measure.predict.communication.collective import Collective, merged
 from archcli.measure.predict.communication.context import of_context
 from archcli.measure.predict.communication.replicas import of_replicas
 from archcli.measure.predict.communication.sharded import of_rows, repeated_paths
@@ -40,6 +40,7 @@ class PlannedPass:
     repeated: frozenset[str]
     hidden: Number
     width: Number
+    _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """The stages of a plan."""
@@ -47,16 +48,23 @@ class PlannedPass:
 
     def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
         """What a rank of a stage sends: of training in a whole step, else in a pass."""
-        rows = tuple(stage_rows(self.placement, self.rows, stage))
+        if stage not in self._of_stages:
+            self._of_stages[stage] = merged(self._of_rows(plan, stage))
         if self.request.phase != "train":
-            yield from of_rows(rows, plan, self.width, None)
+            yield from self._of_stages[stage]
             return
         micro_batches = plan.micro_batches * grad_accum
-        all_rows = [(row, times * micro_batches) for row, times in rows]
-        yield from of_rows(all_rows, plan, self.width, self.repeated)
-        yield from of_context(all_rows, plan, self.width, self.repeated)
+        yield from (one.scaled(micro_batches) for one in self._of_stages[stage])
         yield from of_stages(plan, stage, self.hidden, self.width, micro_batches)
         yield from of_replicas(self.weights, plan, stage, self.width, micro_batches)
+
+    def _of_rows(self, plan: Plan, stage: Stage) -> Iterator[Collective]:
+        """What the rows of a stage send in one micro batch, or in a pass."""
+        rows = tuple(stage_rows(self.placement, self.rows, stage))
+        training = self.request.phase == "train"
+        yield from of_rows(rows, plan, self.width, self.repeated if training else None)
+        if training:
+            yield from of_context(rows, plan, self.width, self.repeated)
 
 
 def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedPass:

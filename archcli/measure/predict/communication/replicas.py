@@ -15,7 +15,7 @@ from typing import NamedTuple
 from archcli.arith import Number, part_of, prod
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.shares import OF_GRADIENTS, OF_WEIGHTS, TABLE, PlacedWeight
+from archcli.measure.memory.shares import OF_GRADIENTS, OF_WEIGHTS, PlacedWeight
 from archcli.measure.predict.communication.collective import Collective, Cover
 from archcli.measure.predict.communication.groups import GroupOfRanks, end_group, replica_group
 
@@ -54,7 +54,7 @@ def of_replicas(
         tied = sum(weight.elements for weight in weights if weight.first and weight.last and weight.trained)
         if tied:
             ends = end_group(plan)
-            yield Collective("all_reduce", "gradients", ends, tied * width, ONCE_A_STEP, "step", path=TABLE)
+            yield Collective("all_reduce", "gradients", ends, tied * width, ONCE_A_STEP, "step")
 
 
 def _summed(

@@ -29,15 +29,15 @@ def of_rows(
         sent, back = op.sent(*row.inputs), op.sent_back(*row.inputs)
         ahead = times * (2 if repeated is not None and row.path in repeated else 1)
         if op.collective and sent:
-            yield _of(op.collective, row.path, plan, ahead, ahead * sent * width)
+            yield _of(op.collective, plan, ahead, ahead * sent * width)
         if repeated is not None and op.collective_back and back:
-            yield _of(op.collective_back, row.path, plan, times, times * back * width, "backward")
+            yield _of(op.collective_back, plan, times, times * back * width, "backward")
 
 
-def _of(name: Any, path: str, plan: Plan, times: Number, sent: Number, stage: Any = "forward") -> Collective:
+def _of(name: Any, plan: Plan, times: Number, sent: Number, stage: Any = "forward") -> Collective:
     routed = name == "all_to_all"
     group = expert_group(plan) if routed else tensor_group(plan)
-    return Collective(name, "experts" if routed else "tensor", group, sent, times, stage, path=path)
+    return Collective(name, "experts" if routed else "tensor", group, sent, times, stage)
 
 
 def repeated_paths(

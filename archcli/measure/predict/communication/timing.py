@@ -41,7 +41,6 @@ class Exposed(NamedTuple):
             "collective": collective.name,
             "purpose": collective.purpose,
             "stage": collective.stage,
-            "path": collective.path,
             "ranks": collective.group.ranks,
             "times": float(collective.times),
             "bytes": round(collective.bytes),

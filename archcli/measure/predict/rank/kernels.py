@@ -6,7 +6,7 @@ writes their gradient, and AdamW in one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -81,18 +81,30 @@ class RankKernels:
 
 
 def rank_kernels(
-    planned: PlannedPass, settings: MemorySettings, plan: Plan, use: CacheUse = NO_CHANGE
+    planned: PlannedPass,
+    settings: MemorySettings,
+    plan: Plan,
+    use: CacheUse = NO_CHANGE,
+    runs: Sequence[KernelRun] | None = None,
 ) -> RankKernels:
-    """The kernels of a rank of a plan. Raises ArchError for an operation whose kernels are not known."""
-    try:
-        runs = trace_kernels(planned.model, planned.request, settings.execution(), dtype=settings.dtype)
-    except NotImplementedError as missing:
-        raise ArchError(str(missing), "its time is not predicted; `archcli profile` measures it") from missing
+    """The kernels of a rank of a plan; `runs` are those of its pass where they are traced already.
+
+    Raises ArchError for an operation whose kernels are not known.
+    """
+    runs = traced_runs(planned, settings) if runs is None else runs
     placement = StagePlacement(planned.model, [*(run.path for run in runs), LOSS])
     kernels = [*_of_rows(planned, runs, placement, plan, use)]
     if planned.request.phase == "train":
         kernels.append(_loss(planned, settings))
     return RankKernels(planned, tuple(kernels), placement)
+
+
+def traced_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[KernelRun, ...]:
+    """The kernels of a rank's pass. Raises ArchError for an operation whose kernels are not known."""
+    try:
+        return trace_kernels(planned.model, planned.request, settings.execution(), dtype=settings.dtype)
+    except NotImplementedError as missing:
+        raise ArchError(str(missing), "its time is not predicted; `archcli profile` measures it") from missing
 
 
 def update_kernel(planned: PlannedPass, settings: MemorySettings, plan: Plan, stage: Stage) -> RankKernel:

@@ -28,3 +28,7 @@ class Seconds(NamedTuple):
     def scaled(self, times: float) -> Seconds:
         """So many of it."""
         return Seconds(*(times * seconds for seconds in self))
+
+    def told(self, *, expected: bool) -> float:
+        """The expected seconds, or the floor."""
+        return self.expected if expected else self.floor

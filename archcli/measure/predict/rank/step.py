@@ -17,11 +17,15 @@ OF_REPLICAS = ("weights", "gradients")
 
 
 class StageStep(NamedTuple):
-    """What a rank of a stage takes: in all, to compute and to wait, and what it sends."""
+    """What a rank of a stage takes: in all, to compute, to wait, and what it sends.
+
+    `recomputed` is the part of the computing that the backward repeats.
+    """
 
     total: Seconds
     computing: Seconds
     waiting: Seconds
+    recomputed: Seconds
     communication: tuple[Exposed, ...]
 
     @property
@@ -30,23 +34,22 @@ class StageStep(NamedTuple):
         return sum(one.least_s for one in self.communication)
 
 
-def stage_step(times: RankTimes, plan: Plan, stage: Stage) -> StageStep:
-    """The pass, or the step of all micro batches, of a rank of a stage.
+def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> StageStep:
+    """The pass of a rank of a stage, or its step of `grad_accum` times the plan's micro batches.
 
     A stage waits (p - 1) / v micro batches as long as its own, arXiv:2104.04473 section 2.2.
     Raises ArchError for a link whose rate is not known.
     """
-    settings, one = times.settings, times.of_stage(stage)
-    training = settings.phase == "train"
-    number = plan.micro_batches * settings.grad_accum if training else 1
+    one, training = times.of_stage(stage), times.settings.phase == "train"
+    number = plan.micro_batches * grad_accum if training else 1
     computing, waiting = one.all.scaled(number), Seconds()
     if training:
         computing = computing.plus(Seconds.of(times.update(plan, stage).time))
-        waiting = one.all.scaled((plan.pp - 1) / plan.virtual_stages * settings.grad_accum)
-    collectives = tuple(times.rank.planned.collectives(plan, stage, settings.grad_accum))
+        waiting = one.all.scaled((plan.pp - 1) / plan.virtual_stages * grad_accum)
+    collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
     sent = sending(collectives, times, one, number)
     seconds = computing.plus(waiting).plus(sent.seconds)
-    return StageStep(seconds, computing, waiting, sent.communication)
+    return StageStep(seconds, computing, waiting, one.recomputed.scaled(number), sent.communication)
 
 
 class Sending(NamedTuple):
@@ -72,7 +75,7 @@ def sending(collectives: Sequence[Collective], times: RankTimes, one: StageTimes
 
 def _covers(one: StageTimes, number: int, kind: Literal["floor", "expected"]) -> Mapping[Cover, float]:
     """Seconds of the compute that may run while something is sent."""
-    forward, other, attention = (number * getattr(seconds, kind) for seconds in one)
+    forward, other, attention = (number * getattr(seconds, kind) for seconds in one[:3])
     return {"forward": forward, "backward": other, "compute": forward + other, "attention": attention}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from archcli.kernels import KernelCost
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -15,8 +16,11 @@ from archcli.measure.predict.rank.kernels import RankKernel, RankKernels, update
 from archcli.measure.predict.rank.seconds import Seconds
 from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, kind_of
 from archcli.measure.predict.training import work_of
+from archcli.recording.classes import TimeClass
 
-FORWARD = "forward"
+KnownTimes = dict[tuple[KernelCost, TimeClass], tuple[KernelTime, str]]
+"""Times of kernels and their kinds, by kernel and class."""
+FORWARD, RECOMPUTED = "forward", "recomputed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,17 @@ class TimingDevice:
         """The constants of a training step in the settings' dtype; None of another pass."""
         return self.clock.efficiency.step(settings.dtype) if settings.phase == "train" else None
 
+    def best_rate(self, settings: MemorySettings) -> float:
+        """FLOP/s that no kernel of such a pass is expected to exceed."""
+        peak, efficiency = self.clock.rates.peak(settings.dtype), self.clock.efficiency
+        products, attention = efficiency.products(settings.dtype), efficiency.attention(settings.dtype)
+        step = self.step_constants(settings)
+        if products is None:
+            return peak
+        if step is not None:
+            return peak * max(products.compute * step.matrix_products, step.attention)
+        return peak * max(products.compute, attention.compute if attention else 1.0)
+
     def origin(self, settings: MemorySettings) -> Origin | None:
         """Where the constants of such a pass are from: of a training step, else of matrix products."""
         step, products = self.step_constants(settings), self.clock.efficiency.products(settings.dtype)
@@ -41,15 +56,16 @@ class TimingDevice:
 
 
 class StageTimes(NamedTuple):
-    """Seconds of a stage's micro batch: forward, all else (backward, repeated and sums), and attention's."""
+    """Seconds of a stage's micro batch: forward, all else, and of these attention and what is repeated."""
 
     forward: Seconds = Seconds()
     other: Seconds = Seconds()
     attention: Seconds = Seconds()
+    recomputed: Seconds = Seconds()
 
     @property
     def all(self) -> Seconds:
-        """Seconds of all of it; attention is part of the others."""
+        """Seconds of all of it."""
         return self.forward.plus(self.other)
 
     def plus(self, share: StageTimes, times: float) -> StageTimes:
@@ -68,11 +84,23 @@ class TimedKernelRun(NamedTuple):
 class RankTimes:
     """The kernels of a rank with their times, summed by the layers that they stand for."""
 
-    def __init__(self, rank: RankKernels, device: TimingDevice, settings: MemorySettings) -> None:
-        """Time every kernel. Raises ArchError where the device states no peak of a product's dtype."""
+    def __init__(
+        self,
+        rank: RankKernels,
+        device: TimingDevice,
+        settings: MemorySettings,
+        known: KnownTimes | None = None,
+    ) -> None:
+        """Time every kernel; times go into `known` and come from there, of the same device and phase.
+
+        Raises ArchError where the device states no peak of a product's dtype.
+        """
+        self._known: KnownTimes = {} if known is None else known
         self.rank, self.device, self.settings = rank, device, settings
         self.step = device.step_constants(settings)
         self.runs = [self._timed(kernel) for kernel in rank.kernels]
+        self._of_stages: dict[Stage, StageTimes] = {}
+        self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
         self._places: dict[object, tuple[str, StageTimes]] = {}
         for run in self.runs:
             path = run.kernel.path
@@ -81,6 +109,22 @@ class RankTimes:
 
     def of_stage(self, stage: Stage) -> StageTimes:
         """The seconds of a stage's micro batch."""
+        if stage not in self._of_stages:
+            self._of_stages[stage] = self._sum(stage)
+        return self._of_stages[stage]
+
+    def distinct(self, plan: Plan) -> tuple[Stage, ...]:
+        """The stages of a plan that differ in how many of the rows they run."""
+        key = plan.pp, plan.virtual_stages
+        if key not in self._distinct:
+            stages = self.rank.planned.stages(plan)
+            alike: dict[object, Stage] = {}
+            for stage in stages:
+                alike.setdefault((stage.is_first, stage.is_last, self.of_stage(stage)), stage)
+            self._distinct[key] = tuple(alike.values())
+        return self._distinct[key]
+
+    def _sum(self, stage: Stage) -> StageTimes:
         total = StageTimes()
         for path, times in self._places.values():
             share = self.rank.placement.share(path, stage)
@@ -102,16 +146,25 @@ class RankTimes:
 
     def _timed(self, kernel: RankKernel) -> TimedKernelRun:
         """The kernel with its time: in a step by the constants of steps, if the device has any."""
+        key = kernel.kernel, kernel.op_class
+        if key not in self._known:
+            self._known[key] = self._time(kernel)
+        return TimedKernelRun(kernel, *self._known[key])
+
+    def _time(self, kernel: RankKernel) -> tuple[KernelTime, str]:
         clock = self.device.clock
         time, kind = clock.time(kernel.kernel, kernel.op_class), kind_of(kernel.op_class, kernel.kernel.name)
         if self.step is not None:
             expected = sum(work_of(kernel, clock).parts(self.step).values())
             low, high = (edge * expected for edge in (self.step.origin.low, self.step.origin.high))
             time = replace(time, expected=expected, low=low, high=high)
-        return TimedKernelRun(kernel, time, kind)
+        return time, kind
 
 
 def _of(run: TimedKernelRun) -> StageTimes:
     seconds, none = Seconds.of(run.time).scaled(run.kernel.times), Seconds()
     attention = seconds if run.kind == ATTENTION else none
-    return StageTimes(*((seconds, none) if run.kernel.stage == FORWARD else (none, seconds)), attention)
+    recomputed = seconds if run.kernel.stage == RECOMPUTED else none
+    return StageTimes(
+        *((seconds, none) if run.kernel.stage == FORWARD else (none, seconds)), attention, recomputed
+    )

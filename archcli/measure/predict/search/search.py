@@ -1,14 +1,16 @@
 """The fastest plan of N devices that fits into their memory, and the runner-up with what decides.
 
-All candidates are timed; memory is asked about from the fastest on, first by a lower bound
-and by what is known of larger micro batches, then exactly as `archcli memory` answers it, until two fit.
+Candidates are timed as far as what they take at least does not rule them out. Memory is asked about from
+the fastest on, first by a lower bound and by what is known of larger micro batches, then exactly as `archcli
+memory` answers it, until two fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple, Protocol
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
@@ -16,17 +18,25 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.search.candidates import Candidate
 from archcli.measure.predict.search.least_memory import LeastMemory
 
-Seconds = Mapping[str, float]
+Parts = Mapping[str, float]
 """Seconds of a step or a pass by what takes them: computing, communication, the bubble."""
-StepTimer = Callable[[Candidate], Seconds]
-"""Tells how long a candidate takes; ArchError where that is not known."""
+
+
+class StepTimer(Protocol):
+    """Tells how long candidates take. Raises ArchError for one of which that is not known."""
+
+    def least(self, candidate: Candidate) -> float:
+        """Seconds that it takes at least, found quickly."""
+
+    def parts(self, candidate: Candidate) -> Parts:
+        """Its seconds, by what takes them."""
 
 
 class TimedPlan(NamedTuple):
     """A candidate with its seconds, by what takes them."""
 
     candidate: Candidate
-    parts: Seconds
+    parts: Parts
 
     @property
     def seconds(self) -> float:
@@ -43,7 +53,7 @@ class DecidingPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlanChoice:
-    """The best plan and the runner-up, None where fewer fit.
+    """The best plan and the runner-up, the best of other degrees; None where fewer fit.
 
     `too_large` is the fastest of the `n_too_large` plans that are faster than the best and do not fit; there
     were `n_tried` plans.
@@ -72,16 +82,13 @@ def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: 
 
     Of equally fast ones the first. Raises the first ArchError of the timer where it times no candidate.
     """
-    timed, refused = [], None
-    for candidate in candidates:
-        try:
-            timed.append(TimedPlan(candidate, timer(candidate)))
-        except ArchError as error:
-            refused = refused or error
-    if refused is not None and not timed:
-        raise refused
-    memory, fitting, too_large = FittingPlans(question), [], []
-    for one in sorted(timed, key=lambda one: one.seconds):
+    known = list(candidates)
+    memory = FittingPlans(question)
+    fitting: list[TimedPlan] = []
+    too_large: list[TimedPlan] = []
+    for one in by_time(known, timer):
+        if fitting and _degrees(one) == _degrees(fitting[0]):
+            continue  # the best with other batches or more recomputation
         if memory.fits(one.candidate):
             fitting.append(one)
         elif not fitting:
@@ -89,7 +96,35 @@ def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: 
         if len(fitting) == 2:  # noqa: PLR2004
             break
     best, runner_up, *_ = (*fitting, None, None)
-    return PlanChoice(best, runner_up, next(iter(too_large), None), len(too_large), len(timed))
+    return PlanChoice(best, runner_up, next(iter(too_large), None), len(too_large), len(known))
+
+
+def _degrees(timed: TimedPlan) -> Plan:
+    """The plan, whatever its batches."""
+    return replace(timed.candidate.plan, micro_batches=1)
+
+
+def by_time(candidates: Sequence[Candidate], timer: StepTimer) -> Iterator[TimedPlan]:
+    """The candidates from the fastest on; one is timed when it may be the next."""
+    waiting: list[tuple[float, bool, int, TimedPlan | None]] = [
+        (timer.least(candidate), False, number, None) for number, candidate in enumerate(candidates)
+    ]
+    heapify(waiting)
+    refused, any_timed = None, False
+    while waiting:
+        _, _, number, timed = heappop(waiting)
+        if timed is not None:
+            yield timed
+            continue
+        try:
+            timed = TimedPlan(candidates[number], timer.parts(candidates[number]))
+        except ArchError as error:
+            refused = refused or error
+            continue
+        any_timed = True
+        heappush(waiting, (timed.seconds, True, number, timed))
+    if refused is not None and not any_timed:
+        raise refused
 
 
 @dataclass(slots=True)

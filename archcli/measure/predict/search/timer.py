@@ -1,0 +1,82 @@
+"""PlanTimer: the seconds of candidates as they are predicted, with what plans share traced once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from archcli.kernels import KernelRun
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.passes import count_pass
+from archcli.measure.predict.communication.planned import planned_pass
+from archcli.measure.predict.communication.stages import bubble_share
+from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels, traced_runs
+from archcli.measure.predict.rank.step import StageStep, stage_step
+from archcli.measure.predict.rank.times import KnownTimes, RankTimes, TimingDevice
+from archcli.measure.predict.search.candidates import Candidate
+
+RankKey = tuple[int, bool, int, int, int, str]
+"""tp, sp, ep, cp, batch size and recomputation: what a rank's pass depends on."""
+
+
+@dataclass(slots=True)
+class PlanTimer:
+    """Tells how long candidates of a question take on a device, expected or without constants at least."""
+
+    question: MemoryQuestion
+    device: TimingDevice
+    use: CacheUse = NO_CHANGE
+    _times: dict[RankKey, RankTimes] = field(default_factory=dict)
+    _runs: dict[tuple[int, ...], Sequence[KernelRun]] = field(default_factory=dict)
+    _known: KnownTimes = field(default_factory=dict)
+    _flops: float | None = None
+
+    def least(self, candidate: Candidate) -> float:
+        """Seconds of the architecture's matrix products at the best rate there is, and of the bubble."""
+        plan, settings = candidate
+        sequences = settings.batch_size
+        if settings.phase == "train":
+            sequences *= settings.grad_accum * plan.micro_batches * plan.dp
+        rate = plan.devices * self.device.best_rate(settings)
+        return float(self._of_sequence() * sequences / rate * (1 + bubble_share(plan)))
+
+    def parts(self, candidate: Candidate) -> dict[str, float]:
+        """Its seconds: computing, recomputing, communication and the bubble."""
+        plan, settings = candidate
+        times = self._times_of(candidate)
+        steps = [stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)]
+        expected = self.device.has_constants(settings.dtype)
+        return _parts(max(steps, key=lambda step: step.total.told(expected=expected)), expected=expected)
+
+    def _of_sequence(self) -> float:
+        """FLOPs of the matrix products of one sequence."""
+        if self._flops is None:
+            alone = replace(self.question.settings, batch_size=1)
+            self._flops = float(
+                count_pass(self.question.model, alone.request(self.question.model)).flops()[0]
+            )
+        return self._flops
+
+    def _times_of(self, candidate: Candidate) -> RankTimes:
+        plan, settings = candidate
+        batch = settings.batch_size if settings.phase == "train" else -(-settings.batch_size // plan.dp)
+        alike = plan.tp, plan.sp, plan.ep, plan.cp, batch
+        key = (*alike, settings.recompute)
+        if key not in self._times:
+            planned = planned_pass(self.question.model, settings, plan)
+            if alike not in self._runs:
+                self._runs[alike] = traced_runs(planned, settings)
+            rank = rank_kernels(planned, settings, plan, self.use, self._runs[alike])
+            self._times[key] = RankTimes(rank, self.device, settings, self._known)
+        return self._times[key]
+
+
+def _parts(step: StageStep, *, expected: bool) -> dict[str, float]:
+    """The seconds of a stage's step by what takes them."""
+    total, computing, waiting, recomputed = (seconds.told(expected=expected) for seconds in step[:4])
+    return {
+        "computing": computing - recomputed,
+        "recomputing": recomputed,
+        "bubble": waiting,
+        "communication": total - computing - waiting,
+    }

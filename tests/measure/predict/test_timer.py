@@ -1,0 +1,70 @@
+"""Times of candidates are those of their prediction, and none is below what it is told to take at least."""
+
+import time
+
+import pytest
+
+from archcli.load.source import load
+from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.communication.fabric import Fabric
+from archcli.measure.predict.constants import Efficiency
+from archcli.measure.predict.prediction import predict_pass, told
+from archcli.measure.predict.rank.times import TimingDevice
+from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.search.candidates import PlanCandidates
+from archcli.measure.predict.search.search import best_plan
+from archcli.measure.predict.search.timer import PlanTimer
+from archcli.measure.predict.times import KernelClock
+from small import decoder
+
+ORIGIN = {"error": 0.1, "low": 0.9, "high": 1.1, "rows": 9, "table": "t.csv", "fitted": "2026-01-01"}
+PRODUCTS = {"launch_us": 3.0, "depth_ns": 0.2, "compute": 0.8, "memory": 0.9, "exponent": 2.3} | ORIGIN
+KINDS = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
+CONSTANTS = {
+    "matrix_products": {"bf16": PRODUCTS},
+    "attention": {"bf16": {"compute": 0.5} | ORIGIN},
+    "memory_bound": {kind: {"launch_us": 1.0, "memory": 0.5} | ORIGIN for kind in KINDS},
+    "communication": {"2": {"latency_us": 17.0, "link": 0.7} | ORIGIN},
+}
+STEPS = {"matrix_products": 0.8, "memory_bound": 0.4, "attention": 0.3, "communication": 0.9} | ORIGIN
+DEVICES = {"floor": {}, "constants": CONSTANTS, "steps": CONSTANTS | {"training": {"bf16": STEPS}}}
+
+
+def device(constants):
+    rates = Rates("ours", {"bf16": 989.4e12, "fp32": 66.9e12}, 3350e9)
+    return TimingDevice(KernelClock(rates, Efficiency(constants)), Fabric("ours", 450, 50))
+
+
+@pytest.mark.parametrize("phase", ["train", "decode"])
+@pytest.mark.parametrize("constants", DEVICES)
+def test_times_are_those_of_the_prediction(constants, phase):
+    ours, model = device(DEVICES[constants]), decoder()
+    asked = MemoryQuestion(model, MemorySettings(phase, 4, 16), Plan(), None)
+    timer, candidates = PlanTimer(asked, ours), list(PlanCandidates(asked, 4, 4))
+    for candidate in candidates[::7]:
+        found = predict_pass(model, candidate.settings, ours, candidate.plan)
+        seconds = sum(timer.parts(candidate).values())
+        assert seconds == pytest.approx(told(found.time))
+        assert 0 < timer.least(candidate) <= seconds
+
+
+def test_all_steps_have_the_same_tokens():
+    asked = MemoryQuestion(decoder(), MemorySettings("train", 2, 16), Plan(), None)
+    for candidate in list(PlanCandidates(asked, 4, 4))[::7]:
+        found = predict_pass(asked.model, candidate.settings, device({}), candidate.plan)
+        assert found.tokens == 4 * 2 * 16
+
+
+def test_a_thousand_devices_within_two_seconds():
+    """Llama 3.1 70B on 1,024 of 79 GiB."""
+    memory = DeviceMemory("ours", 84_932_978_278, 1024, "sm_90")
+    asked = MemoryQuestion(load("llama-3.1-70b").model, MemorySettings("train", 1, 4096), Plan(), memory)
+    ours = device(DEVICES["steps"])
+    start = time.process_time()
+    choice = best_plan(asked, PlanCandidates(asked, 1024, 8), PlanTimer(asked, ours))
+    spent = time.process_time() - start
+    assert choice.n_tried == 1848
+    assert choice.best.seconds < choice.runner_up.seconds
+    assert spent < 2

@@ -18,7 +18,7 @@ T = TypeVar("T")
 CPU_BACKEND, GPU_BACKEND = "gloo", "nccl"
 
 
-class RankGroup:
+class JoinedRanks:
     """This process among dp x tp ranks, of which those that share matrices are neighbours.
 
     `tp` and `dp` are its places among the ranks that share matrices, and among the replicas.
@@ -69,7 +69,7 @@ def check_devices(local_ranks: int) -> None:
 
 
 @contextmanager
-def joined(tp: int, dp: int, device: str) -> Iterator[RankGroup]:
+def joined(tp: int, dp: int, device: str) -> Iterator[JoinedRanks]:
     """Join the ranks that a launcher started, by its environment variables, within the block.
 
     `device` is "cpu" or the GPU of this rank, "cuda:1".
@@ -79,5 +79,5 @@ def joined(tp: int, dp: int, device: str) -> Iterator[RankGroup]:
     else:
         torch.cuda.set_device(device)
         dist.init_process_group(GPU_BACKEND, device_id=torch.device(device))
-    yield RankGroup(tp, dp, device)
+    yield JoinedRanks(tp, dp, device)
     dist.destroy_process_group()  # not after an error: others may have gone, and it would wait for them

@@ -33,13 +33,13 @@ from archcli.runtime.profile.record import (
 from archcli.runtime.profile.work import Work
 from archcli.runtime.ranks.counting import RankCounting
 from archcli.runtime.ranks.exposure import UnderWay, under_way
-from archcli.runtime.ranks.group import RankGroup
+from archcli.runtime.ranks.group import JoinedRanks
 
 
 class ClockOfRanks:
     """A clock whose passes all ranks begin together."""
 
-    def __init__(self, clock: Clock, group: RankGroup) -> None:
+    def __init__(self, clock: Clock, group: JoinedRanks) -> None:
         self.clock, self.group = clock, group
         self.on_gpu, self.warm_ups = clock.on_gpu, clock.warm_ups
 
@@ -68,7 +68,7 @@ class TracedOnRank(NamedTuple):
     collectives: list[UnderWay]
 
 
-def record_rank(work: Work, group: RankGroup, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
+def record_rank(work: Work, group: JoinedRanks, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
     """Warm up, take the census, and time pairs of plain and traced passes, on all ranks at once.
 
     None for `pairs` times as many as the time allows on rank 0. No pair is left out as disturbed: what
@@ -98,7 +98,7 @@ def record_rank(work: Work, group: RankGroup, pairs: int | None, tick: Tick, *, 
     )
 
 
-def _agreed_rounds(group: RankGroup, pairs: int | None) -> Iterator[int]:
+def _agreed_rounds(group: JoinedRanks, pairs: int | None) -> Iterator[int]:
     """Number the pairs, as many as rank 0 has time for."""
     numbers = rounds(pairs)
     while True:

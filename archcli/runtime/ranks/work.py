@@ -23,7 +23,7 @@ from archcli.runtime.model.build import Cache, LanguageModel, build_model, empty
 from archcli.runtime.model.node import ModuleNode
 from archcli.runtime.model.random_data import BLOCK, block_of_weights, constant_of, random_inputs
 from archcli.runtime.profile.work import SEED, BuildSettings, Work, pass_of
-from archcli.runtime.ranks.group import RankGroup
+from archcli.runtime.ranks.group import JoinedRanks
 from archcli.runtime.ranks.shares import fill_part, starts_of
 from archcli.runtime.ranks.words import read_own_words
 
@@ -35,7 +35,7 @@ class _Sides(NamedTuple):
     request: Request
 
 
-def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: RankGroup) -> Work:
+def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: JoinedRanks) -> Work:
     """Allocate and fill this rank's share of the whole model, and its part of a batch of all replicas.
 
     `request` is that of all replicas. In training weights are sharded over the replicas by FSDP2, layer by
@@ -71,7 +71,7 @@ def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: 
     return Work(model, pass_of(model, request, inputs, cache, gradients))
 
 
-def _shard_over_replicas(model: LanguageModel, group: RankGroup) -> None:
+def _shard_over_replicas(model: LanguageModel, group: JoinedRanks) -> None:
     """Shard each layer by FSDP2, and with the model itself what is outside of layers.
 
     A layer whose weights others use as well stays with the model, whose weights are there all along.
@@ -87,7 +87,7 @@ def _shard_over_replicas(model: LanguageModel, group: RankGroup) -> None:
 class _Parts:
     """This rank's parts of tensors of the whole: by replicas along the first axis, by `tp` along others."""
 
-    def __init__(self, group: RankGroup, generator: torch.Generator, device: str) -> None:
+    def __init__(self, group: JoinedRanks, generator: torch.Generator, device: str) -> None:
         self.group, self.generator, self.device = group, generator, device
 
     def inputs(self, drawn: dict[str, torch.Tensor], request: Request) -> dict[str, torch.Tensor]:

@@ -85,8 +85,8 @@ def run(  # noqa: PLR0913, PLR0917
 
     A model that does not fit into memory is measured by kinds of layer and extrapolated, as with --per-kind.
     The preset `ivanov` is the layer that Ivanov et al. 2021 measured, with their table.
-    With --tp or --dp it runs on several devices, a process each, which a launcher starts: `torchrun --no-python
-    --nproc-per-node 2 archcli profile MODEL --tp 2`.
+    With --tp or --dp it runs on several devices, a process each, which a launcher starts:
+    `torchrun --no-python --nproc-per-node 2 archcli profile MODEL --tp 2`.
 
     Ctrl-C shows what was measured so far. Exits with 1 where an operation ran that the model does not account
     for, or where the trace of a GPU lacks kernels.

@@ -68,7 +68,9 @@ class TracedOnRank(NamedTuple):
     collectives: list[UnderWay]
 
 
-def record_rank(work: Work, group: JoinedRanks, pairs: int | None, tick: Tick, *, trace: str = "") -> Recording:
+def record_rank(
+    work: Work, group: JoinedRanks, pairs: int | None, tick: Tick, *, trace: str = ""
+) -> Recording:
     """Warm up, take the census, and time pairs of plain and traced passes, on all ranks at once.
 
     None for `pairs` times as many as the time allows on rank 0. No pair is left out as disturbed: what

@@ -118,12 +118,12 @@ def _traced(work: Work, census: Census, clock: Clock, name: str, kept: list[dict
     spent = walk(events, census.calls, log.owner, PREFIX, device=clock.on_gpu)
     computing = {key.name for key in census.calls if not communicates(key.name)}
     collectives = under_way(events, computing, device=clock.on_gpu)
-    for key, time in spent.items():
-        if key.path == REPLICAS and communicates(key.name):
-            spent[key] = CallTime(0, time.calls)
-    outside = sum(collective.exposed_ns for collective in collectives if not collective.of_row)
-    if outside:
-        spent[OpKey(REPLICAS, "forward", WAIT)] = CallTime(outside, 0)
+    of_replicas = [key for key in spent if key.path == REPLICAS and communicates(key.name)]
+    for key in of_replicas:
+        spent[key] = CallTime(0, spent[key].calls)
+    if of_replicas:
+        exposed = sum(collective.exposed_ns for collective in collectives if not collective.of_row)
+        spent[OpKey(REPLICAS, "forward", WAIT)] = CallTime(exposed, 0)
     return TracedOnRank(Traced(run, spent, account(events) if clock.on_gpu else None), collectives)
 
 

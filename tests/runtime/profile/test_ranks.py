@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ import torch
 import rank_worker
 from archcli.arith import ceil_div
 from archcli.load.source import load
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
+from archcli.measure.predict.communication.planned import planned_pass
 from archcli.measure.profile.schema import first_violation
 from archcli.modules.request import Request
 from archcli.modules.tensor_parallel.shard import shard
@@ -48,6 +52,22 @@ def tiny(tmp_path):
     return load(str(tmp_path / "tiny.yaml")).model
 
 
+def predicted(model, plan, phase):
+    """(calls, bytes) of each collective of a rank, as `archcli predict` has them for other devices."""
+    planned = planned_pass(model, MemorySettings(phase, 1, 8, dtype="fp32"), plan)
+    [stage] = planned.stages(plan)
+    sums = defaultdict(lambda: (0, 0))
+    for one in planned.collectives(plan, stage):
+        calls, size = sums[one.name]
+        sums[one.name] = calls + one.times, size + one.bytes
+    return sums
+
+
+def exchanged(document):
+    """(calls, bytes) of each collective in a document."""
+    return {one["collective"]: (one["calls"], one["bytes"]) for one in document["totals"]["communication"]}
+
+
 def checked(document, model, request, tp, dp):
     """The figures of a document against what is counted of the whole model and of one rank."""
     assert first_violation(document) is None
@@ -75,10 +95,10 @@ def test_two_ranks_make_one_report(tmp_path, tiny):
     assert (silent, err, err_of_other) == ("", "", "")
     document, request = json.loads(out), Request("forward", 1, 8)
     checked(document, tiny, request, 2, 1)
-    [reduced] = document["totals"]["communication"]
     # one sum behind the table, two in each of two layers: 2 (t - 1) / t of B T d elements
-    assert (reduced["collective"], reduced["calls"], reduced["bytes"]) == ("all_reduce", 5, 5 * 8 * 32 * FP32)
-    assert reduced["bytes"] == count_pass(shard(tiny, 2), request).sent_elements() * FP32
+    assert exchanged(document) == {"all_reduce": (5, 5 * 8 * 32 * FP32)}
+    assert exchanged(document) == predicted(tiny, Plan(tp=2), "prefill")
+    assert count_pass(shard(tiny, 2), request).sent_elements() == 5 * 8 * 32
     assert document["totals"]["by_class"]["communication"]["seconds"] > 0
     assert document["totals"]["machine"]["allocator"] == "large blocks kept"
 
@@ -96,8 +116,8 @@ def test_torchrun_shows_what_replicas_exchange(tmp_path, tiny):
     halves = {name: ceil_div(shape[0], 2) * shape[1:].numel() for name, shape in elements.items()}
     layers = sum(half for name, half in halves.items() if name.startswith("layers."))
     rest = sum(halves.values()) - layers
-    sent = {one["collective"]: (one["calls"], one["bytes"]) for one in document["totals"]["communication"]}
-    assert sent == {
+    assert exchanged(document) == predicted(tiny, Plan(dp=2, zero=3), "train")
+    assert exchanged(document) == {
         "all_gather": (2 * 2 + 1, (2 * layers + rest) * FP32),
         "reduce_scatter": (2 + 1, (layers + rest) * FP32),
     }

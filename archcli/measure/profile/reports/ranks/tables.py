@@ -49,8 +49,8 @@ def _rank_table(ranks: Mapping[str, Any]) -> Table:
     """The wall time of each rank, which waits for the others."""
     columns = (
         Column("rank", "rank", "number"),
-        Column("tp", "of its matrices", "number"),
-        Column("dp", "of the replicas", "number"),
+        Column("tp", "tp rank", "number"),
+        Column("dp", "dp rank", "number"),
         Column("wall_s", "plain wall", "seconds"),
     )
     tp = ranks["tp"]

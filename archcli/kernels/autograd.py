@@ -21,7 +21,7 @@ def run_backward(log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTens
             given = waiting.pop(id(node), None)
             if given is None:
                 continue
-            log.origin = node.origin
+            log.origin, log.repeats = node.origin, node.repeats
             found = node.backward(*[given.get(i) for i in range(node.outputs)])
             for x, gradient in zip(node.inputs, found, strict=False):
                 _accumulate(x, gradient, waiting, leaves, log)

@@ -1,4 +1,4 @@
-"""The cache before a pass, as tensors without values: shapes of a pass that filled it, and number types."""
+"""The cache before a pass, as tensors without values: their shapes and number types."""
 
 from __future__ import annotations
 

@@ -71,7 +71,10 @@ def launch_many(
     flops = _flops(name, [*given, *made]) if work.flops is None else work.flops
     read = sum(x.bytes for x in given) if work.read is None else work.read
     written = sum(x.bytes for x in made) if work.written is None else work.written
-    current().launch(KernelCost(name, flops, read, written, _computes_in([*given, *made])))
+    log = current()
+    log.launch(KernelCost(name, flops, read, written, _computes_in([*given, *made])))
+    for x in made:
+        x.repeats = log.repeats
     with_gradients = made if differentiable is None else made[:differentiable]
     record(with_gradients, inputs, backward)
     return made
@@ -87,6 +90,7 @@ def view(
 ) -> ShapeTensor:
     """A view of x: nothing is launched."""
     out = ShapeTensor(shape, dtype or x.dtype, strides, x.storage, x.offset + offset)
+    out.repeats = current().repeats
     record([out], [x], backward)
     return out
 
@@ -97,7 +101,7 @@ def record(outputs: Sequence[ShapeTensor], inputs: Sequence[Any], backward: Back
     if backward is None or not log.records or not any(needs_grad(x) for x in inputs):
         return
     outputs = [x for x in outputs if x.dtype.kind in (REAL, COMPLEX)]
-    node = GradNode(log.origin, tuple(inputs), len(outputs), backward)
+    node = GradNode(log.origin, tuple(inputs), len(outputs), backward, log.repeats)
     log.nodes.append(node)
     for i, x in enumerate(outputs):
         x.node, x.output, x.requires_grad = node, i, True

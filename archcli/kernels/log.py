@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -39,17 +40,22 @@ class GradNode:
     inputs: tuple[Any, ...]
     outputs: int
     backward: Backward
+    repeats: int = 1
 
 
 @dataclass(slots=True)
 class Log:
-    """Launches of a pass so far, and what autograd recorded; `backend` says whose kernels run."""
+    """Launches of a pass so far, and what autograd recorded; `backend` says whose kernels run.
+
+    What runs now counts `repeats` times: it stands for as many steps of a loop.
+    """
 
     backend: str = "cuda"
     records: bool = True
     origin: LaunchOrigin = field(default_factory=LaunchOrigin)
     stage: Stage = "forward"
-    launches: list[LoggedLaunch] = field(default_factory=list)
+    repeats: int = 1
+    launches: Counter[LoggedLaunch] = field(default_factory=Counter)
     nodes: list[GradNode] = field(default_factory=list)
 
     @property
@@ -59,7 +65,7 @@ class Log:
 
     def launch(self, kernel: KernelCost) -> None:
         """A kernel is launched."""
-        self.launches.append(LoggedLaunch(self.origin, self.stage, kernel))
+        self.launches[LoggedLaunch(self.origin, self.stage, kernel)] += self.repeats
 
 
 _LOG: ContextVar[Log] = ContextVar("log")

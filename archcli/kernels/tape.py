@@ -66,7 +66,7 @@ class KernelTape(InPeriods):
         values = [x.value for x in xs]
         shapes = [x.shape for x in values]
         parts = op.parts(*shapes)
-        self.log.origin = LaunchOrigin(join(self.path, op.name), self.times, parts)
+        self.log.origin, self.log.repeats = LaunchOrigin(join(self.path, op.name), self.times, parts), 1
         out = self._run(op, values, shapes, trained=trained)
         return tree_map(lambda x: Tensor(self, x), ShapeTensor, out)
 

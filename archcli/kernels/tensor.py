@@ -64,9 +64,22 @@ class TensorMemory:
 
 
 class ShapeTensor:
-    """A tensor without values. `node` and `output` say which step of autograd made it."""
+    """A tensor without values. `node` and `output` say which step of autograd made it.
 
-    __slots__ = ("dtype", "node", "offset", "output", "requires_grad", "shape", "storage", "strides")
+    It stands for the `repeats` tensors that as many steps of a loop made.
+    """
+
+    __slots__ = (
+        "dtype",
+        "node",
+        "offset",
+        "output",
+        "repeats",
+        "requires_grad",
+        "shape",
+        "storage",
+        "strides",
+    )
     fake_mode = None
     """torch's fake tensors have it, too: it tells operations that there are no values to read."""
 
@@ -86,6 +99,7 @@ class ShapeTensor:
         self.requires_grad = requires_grad
         self.node: GradNode | None = None
         self.output = 0
+        self.repeats = 1
 
     def __getattr__(self, name: str) -> Any:
         if name not in METHODS:

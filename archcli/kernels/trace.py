@@ -63,8 +63,7 @@ def _tensors(tree: Any) -> list[ShapeTensor]:
     return found
 
 
-def _runs(launches: list[LoggedLaunch]) -> tuple[KernelRun, ...]:
-    counted = Counter(launches)
+def _runs(launches: Counter[LoggedLaunch]) -> tuple[KernelRun, ...]:
     return tuple(
         KernelRun(
             launch.origin.path,
@@ -73,5 +72,5 @@ def _runs(launches: list[LoggedLaunch]) -> tuple[KernelRun, ...]:
             class_of(OpKey(launch.origin.path, launch.stage, launch.kernel.name), launch.origin.parts),
             launch.origin.times * n,
         )
-        for launch, n in counted.items()
+        for launch, n in launches.items()
     )

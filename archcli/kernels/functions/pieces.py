@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
-from archcli.kernels.dtypes import promoted
+from archcli.kernels.dtypes import DType, promoted
 from archcli.kernels.functions.views import unsqueeze
-from archcli.kernels.launching import launch, record, view
+from archcli.kernels.launching import StatedWork, launch, record, view
+from archcli.kernels.log import current
+from archcli.kernels.repeated import LoopPieces, counted, occurrences, steps_run
 from archcli.kernels.tensor import METHODS, ShapeTensor, Sizes, in_torch, method, operation
 
 
@@ -76,12 +79,14 @@ def _sliced(x: Any, dim: int, by: slice) -> Any:
 
 @operation
 def split(x: Any, sizes: Any, dim: int = 0) -> Any:
+    """Views of consecutive pieces: of stated sizes, or of one, over which a loop may go."""
     dim %= x.ndim
     if isinstance(sizes, int):
-        whole, more = divmod(x.shape[dim], sizes)
-        sizes = [sizes] * whole + ([more] if more else [])
+        length = x.shape[dim]
+        cuts = [(i * sizes, min(sizes, length - i * sizes), n) for i, n in steps_run(-(-length // sizes))]
+        return LoopPieces(_pieces(x, dim, cuts))
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
-    return _pieces(x, dim, list(zip(starts, sizes, strict=True)))
+    return tuple(_pieces(x, dim, [(start, size, 1) for start, size in zip(starts, sizes, strict=True)]))
 
 
 @operation
@@ -89,67 +94,76 @@ def chunk(x: Any, n: int, dim: int = 0) -> Any:
     return split(x, -(-x.shape[dim] // n), dim)
 
 
-def _pieces(x: Any, dim: int, cuts: list[tuple[int, int]]) -> tuple[Any, ...]:
-    """Views of consecutive pieces, whose backward is one concatenation, with zeros for those without."""
+def _pieces(x: Any, dim: int, cuts: list[tuple[int, int, int]]) -> list[Any]:
+    """Views from a start, of a length, as many as stated; their backward joins them in one kernel."""
     made = [
-        ShapeTensor(
-            (*x.shape[:dim], length, *x.shape[dim + 1 :]),
-            x.dtype,
-            x.strides,
-            x.storage,
-            x.offset + start * x.strides[dim],
-        )
-        for start, length in cuts
+        _piece(x, (*x.shape[:dim], length, *x.shape[dim + 1 :]), x.strides, start * x.strides[dim], times)
+        for start, length, times in cuts
     ]
+    times = [n for _, _, n in cuts]
+    record(made, [x], lambda *gradients: (_joined(_whole(gradients, made), dim, times),))
+    return made
 
-    def backward(*gradients: Any) -> tuple[Any]:
-        dtype = next(g.dtype for g in gradients if g is not None)
-        whole = [
-            launch("zeros", [], piece.shape, dtype) if g is None else g
-            for g, piece in zip(gradients, made, strict=True)
-        ]
-        return (cat(whole, dim),)
 
-    record(made, [x], backward)
-    return tuple(made)
+def _piece(x: Any, shape: Sizes, strides: Sizes, offset: int, times: int) -> ShapeTensor:
+    piece = ShapeTensor(shape, x.dtype, strides, x.storage, x.offset + offset)
+    piece.repeats = times * current().repeats
+    return piece
+
+
+def _whole(gradients: Sequence[Any], pieces: Sequence[ShapeTensor]) -> list[Any]:
+    """The gradients of pieces, with zeros for those without."""
+    dtype = next(g.dtype for g in gradients if g is not None)
+    return [_zeros(x, dtype) if g is None else g for g, x in zip(gradients, pieces, strict=True)]
+
+
+def _zeros(x: ShapeTensor, dtype: DType) -> Any:
+    with counted(x.repeats):
+        return launch("zeros", [], x.shape, dtype)
 
 
 @operation
 def unbind(x: Any, dim: int = 0) -> Any:
+    """Views without one axis, over which a loop may go."""
     dim %= x.ndim
     shape, strides = (*x.shape[:dim], *x.shape[dim + 1 :]), (*x.strides[:dim], *x.strides[dim + 1 :])
-    made = [
-        ShapeTensor(shape, x.dtype, strides, x.storage, x.offset + i * x.strides[dim])
-        for i in range(x.shape[dim])
-    ]
-
-    def backward(*gradients: Any) -> tuple[Any]:
-        dtype = next(g.dtype for g in gradients if g is not None)
-        whole = [launch("zeros", [], shape, dtype) if g is None else g for g in gradients]
-        return (stack(whole, dim),)
-
-    record(made, [x], backward)
-    return tuple(made)
+    steps = steps_run(x.shape[dim])
+    made = [_piece(x, shape, strides, i * x.strides[dim], times) for i, times in steps]
+    times = [n for _, n in steps]
+    record(made, [x], lambda *gradients: (_stacked(_whole(gradients, made), dim, times),))
+    return LoopPieces(made)
 
 
 @in_torch
 def cat(xs: Sequence[Any], dim: int = 0) -> Any:
+    """Tensors one after the other along an axis."""
     xs = list(xs)
-    dim %= xs[0].ndim
+    return _joined(xs, dim % xs[0].ndim, occurrences(xs))
+
+
+def _joined(xs: list[Any], dim: int, times: list[int]) -> Any:
+    """Tensors, each as often as stated, along an axis."""
     dtype = xs[0].dtype
     for x in xs[1:]:
         dtype = promoted(dtype, x.dtype)
     sizes = [x.shape[dim] for x in xs]
-    shape = (*xs[0].shape[:dim], sum(sizes), *xs[0].shape[dim + 1 :])
+    ends = list(accumulate(size * n for size, n in zip(sizes, times, strict=True)))
+    shape = (*xs[0].shape[:dim], ends[-1], *xs[0].shape[dim + 1 :])
+
+    def part(g: Any, x: Any, end: int, n: int) -> Any:
+        with counted(n * current().repeats):
+            return narrow_by(g, dim, end - x.shape[dim], end).to(x.dtype)
 
     def backward(g: Any) -> tuple[Any, ...]:
-        return tuple(
-            narrow_by(g, dim, sum(sizes[:i]), sum(sizes[: i + 1])).to(x.dtype) if x.requires_grad else None
-            for i, x in enumerate(xs)
-        )
+        parts = zip(xs, ends, times, strict=True)
+        return tuple([part(g, x, end, n) if x.requires_grad else None for x, end, n in parts])
 
     strides = _channels_last(shape) if all(map(_is_channels_last, xs)) else None
-    return launch("cat", xs, shape, dtype, strides=strides, backward=backward)
+    return launch("cat", xs, shape, dtype, strides=strides, backward=backward, work=_read(xs, times))
+
+
+def _read(xs: list[Any], times: list[int]) -> StatedWork:
+    return StatedWork(read=sum(x.bytes * n for x, n in zip(xs, times, strict=True)))
 
 
 IMAGES = 4
@@ -178,7 +192,21 @@ def _is_channels_last(x: ShapeTensor) -> bool:
 
 @in_torch
 def stack(xs: Sequence[Any], dim: int = 0) -> Any:
+    """Tensors side by side along a new axis."""
     xs = list(xs)
-    dim %= xs[0].ndim + 1
-    shape = (*xs[0].shape[:dim], len(xs), *xs[0].shape[dim:])
-    return launch("stack", xs, shape, xs[0].dtype, backward=lambda g: unbind(g, dim))
+    return _stacked(xs, dim % (xs[0].ndim + 1), occurrences(xs))
+
+
+def _stacked(xs: list[Any], dim: int, times: list[int]) -> Any:
+    """Tensors, each as often as stated, along a new axis."""
+    shape = (*xs[0].shape[:dim], sum(times), *xs[0].shape[dim:])
+    starts = [0, *accumulate(times)]
+
+    def part(g: Any, start: int, n: int) -> Any:
+        with counted(n * current().repeats):
+            return select(g, dim, start)
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return tuple([part(g, start, n) for start, n in zip(starts, times, strict=False)])
+
+    return launch("stack", xs, shape, xs[0].dtype, backward=backward, work=_read(xs, times))

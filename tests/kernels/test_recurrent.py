@@ -1,0 +1,59 @@
+"""Kernels of scans: equal to what torch dispatches, and one step of a loop that stands for many."""
+
+from collections import Counter
+
+import pytest
+
+from archcli.graph.kept import Execution
+from archcli.kernels import trace_kernels
+from archcli.kernels.functions import pieces
+from archcli.load.source import load
+from archcli.modules.request import Request
+from archcli.runtime.memory.models import WitnessSetting
+from kernels_compared import differences
+from recurrent_models import MIXERS, PRESETS, mixing
+
+SETTINGS = {
+    f"{backend}-{dtype}-{attention}": WitnessSetting(dtype, attention, backend)
+    for backend in ("cuda", "cpu", "real")
+    for dtype in ("bf16", "fp32")
+    for attention in ("sdpa", "eager")
+}
+"""`real` computes with a CPU's real tensors; the others know shapes alone."""
+PHASES = ["train", "forward", "prefill", "decode"]
+
+
+@pytest.mark.sample(3, second=80)
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("name", MIXERS)
+def test_kernels_of_a_mixer_are_those_that_torch_dispatches(name, phase, setting, tmp_path):
+    assert differences(mixing(name, tmp_path), Request(phase, 2, 80), SETTINGS[setting]) == {}
+
+
+@pytest.mark.sample(1, second=30)
+@pytest.mark.parametrize("setting", [name for name in SETTINGS if "real" not in name])
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("name", PRESETS)
+def test_kernels_of_a_recurrent_preset_are_those_that_torch_dispatches(name, phase, setting):
+    model = load(name, ["vocab_size=96", *PRESETS[name]]).model
+    assert differences(model, Request(phase, 2, 80), SETTINGS[setting]) == {}
+
+
+def launched(model, request):
+    """How often each kernel of each row runs, with its FLOPs and bytes."""
+    total = Counter()
+    for run in trace_kernels(model, request, Execution()):
+        total[run.path, run.stage, run.kernel] += run.times
+    return total
+
+
+@pytest.mark.sample(3, second=60)
+@pytest.mark.parametrize("tokens", [130, 159, 160, 161, 225, 450])
+@pytest.mark.parametrize("phase", ["train", "prefill"])
+@pytest.mark.parametrize("name", MIXERS)
+def test_a_step_stands_for_all_that_are_like_it(name, phase, tokens, tmp_path, monkeypatch):
+    model, request = mixing(name, tmp_path), Request(phase, 2, tokens)
+    folded = launched(model, request)
+    monkeypatch.setattr(pieces, "steps_run", lambda n: [(i, 1) for i in range(n)])
+    assert folded == launched(model, request)

@@ -8,8 +8,20 @@ from itertools import pairwise
 import pytest
 
 from archcli.commands.profile import launch
+from archcli.load.source import load_given
+from archcli.measure.memory.timed_run import sharded_memory
+from archcli.measure.passes import train_pass
 from launching import TINY
 
+LAYERS = {
+    "norm": "rmsnorm",
+    "groups": [
+        {
+            "n_layers": 3,
+            "layer": {"kind": "pre_norm", "attention": {"kind": "mha", "n_heads": 2}, "ffn": None},
+        }
+    ],
+}
 SIZES = ("-s", 8, "--pairs", 1, "--no-ceilings", "--threads", 1)
 
 
@@ -129,6 +141,21 @@ def test_memory_is_that_of_all_ranks(cli, tiny, ranked, monkeypatch):
     done = cli("profile", tiny, "--tp", 2)
     assert (done.code, done.out) == (2, "")
     assert "error: 2 ranks of tiny in fp32 needs about" in done.err
+
+
+def test_memory_of_sharded_weights():
+    """By the arithmetic of FSDP2: halves of all, and whole at once what is gathered."""
+    model = load_given({"vocab_size": 10, "d_model": 4, **LAYERS}).model
+    counted = train_pass(model, 1, 2)
+    # a norm of 4 and q, k, v, o of 16 each, in three layers; a table and a head of 40, a norm of 4
+    layer, rest = 4 + 4 * 16, 40 + 40 + 4
+    assert counted.params() == 3 * layer + rest
+    zero = dict.fromkeys(("weights_bytes", "gradients_bytes", "activations_bytes", "cache_bytes"), 0)
+    memory = sharded_memory({**zero, "torch_bytes": 7, "needed_bytes": 7}, model, counted, 2, "fp32")
+    half = 4 * (3 * layer + rest) // 2
+    whole = 4 * (rest + 2 * layer + 2 * layer)
+    assert (memory["weights_bytes"], memory["gradients_bytes"]) == (half, half)
+    assert (memory["activations_bytes"], memory["needed_bytes"]) == (whole, 2 * half + whole + 7)
 
 
 @pytest.mark.torch

@@ -16,7 +16,7 @@ from archcli.commands.profile.machine_ceilings import machine_ceilings
 from archcli.commands.profile.settings import Detail, RunSettings
 from archcli.commands.profile.watch import ending_together, holding_signals
 from archcli.errors import ArchError
-from archcli.measure.memory.timed_run import require_memory
+from archcli.measure.memory.timed_run import require_memory, sharded_memory
 from archcli.measure.notes import form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.reports.one import profile_of
@@ -94,6 +94,8 @@ def _checked(asked: Subject, request: Request, settings: RunSettings, launch: Ra
     counted = checked_pass(share, own)
     check_positions(counted)
     memory = needed_memory(share, counted, settings)
+    if counted.phase == "train" and launch.dp > 1:
+        memory = sharded_memory(memory, share, counted, launch.dp, settings.dtype)
     if settings.device == "cpu":
         name = f"{launch.local_ranks} ranks of {asked.name}"
         of_machine = {part: launch.local_ranks * size for part, size in memory.items()}

@@ -15,12 +15,16 @@ from archcli.graph.kept import INT64, Backend, Execution
 from archcli.graph.memory_tape import storage_of
 from archcli.measure.memory.beyond import beyond_model
 from archcli.measure.memory.moments import MemoryMoment, peak_bytes
+from archcli.measure.memory.pipeline import stages_of
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.shares import gathered, placed_weights, shares
 from archcli.measure.memory.traced import TracedPass, cached_before, trace_memory
 from archcli.measure.memory.training.backward import Backward
-from archcli.measure.passes import shape_pass
+from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Model
 from archcli.modules.model import inferring
 from archcli.modules.request import Request
+from archcli.modules.stack import stacks
 
 TORCH_BYTES = 400 * 2**20
 """torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest."""
@@ -51,6 +55,27 @@ def run_memory(
         "activations_bytes": peak - int(last.gradients) - cache,
         "cache_bytes": cache,
         "torch_bytes": TORCH_BYTES if backend == "cpu" else beyond_model(backend, training=train).bytes,
+    }
+    return {**parts, "needed_bytes": sum(parts.values())}
+
+
+def sharded_memory(
+    memory: dict[str, int], share: Model, counted: Pass, replicas: int, dtype: str
+) -> dict[str, int]:
+    """The memory of a training pass whose weights FSDP2 shards over replicas, from that of the whole pass.
+
+    What it gathers of others is among the activations: the rest of the model, two layers, and the gradients
+    of one, of which a copy is scattered.
+    """
+    plan, weights = Plan(dp=replicas, zero=3), tuple(placed_weights(share, counted.rows))
+    stage = stages_of(plan, sum(group.n_layers for _, stack in stacks(share) for group in stack.groups))[0]
+    held, others = shares(plan, weights, stage), gathered(plan, weights, stage)
+    more = others.root + others.layers + 2 * others.reduced
+    parts = {
+        **{part: size for part, size in memory.items() if part != "needed_bytes"},
+        "weights_bytes": int(to_bytes(held.weights, dtype)),
+        "gradients_bytes": int(to_bytes(held.gradients, dtype)),
+        "activations_bytes": memory["activations_bytes"] + int(to_bytes(more, dtype)),
     }
     return {**parts, "needed_bytes": sum(parts.values())}
 

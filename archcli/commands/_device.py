@@ -37,3 +37,15 @@ def known_gpus() -> tuple[DeviceMemory, ...]:
         for sheet in sheets
         if (size := sheet.figures.get("memory_bytes")) is not None
     )
+
+
+def predicted_device(text: str) -> PredictedDevice:
+    """The device of `[N×]NAME` with its peaks, links and constants.
+
+    Raises ArchError for one whose peaks are not known, this machine's among them.
+    """
+    from archcli.load.devices.budget import read_budget
+
+    budget = read_budget(text)
+    sheet = budget and budget.datasheet
+    ...

@@ -80,7 +80,8 @@ class Report:
     `totals` and `rows` hold exact numbers under fixed names; `inputs` what was asked; `tables` present the
     same numbers. `convention` is printed below every table; `notes` say what the reader must know, a sentence
     each. A heading leaves out inputs that have their `usual` values. `keys` are those of every row, stated
-    where there may be no row. A heading says the `title` in place of command and inputs.
+    where there may be no row. A heading says the `title` in place of command and inputs. `not_modelled`
+    says what predicted figures leave out, a sentence each.
 
     `print(report)` shows the tables, a notebook draws them. `f"{report:md}"` gives another format: plain,
     table, md, html, json or csv.
@@ -99,6 +100,7 @@ class Report:
     usual: Mapping[str, Any] = field(default_factory=dict)
     keys: Sequence[str] = ()
     title: str = ""
+    not_modelled: Sequence[str] = ()
 
     def __format__(self, form: str) -> str:
         text: str = import_module(RENDER).formatted(self, form or "plain")

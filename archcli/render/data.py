@@ -29,6 +29,7 @@ def document(report: Report) -> dict[str, Any]:
         "totals": dict(report.totals),
         "rows": [dict(row) for row in report.rows],
         "notes": list(report.notes),
+        **({"not_modelled": list(report.not_modelled)} if report.not_modelled else {}),
     }
 
 

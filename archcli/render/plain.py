@@ -55,9 +55,10 @@ def _input(key: str, value: Any) -> str:
 
 
 def closing(report: Report) -> list[str]:
-    """The lines below the tables: the counting convention and the notes."""
+    """The lines below the tables: the counting convention, the notes, and what is not modelled."""
     notes = [f"note: {sanitize(note)}" for note in report.notes]
-    return [line for line in (sanitize(report.convention), *notes) if line]
+    missing = [f"not modelled: {sanitize(text)}" for text in report.not_modelled]
+    return [line for line in (sanitize(report.convention), *notes, *missing) if line]
 
 
 def _drawn(table: Grid) -> str:

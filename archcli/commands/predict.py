@@ -1,0 +1,175 @@
+"""`archcli predict`: how long a pass or a training step takes on a device that is not at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
+from archcli.commands._predict import AskedTime, asked_question
+from archcli.commands.base import subject
+from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, Set, SourceLen, size_from
+from archcli.commands.memory import BackendOption, GradAccum, RecomputeOption, Tokens
+from archcli.graph.kept import Backend
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import AttentionForm, MemoryPhase
+from archcli.measure.predict.answers.question import Curve, FitTime, PredictQuestion
+from archcli.measure.predict.answers.report import predict
+from archcli.measure.predict.rank.kernels import CacheReads
+from archcli.measure.predict.serving.engines import EngineName
+from archcli.measure.report import Report
+from archcli.modules.arguments import ZeroStage
+from archcli.render import show
+
+PhaseOption = Annotated[
+    MemoryPhase,
+    typer.Option(
+        "--phase",
+        help="A training step; a prompt; one token of each sequence; a prompt and --new tokens behind it.",
+    ),
+]
+New = Annotated[
+    int | None,
+    typer.Option(
+        "--new",
+        metavar="N",
+        parser=size_from(1),
+        help="With --phase serve: tokens made of each sequence. [default: 128]",
+    ),
+]
+DtypeOption = Annotated[
+    str,
+    typer.Option(
+        "--dtype",
+        metavar="TYPE",
+        help="bf16, fp16, fp32; fp8: matrix products and the cache, all else in bf16.",
+    ),
+]
+AttentionOption = Annotated[
+    AttentionForm, typer.Option("--attention", help="One fused kernel (flash, sdpa), or step by step.")
+]
+EngineOption = Annotated[
+    EngineName,
+    typer.Option("--engine", help="What an inference engine adds to its kernels, by one factor."),
+]
+KvRead = Annotated[
+    CacheReads,
+    typer.Option(
+        "--kv-read",
+        help="Keys and values are read once for all query heads that share them, or for each of these.",
+    ),
+]
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device", metavar="[Nx]NAME", help="Of `archcli devices`, or a YAML file: 8xh100-sxm."
+    ),
+]
+Price = Annotated[
+    float | None,
+    typer.Option("--price-per-hour", metavar="PRICE", min=0, help="Of one device, in any currency."),
+]
+TrainedTokens = Annotated[
+    float | None,
+    typer.Option(
+        "--tokens", metavar="N", min=1, help="With --phase train: tokens of the whole training, 1e12."
+    ),
+]
+CurveOption = Annotated[
+    Curve | None, typer.Option("--curve", help="Add a table: the same over batch sizes, contexts or devices.")
+]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw latency against throughput, and the roofline with the rows: an .svg, .html or .png.",
+    ),
+]
+FitOption = Annotated[
+    FitTime | None, typer.Option("--fit", help="Find the fastest plan for the devices that fits into them.")
+]
+
+
+def run(  # noqa: PLR0913
+    model: Model,
+    *,
+    device: DeviceOption,
+    phase: PhaseOption = "decode",
+    batch_size: BatchSize = 1,
+    seq_len: Tokens = None,
+    past: Past = None,
+    new: New = None,
+    source_len: SourceLen = None,
+    dtype: DtypeOption = "bf16",
+    attention: AttentionOption = "flash",
+    backend: BackendOption = "cuda",
+    recompute: RecomputeOption = "none",
+    grad_accum: GradAccum = 1,
+    dp: Dp = 1,
+    zero: Zero = 0,
+    tp: Tp = 1,
+    sp: Sp = False,
+    pp: Pp = 1,
+    micro_batches: MicroBatches = 1,
+    schedule: ScheduleOfStages = "1f1b",
+    virtual_stages: VirtualStages = 1,
+    ep: Ep = 1,
+    cp: Cp = 1,
+    engine: EngineOption = "none",
+    kv_read: KvRead = "groups",
+    price_per_hour: Price = None,
+    tokens: TrainedTokens = None,
+    curve: CurveOption = None,
+    fit: FitOption = None,
+    plot: PlotFile = None,
+    overrides: Set = None,
+    form: Form = None,
+    as_json: Json = False,
+    output: Output = None,
+) -> None:
+    """Predict how long it takes on a device that is not at hand.
+
+    Three figures always: the floor of the datasheet, the expected time by what kernels reached where they were
+    measured, and the range in which 80% of what was held out lay.
+    """
+    asked = subject(model, overrides)
+    plan = Plan(dp, cast("ZeroStage", zero), tp, sp, pp, micro_batches, schedule, virtual_stages, ep, cp)
+    question = asked_question(
+        asked.model,
+        AskedTime(
+            device=device,
+            phase=phase,
+            batch_size=batch_size,
+            seq_len=seq_len,
+            past=past,
+            new=new,
+            source_len=source_len,
+            dtype=dtype,
+            attention=attention,
+            backend=backend,
+            recompute=recompute,
+            grad_accum=grad_accum,
+            engine=engine,
+            kv_read=kv_read,
+            price_per_hour=price_per_hour,
+            tokens=None if tokens is None else int(tokens),
+        ),
+        plan,
+    )
+    report = asked.named(predict(question, curve=curve, what_fits=fit))
+    if plot is not None:
+        _draw(report, question, curve, plot)
+    show(report, form, output, as_json=as_json)
+
+
+def _draw(report: Report, question: PredictQuestion, curve: Curve | None, output: Path) -> None:
+    """Write the picture of a report."""
+    from archcli.measure.predict.answers.curve import curve_points
+    from archcli.render.picture.predict import save_prediction
+
+    kind = curve or "batch"
+    points = report.totals.get("curve") or curve_points(question, kind)
+    save_prediction(report, points, kind, question.device.timing.clock.rates, output)

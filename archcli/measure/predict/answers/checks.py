@@ -1,0 +1,36 @@
+"""Questions about time that have no answer, each with what would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from archcli.errors import ArchError, Problem
+from archcli.measure.predict.answers.question import DEFAULT_NEW, FP8, PredictQuestion, PredictSettings
+from archcli.measure.memory.settings import COMPUTED
+
+DTYPES = (*COMPUTED, FP8)
+OF_INFERENCE = {"engine": "--engine", "kv_read": "--kv-read"}
+DEFAULTS = PredictSettings()
+
+
+def check_prediction(question: PredictQuestion) -> None:
+    """Raise ArchError with all that options of `predict` contradict."""
+    problems = list(_problems(question))
+    if problems:
+        raise ArchError(problems)
+
+
+def _problems(question: PredictQuestion) -> Iterator[Problem]:
+    asked, phase = question.asked, question.phase
+    if asked.dtype not in DTYPES:
+        yield Problem(f"no time is predicted in {asked.dtype}", f"one of {', '.join(DTYPES)}")
+    if phase == "train":
+        for name, option in OF_INFERENCE.items():
+            if getattr(asked, name) != getattr(DEFAULTS, name):
+                yield Problem(f"{option} is of inference, and the phase is train", f"leave {option} out")
+        if asked.dtype == FP8:
+            yield Problem("training in fp8 is not predicted", "--dtype bf16")
+    elif asked.tokens is not None:
+        yield Problem(f"--tokens are those of a training, and the phase is {phase}", "ask for --phase train")
+    if phase != "serve" and asked.new != DEFAULT_NEW:
+        yield Problem(f"--new are tokens of serving, and the phase is {phase}", "ask for --phase serve")

@@ -1,0 +1,90 @@
+"""What limits a prediction: its seconds by what they are spent on, in words, and the sentence that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from archcli.measure.memory.settings import MemoryPhase
+from archcli.measure.predict.prediction import PredictedRow, Prediction, told
+from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
+
+SENDING, WAITING, ENGINE = "communication between devices", "waiting for other stages", "the engine"
+LAUNCHING = "launching kernels"
+OF_PRODUCTS = {
+    "compute": "computing matrix products",
+    "memory": "reading the weights",
+    "cache": "reading the weights",
+}
+OF_ATTENTION = {"compute": "computing attention", "memory": "reading the KV cache", "cache": "reading the KV cache"}
+OF_STATES = "copying the KV cache"
+OF_OTHERS = "reading and writing activations"
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+class Limit(NamedTuple):
+    """What seconds are spent on, and how many of them."""
+
+    what: str
+    seconds: float
+
+    def record(self, total: float) -> dict[str, object]:
+        """By JSON's keys, with its share of all."""
+        return {"what": self.what, "time_s": self.seconds, "share": self.seconds / total}
+
+
+def limits(prediction: Prediction, cached: frozenset[str]) -> list[Limit]:
+    """What the seconds are spent on, the most first; `cached` are the paths of rows that extend a cache."""
+    seconds: dict[str, float] = {}
+    for what, spent in _spent(prediction, cached):
+        seconds[what] = seconds.get(what, 0.0) + spent
+    rest = told(prediction.time) - sum(seconds.values())
+    if rest > 1e-9 * told(prediction.time):
+        seconds[ENGINE] = rest
+    by_time = sorted(seconds.items(), key=lambda pair: -pair[1])
+    return [Limit(what, spent) for what, spent in by_time if spent]
+
+
+def _spent(prediction: Prediction, cached: frozenset[str]) -> Iterator[tuple[str, float]]:
+    for row in prediction.rows:
+        yield _what(row, cached), told(row.time)
+    yield SENDING, sum(one.least_s for one in prediction.communication)
+    yield WAITING, prediction.bubble_s
+
+
+def _what(row: PredictedRow, cached: frozenset[str]) -> str:
+    kind, bound_by = kind_of(row.op_class, row.kernel), row.time.bound_by
+    if bound_by == "launch":
+        return LAUNCHING
+    if kind == PRODUCTS:
+        reads_none = row.stage not in {"forward", "decode", "prefill"} and bound_by != "compute"
+        return OF_OTHERS if reads_none else OF_PRODUCTS[bound_by]
+    if kind == ATTENTION:
+        return OF_ATTENTION[bound_by]
+    return OF_STATES if row.path in cached else OF_OTHERS
+
+
+def in_one_unit(part: float, whole: float) -> str:
+    """`35 of 40 ms`: two durations to three figures, in the unit of the second."""
+    size, unit = next(((size, unit) for size, unit in UNITS if whole >= size), UNITS[-1])
+    return f"{_figures(part / size)} of {_figures(whole / size)} {unit}"
+
+
+def _figures(value: float) -> str:
+    decimals = sum(value < limit for limit in (9.995, 99.95))
+    return f"{value:,.{decimals}f}" if decimals else f"{value:,.0f}"
+
+
+def sentence(phase: MemoryPhase, sequences: str, found: list[Limit], total: float, kind: str) -> str:
+    """The answer in words: `Decoding of 1 sequence is bound by reading the weights: 35 of 40 ms, expected.`"""
+    largest = found[0]
+    verb = "is bound by" if largest.seconds > total / 2 else "spends most on"
+    return f"{DOING[phase]} of {sequences} {verb} {largest.what}: {in_one_unit(largest.seconds, total)}, {kind}."
+
+
+DOING: dict[MemoryPhase, str] = {
+    "train": "A training step",
+    "prefill": "Prefill",
+    "decode": "Decoding",
+    "serve": "Serving",
+}

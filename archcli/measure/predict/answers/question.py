@@ -1,0 +1,122 @@
+"""PredictQuestion: a model, its settings, its plan and the devices, asked how long together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from archcli.measure.memory.answers.question import ONE_DEVICE, DeviceMemory, MemoryQuestion
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.prediction import Prediction, predict_pass
+from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
+from archcli.measure.predict.rank.times import TimingDevice
+from archcli.measure.predict.serving.engines import ENGINES, EngineName
+from archcli.measure.predict.serving.serving import ServedTokens, serve, with_engine
+from archcli.modules import Model
+
+FP8 = "fp8"
+DEFAULT_NEW = 128
+"""Tokens that serving makes of each sequence, where nobody says how many."""
+Curve = Literal["batch", "context", "devices"]
+"""What a curve changes from point to point."""
+FitTime = Literal["time"]
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedDevice:
+    """A kind of device to predict for: how many, their times and memory, and their power in W if known."""
+
+    timing: TimingDevice
+    memory: DeviceMemory
+    tdp_w: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name, as `archcli devices` has it."""
+        return self.memory.name
+
+
+@dataclass(frozen=True, slots=True)
+class PredictSettings:
+    """What is asked of a prediction beside what memory is asked, too.
+
+    `dtype` fp8 has matrix products and cache in fp8, and all else in bf16. `new` are the tokens that serving
+    makes of each sequence, `tokens` those of a whole training, `price_per_hour` that of one device.
+    """
+
+    new: int = DEFAULT_NEW
+    engine: EngineName = "none"
+    kv_read: CacheReads = "groups"
+    dtype: str = "bf16"
+    tokens: int | None = None
+    price_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PredictAnswer:
+    """A prediction, and of serving its first token and the others."""
+
+    prediction: Prediction
+    served: ServedTokens | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PredictQuestion:
+    """What is asked: how long a model takes with these settings and this plan on a device."""
+
+    model: Model
+    settings: MemorySettings
+    device: PredictedDevice
+    plan: Plan = ONE_DEVICE
+    asked: PredictSettings = field(default_factory=PredictSettings)
+
+    @property
+    def phase(self) -> str:
+        """train, prefill, decode or serve."""
+        return self.settings.phase
+
+    @property
+    def is_served(self) -> bool:
+        """Whether an engine runs it, which writes into a cache that is there."""
+        return self.phase == "serve" or (self.phase != "train" and self.asked.engine != "none")
+
+    @property
+    def cache(self) -> CacheUse:
+        """How the pass uses the cache."""
+        return CacheUse("in_place" if self.is_served else "grown", self.asked.kv_read)
+
+    def answer(self) -> PredictAnswer:
+        """Predict it. Raises ArchError for what cannot be predicted."""
+        engine, timing = ENGINES[self.asked.engine], self.device.timing
+        if self.phase == "serve":
+            served = serve(
+                self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine
+            )
+            return PredictAnswer(served.whole, served)
+        found = predict_pass(self.model, self.settings, timing, self.plan, self.cache)
+        return PredictAnswer(replace(found, time=with_engine(found.time, engine)))
+
+    def memory(self) -> MemoryQuestion:
+        """What memory is asked: of serving with all its tokens in the cache."""
+        settings, model = self.settings, self.model
+        if self.is_served:
+            tokens = settings.tokens(model) + (self.asked.new if self.phase == "serve" else 0)
+            settings = replace(settings, phase="serve", seq_len=tokens)
+        if self.asked.dtype == FP8:
+            settings = replace(settings, cache_dtype=FP8 if settings.phase == "serve" else None)
+            model = in_eight_bits(model)
+        return MemoryQuestion(model, settings, self.plan, self.device.memory)
+
+    def changed(self, **settings: Any) -> PredictQuestion:
+        """The same with other settings of memory's."""
+        return replace(self, settings=replace(self.settings, **settings))
+
+
+def in_eight_bits(model: Model) -> Model:
+    """The model with its projections stored in 8 bits, unless it states how they are stored."""
+    if model.quantization is not None:
+        return model
+    from archcli.modules.quantization import Quantization  # of fp8 alone
+
+    return model.replace(quantization=Quantization(bits=8))

@@ -1,0 +1,189 @@
+"""The report of `archcli predict`: how long, how sure that is, what limits it, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from archcli.measure.memory.answers.checks import check_question
+from archcli.measure.memory.answers.wording import bytes_in_words
+from archcli.measure.passes import shape_pass
+from archcli.measure.predict.answers import tables
+from archcli.measure.predict.answers.checks import check_prediction
+from archcli.measure.predict.answers.limits import Limit, limits, sentence
+from archcli.measure.predict.answers.question import Curve, FitTime, PredictAnswer, PredictQuestion
+from archcli.measure.predict.answers.totals import totals_of
+from archcli.measure.predict.answers.wording import sequences, title
+from archcli.measure.predict.prediction import told
+from archcli.measure.predict.serving.engines import ENGINES
+from archcli.measure.report import Report, Table
+from archcli.modules.request import Request
+
+Record = dict[str, Any]
+CONVENTION = (
+    "floor: the datasheet's peaks and bandwidth, nothing else. expected: with the share of them that kernels "
+    "reached where they were measured. low to high: 80% of what was held out of that fit lay between."
+)
+FLOOR_ALONE = "floor: the datasheet's peaks and bandwidth, nothing else; no constants of this device are known."
+KEYS = ("path", "stage", "kernel", "class", "times", "flops", "bytes", "time_s", "floor_s", "bound_by")
+
+
+def predict(question: PredictQuestion, *, curve: Curve | None = None, what_fits: FitTime | None = None) -> Report:
+    """The report of `archcli predict`. Raises ArchError for a question that has no answer.
+
+    `curve` adds points that differ in one size; `what_fits` "time" asks for the fastest plan that fits.
+    """
+    check_prediction(question)
+    choice = None
+    if what_fits is not None:
+        from archcli.measure.predict.answers.best import fastest  # asked for by name
+
+        question, choice = fastest(question)
+    memory = question.memory()
+    check_question(memory)
+    answer = question.answer()
+    totals = totals_of(question, answer)
+    found = limits(answer.prediction, _cached(question))
+    kind = "floor" if totals["time_s"]["expected"] is None else "expected"
+    total = told(answer.prediction.time)
+    totals |= _answers(question, answer, found)
+    totals["sentence"] = sentence(question.settings.phase, sequences(question), found, total, kind)
+    points: Table | None = None
+    if curve is not None:
+        from archcli.measure.predict.answers.curve import curve_points, curve_table  # asked for by name
+
+        totals["curve"] = curve_points(question, curve)
+        points = curve_table(curve, totals["curve"])
+    if choice is not None:
+        totals["fit"] = choice.record
+    rows = [row.record() for row in answer.prediction.rows]
+    return Report(
+        command="predict",
+        model={"name": question.model.name, "source": question.model.source},
+        inputs=_inputs(question),
+        convention=CONVENTION if kind == "expected" else FLOOR_ALONE,
+        totals=totals,
+        rows=rows,
+        tables=tuple(_tables(question, totals, found, rows, kind, points)),
+        notes=tuple(_notes(question, totals, choice)),
+        keys=KEYS,
+        title=title(question),
+        not_modelled=tuple(_not_modelled(question, answer)),
+    )
+
+
+def _cached(question: PredictQuestion) -> frozenset[str]:
+    """The paths of rows that extend a cache."""
+    if question.phase == "train":
+        return frozenset()
+    rows = shape_pass(question.model, Request("decode", 1, 1, 1)).rows
+    return frozenset(row.path for row in rows if row.states)
+
+
+def _answers(question: PredictQuestion, answer: PredictAnswer, found: list[Limit]) -> Record:
+    """Whether it fits, what takes the time, and where decoding breaks even."""
+    total = told(answer.prediction.time)
+    memory = question.memory()
+    needed = memory.answer().needed_bytes
+    totals: Record = {
+        "fits": needed <= question.device.memory.memory_bytes,
+        "needed_bytes": needed,
+        "memory_bytes": question.device.memory.memory_bytes,
+        "limits": [one.record(total) for one in found],
+    }
+    if question.phase in {"decode", "serve"}:
+        totals["break_even"] = _break_even(question)
+    return totals
+
+
+def _break_even(question: PredictQuestion) -> Record:
+    from archcli.measure.predict.serving.break_even import break_even  # of decoding alone
+
+    of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
+    width = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
+    share = question.plan.share(question.model)
+    found = break_even(share, of_replica, (width, width), question.device.timing, question.asked.dtype)
+    batch = {name: value and value * question.plan.dp for name, value in found.record()["batch_size"].items()}
+    return {**found.record(), "batch_size": batch}
+
+
+def _inputs(question: PredictQuestion) -> Record:
+    settings, asked, train = question.settings, question.asked, question.phase == "train"
+    names = ("phase", "batch_size", "attention", "backend", *(("recompute", "grad_accum") if train else ()))
+    of_phase = {} if train else {"engine": asked.engine, "kv_read": asked.kv_read}
+    if question.phase == "serve":
+        of_phase["new"] = asked.new
+    if train and asked.tokens is not None:
+        of_phase["tokens"] = asked.tokens
+    return {
+        **{name: getattr(settings, name) for name in names},
+        "seq_len": settings.tokens(question.model),
+        "source_len": question.model.source_length(settings.source_len),
+        "dtype": asked.dtype,
+        **of_phase,
+        "plan": question.plan.inputs(),
+        "device": question.device.name,
+        "n_devices": question.plan.devices,
+        **({} if asked.price_per_hour is None else {"price_per_hour": asked.price_per_hour}),
+    }
+
+
+def _tables(
+    question: PredictQuestion,
+    totals: Record,
+    found: list[Limit],
+    rows: list[Record],
+    kind: str,
+    points: Table | None,
+) -> Iterator[Table]:
+    total = totals["time_s"][kind]
+    yield tables.figures_table(totals["sentence"], question, totals)
+    yield tables.limit_table(found, total, kind)
+    yield tables.row_table(rows, total, kind)
+    if points is not None:
+        yield points
+
+
+def _notes(question: PredictQuestion, totals: Record, choice: Any) -> Iterator[str]:
+    device = question.device.memory
+    if not totals["fits"]:
+        needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
+        yield f"It does not fit into {device.name}: {needed} of {there} a device; the times are as if it did."
+    if question.plan.devices < device.n_devices:
+        yield f"This plan uses {question.plan.devices:,} of {device.n_devices:,} devices."
+    if choice is not None:
+        yield from choice.sentences
+    yield from _of_decoding(question, totals)
+    if totals["time_s"]["expected"] is not None:
+        of = totals["device"]
+        yield f"Constants: {of['source']}; mean error of what was held out {100 * of['held_out_error']:.1f}%."
+
+
+def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
+    points = totals.get("break_even")
+    if not points:
+        return
+    batch = points["batch_size"]["expected"] or points["batch_size"]["floor"]
+    if batch:
+        kind = "expected" if points["batch_size"]["expected"] else "floor"
+        yield f"From {batch:,.0f} sequences on, matrix products compute longer than weights are read ({kind})."
+    if points["context"]:
+        yield (
+            f"From {points['context']:,} tokens in each of {question.settings.batch_size:,} sequences on, "
+            "the cache is larger than the weights."
+        )
+
+
+def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:
+    yield from answer.prediction.not_modelled
+    if question.phase == "train":
+        return
+    if not question.is_served:
+        yield "The cache is copied into a longer one for each token, as the model that archcli builds does; "
+    if question.model.quantization is not None:
+        yield "Quantized weights: matrix products are timed with weights in the dtype."
+    if question.asked.engine != "none":
+        engine = ENGINES[question.asked.engine]
+        yield f"{engine.label} beside its kernels is one factor, {engine.speed:g}: {engine.source}."
+    if question.phase == "serve":
+        yield "Requests that come and go: all sequences begin and end together."

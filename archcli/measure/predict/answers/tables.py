@@ -1,0 +1,98 @@
+"""Tables of `archcli predict`: the three figures, what takes the time, and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from archcli.measure.predict.answers.limits import Limit
+from archcli.measure.predict.answers.question import PredictQuestion
+from archcli.measure.report import Column, Table, Unit
+
+Record = dict[str, Any]
+ROWS = 8
+MOST_LAYERS = "layers.*"
+TIMES = {
+    "train": "time of a step",
+    "prefill": "time of the prefill",
+    "decode": "time of a token of each sequence",
+    "serve": "time of all",
+}
+
+
+def figures_table(title: str, question: PredictQuestion, totals: Record) -> Table:
+    """Times and rates, each as floor, expected and range; without constants the floor alone."""
+    known = totals["time_s"]["expected"] is not None
+    named = (("floor", "floor"), *((("expected", "expected"), ("low", "low"), ("high", "high")) * known))
+    columns = [Column("what", "")]
+    columns += [Column(key, text, unit_key="unit") for key, text in named]
+    return Table(title, columns, list(_figures(question, totals)))
+
+
+def _figures(question: PredictQuestion, totals: Record) -> Iterator[Record]:
+    yield _line(TIMES[question.phase], "seconds", totals["time_s"])
+    if question.phase == "serve":
+        yield _line("time to first token", "seconds", totals["first_token_s"])
+        yield _line("time per token after it", "seconds", totals["per_token_s"])
+    yield _line("tokens a second", "number", _rounded(totals["tokens_per_s"]))
+    if totals["devices"] > 1:
+        yield _line("… of each device", "number", _rounded(totals["tokens_per_s_per_device"]))
+    if "cost" in totals:
+        yield _line("tokens per unit of price", "number", _rounded(totals["cost"]["tokens_per_unit"]))
+        yield _line("price of a million tokens", "bits", totals["cost"]["per_million_tokens"])
+    if "training" in totals:
+        training = totals["training"]
+        yield _line("days in all", "number", _rounded(training["days"]))
+        yield _line("device hours", "number", _rounded(training["device_hours"]))
+        if training["cost"]:
+            yield _line("cost", "number", _rounded(training["cost"]))
+        if training["energy_kwh_at_most"]:
+            yield _line("kWh, at most (TDP)", "number", _rounded(training["energy_kwh_at_most"]))
+
+
+def _line(what: str, unit: Unit, figures: Mapping[str, float | None]) -> Record:
+    return {"what": what, "unit": unit, **figures}
+
+
+def _rounded(figures: Mapping[str, float | None]) -> Record:
+    """Figures to four digits, whole ones where they are large: more would claim what nobody knows."""
+    return {name: None if value is None else _to_four(value) for name, value in figures.items()}
+
+
+def _to_four(value: float) -> float | int:
+    rounded = float(f"{value:.4g}")
+    return int(rounded) if rounded >= 1000 else rounded  # noqa: PLR2004
+
+
+def limit_table(limits: Sequence[Limit], total: float, kind: str) -> Table:
+    """What the seconds are spent on."""
+    columns = (Column("what", "what"), Column("time_s", "time", "seconds"), Column("share", "share", "share"))
+    return Table(f"what takes the time, {kind}", columns, [one.record(total) for one in limits])
+
+
+def row_table(rows: Sequence[Record], total: float, kind: str) -> Table:
+    """The rows that take most, those of all layers together."""
+    from archcli.measure.memory.answers.kept_rows import folded_path  # of tables for people alone
+
+    found: dict[tuple[str, str], Record] = {}
+    for row in rows:
+        key = (folded_path(row["path"]), row["stage"])
+        one = found.setdefault(key, {"path": key[0], "stage": key[1], "flops": 0, "bytes": 0, "time_s": 0.0})
+        longest = one.setdefault("longest", row["time_s"])
+        if row["time_s"] >= longest:
+            one |= {"longest": row["time_s"], "bound_by": row["bound_by"]}
+        for name in ("flops", "bytes", "time_s"):
+            one[name] += row[name]
+    records = sorted(found.values(), key=lambda one: -one["time_s"])
+    shown = [{**one, "share": one["time_s"] / total} for one in records[:ROWS]]
+    stages = len({one["stage"] for one in records}) > 1
+    columns = (
+        Column("path", "path"),
+        *((Column("stage", "in"),) * stages),
+        Column("time_s", "time", "seconds"),
+        Column("share", "share", "share"),
+        Column("bound_by", "bound by"),
+    )
+    hidden = len(records) - ROWS
+    more = f"; {hidden} more in --json" if hidden > 0 else ""
+    return Table(f"rows that take most of it, {kind}{more}", columns, shown)

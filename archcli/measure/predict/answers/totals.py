@@ -1,0 +1,112 @@
+"""Totals of `archcli predict`: times and rates by JSON's keys, device, memory, cost and training in all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from archcli.measure.predict.answers.question import PredictAnswer, PredictQuestion
+from archcli.measure.predict.constants import Origin
+from archcli.measure.predict.prediction import Prediction
+from archcli.measure.predict.times import KernelTime
+
+Record = dict[str, Any]
+FIGURES = ("floor", "expected", "low", "high")
+HOUR, DAY, KILO = 3600.0, 86400.0, 1e3
+
+
+def time_record(time: KernelTime) -> Record:
+    """Seconds: of the bare roofline, expected, and the range."""
+    return {name: getattr(time, name) for name in FIGURES}
+
+
+def scaled(record: Mapping[str, float | None], factor: float) -> Record:
+    """Each figure times a factor."""
+    return {name: None if value is None else value * factor for name, value in record.items()}
+
+
+def device_record(question: PredictQuestion, origin: Origin | None) -> Record:
+    """The device, its constants of this pass, their error on what was held out, and where they are from."""
+    source = None
+    if origin is not None:
+        of = f" of {origin.fitted_on}" if origin.fitted_on else ""
+        source = f"{origin.table}{of}, {origin.rows:,} rows, fitted {origin.fitted}"
+    return {
+        "name": question.device.name,
+        "constants": _constants(question) if origin else None,
+        "held_out_error": origin and origin.error,
+        "source": source,
+    }
+
+
+def _constants(question: PredictQuestion) -> Record:
+    """The constants by group; of matrix products, attention and training those of the dtype."""
+    dtype, efficiency = question.asked.dtype, question.device.timing.clock.efficiency
+    found: Record = {}
+    for group, entries in efficiency.groups.items():
+        known = {name: dict(entry) for name, entry in entries.items()}
+        alone = {name: entry for name, entry in known.items() if name == dtype}
+        found[group] = alone or known
+    if question.phase != "train":
+        found.pop("training", None)
+    return found
+
+
+def cost_record(prediction: Prediction, price_per_hour: float) -> Record:
+    """What tokens cost, by the price of one device for an hour: tokens per unit, and of a million the price."""
+    per_second = price_per_hour * prediction.devices / HOUR
+    per_unit = scaled(prediction.tokens_per_s, 1 / per_second)
+    million = {name: None if each is None else 1e6 / each for name, each in per_unit.items()}
+    million["low"], million["high"] = million["high"], million["low"]
+    return {
+        "price_per_hour": price_per_hour,
+        "tokens_per_unit": per_unit,
+        "per_million_tokens": million,
+    }
+
+
+def training_record(question: PredictQuestion, prediction: Prediction) -> Record:
+    """A whole training: steps, days, hours of devices, cost, and the energy if all ran at their power limit."""
+    tokens, price, watts = question.asked.tokens, question.asked.price_per_hour, question.device.tdp_w
+    steps = (tokens or 0) / prediction.tokens
+    seconds = scaled(time_record(prediction.time), steps)
+    hours = scaled(seconds, prediction.devices / HOUR)
+    return {
+        "tokens": tokens,
+        "steps": steps,
+        "days": scaled(seconds, 1 / DAY),
+        "device_hours": hours,
+        "cost": None if price is None else scaled(hours, price),
+        "energy_kwh_at_most": None if watts is None else scaled(hours, watts / KILO),
+    }
+
+
+def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
+    """What every prediction tells; the rest is added where it is asked for."""
+    prediction = answer.prediction
+    rates = prediction.tokens_per_s
+    totals: Record = {
+        "time_s": time_record(prediction.time),
+        "tokens": prediction.tokens,
+        "tokens_per_s": rates,
+        "tokens_per_s_per_device": scaled(rates, 1 / prediction.devices),
+        "mfu": prediction.mfu,
+        "hfu": prediction.hfu,
+        "bound_by": prediction.time.bound_by,
+        "by_class": prediction.by_class(),
+        "bubble_s": prediction.bubble_s,
+        "devices": prediction.devices,
+        "device": device_record(question, prediction.origin),
+        "communication": [one.record() for one in prediction.communication],
+    }
+    if answer.served is not None:
+        totals["first_token_s"] = time_record(answer.served.first_token)
+        totals["per_token_s"] = time_record(answer.served.per_token)
+    elif question.phase != "train":
+        name = "first_token_s" if question.phase == "prefill" else "per_token_s"
+        totals[name] = time_record(prediction.time)
+    if question.asked.price_per_hour is not None:
+        totals["cost"] = cost_record(prediction, question.asked.price_per_hour)
+    if question.asked.tokens is not None:
+        totals["training"] = training_record(question, prediction)
+    return totals

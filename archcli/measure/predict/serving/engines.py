@@ -1,0 +1,35 @@
+"""Engines: what an inference engine takes beside its kernels, as one factor on the speed of a live server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+EngineName = Literal["none", "vllm", "trtllm"]
+
+
+class Engine(NamedTuple):
+    """The tokens a second of an engine over those of its kernels alone: expected, and the range.
+
+    `source` says where the factor is from; it is of live servers, whose batches change from step to step.
+    """
+
+    label: str
+    speed: float
+    low: float
+    high: float
+    source: str
+
+
+ENGINES: Mapping[EngineName, Engine] = {
+    "none": Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else"),
+    "vllm": Engine("vLLM", 0.78, 0.78, 1.0, "live serving: about 0.78 of what its kernels allow"),
+    "trtllm": Engine(
+        "TensorRT-LLM",
+        1.0,
+        0.88,
+        1.0,
+        "live serving: 0.88 to 1.00 of what its kernels allow; a batch of fixed size has no scheduler",
+    ),
+}
+"""Factors by name. A server that was measured against its kernels would give others."""

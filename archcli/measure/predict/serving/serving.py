@@ -1,0 +1,194 @@
+"""Serving: a prefill of B sequences, then OUTPUT steps against the growing cache, as an engine runs them.
+
+A step is a sum of kernels, most of whose bytes grow with the tokens before it along a straight line. So a few
+steps are predicted and those between them lie on chords; where a chord is not met, the span is halved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.communication.timing import Exposed
+from archcli.measure.predict.prediction import PredictedRow, Prediction, told
+from archcli.measure.predict.rank.kernels import CacheUse
+from archcli.measure.predict.rank.times import TimingDevice
+from archcli.measure.predict.serving.engines import ENGINES, Engine
+from archcli.measure.predict.prediction import predict_pass
+from archcli.measure.predict.times import KernelTime
+from archcli.modules import Model
+
+OFF_THE_CHORD = 1e-3
+"""Part of a step's seconds by which the middle of a span may lie off its chord."""
+MOST_HALVINGS = 6
+PredictStep = Callable[[int], Prediction]
+"""A decoded token of each sequence behind so many."""
+
+
+class WeightedStep(NamedTuple):
+    """A predicted step, and for how many it stands."""
+
+    weight: float
+    step: Prediction
+
+
+@dataclass(frozen=True, slots=True)
+class ServedTokens:
+    """What is predicted of serving: all of it, the first token, and each of the others.
+
+    `whole` has the rows, the tokens and the seconds of the prefill and all steps together.
+    """
+
+    whole: Prediction
+    first_token: KernelTime
+    per_token: KernelTime
+
+
+def serve(  # noqa: PLR0913
+    model: Model,
+    settings: MemorySettings,
+    new: int,
+    device: TimingDevice,
+    plan: Plan,
+    use: CacheUse,
+    engine: Engine = ENGINES["none"],
+) -> ServedTokens:
+    """Predict B = `batch_size` sequences of `seq_len` tokens, and `new` more of each.
+
+    One prefill, then a step for each new token. Raises ArchError as `predict_pass` does.
+    """
+    prompt = int(settings.tokens(model))
+
+    def step(past: int) -> Prediction:
+        return predict_pass(model, replace(settings, phase="decode", seq_len=past), device, plan, use)
+
+    prefill = predict_pass(model, replace(settings, phase="prefill", seq_len=prompt), device, plan, use)
+    steps = spanned(step, prompt, prompt + new - 1)
+    parts = [("prefill", WeightedStep(1.0, prefill)), *(("decode", one) for one in steps)]
+    return ServedTokens(
+        joined(parts, int(settings.batch_size) * new, engine),
+        with_engine(prefill.time, engine),
+        with_engine(added(steps, 1 / new), engine),
+    )
+
+
+def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:
+    """Steps behind `first` to `last` tokens: a few of them, whose weights add up to all.
+
+    The sum of a straight line over whole numbers is that of its ends times half of how many there are.
+    """
+    known: dict[int, Prediction] = {}
+    weights: dict[int, float] = {}
+
+    def at(past: int) -> Prediction:
+        if past not in known:
+            known[past] = step(past)
+        return known[past]
+
+    def add(low: int, high: int) -> None:
+        for end in (low, high):
+            weights[end] = weights.get(end, 0.0) + (high - low + 1) / 2
+
+    def halve(low: int, high: int, left: int) -> None:
+        middle = (low + high) // 2
+        part = (middle - low) / max(high - low, 1)
+        chord = (1 - part) * told(at(low).time) + part * told(at(high).time)
+        if left and high - low > 1 and abs(chord / told(at(middle).time) - 1) > OFF_THE_CHORD:
+            halve(low, middle, left - 1)
+            halve(middle, high, left - 1)
+            weights[middle] -= 1.0  # both halves have it
+        else:
+            add(low, high)
+
+    halve(first, last, MOST_HALVINGS)
+    return [WeightedStep(weight, known[past]) for past, weight in sorted(weights.items())]
+
+
+def added(steps: list[WeightedStep], scale: float = 1.0) -> KernelTime:
+    """The seconds of all steps."""
+    total = KernelTime(0.0, 0.0, 0.0, 0.0, longest(steps).time.bound_by)
+    for weight, step in steps:
+        total = plus(total, step.time.scaled(weight * scale))
+    return total
+
+
+def longest(steps: list[WeightedStep]) -> Prediction:
+    """The step that most of the time goes to."""
+    return max(steps, key=lambda one: one.weight * told(one.step.time)).step
+
+
+def plus(a: KernelTime, b: KernelTime) -> KernelTime:
+    """Both, one after the other; a floor alone where one of them is."""
+    figures = zip((a.expected, a.low, a.high), (b.expected, b.low, b.high), strict=True)
+    sums = (None if x is None or y is None else x + y for x, y in figures)
+    return KernelTime(a.floor + b.floor, *sums, a.bound_by)
+
+
+def with_engine(time: KernelTime, engine: Engine) -> KernelTime:
+    """The seconds of an engine; the floor stays that of the kernels."""
+    if time.expected is None or time.low is None or time.high is None:
+        return time
+    seconds = time.expected / engine.speed, time.low / engine.high, time.high / engine.low
+    return KernelTime(time.floor, *seconds, time.bound_by)
+
+
+def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -> Prediction:
+    """All parts as one prediction of so many tokens; each row says of which part it is."""
+    steps = [one for _, one in parts]
+    first = steps[0].step
+    sums = {
+        name: sum(weight * getattr(step, name) for weight, step in steps)
+        for name in ("bubble_s", "model_flops", "executed_flops")
+    }
+    return replace(
+        first,
+        time=with_engine(added(steps), engine),
+        rows=tuple(_rows(parts)),
+        communication=tuple(_sent(steps)),
+        tokens=tokens,
+        not_modelled=tuple(dict.fromkeys(text for step in steps for text in step.step.not_modelled)),
+        **sums,
+    )
+
+
+def _rows(parts: list[tuple[str, WeightedStep]]) -> Iterator[PredictedRow]:
+    """The rows of all parts, equal kernels of a part together."""
+    found: dict[tuple[str, ...], PredictedRow] = {}
+    for name, (weight, step) in parts:
+        for row in step.rows:
+            sums = (weight * row.times, weight * row.flops, weight * row.bytes)
+            one = PredictedRow(row.path, name, row.kernel, row.op_class, *sums, row.time.scaled(weight))
+            key = (name, row.path, row.kernel)
+            found[key] = _both(found[key], one) if key in found else one
+    yield from found.values()
+
+
+def _both(a: PredictedRow, b: PredictedRow) -> PredictedRow:
+    sums = (a.times + b.times, a.flops + b.flops, a.bytes + b.bytes)
+    return PredictedRow(*a[:4], *sums, plus(a.time, b.time))
+
+
+def _sent(steps: list[WeightedStep]) -> Iterator[Exposed]:
+    """What all parts send, equal collectives together."""
+    found: dict[tuple[str, ...], Exposed] = {}
+    for weight, step in steps:
+        for one in step.communication:
+            timed, collective = one.timed, one.timed.collective
+            size, times = weight * float(collective.bytes), weight * float(collective.times)
+            key = (collective.name, collective.purpose, collective.path)
+            before = found.get(key)
+            if before is not None:
+                size += float(before.timed.collective.bytes)
+                times += float(before.timed.collective.times)
+            seconds = (weight * timed.time_s, weight * one.least_s, weight * one.most_s)
+            if before is not None:
+                earlier = before.timed.time_s, before.least_s, before.most_s
+                seconds = tuple(a + b for a, b in zip(seconds, earlier, strict=True))
+            sent = timed._replace(
+                collective=replace(collective, bytes=size, times=times), time_s=seconds[0]
+            )
+            found[key] = Exposed(sent, *seconds[1:])
+    yield from found.values()

@@ -21,7 +21,7 @@ BAD_INPUT = 2
 # A subcommand is the function `run` of archcli/commands/NAME.py; its docstring is its help, and the first
 # line of that stands in the list of subcommands.
 GROUPS = {
-    "Count": ("params", "flops", "kvcache", "memory", "compare"),
+    "Count": ("params", "flops", "kvcache", "memory", "predict", "compare"),
     "Judge": ("check", "rules", "rule"),
     "Measure": ("profile", "plot", "verify"),
     "Look": ("list", "survey", "show", "families", "devices", "schema"),

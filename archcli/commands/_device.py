@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory
+
+if TYPE_CHECKING:
+    from archcli.measure.predict.answers.question import PredictedDevice
 
 
 def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory | None:
@@ -42,10 +48,22 @@ def known_gpus() -> tuple[DeviceMemory, ...]:
 def predicted_device(text: str) -> PredictedDevice:
     """The device of `[N×]NAME` with its peaks, links and constants.
 
-    Raises ArchError for one whose peaks are not known, this machine's among them.
+    Raises ArchError for one whose peaks are not known, such as this machine.
     """
     from archcli.load.devices.budget import read_budget
+    from archcli.measure.predict.answers.question import PredictedDevice
+    from archcli.measure.predict.communication.fabric import DEVICES_PER_NODE, Fabric
+    from archcli.measure.predict.constants import Efficiency
+    from archcli.measure.predict.rank.times import TimingDevice
+    from archcli.measure.predict.rates import Rates
+    from archcli.measure.predict.times import KernelClock
 
-    budget = read_budget(text)
-    sheet = budget and budget.datasheet
-    ...
+    memory, budget = device_memory(text, None), read_budget(text)
+    if memory is None or budget is None or budget.datasheet is None:
+        hint = "name a device of `archcli devices`, or a YAML file of one's own with its peaks and bandwidth"
+        raise ArchError(f"{text}: the peaks of this machine are not known without measuring them", hint)
+    figures = {name: figure.value for name, figure in budget.datasheet.figures.items()}
+    clock = KernelClock(Rates.of(memory.name, figures), Efficiency(budget.datasheet.efficiency))
+    links = (figures.get("link_gb_s"), figures.get("network_gb_s"))
+    fabric = Fabric(memory.name, *links, int(figures.get("devices_per_node", DEVICES_PER_NODE)))
+    return PredictedDevice(TimingDevice(clock, fabric), memory, figures.get("tdp_w"))

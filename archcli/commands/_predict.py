@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec
 
 from archcli.commands._device import predicted_device
 from archcli.errors import ArchError
@@ -16,8 +13,6 @@ from archcli.measure.predict.answers.default_plan import default_plan
 from archcli.measure.predict.answers.question import (
     DEFAULT_NEW,
     FP8,
-    Curve,
-    FitTime,
     PredictQuestion,
     PredictSettings,
 )
@@ -80,7 +75,7 @@ class AskedTime:
 
 def asked_question(model: Model, asked: AskedTime, plan: Plan = WHOLE) -> PredictQuestion:
     """The question of these arguments; several devices without a plan share the model as is usual."""
-    device = predicted_device(asked.device, engine=asked.engine)
+    device = predicted_device(asked.device)
     question = PredictQuestion(model, asked.settings(), device, plan, asked.beyond())
     if plan == WHOLE and device.memory.n_devices > 1:
         return replace(question, plan=default_plan(question, device.memory.n_devices))

@@ -10,9 +10,8 @@ import typer
 from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
 from archcli.commands._predict import AskedTime, asked_question
 from archcli.commands.base import subject
-from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, Set, SourceLen, size_from
 from archcli.commands.memory import BackendOption, GradAccum, RecomputeOption, Tokens
-from archcli.graph.kept import Backend
+from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, Set, SourceLen, size_from
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase
 from archcli.measure.predict.answers.question import Curve, FitTime, PredictQuestion
@@ -63,9 +62,7 @@ KvRead = Annotated[
 ]
 DeviceOption = Annotated[
     str,
-    typer.Option(
-        "--device", metavar="[Nx]NAME", help="Of `archcli devices`, or a YAML file: 8xh100-sxm."
-    ),
+    typer.Option("--device", metavar="[Nx]NAME", help="Of `archcli devices`, or a YAML file: 8xh100-sxm."),
 ]
 Price = Annotated[
     float | None,
@@ -132,8 +129,8 @@ def run(  # noqa: PLR0913
 ) -> None:
     """Predict how long it takes on a device that is not at hand.
 
-    Three figures always: the floor of the datasheet, the expected time by what kernels reached where they were
-    measured, and the range in which 80% of what was held out lay.
+    Three figures always: the floor of the datasheet, the expected time by what kernels reached where they
+    were measured, and the range in which 80% of what was held out lay.
     """
     asked = subject(model, overrides)
     plan = Plan(dp, cast("ZeroStage", zero), tp, sp, pp, micro_batches, schedule, virtual_stages, ep, cp)

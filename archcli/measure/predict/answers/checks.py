@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.errors import ArchError, Problem
-from archcli.measure.predict.answers.question import DEFAULT_NEW, FP8, PredictQuestion, PredictSettings
 from archcli.measure.memory.settings import COMPUTED
+from archcli.measure.predict.answers.question import DEFAULT_NEW, FP8, PredictQuestion, PredictSettings
 
 DTYPES = (*COMPUTED, FP8)
 OF_INFERENCE = {"engine": "--engine", "kv_read": "--kv-read"}

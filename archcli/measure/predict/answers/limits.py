@@ -1,4 +1,4 @@
-"""What limits a prediction: its seconds by what they are spent on, in words, and the sentence that says so."""
+"""What limits a prediction: its seconds by what they are spent on, and the sentence that says so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ OF_PRODUCTS = {
     "memory": "reading the weights",
     "cache": "reading the weights",
 }
-OF_ATTENTION = {"compute": "computing attention", "memory": "reading the KV cache", "cache": "reading the KV cache"}
+OF_ATTENTION = {
+    "compute": "computing attention",
+    "memory": "reading the KV cache",
+    "cache": "reading the KV cache",
+}
 OF_STATES = "copying the KV cache"
 OF_OTHERS = "reading and writing activations"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
@@ -76,10 +80,12 @@ def _figures(value: float) -> str:
 
 
 def sentence(phase: MemoryPhase, sequences: str, found: list[Limit], total: float, kind: str) -> str:
-    """The answer in words: `Decoding of 1 sequence is bound by reading the weights: 35 of 40 ms, expected.`"""
+    """The answer in words: `Decoding of 1 sequence is bound by reading the weights: 35 of 40 ms`."""
     largest = found[0]
     verb = "is bound by" if largest.seconds > total / 2 else "spends most on"
-    return f"{DOING[phase]} of {sequences} {verb} {largest.what}: {in_one_unit(largest.seconds, total)}, {kind}."
+    return (
+        f"{DOING[phase]} of {sequences} {verb} {largest.what}: {in_one_unit(largest.seconds, total)}, {kind}."
+    )
 
 
 DOING: dict[MemoryPhase, str] = {

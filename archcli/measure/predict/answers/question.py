@@ -90,9 +90,7 @@ class PredictQuestion:
         """Predict it. Raises ArchError for what cannot be predicted."""
         engine, timing = ENGINES[self.asked.engine], self.device.timing
         if self.phase == "serve":
-            served = serve(
-                self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine
-            )
+            served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
             return PredictAnswer(served.whole, served)
         found = predict_pass(self.model, self.settings, timing, self.plan, self.cache)
         return PredictAnswer(replace(found, time=with_engine(found.time, engine)))

@@ -24,11 +24,19 @@ CONVENTION = (
     "floor: the datasheet's peaks and bandwidth, nothing else. expected: with the share of them that kernels "
     "reached where they were measured. low to high: 80% of what was held out of that fit lay between."
 )
-FLOOR_ALONE = "floor: the datasheet's peaks and bandwidth, nothing else; no constants of this device are known."
+FLOOR_ALONE = (
+    "floor: the datasheet's peaks and bandwidth, nothing else; no constants of this device are known."
+)
+GROWN = (
+    "Each token copies the cache into a longer one, as the model that archcli builds does; "
+    "--phase serve and --engine write into one that is there."
+)
 KEYS = ("path", "stage", "kernel", "class", "times", "flops", "bytes", "time_s", "floor_s", "bound_by")
 
 
-def predict(question: PredictQuestion, *, curve: Curve | None = None, what_fits: FitTime | None = None) -> Report:
+def predict(
+    question: PredictQuestion, *, curve: Curve | None = None, what_fits: FitTime | None = None
+) -> Report:
     """The report of `archcli predict`. Raises ArchError for a question that has no answer.
 
     `curve` adds points that differ in one size; `what_fits` "time" asks for the fastest plan that fits.
@@ -53,7 +61,7 @@ def predict(question: PredictQuestion, *, curve: Curve | None = None, what_fits:
         from archcli.measure.predict.answers.curve import curve_points, curve_table  # asked for by name
 
         totals["curve"] = curve_points(question, curve)
-        points = curve_table(curve, totals["curve"])
+        points = curve_table(curve, totals["curve"], kind)
     if choice is not None:
         totals["fit"] = choice.record
     rows = [row.record() for row in answer.prediction.rows]
@@ -103,14 +111,17 @@ def _break_even(question: PredictQuestion) -> Record:
     width = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
     share = question.plan.share(question.model)
     found = break_even(share, of_replica, (width, width), question.device.timing, question.asked.dtype)
-    batch = {name: value and value * question.plan.dp for name, value in found.record()["batch_size"].items()}
-    return {**found.record(), "batch_size": batch}
+    batch = {"floor": found.floor_batch, "expected": found.batch}
+    return {
+        "batch_size": {name: size and size * question.plan.dp for name, size in batch.items()},
+        "context": found.context,
+    }
 
 
 def _inputs(question: PredictQuestion) -> Record:
     settings, asked, train = question.settings, question.asked, question.phase == "train"
     names = ("phase", "batch_size", "attention", "backend", *(("recompute", "grad_accum") if train else ()))
-    of_phase = {} if train else {"engine": asked.engine, "kv_read": asked.kv_read}
+    of_phase: Record = {} if train else {"engine": asked.engine, "kv_read": asked.kv_read}
     if question.phase == "serve":
         of_phase["new"] = asked.new
     if train and asked.tokens is not None:
@@ -154,6 +165,8 @@ def _notes(question: PredictQuestion, totals: Record, choice: Any) -> Iterator[s
     if choice is not None:
         yield from choice.sentences
     yield from _of_decoding(question, totals)
+    if question.phase == "decode" and not question.is_served:
+        yield GROWN
     if totals["time_s"]["expected"] is not None:
         of = totals["device"]
         yield f"Constants: {of['source']}; mean error of what was held out {100 * of['held_out_error']:.1f}%."
@@ -166,7 +179,7 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
     batch = points["batch_size"]["expected"] or points["batch_size"]["floor"]
     if batch:
         kind = "expected" if points["batch_size"]["expected"] else "floor"
-        yield f"From {batch:,.0f} sequences on, matrix products compute longer than weights are read ({kind})."
+        yield f"From {batch:,.0f} sequences on, products compute longer than weights are read ({kind})."
     if points["context"]:
         yield (
             f"From {points['context']:,} tokens in each of {question.settings.batch_size:,} sequences on, "
@@ -178,8 +191,6 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     yield from answer.prediction.not_modelled
     if question.phase == "train":
         return
-    if not question.is_served:
-        yield "The cache is copied into a longer one for each token, as the model that archcli builds does; "
     if question.model.quantization is not None:
         yield "Quantized weights: matrix products are timed with weights in the dtype."
     if question.asked.engine != "none":

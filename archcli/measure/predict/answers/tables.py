@@ -8,6 +8,7 @@ from typing import Any
 from archcli.measure.predict.answers.limits import Limit
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.report import Column, Table, Unit
+from archcli.modules.layers import folded_path
 
 Record = dict[str, Any]
 ROWS = 8
@@ -37,6 +38,7 @@ def _figures(question: PredictQuestion, totals: Record) -> Iterator[Record]:
     yield _line("tokens a second", "number", _rounded(totals["tokens_per_s"]))
     if totals["devices"] > 1:
         yield _line("… of each device", "number", _rounded(totals["tokens_per_s_per_device"]))
+    yield _line("MFU", "share", _shares(totals))
     if "cost" in totals:
         yield _line("tokens per unit of price", "number", _rounded(totals["cost"]["tokens_per_unit"]))
         yield _line("price of a million tokens", "bits", totals["cost"]["per_million_tokens"])
@@ -54,12 +56,21 @@ def _line(what: str, unit: Unit, figures: Mapping[str, float | None]) -> Record:
     return {"what": what, "unit": unit, **figures}
 
 
+def _shares(totals: Record) -> Record:
+    """MFU at each of the times."""
+    times = totals["time_s"]
+    at = totals["mfu"] * (times["floor"] if times["expected"] is None else times["expected"])
+    shares = {name: None if seconds is None else at / seconds for name, seconds in times.items()}
+    return {**shares, "low": shares["high"], "high": shares["low"]}
+
+
 def _rounded(figures: Mapping[str, float | None]) -> Record:
     """Figures to four digits, whole ones where they are large: more would claim what nobody knows."""
-    return {name: None if value is None else _to_four(value) for name, value in figures.items()}
+    return {name: None if value is None else to_four(value) for name, value in figures.items()}
 
 
-def _to_four(value: float) -> float | int:
+def to_four(value: float) -> float | int:
+    """Four digits of a figure; a whole number from 1,000 on."""
     rounded = float(f"{value:.4g}")
     return int(rounded) if rounded >= 1000 else rounded  # noqa: PLR2004
 
@@ -72,8 +83,6 @@ def limit_table(limits: Sequence[Limit], total: float, kind: str) -> Table:
 
 def row_table(rows: Sequence[Record], total: float, kind: str) -> Table:
     """The rows that take most, those of all layers together."""
-    from archcli.measure.memory.answers.kept_rows import folded_path  # of tables for people alone
-
     found: dict[tuple[str, str], Record] = {}
     for row in rows:
         key = (folded_path(row["path"]), row["stage"])

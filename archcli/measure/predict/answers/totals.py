@@ -53,7 +53,7 @@ def _constants(question: PredictQuestion) -> Record:
 
 
 def cost_record(prediction: Prediction, price_per_hour: float) -> Record:
-    """What tokens cost, by the price of one device for an hour: tokens per unit, and of a million the price."""
+    """What tokens cost at a price for an hour of a device: tokens per unit, and the price of a million."""
     per_second = price_per_hour * prediction.devices / HOUR
     per_unit = scaled(prediction.tokens_per_s, 1 / per_second)
     million = {name: None if each is None else 1e6 / each for name, each in per_unit.items()}
@@ -66,7 +66,7 @@ def cost_record(prediction: Prediction, price_per_hour: float) -> Record:
 
 
 def training_record(question: PredictQuestion, prediction: Prediction) -> Record:
-    """A whole training: steps, days, hours of devices, cost, and the energy if all ran at their power limit."""
+    """A whole training: steps, days, hours of devices, cost, and the energy at their power limit."""
     tokens, price, watts = question.asked.tokens, question.asked.price_per_hour, question.device.tdp_w
     steps = (tokens or 0) / prediction.tokens
     seconds = scaled(time_record(prediction.time), steps)

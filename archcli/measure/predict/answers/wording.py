@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from archcli.measure.memory.answers.wording import device_in_words, plan_in_words
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.answers.question import PredictQuestion
-from archcli.measure.predict.answers.question import PredictSettings
+from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
 
 PHASES = {
     "train": "a training step",

@@ -1,1 +1,1 @@
-"""Serving: one prefill and the decoded tokens behind it, as an engine runs them, and its break-even points."""
+"""Serving: one prefill and the decoded tokens behind it, as an engine runs them; break-even points."""

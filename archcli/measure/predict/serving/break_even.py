@@ -1,5 +1,4 @@
-"""Break-even points of decoding: the batch at which it stops waiting for weights, the context at which the
-cache is as large as they are.
+"""Break-even points of decoding: the batch that hides reading weights, the context whose cache equals them.
 
 Each step reads all weights once, W bytes, and computes F FLOPs for each sequence: with b sequences both take
 as long where b F / P = W / B, P the peak and B the bandwidth.
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import OpClass, Row, StateKind
-from archcli.measure.passes import shape_pass
+from archcli.measure.passes import count_pass
 from archcli.measure.predict.rank.times import TimingDevice
 from archcli.modules import Model
 from archcli.modules.request import Request
@@ -24,25 +23,20 @@ FAR = 2**30
 class BreakEven(NamedTuple):
     """Points of one rank's decoding, None where there is none.
 
-    `floor_batch` is by the peaks alone, `batch` by what matrix products reach of them; `context` is the tokens
-    of each sequence.
+    `floor_batch` is by the peaks alone, `batch` by what matrix products reach of them; `context` is tokens of
+    each sequence.
     """
 
     floor_batch: float | None
     batch: float | None
     context: int | None
 
-    def record(self) -> dict[str, object]:
-        """The points by JSON's keys."""
-        batch = {"floor": self.floor_batch, "expected": self.batch}
-        return {"batch_size": batch, "context": self.context}
-
 
 def break_even(
     share: Model, batch_size: int, widths: tuple[float, float], device: TimingDevice, dtype: str
 ) -> BreakEven:
-    """The points of decoding a rank's share of a model; `widths` are bytes of a weight and a cached number."""
-    known = shape_pass(share, Request("decode", batch_size, 1, FAR)).rows
+    """The points of decoding a rank's share; `widths` are bytes of a weight and of a cached number."""
+    known = count_pass(share, Request("decode", batch_size, 1, FAR)).rows
     weights, flops = _products(known)
     if not weights or not flops:
         return BreakEven(None, None, None)

@@ -13,11 +13,10 @@ from typing import NamedTuple
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.timing import Exposed
-from archcli.measure.predict.prediction import PredictedRow, Prediction, told
+from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass, told
 from archcli.measure.predict.rank.kernels import CacheUse
 from archcli.measure.predict.rank.times import TimingDevice
 from archcli.measure.predict.serving.engines import ENGINES, Engine
-from archcli.measure.predict.prediction import predict_pass
 from archcli.measure.predict.times import KernelTime
 from archcli.modules import Model
 
@@ -47,7 +46,7 @@ class ServedTokens:
     per_token: KernelTime
 
 
-def serve(  # noqa: PLR0913
+def serve(
     model: Model,
     settings: MemorySettings,
     new: int,
@@ -122,9 +121,12 @@ def longest(steps: list[WeightedStep]) -> Prediction:
 
 def plus(a: KernelTime, b: KernelTime) -> KernelTime:
     """Both, one after the other; a floor alone where one of them is."""
-    figures = zip((a.expected, a.low, a.high), (b.expected, b.low, b.high), strict=True)
-    sums = (None if x is None or y is None else x + y for x, y in figures)
-    return KernelTime(a.floor + b.floor, *sums, a.bound_by)
+    floor = a.floor + b.floor
+    if a.expected is None or a.low is None or a.high is None:
+        return KernelTime(floor, None, None, None, a.bound_by)
+    if b.expected is None or b.low is None or b.high is None:
+        return KernelTime(floor, None, None, None, a.bound_by)
+    return KernelTime(floor, a.expected + b.expected, a.low + b.low, a.high + b.high, a.bound_by)
 
 
 def with_engine(time: KernelTime, engine: Engine) -> KernelTime:
@@ -176,19 +178,22 @@ def _sent(steps: list[WeightedStep]) -> Iterator[Exposed]:
     found: dict[tuple[str, ...], Exposed] = {}
     for weight, step in steps:
         for one in step.communication:
-            timed, collective = one.timed, one.timed.collective
-            size, times = weight * float(collective.bytes), weight * float(collective.times)
+            collective = one.timed.collective
             key = (collective.name, collective.purpose, collective.path)
-            before = found.get(key)
-            if before is not None:
-                size += float(before.timed.collective.bytes)
-                times += float(before.timed.collective.times)
-            seconds = (weight * timed.time_s, weight * one.least_s, weight * one.most_s)
-            if before is not None:
-                earlier = before.timed.time_s, before.least_s, before.most_s
-                seconds = tuple(a + b for a, b in zip(seconds, earlier, strict=True))
-            sent = timed._replace(
-                collective=replace(collective, bytes=size, times=times), time_s=seconds[0]
-            )
-            found[key] = Exposed(sent, *seconds[1:])
+            sent = _weighted(one, weight)
+            found[key] = _together(found[key], sent) if key in found else sent
     yield from found.values()
+
+
+def _weighted(sent: Exposed, weight: float) -> Exposed:
+    timed, collective = sent.timed, sent.timed.collective
+    sums = {"bytes": weight * float(collective.bytes), "times": weight * float(collective.times)}
+    often = timed._replace(collective=replace(collective, **sums), time_s=weight * timed.time_s)
+    return Exposed(often, weight * sent.least_s, weight * sent.most_s)
+
+
+def _together(a: Exposed, b: Exposed) -> Exposed:
+    ours, theirs = a.timed.collective, b.timed.collective
+    sums = {"bytes": ours.bytes + theirs.bytes, "times": ours.times + theirs.times}
+    both = a.timed._replace(collective=replace(ours, **sums), time_s=a.timed.time_s + b.timed.time_s)
+    return Exposed(both, a.least_s + b.least_s, a.most_s + b.most_s)

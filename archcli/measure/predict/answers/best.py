@@ -1,0 +1,137 @@
+"""--fit time: the fastest plan of the devices that fits into them, beside the runner-up and what decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.measure.memory.answers.wording import plan_options
+from archcli.measure.predict.answers.limits import in_one_unit
+from archcli.measure.predict.answers.question import PredictQuestion
+from archcli.measure.predict.communication.planned import planned_pass
+from archcli.measure.predict.rank.kernels import rank_kernels
+from archcli.measure.predict.rank.step import stage_step
+from archcli.measure.predict.rank.times import RankTimes
+from archcli.measure.predict.search.candidates import Candidate, PlanCandidates
+from archcli.measure.predict.search.search import PlanChoice, Seconds, TimedPlan, best_plan
+
+Record = dict[str, Any]
+
+
+class FoundPlan(NamedTuple):
+    """What was found: by JSON's keys, and in sentences."""
+
+    record: Record
+    sentences: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class PlanTimer:
+    """Times candidates of a question; kernels of a pass are traced once for all plans that share them."""
+
+    question: PredictQuestion
+    _times: dict[object, RankTimes] = field(default_factory=dict)
+
+    def __call__(self, candidate: Candidate) -> Seconds:
+        """Seconds by what takes them: computing, communication and the bubble."""
+        plan, settings = candidate
+        times = self._rank(candidate)
+        planned = times.rank.planned
+        stages = planned.stages(plan) if settings.phase == "train" else planned.stages(plan)[:1]
+        step = max((stage_step(times, plan, stage) for stage in stages), key=lambda one: one.total.expected)
+        return {
+            "computing": step.computing.expected,
+            "communication": step.total.expected - step.computing.expected - step.waiting.expected,
+            "bubble": step.waiting.expected,
+        }
+
+    def _rank(self, candidate: Candidate) -> RankTimes:
+        plan, settings = candidate
+        replicas = 1 if settings.phase == "train" else plan.dp
+        key = (plan.tp, plan.sp, plan.ep, plan.cp, replicas, settings.batch_size, settings.recompute)
+        if key not in self._times:
+            planned = planned_pass(self.question.model, settings, plan)
+            kernels = rank_kernels(planned, settings, plan, self.question.cache)
+            self._times[key] = RankTimes(kernels, self.question.device.timing, settings)
+        return self._times[key]
+
+
+def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FoundPlan]:
+    """The question with its fastest plan, and what was found. Raises ArchError where no plan fits.
+
+    Serving is timed by a decoded token of each sequence, and must fit with all its tokens.
+    """
+    n_devices = max(question.device.memory.n_devices, question.plan.devices)
+    memory = question.memory()
+    candidates = PlanCandidates(memory, n_devices, question.device.timing.fabric.devices_per_node)
+    timer = PlanTimer(question)
+
+    def seconds(candidate: Candidate) -> Seconds:
+        if candidate.settings.phase == "serve":
+            candidate = candidate._replace(settings=replace(candidate.settings, phase="decode"))
+        return timer(candidate)
+
+    choice = best_plan(memory, candidates, seconds)
+    if choice.best is None:
+        what = f"none of {choice.n_tried:,} plans fits into {n_devices:,} x {question.device.name}"
+        raise ArchError(what, "more devices, --recompute layer, or a smaller batch")
+    plan, settings = choice.best.candidate
+    chosen = replace(
+        question.settings,
+        batch_size=settings.batch_size,
+        grad_accum=settings.grad_accum,
+        recompute=settings.recompute,
+    )
+    found = FoundPlan(_record(choice), tuple(_sentences(choice)))
+    return replace(question, plan=plan, settings=chosen), found
+
+
+def _record(choice: PlanChoice) -> Record:
+    decides = choice.decides
+    return {
+        "plan": choice.best and _plan(choice.best),
+        "runner_up": choice.runner_up and _plan(choice.runner_up),
+        "decides": decides and decides.part,
+        "decides_s": decides and decides.seconds,
+        "n_tried": choice.n_tried,
+        "n_too_large": choice.n_too_large,
+        "too_large": choice.too_large and _plan(choice.too_large),
+    }
+
+
+def _plan(timed: TimedPlan) -> Record:
+    plan, settings = timed.candidate
+    train = settings.phase == "train"
+    of_batch = {"grad_accum": settings.grad_accum, "recompute": settings.recompute} if train else {}
+    return {
+        **plan.inputs(),
+        "batch_size": settings.batch_size,
+        **of_batch,
+        "options": _options(timed),
+        "time_s": timed.seconds,
+        **{f"{name}_s": seconds for name, seconds in timed.parts.items()},
+    }
+
+
+def _options(timed: TimedPlan) -> str:
+    plan, settings = timed.candidate
+    options = [plan_options(plan)] * (plan.devices > 1)
+    if settings.phase == "train":
+        options.append(f"-b {settings.batch_size}")
+        options += [f"--grad-accum {settings.grad_accum}"] * (settings.grad_accum > 1)
+        options += [f"--recompute {settings.recompute}"] * (settings.recompute != "none")
+    return " ".join(options) or "one device"
+
+
+def _sentences(choice: PlanChoice) -> Iterator[str]:
+    best, other, decides = choice.best, choice.runner_up, choice.decides
+    if best is None:
+        return
+    yield f"The fastest of {choice.n_tried:,} plans that fits: {_options(best)}."
+    if other is not None and decides is not None:
+        times = in_one_unit(best.seconds, other.seconds)
+        yield f"The runner-up, {_options(other)}, takes longer by its {decides.part}: {times}."
+    if choice.too_large is not None:
+        yield f"{choice.n_too_large:,} plans are faster and do not fit, such as {_options(choice.too_large)}."

@@ -1,0 +1,107 @@
+"""A curve of `archcli predict`: the same question over batch sizes, contexts or numbers of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from archcli.measure.memory.plan import Plan
+from archcli.measure.predict.answers.default_plan import default_plan
+from archcli.measure.predict.answers.question import Curve, PredictQuestion
+from archcli.measure.predict.answers.tables import to_four
+from archcli.measure.predict.answers.totals import time_record
+from archcli.measure.report import Column, Table
+
+Record = dict[str, Any]
+DOUBLINGS = 13
+SHORTEST, LONGEST = 1024, 131_072
+"""Tokens of the first context, and of the last where the model states no max_seq_len."""
+
+
+def curve_points(question: PredictQuestion, curve: Curve) -> list[Record]:
+    """The points of a curve: those of a doubled size each, to the first that does not fit.
+
+    Over devices: the usual plan of each number, from 1 to those that the question has.
+    """
+    points = []
+    for size, changed in ASKED[curve](question):
+        points.append(_point(curve, size, changed))
+        if curve != "devices" and not points[-1]["fits"] and len(points) > 1:
+            break
+    return points
+
+
+def _batches(question: PredictQuestion) -> Iterator[tuple[int, PredictQuestion]]:
+    for n in range(DOUBLINGS):
+        size = 2**n * question.plan.dp if question.phase != "train" else 2**n
+        yield size, question.changed(batch_size=size)
+
+
+def _contexts(question: PredictQuestion) -> Iterator[tuple[int, PredictQuestion]]:
+    most = question.model.max_seq_len or LONGEST
+    size = min(SHORTEST, int(most))
+    while size <= most:
+        yield size, question.changed(seq_len=size)
+        size *= 2
+
+
+def _devices(question: PredictQuestion) -> Iterator[tuple[int, PredictQuestion]]:
+    most = max(question.device.memory.n_devices, question.plan.devices)
+    n = 1
+    while n <= most:
+        plan = Plan() if n == 1 else default_plan(question, n)
+        if plan.devices == n:
+            yield n, replace(question, plan=plan)
+        n *= 2
+
+
+ASKED: Mapping[Curve, Callable[[PredictQuestion], Iterator[tuple[int, PredictQuestion]]]] = {
+    "batch": _batches,
+    "context": _contexts,
+    "devices": _devices,
+}
+KEYS: Mapping[Curve, str] = {"batch": "batch_size", "context": "seq_len", "devices": "devices"}
+
+
+def _point(curve: Curve, size: int, question: PredictQuestion) -> Record:
+    answer = question.answer()
+    prediction = answer.prediction
+    latency = answer.served.per_token if answer.served else prediction.time
+    return {
+        KEYS[curve]: size,
+        "time_s": time_record(prediction.time),
+        "latency_s": time_record(latency),
+        "tokens_per_s": prediction.tokens_per_s,
+        "mfu": prediction.mfu,
+        "bound_by": prediction.time.bound_by,
+        "fits": question.memory().fits(),
+    }
+
+
+def curve_table(curve: Curve, points: Sequence[Record], kind: str) -> Table:
+    """A line for each point; of all figures the expected one, or the floor."""
+    records = [
+        {
+            **point,
+            "time": point["latency_s"][kind],
+            "tokens": to_four(point["tokens_per_s"][kind]),
+        }
+        for point in points
+    ]
+    columns = (
+        Column(KEYS[curve], TITLES[curve], "number"),
+        Column("time", "time", "seconds"),
+        Column("tokens", "tokens a second", "number"),
+        Column("mfu", "MFU", "share"),
+        Column("bound_by", "bound by"),
+        Column("fits", "fits", "flag"),
+    )
+    return Table(f"by {TITLES[curve]}, {kind}", columns, records)
+
+
+TITLES: Mapping[Curve, str] = {
+    "batch": "batch size",
+    "context": "tokens of a sequence",
+    "devices": "devices",
+}

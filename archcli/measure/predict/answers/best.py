@@ -54,7 +54,7 @@ class PlanTimer:
         if key not in self._times:
             planned = planned_pass(self.question.model, settings, plan)
             kernels = rank_kernels(planned, settings, plan, self.question.cache)
-            self._times[key] = RankTimes(kernels, self.question.device.timing, settings)
+            self._times[key] = RankTimes(kernels, self.question.timing, settings)
         return self._times[key]
 
 

@@ -84,16 +84,33 @@ class PredictQuestion:
     @property
     def cache(self) -> CacheUse:
         """How the pass uses the cache."""
-        return CacheUse("in_place" if self.is_served else "grown", self.asked.kv_read)
+        low = FP8 if self.asked.dtype == FP8 else ""
+        return CacheUse("in_place" if self.is_served else "grown", self.asked.kv_read, low)
 
     def answer(self) -> PredictAnswer:
         """Predict it. Raises ArchError for what cannot be predicted."""
-        engine, timing = ENGINES[self.asked.engine], self.device.timing
+        engine, timing = ENGINES[self.asked.engine], self.timing
         if self.phase == "serve":
             served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
-            return PredictAnswer(served.whole, served)
+            return PredictAnswer(self._of_peak(served.whole), served)
         found = predict_pass(self.model, self.settings, timing, self.plan, self.cache)
-        return PredictAnswer(replace(found, time=with_engine(found.time, engine)))
+        return PredictAnswer(self._of_peak(replace(found, time=with_engine(found.time, engine))))
+
+    @property
+    def timing(self) -> TimingDevice:
+        """The device with the constants of the dtype."""
+        if self.asked.dtype != FP8:
+            return self.device.timing
+        from archcli.measure.predict.serving.fp8 import in_fp8  # of fp8 alone
+
+        return in_fp8(self.device.timing)
+
+    def _of_peak(self, prediction: Prediction) -> Prediction:
+        if self.asked.dtype != FP8:
+            return prediction
+        from archcli.measure.predict.serving.fp8 import at_peak_of_fp8  # of fp8 alone
+
+        return at_peak_of_fp8(prediction, self.timing)
 
     def memory(self) -> MemoryQuestion:
         """What memory is asked: of serving with all its tokens in the cache."""

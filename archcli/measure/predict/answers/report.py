@@ -110,7 +110,7 @@ def _break_even(question: PredictQuestion) -> Record:
     of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
     width = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
     share = question.plan.share(question.model)
-    found = break_even(share, of_replica, (width, width), question.device.timing, question.asked.dtype)
+    found = break_even(share, of_replica, (width, width), question.timing, question.asked.dtype)
     batch = {"floor": found.floor_batch, "expected": found.batch}
     return {
         "batch_size": {name: size and size * question.plan.dp for name, size in batch.items()},

@@ -41,7 +41,7 @@ def device_record(question: PredictQuestion, origin: Origin | None) -> Record:
 
 def _constants(question: PredictQuestion) -> Record:
     """The constants by group; of matrix products, attention and training those of the dtype."""
-    dtype, efficiency = question.asked.dtype, question.device.timing.clock.efficiency
+    dtype, efficiency = question.asked.dtype, question.timing.clock.efficiency
     found: Record = {}
     for group, entries in efficiency.groups.items():
         known = {name: dict(entry) for name, entry in entries.items()}

@@ -21,6 +21,7 @@ from archcli.measure.memory.shares import shares
 from archcli.measure.predict.communication.context import SCORES
 from archcli.measure.predict.communication.planned import PlannedPass
 from archcli.measure.predict.rank.placement import StagePlacement
+from archcli.measure.predict.rates import WIDTHS
 from archcli.ops.communicate import Communication
 from archcli.recording.classes import TimeClass
 
@@ -38,10 +39,27 @@ CacheReads = Literal["groups", "heads"]
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """How a pass uses the cache of keys and values."""
+    """How a pass uses the cache of keys and values; in an engine's `low_dtype` it computes products, too.
+
+    An engine with weights in fp8 has the inputs of products, their results and the cache in it, all else in
+    the model's dtype.
+    """
 
     form: CacheForm = "grown"
     reads: CacheReads = "groups"
+    low_dtype: str = ""
+
+    def cached_width(self, width: int) -> int:
+        """Bytes of a cached number, in a model whose numbers have `width`."""
+        return int(WIDTHS[self.low_dtype]) if self.low_dtype else width
+
+    def product(self, kernel: KernelCost) -> KernelCost:
+        """A matrix product as the engine computes it."""
+        if not self.low_dtype:
+            return kernel
+        part = WIDTHS[self.low_dtype] / WIDTHS[kernel.dtype]
+        read, written = round(part * kernel.read), round(part * kernel.written)
+        return kernel._replace(read=read, written=written, dtype=self.low_dtype)
 
 
 NO_CHANGE = CacheUse()
@@ -125,6 +143,8 @@ def _of_rows(
         if row is not None and isinstance(row.op, Communication):  # no other op knows of ranks
             continue  # timed as what is sent: what runs here stands in for it
         times, kernel = float(run.times), run.kernel
+        if run.op_class == TimeClass.CONTRACTION:
+            kernel = use.product(kernel)
         if row is not None and row.op.component == SCORES:
             times *= plan.cp  # with the keys of each rank of the ring in turn
             if run.op_class == TimeClass.FUSED_ATTENTION:
@@ -133,7 +153,7 @@ def _of_rows(
             if run.path in written:
                 continue
             written.add(run.path)
-            kernel = _written_in_place(kernel, row, int(planned.width))
+            kernel = _written_in_place(kernel, row, int(planned.width), use)
         one = RankKernel(run.path, run.stage, kernel, TimeClass(run.op_class), times)
         yield one
         if run.stage == "forward" and counted in planned.repeated:
@@ -141,18 +161,22 @@ def _of_rows(
 
 
 def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:
-    """Attention that reads keys and values once for each query head, where several share them."""
+    """Attention that reads keys and values in the cache's dtype, and as often as the engine does.
+
+    Those that this pass makes, as in a prefill, it reads in the model's dtype.
+    """
     queries, keys, values, *_ = row.inputs
-    again = int(queries[2]) // int(keys[2]) - 1
-    if use.reads == "groups" or again < 1:
-        return kernel
-    return kernel._replace(read=kernel.read + again * int(prod(keys) + prod(values)) * width)
+    shared = int(queries[2]) // int(keys[2]) if use.reads == "heads" else 1
+    cached = use.cached_width(width) if int(keys[1]) > int(queries[1]) else width
+    more = max(shared, 1) * cached - width
+    return kernel._replace(read=kernel.read + more * int(prod(keys) + prod(values)))
 
 
-def _written_in_place(kernel: KernelCost, row: Row, width: int) -> KernelCost:
+def _written_in_place(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:
     """New entries written into a cache that is there."""
-    size = int(prod(row.inputs[0])) * width
-    return kernel._replace(name="index_copy", read=size, written=size)
+    entries = int(prod(row.inputs[0]))
+    written = entries * use.cached_width(width)
+    return kernel._replace(name="index_copy", read=entries * width, written=written)
 
 
 def _loss(planned: PlannedPass, settings: MemorySettings) -> RankKernel:

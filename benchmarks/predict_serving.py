@@ -1,0 +1,77 @@
+"""How far `archcli predict --phase serve` is from TensorRT-LLM's published figures; nothing is fitted on them.
+
+    python benchmarks/predict_serving.py [--rows]
+
+measured/trtllm_fixed_batch.csv: batches of one size that begin and end together, output tokens a second of a
+device, and the time to a first token of one sequence. That version read keys and values once for each query
+head. A row in fp8 has products and cache in it, as `--enable_fp8 --fp8_kv_cache` say.
+"""
+
+import argparse
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from archcli.commands._device import predicted_device
+from archcli.load import load
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.answers.question import PredictedDevice, PredictQuestion, PredictSettings
+
+TABLE = Path(__file__).parent / "measured" / "trtllm_fixed_batch.csv"
+DEVICES = {"h100_sxm": "h100-sxm", "l40s": "l40s", "a100_sxm_80gb": "a100-sxm-80gb"}
+THROUGHPUT, FIRST_TOKEN = "output_tokens_per_s_per_gpu", "first_token_latency_ms"
+
+
+def question(row):
+    """The question that a row answers."""
+    dtype = row["precision"]
+    first = row["metric"] == FIRST_TOKEN
+    settings = MemorySettings(
+        "serve", int(row["batch"]), int(row["input_len"]), dtype="bf16" if dtype == "fp8" else dtype
+    )
+    asked = PredictSettings(1 if first else int(row["output_len"]), "trtllm", "heads", dtype)
+    device = predicted_device(DEVICES[row["device"]])
+    return PredictQuestion(load(row["model"]), settings, device, Plan(tp=int(row["tp"])), asked)
+
+
+def predicted(row):
+    """Floor, expected, low and high of a row's figure, in its unit."""
+    answer = question(row).answer()
+    if row["metric"] == FIRST_TOKEN:
+        time = answer.served.first_token
+        return [1e3 * seconds for seconds in (time.floor, time.expected, time.low, time.high)]
+    rates = answer.prediction.tokens_per_s
+    return [rates[name] / int(row["tp"]) for name in ("floor", "expected", "low", "high")]
+
+
+def main():
+    """Print the error of each device and metric, and how many rows lie in the printed range."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", action="store_true", help="print each row")
+    shown = parser.parse_args().rows
+    with TABLE.open() as file:
+        rows = list(csv.DictReader(file))
+    found = defaultdict(list)
+    for row in rows:
+        floor, expected, low, high = predicted(row)
+        measured = float(row["value"])
+        found[row["metric"], "all"].append((expected / measured, low <= measured <= high, floor / measured))
+        found[row["metric"], row["device"]].append(found[row["metric"], "all"][-1])
+        if shown:
+            what = f"{row['device']:14} {row['precision']} {row['model']:12} b {row['batch']:>4} tp {row['tp']}"
+            sizes = f"{row['input_len']:>5} + {row['output_len']:<5}"
+            print(f"{what} {sizes} measured {measured:8,.0f}  {expected:8,.0f}  {low:8,.0f} to {high:8,.0f}")
+    for (metric, device), pairs in sorted(found.items()):
+        ratios = np.array([ratio for ratio, _, _ in pairs])
+        inside = np.mean([within for _, within, _ in pairs])
+        error = np.mean(np.abs(ratios - 1))
+        floors = np.array([floor for _, _, floor in pairs])
+        text = f"{metric} {device}: {len(pairs)} rows, mean error {100 * error:.1f}%, in range {100 * inside:.0f}%"
+        print(f"{text}, expected / measured {ratios.min():.2f} to {ratios.max():.2f}, floor / measured {floors.min():.2f} to {floors.max():.2f}")
+
+
+if __name__ == "__main__":
+    main()

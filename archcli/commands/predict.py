@@ -167,6 +167,8 @@ def _draw(report: Report, question: PredictQuestion, curve: Curve | None, output
     from archcli.measure.predict.answers.curve import curve_points
     from archcli.render.picture.predict import save_prediction
 
-    kind = curve or "batch"
+    kind, rates = curve or "batch", question.timing.clock.rates
     points = report.totals.get("curve") or curve_points(question, kind)
-    save_prediction(report, points, kind, question.device.timing.clock.rates, output)
+    dtype = question.asked.dtype
+    ceilings = {"gemm_flops_per_s": rates.peak(dtype), "dram_bytes_per_s": rates.bandwidth}
+    save_prediction(report, points, kind, ceilings, output)

@@ -61,7 +61,9 @@ def main():
         found[row["metric"], "all"].append((expected / measured, low <= measured <= high, floor / measured))
         found[row["metric"], row["device"]].append(found[row["metric"], "all"][-1])
         if shown:
-            what = f"{row['device']:14} {row['precision']} {row['model']:12} b {row['batch']:>4} tp {row['tp']}"
+            what = (
+                f"{row['device']:14} {row['precision']} {row['model']:12} b {row['batch']:>4} tp {row['tp']}"
+            )
             sizes = f"{row['input_len']:>5} + {row['output_len']:<5}"
             print(f"{what} {sizes} measured {measured:8,.0f}  {expected:8,.0f}  {low:8,.0f} to {high:8,.0f}")
     for (metric, device), pairs in sorted(found.items()):
@@ -70,7 +72,9 @@ def main():
         error = np.mean(np.abs(ratios - 1))
         floors = np.array([floor for _, _, floor in pairs])
         text = f"{metric} {device}: {len(pairs)} rows, mean error {100 * error:.1f}%, in range {100 * inside:.0f}%"
-        print(f"{text}, expected / measured {ratios.min():.2f} to {ratios.max():.2f}, floor / measured {floors.min():.2f} to {floors.max():.2f}")
+        print(
+            f"{text}, expected / measured {ratios.min():.2f} to {ratios.max():.2f}, floor / measured {floors.min():.2f} to {floors.max():.2f}"
+        )
 
 
 if __name__ == "__main__":

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.wording import plan_options
 from archcli.measure.predict.answers.limits import in_one_unit
 from archcli.measure.predict.answers.question import PredictQuestion
-from archcli.measure.predict.communication.planned import planned_pass
-from archcli.measure.predict.rank.kernels import rank_kernels
-from archcli.measure.predict.rank.step import stage_step
-from archcli.measure.predict.rank.times import RankTimes
 from archcli.measure.predict.search.candidates import Candidate, PlanCandidates
-from archcli.measure.predict.search.search import PlanChoice, Seconds, TimedPlan, best_plan
+from archcli.measure.predict.search.search import Parts, PlanChoice, TimedPlan, best_plan
+from archcli.measure.predict.search.timer import PlanTimer
 
 Record = dict[str, Any]
 
@@ -27,35 +24,23 @@ class FoundPlan(NamedTuple):
     sentences: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class PlanTimer:
-    """Times candidates of a question; kernels of a pass are traced once for all plans that share them."""
+@dataclass(frozen=True, slots=True)
+class ServedPlanTimer:
+    """Times plans that serve by a decoded token of each sequence, behind those of the prompt."""
 
-    question: PredictQuestion
-    _times: dict[object, RankTimes] = field(default_factory=dict)
+    timer: PlanTimer
 
-    def __call__(self, candidate: Candidate) -> Seconds:
-        """Seconds by what takes them: computing, communication and the bubble."""
-        plan, settings = candidate
-        times = self._rank(candidate)
-        planned = times.rank.planned
-        stages = planned.stages(plan) if settings.phase == "train" else planned.stages(plan)[:1]
-        step = max((stage_step(times, plan, stage) for stage in stages), key=lambda one: one.total.expected)
-        return {
-            "computing": step.computing.expected,
-            "communication": step.total.expected - step.computing.expected - step.waiting.expected,
-            "bubble": step.waiting.expected,
-        }
+    def least(self, candidate: Candidate) -> float:
+        """Seconds that it takes at least."""
+        return self.timer.least(_decoding(candidate))
 
-    def _rank(self, candidate: Candidate) -> RankTimes:
-        plan, settings = candidate
-        replicas = 1 if settings.phase == "train" else plan.dp
-        key = (plan.tp, plan.sp, plan.ep, plan.cp, replicas, settings.batch_size, settings.recompute)
-        if key not in self._times:
-            planned = planned_pass(self.question.model, settings, plan)
-            kernels = rank_kernels(planned, settings, plan, self.question.cache)
-            self._times[key] = RankTimes(kernels, self.question.timing, settings)
-        return self._times[key]
+    def parts(self, candidate: Candidate) -> Parts:
+        """Its seconds by what takes them."""
+        return self.timer.parts(_decoding(candidate))
+
+
+def _decoding(candidate: Candidate) -> Candidate:
+    return candidate._replace(settings=replace(candidate.settings, phase="decode"))
 
 
 def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FoundPlan]:
@@ -66,14 +51,9 @@ def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FoundPlan]:
     n_devices = max(question.device.memory.n_devices, question.plan.devices)
     memory = question.memory()
     candidates = PlanCandidates(memory, n_devices, question.device.timing.fabric.devices_per_node)
-    timer = PlanTimer(question)
-
-    def seconds(candidate: Candidate) -> Seconds:
-        if candidate.settings.phase == "serve":
-            candidate = candidate._replace(settings=replace(candidate.settings, phase="decode"))
-        return timer(candidate)
-
-    choice = best_plan(memory, candidates, seconds)
+    timer = PlanTimer(memory, question.timing, question.cache)
+    serves = memory.settings.phase == "serve"
+    choice = best_plan(memory, candidates, ServedPlanTimer(timer) if serves else timer)
     if choice.best is None:
         what = f"none of {choice.n_tried:,} plans fits into {n_devices:,} x {question.device.name}"
         raise ArchError(what, "more devices, --recompute layer, or a smaller batch")

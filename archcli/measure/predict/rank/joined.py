@@ -1,4 +1,4 @@
-"""Rows that an engine runs as one kernel each: what is computed element by element is read and written once."""
+"""Rows that an engine runs as one kernel each, whose inputs are read and outputs written once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 
 
-def joined_rows(kernels: Iterable[RankKernel], rows: Mapping[str, Row], width: int) -> Iterator[RankKernel]:
+def joined_rows(
+    kernels: Iterable[RankKernel], rows: Mapping[str, Row | None], width: int
+) -> Iterator[RankKernel]:
     """The kernels, those of a row of several that are neither products nor attention as one.
 
     `rows` are by the path of the kernels. The one reads the row's inputs, writes its outputs and has the name
@@ -20,8 +22,11 @@ def joined_rows(kernels: Iterable[RankKernel], rows: Mapping[str, Row], width: i
     for one in kernels:
         by_row.setdefault((one.path, one.stage), []).append(one)
     for (path, _), of_row in by_row.items():
-        joinable = len(of_row) > 1 and path in rows and not any(map(_is_large, of_row))
-        yield from [_joined(of_row, rows[path], width)] if joinable else of_row
+        row = rows.get(path)
+        if row is None or len(of_row) == 1 or any(map(_is_large, of_row)):
+            yield from of_row
+        else:
+            yield _joined(of_row, row, width)
 
 
 def _is_large(one: RankKernel) -> bool:
@@ -30,7 +35,9 @@ def _is_large(one: RankKernel) -> bool:
 
 def _joined(of_row: list[RankKernel], row: Row, width: int) -> RankKernel:
     last = of_row[-1]
-    read, written = (width * sum(int(prod(shape)) for shape in shapes) for shapes in (row.inputs, row.outputs))
+    read, written = (
+        width * sum(int(prod(shape)) for shape in shapes) for shapes in (row.inputs, row.outputs)
+    )
     flops = sum(one.kernel.flops for one in of_row)
     kernel = last.kernel._replace(read=read, written=written, flops=flops)
     return last._replace(kernel=kernel, times=min(one.times for one in of_row))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from archcli.arith import prod
 from archcli.errors import ArchError
@@ -20,6 +20,8 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import shares
 from archcli.measure.predict.communication.context import SCORES
 from archcli.measure.predict.communication.planned import PlannedPass
+from archcli.measure.predict.rank.joined import joined_rows
+from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.rank.placement import StagePlacement
 from archcli.measure.predict.rates import WIDTHS
 from archcli.ops.communicate import Communication
@@ -41,8 +43,8 @@ CacheReads = Literal["groups", "heads"]
 class CacheUse:
     """How a pass uses the cache of keys and values; in an engine's `low_dtype` it computes products, too.
 
-    An engine with weights in fp8 has the inputs of products, their results and the cache in it, all else in
-    the model's dtype.
+    What writes into a cache in place is an engine, which runs a row in one kernel where it can. With weights
+    in fp8 it has the inputs of products, their results and the cache in it, all else in the model's dtype.
     """
 
     form: CacheForm = "grown"
@@ -63,23 +65,6 @@ class CacheUse:
 
 
 NO_CHANGE = CacheUse()
-
-
-class RankKernel(NamedTuple):
-    """A kernel that a rank runs: its row, its class in a profile, and how often in a micro batch.
-
-    `stage` is forward, recomputed, backward, sums, loss or update.
-    """
-
-    path: str
-    stage: str
-    kernel: KernelCost
-    op_class: TimeClass
-    times: float
-
-    def scaled(self, times: float) -> RankKernel:
-        """So many of it."""
-        return self._replace(times=times * self.times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +97,10 @@ def rank_kernels(
     runs = traced_runs(planned, settings) if runs is None else runs
     placement = StagePlacement(planned.model, [*(run.path for run in runs), LOSS])
     kernels = [*_of_rows(planned, runs, placement, plan, use)]
+    if use.form == "in_place":
+        rows = {placement.counted_path(row.path): row for row in planned.rows}
+        named = {one.path: rows.get(placement.counted_path(one.path)) for one in kernels}
+        kernels = [*joined_rows(kernels, named, int(planned.width))]
     if planned.request.phase == "train":
         kernels.append(_loss(planned, settings))
     return RankKernels(planned, tuple(kernels), placement)

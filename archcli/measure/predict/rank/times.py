@@ -12,7 +12,8 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.fabric import Fabric
 from archcli.measure.predict.constants import Origin, StepConstants
-from archcli.measure.predict.rank.kernels import RankKernel, RankKernels, update_kernel
+from archcli.measure.predict.rank.kernel import RankKernel
+from archcli.measure.predict.rank.kernels import RankKernels, update_kernel
 from archcli.measure.predict.rank.seconds import Seconds
 from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, kind_of
 from archcli.measure.predict.training import work_of

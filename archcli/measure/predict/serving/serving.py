@@ -179,7 +179,7 @@ def _sent(steps: list[WeightedStep]) -> Iterator[Exposed]:
     for weight, step in steps:
         for one in step.communication:
             collective = one.timed.collective
-            key = (collective.name, collective.purpose, collective.path)
+            key = (collective.name, collective.purpose, str(collective.group))
             sent = _weighted(one, weight)
             found[key] = _together(found[key], sent) if key in found else sent
     yield from found.values()

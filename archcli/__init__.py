@@ -3,7 +3,7 @@
     load("my.yaml")            the architecture: fields checked, no torch
     build("my.yaml")           an ordinary torch.nn.Module, freshly initialised (needs archcli[torch])
     count_params, count_flops, count_kv_cache, count_memory    reports, as commands print them
-    survey, compare            many architectures by their columns; a few side by side
+    predict, survey, compare   time on a device; many architectures by columns; a few side by side
     formula, sweep             closed forms with sympy; a million shapes with numpy
     register                   a kind of your own, for YAML files to name
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from archcli.commands._count_memory import count_memory
+    from archcli.commands._predict import predict
     from archcli.errors import ArchError
     from archcli.load import load
     from archcli.measure.report import Report
@@ -210,8 +211,7 @@ def formula(
 ) -> Formula:
     """Closed forms of parameters, FLOPs of a forward and cached elements (needs `archcli[formula]`).
 
-    sympy expressions in the names of the YAML, `batch_size` and `seq_len`; `values` are those of the symbols.
-    Each is checked to equal the counted integer.
+    sympy expressions in the YAML's names, each checked to equal the counted integer; `values` of the symbols.
 
     Example: `formula("gpt2").kv_elements` is 2*batch_size*d_model*n_layers*seq_len.
     """
@@ -232,8 +232,7 @@ def sweep(
 ) -> Sweep:
     """Parameters and FLOPs of a forward for very many shapes (needs `archcli[formula]`).
 
-    `values` maps a size's name (`d_ff`, or a full path) to an array of candidates, whole numbers above 0; all
-    arrays are of one length N. The figures are int64 arrays [N].
+    `values` maps a size's name (`d_ff`, or a full path) to an array [N] of candidates, whole numbers above 0.
 
     Example: `sweep("gpt2", {"d_ff": range(1024, 4097, 64)}).params[0]` is 86,666,496.
     """
@@ -256,6 +255,7 @@ def register(kind: str, place: str) -> None:
 
 HOMES = {
     ".commands._count_memory": ["count_memory"],
+    ".commands._predict": ["predict"],
     ".errors": ["ArchError"],
     ".measure.report": ["Report"],
     ".measure.symbolic.formula": ["Formula"],
@@ -264,7 +264,6 @@ HOMES = {
     ".modules.request": ["Request"],
 }
 """The classes that a user holds, and functions of many arguments, by the file that defines them."""
-
 _class, _ = lazy(__name__, HOMES)
 
 
@@ -294,6 +293,7 @@ __all__ = [
     "count_params",
     "formula",
     "load",
+    "predict",
     "register",
     "survey",
     "sweep",

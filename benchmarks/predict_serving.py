@@ -1,4 +1,4 @@
-"""How far `archcli predict --phase serve` is from TensorRT-LLM's published figures; nothing is fitted on them.
+"""How far `archcli predict --phase serve` is from figures of TensorRT-LLM; nothing is fitted on them.
 
     python benchmarks/predict_serving.py [--rows]
 
@@ -18,7 +18,7 @@ from archcli.commands._device import predicted_device
 from archcli.load import load
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.answers.question import PredictedDevice, PredictQuestion, PredictSettings
+from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
 
 TABLE = Path(__file__).parent / "measured" / "trtllm_fixed_batch.csv"
 DEVICES = {"h100_sxm": "h100-sxm", "l40s": "l40s", "a100_sxm_80gb": "a100-sxm-80gb"}
@@ -56,25 +56,31 @@ def main():
         rows = list(csv.DictReader(file))
     found = defaultdict(list)
     for row in rows:
-        floor, expected, low, high = predicted(row)
-        measured = float(row["value"])
-        found[row["metric"], "all"].append((expected / measured, low <= measured <= high, floor / measured))
-        found[row["metric"], row["device"]].append(found[row["metric"], "all"][-1])
+        figures = predicted(row)
+        found[row["metric"], "all"].append((figures, float(row["value"])))
+        found[row["metric"], row["device"]].append((figures, float(row["value"])))
         if shown:
-            what = (
-                f"{row['device']:14} {row['precision']} {row['model']:12} b {row['batch']:>4} tp {row['tp']}"
-            )
-            sizes = f"{row['input_len']:>5} + {row['output_len']:<5}"
-            print(f"{what} {sizes} measured {measured:8,.0f}  {expected:8,.0f}  {low:8,.0f} to {high:8,.0f}")
+            print(line(row, *figures))
     for (metric, device), pairs in sorted(found.items()):
-        ratios = np.array([ratio for ratio, _, _ in pairs])
-        inside = np.mean([within for _, within, _ in pairs])
-        error = np.mean(np.abs(ratios - 1))
-        floors = np.array([floor for _, _, floor in pairs])
-        text = f"{metric} {device}: {len(pairs)} rows, mean error {100 * error:.1f}%, in range {100 * inside:.0f}%"
-        print(
-            f"{text}, expected / measured {ratios.min():.2f} to {ratios.max():.2f}, floor / measured {floors.min():.2f} to {floors.max():.2f}"
-        )
+        print(f"{metric} {device}: {summary(pairs)}")
+
+
+def line(row, floor, expected, low, high):
+    """A row in words."""
+    what = f"{row['device']:14} {row['precision']} {row['model']:12} b {row['batch']:>4} tp {row['tp']}"
+    sizes = f"{row['input_len']:>5} + {row['output_len']:<5}"
+    measured = f"measured {float(row['value']):8,.0f}  floor {floor:8,.0f}"
+    return f"{what} {sizes} {measured}  expected {expected:8,.0f}  {low:8,.0f} to {high:8,.0f}"
+
+
+def summary(pairs):
+    """The errors of some rows in words."""
+    figures, measured = (np.array(side) for side in zip(*pairs, strict=True))
+    floors, ratios = figures[:, 0] / measured, figures[:, 1] / measured
+    inside = np.mean((figures[:, 2] <= measured) & (measured <= figures[:, 3]))
+    error = f"mean error {100 * np.mean(np.abs(ratios - 1)):.1f}%, in range {100 * inside:.0f}%"
+    spread = f"expected / measured {ratios.min():.2f} to {ratios.max():.2f}"
+    return f"{len(pairs)} rows, {error}, {spread}, floor / measured {floors.min():.2f} to {floors.max():.2f}"
 
 
 if __name__ == "__main__":

@@ -7,17 +7,16 @@ from functools import wraps
 from typing import Any, ParamSpec
 
 from archcli.commands._device import device_memory, known_gpus
+from archcli.commands._plan import degrees
 from archcli.commands.base import given
-from archcli.errors import ArchError
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory as count
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.report import Report
-from archcli.modules.arguments import ModelLike, accept, bound, memory_bytes
-from archcli.modules.values import ValueType, refused, value_type
-from archcli.wording import quote, suggest
+from archcli.modules.arguments import ModelLike, bound, memory_bytes
+from archcli.modules.values import ValueType, value_type
 
 P = ParamSpec("P")
 
@@ -26,23 +25,12 @@ def _memory(value: Any) -> str | int:
     return value if isinstance(value, str) else memory_bytes(value)
 
 
-def _plan(value: Any) -> Mapping[str, Any]:
-    """Degrees of parallelism by name; ArchError for a name that is none, and for a value it cannot have."""
-    if not isinstance(value, Mapping):
-        raise refused(value, "a mapping from names")
-    names = Plan().inputs()
-    unknown = [name for name in value if name not in names]
-    if unknown:
-        raise ArchError(f"unknown degree {quote(str(unknown[0]))}", suggest(str(unknown[0]), names))
-    return {name: accept(name, degree) for name, degree in value.items()}
-
-
 OWN = {
     "phase": value_type(MemoryPhase),
     "attention": value_type(AttentionForm),
     "fit": value_type(Fit | None),
     "memory": ValueType("bytes", _memory, {}),
-    "plan": ValueType("a mapping from names", _plan, {}),
+    "plan": ValueType("a mapping from names", degrees, {}),
     "alternatives": value_type(bool),
     "device": value_type(str | None),
 }

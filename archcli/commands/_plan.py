@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from archcli.commands.options import size_from
-from archcli.modules.arguments import Schedule
+from archcli.errors import ArchError
+from archcli.measure.memory.plan import Plan
+from archcli.modules.arguments import Schedule, accept
+from archcli.modules.values import refused
+from archcli.wording import quote, suggest
 
 Tp = Annotated[
     int,
@@ -89,3 +94,14 @@ Cp = Annotated[
         help="Devices that share the tokens of a sequence (context parallelism).",
     ),
 ]
+
+
+def degrees(value: Any) -> Mapping[str, Any]:
+    """Degrees of parallelism by name; ArchError for a name that is none, and for a value it cannot have."""
+    if not isinstance(value, Mapping):
+        raise refused(value, "a mapping from names")
+    names = Plan().inputs()
+    unknown = [name for name in value if name not in names]
+    if unknown:
+        raise ArchError(f"unknown degree {quote(str(unknown[0]))}", suggest(str(unknown[0]), names))
+    return {name: accept(name, degree) for name, degree in value.items()}

@@ -10,8 +10,20 @@ import typer
 from archcli.commands._device import device_memory
 from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
 from archcli.commands.base import Subject, subject
-from archcli.commands.options import BatchSize, Form, Json, Model, Output, Set, SourceLen, length, size_from
-from archcli.graph.kept import Backend
+from archcli.commands.options import (
+    BackendOption,
+    BatchSize,
+    Form,
+    GradAccum,
+    Json,
+    Model,
+    Output,
+    RecomputeOption,
+    Set,
+    SourceLen,
+    Tokens,
+    size_from,
+)
 from archcli.measure.memory.answers.question import Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory
 from archcli.measure.memory.plan import Plan
@@ -27,16 +39,6 @@ PhaseOption = Annotated[
         help="A training step; a prompt; one token against a full cache; an engine that serves sequences.",
     ),
 ]
-Tokens = Annotated[
-    int | None,
-    typer.Option(
-        "--seq-len",
-        "-s",
-        metavar="N",
-        parser=length("seq_len"),
-        help="Tokens of a sequence. [default: 2048, or max_seq_len]",
-    ),
-]
 DtypeOption = Annotated[
     str,
     typer.Option("--dtype", metavar="TYPE", help="Of weights and activations: bf16, fp16, fp32."),
@@ -44,7 +46,6 @@ DtypeOption = Annotated[
 AttentionOption = Annotated[
     AttentionForm, typer.Option("--attention", help="torch's fused kernel (flash, sdpa), or step by step.")
 ]
-BackendOption = Annotated[Backend, typer.Option("--backend", help="Whose kernels run.")]
 OptimizerOption = Annotated[
     str,
     typer.Option(
@@ -53,20 +54,8 @@ OptimizerOption = Annotated[
         help="adamw, adamw-fused, adamw-mixed, sgd, sgd-momentum, adafactor, adam8bit or muon.",
     ),
 ]
-RecomputeOption = Annotated[
-    str,
-    typer.Option(
-        "--recompute",
-        metavar="WHAT",
-        help="What the backward computes again: none, attention, layer, or a pattern such as layers.*.ffn.",
-    ),
-]
 LossOption = Annotated[
     str, typer.Option("--loss", metavar="FORM", help="plain, chunked:N or fused cross entropy.")
-]
-GradAccum = Annotated[
-    int,
-    typer.Option("--grad-accum", metavar="N", parser=size_from(1), help="Micro batches per step."),
 ]
 Chunk = Annotated[
     int | None,

@@ -12,6 +12,7 @@ import typer
 
 from archcli.commands import _completion
 from archcli.errors import ArchError
+from archcli.graph.kept import Backend
 from archcli.modules import arguments
 from archcli.render import Format
 from archcli.units import bytes_note, parse_bytes, parse_count, tokens_note
@@ -217,4 +218,27 @@ Memory = Annotated[
         parser=_bytes,
         help="Memory for the cache: say how much fits. 80GiB, 24GB.",
     ),
+]
+Tokens = Annotated[
+    int | None,
+    typer.Option(
+        "--seq-len",
+        "-s",
+        metavar="N",
+        parser=length("seq_len"),
+        help="Tokens of a sequence. [default: 2048, or max_seq_len]",
+    ),
+]
+BackendOption = Annotated[Backend, typer.Option("--backend", help="Whose kernels run.")]
+RecomputeOption = Annotated[
+    str,
+    typer.Option(
+        "--recompute",
+        metavar="WHAT",
+        help="What the backward computes again: none, attention, layer, or a pattern such as layers.*.ffn.",
+    ),
+]
+GradAccum = Annotated[
+    int,
+    typer.Option("--grad-accum", metavar="N", parser=size_from(1), help="Micro batches per step."),
 ]

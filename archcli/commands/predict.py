@@ -10,8 +10,21 @@ import typer
 from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
 from archcli.commands._predict import AskedTime, asked_question
 from archcli.commands.base import subject
-from archcli.commands.memory import BackendOption, GradAccum, RecomputeOption, Tokens
-from archcli.commands.options import BatchSize, Form, Json, Model, Output, Past, Set, SourceLen, size_from
+from archcli.commands.options import (
+    BackendOption,
+    BatchSize,
+    Form,
+    GradAccum,
+    Json,
+    Model,
+    Output,
+    Past,
+    RecomputeOption,
+    Set,
+    SourceLen,
+    Tokens,
+    size_from,
+)
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase
 from archcli.measure.predict.answers.question import Curve, FitTime, PredictQuestion

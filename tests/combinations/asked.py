@@ -8,12 +8,21 @@ ASKED = {
     "kvcache": ("kvcache", "--context", "30"),
     "memory": ("memory", "-s", "7"),
     "memory decode": ("memory", "--phase", "decode", "-s", "30"),
+    "predict": ("predict", "--device", "h100-sxm", "--phase", "train", "-s", "7"),
+    "predict decode": ("predict", "--device", "h100-sxm", "-s", "30"),
     "check": ("check", "--exit-zero"),
     "survey": ("survey", "--no-presets"),
     "compare": ("compare", "gpt2"),
     "show": ("show",),
 }
-GENERATES = {"memory decode", "flops prefill", "flops decode", "flops past a window", "profile decode"}
+GENERATES = {
+    "memory decode",
+    "predict decode",
+    "flops prefill",
+    "flops decode",
+    "flops past a window",
+    "profile decode",
+}
 """What is asked of models alone that generate."""
 
 OF_NO_MODEL = {"list", "families", "devices", "rule", "rules", "schema", "plot"}

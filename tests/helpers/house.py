@@ -35,6 +35,7 @@ APART = {
         "_completion",
         "_help",
         "_plan",
+        "_predict",
         "_verify_memory",
         "_weights",
         "base",

@@ -1,4 +1,4 @@
-"""The picture of `archcli predict`: latency against throughput, and the device's roofline with the rows."""
+"""The picture of `archcli predict`: latency against throughput, and the device's roofline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--fit time: the fastest plan of the devices that fits into them, beside the runner-up and what decides."""
+"""--fit time: the fastest plan that fits into the devices, the runner-up, and what decides."""
 
 from __future__ import annotations
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archcli.measure.memory.answers.checks import check_question
 from archcli.measure.memory.answers.wording import bytes_in_words
 from archcli.measure.passes import shape_pass
 from archcli.measure.predict.answers import tables
 from archcli.measure.predict.answers.checks import check_prediction
-from archcli.measure.predict.answers.limits import Limit, limits, sentence
+from archcli.measure.predict.answers.limits import limits, sentence
 from archcli.measure.predict.answers.question import Curve, FitTime, PredictAnswer, PredictQuestion
 from archcli.measure.predict.answers.totals import totals_of
 from archcli.measure.predict.answers.wording import sequences, title
@@ -18,6 +18,9 @@ from archcli.measure.predict.prediction import told
 from archcli.measure.predict.serving.engines import ENGINES
 from archcli.measure.report import Report, Table
 from archcli.modules.request import Request
+
+if TYPE_CHECKING:
+    from archcli.measure.predict.answers.best import FoundPlan
 
 Record = dict[str, Any]
 CONVENTION = (
@@ -47,21 +50,13 @@ def predict(
         from archcli.measure.predict.answers.best import fastest  # asked for by name
 
         question, choice = fastest(question)
-    memory = question.memory()
-    check_question(memory)
+    check_question(question.memory())
     answer = question.answer()
-    totals = totals_of(question, answer)
-    found = limits(answer.prediction, _cached(question))
-    kind = "floor" if totals["time_s"]["expected"] is None else "expected"
-    total = told(answer.prediction.time)
-    totals |= _answers(question, answer, found)
-    totals["sentence"] = sentence(question.settings.phase, sequences(question), found, total, kind)
-    points: Table | None = None
+    totals = _totals(question, answer)
     if curve is not None:
-        from archcli.measure.predict.answers.curve import curve_points, curve_table  # asked for by name
+        from archcli.measure.predict.answers.curve import curve_points  # asked for by name
 
         totals["curve"] = curve_points(question, curve)
-        points = curve_table(curve, totals["curve"], kind)
     if choice is not None:
         totals["fit"] = choice.record
     rows = [row.record() for row in answer.prediction.rows]
@@ -69,10 +64,10 @@ def predict(
         command="predict",
         model={"name": question.model.name, "source": question.model.source},
         inputs=_inputs(question),
-        convention=CONVENTION if kind == "expected" else FLOOR_ALONE,
+        convention=FLOOR_ALONE if totals["time_s"]["expected"] is None else CONVENTION,
         totals=totals,
         rows=rows,
-        tables=tuple(_tables(question, totals, found, rows, kind, points)),
+        tables=tuple(_tables(question, totals, rows, curve)),
         notes=tuple(_notes(question, totals, choice)),
         keys=KEYS,
         title=title(question),
@@ -88,20 +83,26 @@ def _cached(question: PredictQuestion) -> frozenset[str]:
     return frozenset(row.path for row in rows if row.states)
 
 
-def _answers(question: PredictQuestion, answer: PredictAnswer, found: list[Limit]) -> Record:
-    """Whether it fits, what takes the time, and where decoding breaks even."""
-    total = told(answer.prediction.time)
-    memory = question.memory()
-    needed = memory.answer().needed_bytes
-    totals: Record = {
-        "fits": needed <= question.device.memory.memory_bytes,
+def _totals(question: PredictQuestion, answer: PredictAnswer) -> Record:
+    """Times and rates, whether it fits, what takes the time, and where decoding breaks even."""
+    totals = totals_of(question, answer)
+    total, found = told(answer.prediction.time), limits(answer.prediction, _cached(question))
+    memory, needed = question.device.memory, question.memory().answer().needed_bytes
+    totals |= {
+        "fits": needed <= memory.memory_bytes,
         "needed_bytes": needed,
-        "memory_bytes": question.device.memory.memory_bytes,
+        "memory_bytes": memory.memory_bytes,
         "limits": [one.record(total) for one in found],
+        "sentence": sentence(question.settings.phase, sequences(question), found, total, _kind(totals)),
     }
     if question.phase in {"decode", "serve"}:
         totals["break_even"] = _break_even(question)
     return totals
+
+
+def _kind(totals: Record) -> str:
+    """The figure that stands for all where one does: the expected one, or the floor."""
+    return "floor" if totals["time_s"]["expected"] is None else "expected"
 
 
 def _break_even(question: PredictQuestion) -> Record:
@@ -140,22 +141,19 @@ def _inputs(question: PredictQuestion) -> Record:
 
 
 def _tables(
-    question: PredictQuestion,
-    totals: Record,
-    found: list[Limit],
-    rows: list[Record],
-    kind: str,
-    points: Table | None,
+    question: PredictQuestion, totals: Record, rows: list[Record], curve: Curve | None
 ) -> Iterator[Table]:
-    total = totals["time_s"][kind]
+    kind = _kind(totals)
     yield tables.figures_table(totals["sentence"], question, totals)
-    yield tables.limit_table(found, total, kind)
-    yield tables.row_table(rows, total, kind)
-    if points is not None:
-        yield points
+    yield tables.limit_table(totals["limits"], kind)
+    yield tables.row_table(rows, totals["time_s"][kind], kind)
+    if curve is not None:
+        from archcli.measure.predict.answers.curve import curve_table  # asked for by name
+
+        yield curve_table(curve, totals["curve"], kind)
 
 
-def _notes(question: PredictQuestion, totals: Record, choice: Any) -> Iterator[str]:
+def _notes(question: PredictQuestion, totals: Record, choice: FoundPlan | None) -> Iterator[str]:
     device = question.device.memory
     if not totals["fits"]:
         needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from archcli.measure.predict.answers.limits import Limit
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.report import Column, Table, Unit
 from archcli.modules.layers import folded_path
 
 Record = dict[str, Any]
 ROWS = 8
-MOST_LAYERS = "layers.*"
 TIMES = {
     "train": "time of a step",
     "prefill": "time of the prefill",
@@ -75,10 +73,10 @@ def to_four(value: float) -> float | int:
     return int(rounded) if rounded >= 1000 else rounded  # noqa: PLR2004
 
 
-def limit_table(limits: Sequence[Limit], total: float, kind: str) -> Table:
+def limit_table(limits: Sequence[Record], kind: str) -> Table:
     """What the seconds are spent on."""
     columns = (Column("what", "what"), Column("time_s", "time", "seconds"), Column("share", "share", "share"))
-    return Table(f"what takes the time, {kind}", columns, [one.record(total) for one in limits])
+    return Table(f"what takes the time, {kind}", columns, limits)
 
 
 def row_table(rows: Sequence[Record], total: float, kind: str) -> Table:

@@ -1,4 +1,4 @@
-"""Totals of `archcli predict`: times and rates by JSON's keys, device, memory, cost and training in all."""
+"""Totals of `archcli predict` by JSON's keys: times, rates, the device, cost, a whole training."""
 
 from __future__ import annotations
 

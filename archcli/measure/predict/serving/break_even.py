@@ -1,4 +1,4 @@
-"""Break-even points of decoding: the batch that hides reading weights, the context whose cache equals them.
+"""Break-even points of decoding: the batch that hides weights, the context that outgrows them.
 
 Each step reads all weights once, W bytes, and computes F FLOPs for each sequence: with b sequences both take
 as long where b F / P = W / B, P the peak and B the bandwidth.

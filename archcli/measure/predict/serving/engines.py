@@ -1,4 +1,4 @@
-"""Engines: what an inference engine takes beside its kernels, as one factor on the speed of a live server."""
+"""Engines: what an inference engine takes beside its kernels, as one factor on its speed."""
 
 from __future__ import annotations
 

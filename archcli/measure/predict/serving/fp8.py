@@ -1,4 +1,4 @@
-"""Matrix products in fp8, with scales that are known before: what the constants of a device say of them.
+"""Matrix products in fp8 with scales that are known before: their constants.
 
 Measured fp8 products quantize their inputs first, in kernels of their own. An engine with static scales does
 so where the inputs are made; what is left is a product at fp8's peak and of one byte a number. It is expected

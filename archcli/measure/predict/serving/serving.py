@@ -1,4 +1,4 @@
-"""Serving: a prefill of B sequences, then OUTPUT steps against the growing cache, as an engine runs them.
+"""Serving: a prefill of B sequences, then OUTPUT steps against the growing cache.
 
 A step is a sum of kernels, most of whose bytes grow with the tokens before it along a straight line. So a few
 steps are predicted and those between them lie on chords; where a chord is not met, the span is halved.

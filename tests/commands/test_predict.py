@@ -1,0 +1,218 @@
+"""`archcli predict`: its options, figures by JSON's keys, what is refused, and how it is shown."""
+
+import json
+
+import pytest
+
+import archcli
+from archcli.errors import ArchError
+from archcli.measure.report import Report
+
+GPT2 = ("predict", "gpt2", "--device", "h100-sxm")
+FIGURES = {"floor", "expected", "low", "high"}
+DENSE_BF16 = 989.4e12
+
+
+@pytest.fixture
+def predicted(cli):
+    """The JSON of a prediction."""
+
+    def ask(*args):
+        done = cli(*args, "--json")
+        assert (done.code, done.err) == (0, "")
+        return json.loads(done.out)
+
+    return ask
+
+
+@pytest.mark.parametrize("phase", ["prefill", "decode", "train", "serve"])
+def test_names_of_the_json(predicted, phase):
+    found = predicted(*GPT2, "--phase", phase, "-s", "64")
+    totals = found["totals"]
+    assert all(set(totals[name]) == FIGURES for name in ("time_s", "tokens_per_s", "tokens_per_s_per_device"))
+    times = totals["time_s"]
+    assert 0 < times["floor"] < times["low"] < times["expected"] < times["high"]
+    assert {"mfu", "hfu", "bound_by", "fits", "communication", "sentence", "limits"} <= set(totals)
+    assert set(totals["device"]) == {"name", "constants", "held_out_error", "source"}
+    keys = {"path", "kernel", "flops", "bytes", "time_s", "bound_by"}
+    assert found["rows"]
+    assert all(keys <= set(row) for row in found["rows"])
+    assert found["not_modelled"]
+    assert totals["fits"] is True
+    assert sum(one["time_s"] for one in totals["limits"]) == pytest.approx(times["expected"])
+
+
+def test_tokens_are_those_of_all_sequences_over_the_time(predicted):
+    totals = predicted(*GPT2, "-b", "8", "--past", "100")["totals"]
+    times, rates = totals["time_s"], totals["tokens_per_s"]
+    assert rates["expected"] == pytest.approx(8 / times["expected"])
+    assert (rates["low"], rates["high"]) == (
+        pytest.approx(8 / times["high"]),
+        pytest.approx(8 / times["low"]),
+    )
+    served = predicted(*GPT2, "--phase", "serve", "-b", "8", "-s", "100", "--new", "20")["totals"]
+    assert served["tokens_per_s"]["expected"] == pytest.approx(8 * 20 / served["time_s"]["expected"])
+    whole = served["first_token_s"]["expected"] + 20 * served["per_token_s"]["expected"]
+    assert served["time_s"]["expected"] == pytest.approx(whole)
+
+
+def test_mfu_is_the_flops_of_the_architecture_over_the_peak(predicted, cli):
+    totals = predicted(*GPT2, "--phase", "train", "-s", "256")["totals"]
+    flops = json.loads(cli("flops", "gpt2", "--phase", "train", "-s", "256", "--json").out)
+    of_model = flops["totals"]["matmul_flops"]
+    assert totals["mfu"] == pytest.approx(of_model / totals["time_s"]["expected"] / DENSE_BF16)
+
+
+def test_a_device_without_constants_has_a_floor_and_says_so(cli, predicted):
+    found = predicted("predict", "gpt2", "--device", "mi300x")
+    assert found["totals"]["time_s"] | {"floor": None} == dict.fromkeys(FIGURES)
+    unknown = dict.fromkeys(("constants", "held_out_error", "source"))
+    assert found["totals"]["device"] == {"name": "mi300x", **unknown}
+    out = cli("predict", "gpt2", "--device", "mi300x").out
+    assert "expected" not in out
+    assert "no constants of this device are known" in " ".join(out.split())
+
+
+def test_the_sentence_says_what_limits(cli):
+    out = cli("predict", "llama-3.1-8b", "--device", "h100-sxm", "-b", "1").out
+    assert "Decoding of 1 sequence is bound by reading the weights: " in out
+    long = cli("predict", "llama-2-7b", "--device", "h100-sxm", "--engine", "vllm", "-b", "64", "-s", "4096")
+    assert "reading the KV cache" in long.out.splitlines()[2]
+
+
+def test_several_devices_share_the_model_as_is_usual(predicted):
+    found = predicted("predict", "llama-3.1-70b", "--device", "4xh100-sxm")
+    assert found["inputs"]["plan"]["tp"] == found["totals"]["devices"] == 4
+    assert found["totals"]["fits"]
+    (sent,) = found["totals"]["communication"]
+    # a token of 8,192 numbers behind attention, the network and the table, of which 2 (4 - 1) / 4 are sent
+    assert (sent["collective"], sent["link"]) == ("all_reduce", "link")
+    assert sent["bytes"] >= 80 * 2 * 8192 * 2 * 2 * 3 / 4
+    assert 0 < sent["exposed_s"] <= sent["time_s"]
+    trained = predicted("predict", "gpt2", "--device", "8xh100-sxm", "--phase", "train", "-s", "64")
+    assert (trained["inputs"]["plan"]["dp"], trained["inputs"]["plan"]["zero"]) == (8, 3)
+    assert {one["collective"] for one in trained["totals"]["communication"]} == {
+        "all_gather",
+        "reduce_scatter",
+    }
+
+
+def test_what_does_not_fit_is_marked(cli, predicted):
+    assert predicted("predict", "llama-3.1-70b", "--device", "h100-sxm")["totals"]["fits"] is False
+    assert "does not fit into h100-sxm" in cli("predict", "llama-3.1-70b", "--device", "h100-sxm").out
+
+
+def test_an_engine_and_reads_of_each_head_take_longer(predicted):
+    asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm", "--phase", "serve", "-b", "64", "--new", "8")
+    plain = predicted(*asked)["totals"]["time_s"]
+    vllm = predicted(*asked, "--engine", "vllm")["totals"]["time_s"]
+    heads = predicted(*asked, "--kv-read", "heads")["totals"]["time_s"]
+    assert (vllm["floor"], vllm["expected"]) == (plain["floor"], pytest.approx(plain["expected"] / 0.78))
+    assert heads["floor"] > plain["floor"]
+
+
+def test_a_whole_training_and_its_price(predicted):
+    asked = ("--phase", "train", "-s", "1024", "-b", "4", "--tokens", "1e9", "--price-per-hour", "3")
+    found = predicted("predict", "gpt2", "--device", "2xh100-sxm", *asked)
+    totals, training = found["totals"], found["totals"]["training"]
+    steps = 1e9 / (2 * 4 * 1024)
+    seconds = steps * totals["time_s"]["expected"]
+    assert training["steps"] == pytest.approx(steps)
+    assert training["days"]["expected"] == pytest.approx(seconds / 86400)
+    assert training["device_hours"]["expected"] == pytest.approx(2 * seconds / 3600)
+    assert training["cost"]["expected"] == pytest.approx(3 * 2 * seconds / 3600)
+    assert training["energy_kwh_at_most"]["expected"] == pytest.approx(0.7 * 2 * seconds / 3600)
+    per_unit = totals["tokens_per_s"]["expected"] / (2 * 3 / 3600)
+    assert totals["cost"]["tokens_per_unit"]["expected"] == pytest.approx(per_unit)
+
+
+@pytest.mark.parametrize(
+    ("curve", "key", "sizes"),
+    [("batch", "batch_size", [1, 2, 4]), ("context", "seq_len", [1024]), ("devices", "devices", [1, 2])],
+)
+def test_curves(predicted, curve, key, sizes):
+    found = predicted("predict", "gpt2", "--device", "2xh100-sxm", "--tp", "2", "--curve", curve)
+    points = found["totals"]["curve"]
+    assert [point[key] for point in points][: len(sizes)] == sizes
+    assert all(set(point["tokens_per_s"]) == FIGURES for point in points)
+
+
+def test_the_fastest_plan_that_fits(predicted, cli):
+    asked = ("predict", "llama-3.1-70b", "--device", "8xh100-sxm", "-b", "8", "--fit", "time")
+    found = predicted(*asked)
+    fit, plan = found["totals"]["fit"], found["inputs"]["plan"]
+    assert found["totals"]["fits"]
+    assert plan["tp"] * plan["dp"] == 8
+    assert fit["plan"]["time_s"] == pytest.approx(found["totals"]["time_s"]["expected"])
+    assert fit["plan"]["time_s"] <= fit["runner_up"]["time_s"]
+    assert f"The fastest of {fit['n_tried']} plans that fits: {fit['plan']['options']}" in cli(*asked).out
+
+
+def test_pictures(cli, tmp_path):
+    file = tmp_path / "drawn.svg"
+    assert cli(*GPT2, "--plot", file).code == 0
+    drawn = file.read_text()
+    assert drawn.startswith("<svg")
+    assert "Latency against throughput" in drawn
+    assert "989,400 GFLOP/s" in drawn
+
+
+REFUSED = {
+    "no such device": (("predict", "gpt2", "--device", "h100"), "means one of several devices"),
+    "this machine": (("predict", "gpt2", "--device", "local"), "peaks"),
+    "new tokens of no serving": ((*GPT2, "--new", "5"), "--new are tokens of serving"),
+    "past of a prefill": ((*GPT2, "--phase", "prefill", "--past", "5"), "--past are tokens before"),
+    "tokens of no training": ((*GPT2, "--tokens", "1e9"), "--tokens are those of a training"),
+    "an engine that trains": ((*GPT2, "--phase", "train", "--engine", "vllm"), "--engine is of inference"),
+    "a stage of inference": ((*GPT2, "--pp", "2"), "--pp is of training"),
+    "a dtype": ((*GPT2, "--dtype", "int3"), "no time is predicted in int3"),
+    "fp8 without a peak": (
+        ("predict", "gpt2", "--device", "a100-sxm-80gb", "--dtype", "fp8"),
+        "no peak of fp8",
+    ),
+    "an encoder that decodes": (
+        ("predict", "roberta-base", "--device", "h100-sxm"),
+        "an encoder has no cache",
+    ),
+    "heads that do not split": (("predict", "gpt2", "--device", "5xh100-sxm", "--tp", "5"), "5"),
+    "recomputation": ((*GPT2, "--recompute", "layer"), "--recompute is of training"),
+    "nothing fits": (
+        ("predict", "llama-3.1-405b", "--device", "2xh100-sxm", "--fit", "time"),
+        "plans fits into 2 x h100-sxm",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_in_a_line(cli, name):
+    args, words = REFUSED[name]
+    done = cli(*args)
+    assert done.code == 2
+    assert done.out == ""
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("form", ["plain", "md", "csv", "json"])
+def test_forms(cli, form):
+    done = cli(*GPT2, "--curve", "batch", "-s", "64", "--format", form)
+    assert done.code == 0
+    assert "launch" in done.out
+
+
+def test_a_narrow_terminal_without_colours(cli, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    out = cli(*GPT2, "--format", "table").out
+    assert "\x1b[" not in out
+    assert max(map(len, out.splitlines())) <= 60
+
+
+def test_in_python():
+    report = archcli.predict("gpt2", "h100-sxm", batch_size=4, seq_len=100)
+    assert isinstance(report, Report)
+    assert report.inputs["batch_size"] == 4
+    planned = archcli.predict("gpt2", "2xh100-sxm", plan={"tp": 2})
+    assert planned.inputs["plan"]["tp"] == 2
+    with pytest.raises(ArchError, match="price_per_hour must be a price"):
+        archcli.predict("gpt2", "h100-sxm", price_per_hour=-1)

@@ -1,0 +1,169 @@
+"""Serving, worked out in the open: sums over steps, an engine's factor, break-even points, fp8."""
+
+from dataclasses import replace
+
+import pytest
+
+from archcli.load.source import load
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.communication.fabric import Fabric
+from archcli.measure.predict.constants import Efficiency
+from archcli.measure.predict.prediction import predict_pass
+from archcli.measure.predict.rank.kernels import CacheUse
+from archcli.measure.predict.rank.times import TimingDevice
+from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.serving.break_even import break_even
+from archcli.measure.predict.serving.engines import ENGINES, Engine
+from archcli.measure.predict.serving.fp8 import in_fp8
+from archcli.measure.predict.serving.serving import serve, spanned, with_engine
+from archcli.measure.predict.times import KernelClock, KernelTime
+from small import decoder
+
+B, PROMPT, NEW = 3, 16, 40
+LAYERS, KV_HEADS, HEAD, BF16 = 3, 2, 2, 2
+HUGE, GB_S = 1e30, 1e9
+ORIGIN = {"error": 0.1, "low": 0.9, "high": 1.2, "rows": 9, "table": "t.csv", "fitted": "2026-01-01"}
+BF16_PRODUCTS = {"launch_us": 3.0, "depth_ns": 0, "compute": 0.5, "memory": 0.25, "exponent": 1.0} | ORIGIN
+IN_PLACE = CacheUse("in_place")
+PARAMS = LAYERS * (2 * 8 * 8 + 2 * 8 * 4 + 3 * 8 * 12) + 50 * 8
+"""Numbers of the matrices that products read: of three layers of width 8, and of the head."""
+
+
+def device(peak=HUGE, bandwidth=GB_S, constants=None, **peaks):
+    clock = KernelClock(Rates("ours", {"bf16": peak} | peaks, bandwidth), Efficiency(constants or {}))
+    return TimingDevice(clock, Fabric("ours", HUGE, HUGE))
+
+
+def settings(phase="serve", **changes):
+    return MemorySettings(**{"phase": phase, "batch_size": B, "seq_len": PROMPT} | changes)
+
+
+def step(past, on=None, model=None):
+    asked = settings("decode", seq_len=past)
+    return predict_pass(model or decoder(), asked, on or device(), Plan(), IN_PLACE)
+
+
+def test_serving_is_the_prefill_and_every_step():
+    prefill = predict_pass(decoder(), settings("prefill"), device(), Plan(), IN_PLACE)
+    steps = [step(past).time.floor for past in range(PROMPT, PROMPT + NEW)]
+    found = serve(decoder(), settings(), NEW, device(), Plan(), IN_PLACE)
+    assert found.whole.time.floor == pytest.approx(prefill.time.floor + sum(steps), rel=1e-9)
+    assert found.first_token.floor == prefill.time.floor
+    assert found.per_token.floor == pytest.approx(sum(steps) / NEW, rel=1e-9)
+    assert found.whole.tokens == B * NEW
+    assert found.whole.tokens_per_s["floor"] == pytest.approx(B * NEW / found.whole.time.floor)
+    assert sum(row.time.floor for row in found.whole.rows) == pytest.approx(found.whole.time.floor, rel=1e-9)
+
+
+def test_a_step_reads_one_more_token_than_the_one_before():
+    """Bytes of a token of Llama 3.1 8B: keys and values of 32 layers, 8 heads of 128, for each sequence."""
+    of_token = 32 * 2 * B * 8 * 128 * BF16
+    llama = load("llama-3.1-8b").model
+    one, other = (step(past, model=llama).time.floor for past in (PROMPT, PROMPT + 1))
+    assert other - one == pytest.approx(of_token / GB_S, rel=1e-4)
+
+
+def of_time(seconds):
+    """A step of a straight or bent line of seconds."""
+    one = step(PROMPT)
+    return lambda past: replace(one, time=KernelTime(seconds(past), None, None, None, "memory"))
+
+
+@pytest.mark.parametrize(("first", "last"), [(5, 5), (5, 6), (5, 7), (0, 1000)])
+def test_a_straight_line_takes_three_steps(first, last):
+    asked = []
+
+    def line(past):
+        asked.append(past)
+        return 3.0 + 0.25 * past
+
+    steps = spanned(of_time(line), first, last)
+    number = last - first + 1
+    assert sum(weight for weight, _ in steps) == number
+    total = sum(weight * one.time.floor for weight, one in steps)
+    assert total == pytest.approx(3.0 * number + 0.25 * (first + last) * number / 2)
+    assert len(asked) <= 3
+
+
+def test_a_bent_line_is_halved_where_it_bends():
+    def bent(past):
+        return 1.0 + 0.01 * min(past, 256)
+
+    steps = spanned(of_time(bent), 0, 1023)
+    exact = sum(bent(past) for past in range(1024))
+    assert sum(weight * one.time.floor for weight, one in steps) == pytest.approx(exact, rel=1e-3)
+    assert sum(weight for weight, _ in steps) == pytest.approx(1024)
+
+
+def test_an_engine_is_a_factor_on_all_but_the_floor():
+    engine = Engine("ours", 0.8, 0.5, 1.0, "")
+    time = with_engine(KernelTime(1.0, 2.0, 1.8, 2.4, "memory"), engine)
+    assert time == KernelTime(1.0, 2.0 / 0.8, 1.8 / 1.0, 2.4 / 0.5, "memory")
+    assert with_engine(KernelTime(1.0, None, None, None, "memory"), engine).expected is None
+    assert all(one.low <= one.speed <= one.high for one in ENGINES.values())
+
+
+def test_the_batch_that_hides_the_weights():
+    """b F / P = W / B: each weight of 2 bytes computes 2 FLOPs for a token, so that b = P / B."""
+    peak = 300 * GB_S
+    found = break_even(decoder(), 7, (BF16, BF16), device(peak), "bf16")
+    assert found.floor_batch == pytest.approx(300)
+    assert found.batch is None
+    constants = {"matrix_products": {"bf16": BF16_PRODUCTS}}
+    known = break_even(decoder(), 7, (BF16, BF16), device(peak, constants=constants), "bf16")
+    assert known.batch == pytest.approx(300 * 0.5 / 0.25)
+
+
+def test_the_context_whose_cache_is_as_large_as_the_weights():
+    of_token = LAYERS * 2 * KV_HEADS * HEAD
+    one = break_even(decoder(), 1, (BF16, BF16), device(), "bf16")
+    assert one.context == round(PARAMS / of_token)
+    assert break_even(decoder(), 4, (BF16, BF16), device(), "bf16").context == round(PARAMS / of_token / 4)
+    in_fp8 = break_even(decoder(), 1, (1, BF16), device(), "bf16")
+    assert in_fp8.context == round(PARAMS / of_token / 2)
+
+
+def test_a_window_never_outgrows_the_weights():
+    """Mistral 7B v0.1 keeps 4,096 tokens of each sequence, 512 MiB: one sequence never has 14 GB."""
+    assert break_even(load("mistral-7b-v0.1").model, 1, (2, 2), device(), "bf16").context is None
+
+
+def test_products_in_fp8_move_half_and_read_half_the_cache():
+    """Of weights, a byte each; of the cache the keys and values of the tokens before and the new one."""
+    ours = device(fp8=HUGE)
+    half = predict_pass(decoder(), settings("decode"), ours, Plan(), CacheUse("in_place", low_dtype="fp8"))
+    whole = predict_pass(decoder(), settings("decode"), ours, Plan(), IN_PLACE)
+
+    def moved(found, op_class):
+        return sum(row.bytes for row in found.rows if row.op_class == op_class)
+
+    assert moved(half, "contraction") * 2 == moved(whole, "contraction")
+    cached = LAYERS * 2 * B * (PROMPT + 1) * KV_HEADS * HEAD
+    assert moved(whole, "fused_attention") - moved(half, "fused_attention") == cached
+
+
+def test_products_in_fp8_reach_of_their_peak_what_those_in_bf16_do():
+    measured = BF16_PRODUCTS | {"compute": 0.1, "high": 2.0, "error": 0.3}
+    constants = {"matrix_products": {"bf16": BF16_PRODUCTS, "fp8": measured}}
+    found = in_fp8(device(constants=constants)).clock.efficiency.products("fp8")
+    assert (found.compute, found.memory) == (0.5, 0.25)
+    assert (found.origin.low, found.origin.high, found.origin.error) == (0.9, 2.0, 0.3)
+    assert in_fp8(device()).clock.efficiency.products("fp8") is None
+
+
+def test_an_engine_runs_a_row_in_one_kernel():
+    """A rotation reads queries and angles and writes queries, once, however many kernels torch has."""
+    model = load("llama-3.1-8b").model
+    asked = MemorySettings("decode", 2, 100)
+    grown = predict_pass(model, asked, device(), Plan(), CacheUse())
+    placed = predict_pass(model, asked, device(), Plan(), IN_PLACE)
+
+    def rotations(found):
+        return [row for row in found.rows if row.path.endswith("q_rotate")]
+
+    assert sum(row.times for row in rotations(grown)) == 5 * 32
+    (one,) = {row.path: row for row in rotations(placed)}.values()
+    assert (sum(row.times for row in rotations(placed)), one.kernel) == (32, "cat")
+    queries, angles = 2 * 32 * 128, 128
+    assert sum(row.bytes for row in rotations(placed)) == 32 * 2 * (2 * queries + angles)

@@ -156,7 +156,11 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
 @operation
 def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     return elementwise(
-        "masked_fill", x, mask, dtype=x.dtype, backward=lambda g: (g.masked_fill(mask, value),)
+        "masked_fill",
+        x,
+        mask,
+        dtype=x.dtype,
+        backward=lambda g: (sum_to(g.masked_fill(mask, value), x.shape),),
     )
 
 

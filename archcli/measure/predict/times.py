@@ -14,7 +14,7 @@ from typing import Protocol
 from archcli.measure.predict.constants import Efficiency, MovementConstants, ProductConstants
 from archcli.measure.predict.rates import WIDTHS, Rates
 from archcli.measure.predict.terms import Bound, Terms
-from archcli.recording.classes import TimeClass
+from archcli.recording.classes import TimeClass, is_product
 
 PRODUCTS, ATTENTION = "matrix_products", "attention"
 ADDITIONS = ("add", "add_", "sub", "sub_")
@@ -63,10 +63,13 @@ class KernelTime:
 
 
 def kind_of(op_class: str, name: str) -> str:
-    """The kind of kernels whose constants a kernel has, by its class in a profile and torch's name."""
+    """The kind of kernels whose constants a kernel has, by its class in a profile and torch's name.
+
+    What else an operation runs beside its products, such as the positions that a window leaves out, is none.
+    """
     if name in GATHERS:
         return "gather"
-    if op_class in KINDS:
+    if op_class in KINDS and (KINDS[op_class] != PRODUCTS or is_product(name)):
         return KINDS[op_class]
     if name in ADDITIONS:
         return "addition"

@@ -24,6 +24,7 @@ from archcli.measure.predict.rank.joined import joined_rows
 from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.rank.placement import StagePlacement
 from archcli.measure.predict.rates import WIDTHS
+from archcli.measure.predict.times import PRODUCTS, kind_of
 from archcli.ops.communicate import Communication
 from archcli.recording.classes import TimeClass
 
@@ -132,7 +133,7 @@ def _of_rows(
         if row is not None and isinstance(row.op, Communication):  # no other op knows of ranks
             continue  # timed as what is sent: what runs here stands in for it
         times, kernel = float(run.times), run.kernel
-        if run.op_class == TimeClass.CONTRACTION:
+        if kind_of(run.op_class, kernel.name) == PRODUCTS:
             kernel = use.product(kernel)
         if row is not None and row.op.component == SCORES:
             times *= plan.cp  # with the keys of each rank of the ring in turn

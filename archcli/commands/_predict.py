@@ -159,7 +159,7 @@ def predict(  # noqa: PLR0913
     parallelism by name: {"tp": 4}. `totals` hold time_s and tokens_per_s, each as floor, expected, low and
     high, bound_by, mfu, fits and what takes the time; without constants of the device there is a floor alone.
 
-    Example: `predict("gpt2", "h100-sxm").totals["bound_by"]` is "launch".
+    Example: `predict("gpt2", "h100-sxm").totals["bound_by"]` is launch.
     """
     asked = AskedTime(
         device=device,

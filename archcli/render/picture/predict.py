@@ -80,7 +80,8 @@ def _curve(points: Sequence[Record], key: str, kind: str, top: float) -> Iterato
     """A mark for each point, from left to right slower and from bottom to top more tokens a second."""
     places = [(point["latency_s"][kind], point["tokens_per_s"][kind]) for point in points]
     frame = Box(LEFT, top, WIDTH, top + HEIGHT)
-    scale = LogScale(*(_decades(values) for values in zip(*places, strict=True)), frame, 12.0)
+    seconds, rates = ([place[side] for place in places] for side in (0, 1))
+    scale = LogScale(_decades(seconds), _decades(rates), frame, 12.0)
     yield from _axes(scale)
     line = " ".join("{:.1f},{:.1f}".format(*scale.at(*place)) for place in places)
     yield element("polyline", points=line, fill="none", stroke=LINE_COLOUR, stroke_width=2)

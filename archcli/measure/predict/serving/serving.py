@@ -186,14 +186,13 @@ def _sent(steps: list[WeightedStep]) -> Iterator[Exposed]:
 
 
 def _weighted(sent: Exposed, weight: float) -> Exposed:
-    timed, collective = sent.timed, sent.timed.collective
-    sums = {"bytes": weight * float(collective.bytes), "times": weight * float(collective.times)}
-    often = timed._replace(collective=replace(collective, **sums), time_s=weight * timed.time_s)
+    timed = sent.timed
+    often = timed._replace(collective=timed.collective.scaled(weight), time_s=weight * timed.time_s)
     return Exposed(often, weight * sent.least_s, weight * sent.most_s)
 
 
 def _together(a: Exposed, b: Exposed) -> Exposed:
     ours, theirs = a.timed.collective, b.timed.collective
-    sums = {"bytes": ours.bytes + theirs.bytes, "times": ours.times + theirs.times}
-    both = a.timed._replace(collective=replace(ours, **sums), time_s=a.timed.time_s + b.timed.time_s)
+    sums = replace(ours, bytes=ours.bytes + theirs.bytes, times=ours.times + theirs.times)
+    both = a.timed._replace(collective=sums, time_s=a.timed.time_s + b.timed.time_s)
     return Exposed(both, a.least_s + b.least_s, a.most_s + b.most_s)

@@ -30,7 +30,7 @@ class Op(ABC):
     zero_cost_reason: ClassVar[str] = ""
     """Why this op costs nothing; an op without parts and without a reason is an error."""
     needs_module: ClassVar[bool] = False
-    """Whether it needs a torch module even without weights, as it behaves differently in training."""
+    """Whether it needs a torch module, with weights or without, as it behaves differently in training."""
     grouped: ClassVar[bool] = False
     """Whether it is a product that routed experts run as one, each on the tokens sent to it."""
     convolves: ClassVar[bool] = False

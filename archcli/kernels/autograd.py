@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.kernels.log import GradNode, Log, logged, without_grad
+from archcli.kernels.log import NOT_KNOWN, GradNode, Log, logged, unknown_kernels, without_grad
 from archcli.kernels.tensor import METHODS, ShapeTensor
 
 
@@ -22,7 +22,10 @@ def run_backward(log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTens
             if given is None:
                 continue
             log.origin, log.repeats = node.origin, node.repeats
-            found = node.backward(*[given.get(i) for i in range(node.outputs)])
+            try:
+                found = node.backward(*[given.get(i) for i in range(node.outputs)])
+            except NOT_KNOWN as problem:
+                raise unknown_kernels(problem, node.origin) from problem
             for x, gradient in zip(node.inputs, found, strict=False):
                 _accumulate(x, gradient, waiting, leaves, log)
     log.stage = "forward"

@@ -88,8 +88,9 @@ def view(
     backward: Backward | None = None,
     dtype: DType | None = None,
 ) -> ShapeTensor:
-    """A view of x: nothing is launched."""
+    """A view of x: nothing is launched. Where nothing is recorded, that of a weight is trained as it is."""
     out = ShapeTensor(shape, dtype or x.dtype, strides, x.storage, x.offset + offset)
+    out.requires_grad = x.requires_grad and not current().records
     out.repeats = current().repeats
     record([out], [x], backward)
     return out

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from archcli.errors import ArchError, Problem
 from archcli.kernels.kernel import KernelCost, Stage
 
 Gradients = Sequence[Any]
@@ -22,6 +23,16 @@ class LaunchOrigin(NamedTuple):
     path: str = ""
     times: int = 1
     parts: tuple[Any, ...] = ()
+
+
+NOT_KNOWN = (NotImplementedError, AttributeError, TypeError)
+"""Errors of an operation that calls a function of torch which the stand-in lacks, or with unknown options."""
+
+
+def unknown_kernels(problem: Exception, origin: LaunchOrigin) -> ArchError:
+    """The error for a user: which operation, which function of torch, how to go on."""
+    hint = "what it launches can be measured: `archcli profile` runs it"
+    return ArchError(Problem(str(problem), hint, path=origin.path))
 
 
 class LoggedLaunch(NamedTuple):

@@ -12,7 +12,8 @@ from archcli.graph import Op, Tensor, tree_map
 from archcli.graph.count_tape import CountTape, join
 from archcli.graph.memory_tape import InPeriods
 from archcli.kernels.dtypes import DType
-from archcli.kernels.log import LaunchOrigin, Log, without_grad
+from archcli.kernels.leaves import MODULES
+from archcli.kernels.log import NOT_KNOWN, LaunchOrigin, Log, unknown_kernels, without_grad
 from archcli.kernels.routed import TokenAssignment, run_stacked
 from archcli.kernels.tensor import ShapeTensor
 from archcli.kernels.torch_like import TORCH
@@ -67,27 +68,31 @@ class KernelTape(InPeriods):
         shapes = [x.shape for x in values]
         parts = op.parts(*shapes)
         self.log.origin, self.log.repeats = LaunchOrigin(join(self.path, op.name), self.times, parts), 1
-        out = self._run(op, values, shapes, trained=trained)
+        try:
+            out = self._run(op, values, shapes, trained=trained)
+        except NOT_KNOWN as problem:
+            raise unknown_kernels(problem, self.log.origin) from problem
         return tree_map(lambda x: Tensor(self, x), ShapeTensor, out)
 
     def _run(self, op: Op, values: list[ShapeTensor], shapes: list[Any], *, trained: bool) -> Any:
-        named = {**op.weights(*shapes), **op.buffers(*shapes)}
-        if not named:
+        buffers = op.buffers(*shapes)
+        named = {**op.weights(*shapes), **buffers}
+        if not (named or op.needs_module):
             op = op.in_training() if self.training else op
             return getattr(op, self.run_as)(TORCH, {}, *values)
-        trains = trained and self.log.records
         stacked = () if self.experts is None else (int(self.experts.n_experts),)
-        buffers = op.buffers(*shapes)
         tensors = {
             name: self.weights.tensor(
                 f"{join(self.home, op.name)}.{name}",
                 (*stacked, *shape),
-                trained=trains and name not in buffers and op.trained([False] * len(shapes), *shapes),
+                trained=trained and name not in buffers and op.trained([False] * len(shapes), *shapes),
             )
             for name, shape in named.items()
         }
-        if self.experts is not None and self.routed is not None:
+        if self.experts is not None and self.routed is not None and named:
             return run_stacked(op, tensors, values, self.routed)
+        if op.needs_module:
+            return op.leaf(MODULES, *shapes)(tensors, *values, self.training)
         return op.run(TORCH, tensors, *values)
 
     def weight(
@@ -96,7 +101,7 @@ class KernelTape(InPeriods):
         """The op's weight, made if it is not yet."""
         shape = op.weights(*[x.value.shape for x in xs])[which]
         path = f"{join(self.home, op.name)}.{which}"
-        return Tensor(self, self.weights.tensor(path, shape, trained=trained and self.log.records))
+        return Tensor(self, self.weights.tensor(path, shape, trained=trained))
 
     def declaring(self) -> CountTape | None:
         """None: weights are made when they are used."""

@@ -29,7 +29,7 @@ def trace_kernels(
     """The kernels of a pass in the order of their launches, equal ones of a row together.
 
     `dtype` is the model's, by default bf16 or fp32 by the execution's width. Training is the forward and
-    the backward, without an optimizer. Raises NotImplementedError for a function of torch that is not known.
+    the backward, without an optimizer. Raises ArchError for a function of torch whose kernels are not known.
     """
     execution, request = execution or Execution(), request.resolved()
     number = BY_NAME[dtype or ("fp32" if execution.width == FP32 else "bf16")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Shape, prod
 from archcli.graph import Op, OpClass, Part
@@ -28,6 +28,7 @@ class BatchNormalize(Op):
     Costs per element are LayerNorm's, term by term; what is done once a channel is left out.
     """
 
+    needs_module: ClassVar[bool] = True
     name: str
     eps: float
     momentum: float

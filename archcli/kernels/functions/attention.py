@@ -7,9 +7,9 @@ from typing import Any
 from archcli.kernels.dtypes import BOOL, FP32, INT64
 from archcli.kernels.functions.makers import pad
 from archcli.kernels.functions.pointwise import where
-from archcli.kernels.launching import StatedWork, dense_strides, launch_many, needs_grad
+from archcli.kernels.launching import StatedWork, dense_strides, launch, launch_many, needs_grad
 from archcli.kernels.log import current
-from archcli.kernels.tensor import ShapeTensor, in_torch
+from archcli.kernels.tensor import in_torch
 
 WIDEST = 256
 STEP = 8
@@ -78,7 +78,7 @@ def _additive(mask: Any, q: Any) -> Any:
     """The mask as what is added to scores; a GPU wants rows that begin at multiples of 8 elements."""
     if mask is None:
         return None
-    bias = where(mask, 0.0, ShapeTensor((), q.dtype)) if mask.dtype == BOOL else mask
+    bias = where(mask, 0.0, launch("scalar_tensor", [], (), q.dtype)) if mask.dtype == BOOL else mask
     if not current().on_cuda or (bias.strides[-1] == 1 and not any(s % STEP for s in bias.strides[:-1])):
         return bias
     width = bias.shape[-1]

@@ -8,6 +8,9 @@ from archcli.arith import prod
 from archcli.kernels.launching import StatedWork, launch, needs_grad, sum_to
 from archcli.kernels.tensor import in_torch, operation
 
+MATRIX = 2
+"""Axes of a matrix."""
+
 
 @operation
 def mm(a: Any, b: Any) -> Any:
@@ -76,16 +79,29 @@ def baddbmm(c: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any
 
 @operation
 def matmul(a: Any, b: Any) -> Any:
-    """A product of the last two axes; a matrix is folded into one product, batches are made one axis."""
-    if a.ndim == 2 and b.ndim == 2:
+    """A product of the last two axes; what is folded with a matrix is one product, else one in batches."""
+    if a.ndim == MATRIX and b.ndim == MATRIX:
         return mm(a, b)
-    if b.ndim == 2:
+    if b.ndim == MATRIX and _folds(a, b):
         return mm(a.reshape(-1, a.shape[-1]), b).view(*a.shape[:-1], b.shape[-1])
+    if a.ndim == MATRIX and needs_grad(a):
+        turned = b.transpose(-2, -1)
+        product = mm(turned.reshape(-1, turned.shape[-1]), a.t()).view(*turned.shape[:-1], a.shape[0])
+        return product.transpose(-2, -1).contiguous()
     lead = tuple(max(x, y) for x, y in zip(_lead(a, b), _lead(b, a), strict=True))
     batch = int(prod(lead))
     left = a.expand(*lead, *a.shape[-2:]).reshape(batch, *a.shape[-2:])
     right = b.expand(*lead, *b.shape[-2:]).reshape(batch, *b.shape[-2:])
     return bmm(left, right).view(*lead, a.shape[-2], b.shape[-1])
+
+
+def _folds(a: Any, matrix: Any) -> bool:
+    """Whether torch makes a matrix of all but the last axis of a.
+
+    It does where the other wants a gradient, and where a view will do (should_fold of its LinearAlgebra.cpp).
+    """
+    axes = range(a.ndim - MATRIX)
+    return needs_grad(matrix) or all(a.strides[i] == a.strides[i + 1] * a.shape[i + 1] for i in axes)
 
 
 def _lead(x: Any, other: Any) -> tuple[int, ...]:
@@ -97,7 +113,7 @@ def _lead(x: Any, other: Any) -> tuple[int, ...]:
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """x W^T + b: one kernel with the bias where x is a matrix or lies in memory as one."""
     matrix = weight.t()
-    if x.ndim == 2:
+    if x.ndim == MATRIX:
         return mm(x, matrix) if bias is None else addmm(bias, x, matrix)
     if bias is not None and x.is_contiguous():
         return addmm(bias, x.view(-1, x.shape[-1]), matrix).view(*x.shape[:-1], weight.shape[0])

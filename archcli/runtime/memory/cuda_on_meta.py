@@ -173,7 +173,7 @@ def _additive(mask: torch.Tensor | None, dtype: torch.dtype) -> torch.Tensor | N
     """The mask as what is added to scores, as torch makes it of a boolean one."""
     if mask is None or mask.dtype != torch.bool:
         return mask
-    return torch.where(mask, 0.0, torch.tensor(-math.inf, dtype=dtype, device=mask.device))
+    return torch.where(mask, 0.0, torch.scalar_tensor(-math.inf, dtype=dtype, device=mask.device))
 
 
 def _aligned_bias(bias: torch.Tensor) -> torch.Tensor:

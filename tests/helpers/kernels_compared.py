@@ -35,6 +35,8 @@ NO_KERNELS = {
 """
 LAID_OUT_AS_GRADIENT = {"elu_backward", "softplus_backward"}
 """Results that a GPU and a CPU lay out as the gradient, and meta's decompositions as the other input."""
+FIRST_TOKENS = "_scaled_dot_product_flash_attention_for_cpu"
+"""A CPU lays its result out token by token [B, T, H, e], its shapes alone say so of no single token."""
 WIDTHS = {"bf16": 2, "fp32": 4}
 
 
@@ -51,6 +53,9 @@ class _Counted(TorchDispatchMode):
         if not is_view(func):
             self.calls[*self.log.place(), name] += 1
         without_values = isinstance(out, FakeTensor) or getattr(out, "is_meta", False)
+        if name == FIRST_TOKENS and isinstance(out[0], FakeTensor):
+            batch, heads, new, width = out[0].shape
+            return out[0].new_empty(batch, new, heads, width).transpose(1, 2), *out[1:]
         return torch.empty_like(args[0]) if name in LAID_OUT_AS_GRADIENT and without_values else out
 
 

@@ -26,6 +26,11 @@ PER_ELEMENT = {
     "native_layer_norm_backward": LAYERNORM_BACKWARD + LAYERNORM_WEIGHT,
 }
 """FLOPs per element of kernels with several steps; of any other with arithmetic it is one."""
+MOVES = NO_ARITHMETIC | {
+    *("flip", "triu", "tril", "eye", "ones", "full", "new_full", "fill", "scalar_tensor", "amax"),
+    *("masked_fill", "constant_pad_nd", "slice_backward", "select_backward"),
+}
+"""Kernels that copy, choose or fill."""
 
 
 class StatedWork(NamedTuple):
@@ -115,7 +120,7 @@ def needs_grad(x: Any) -> bool:
 
 def _flops(name: str, tensors: Sequence[ShapeTensor]) -> int:
     """One FLOP for each element of the largest tensor, more of kernels with several steps; 0 of copies."""
-    if name in NO_ARITHMETIC or not any(x.dtype.kind in (REAL, COMPLEX) for x in tensors):
+    if name in MOVES or not any(x.dtype.kind in (REAL, COMPLEX) for x in tensors):
         return 0
     return PER_ELEMENT.get(name, 1) * max(x.elements for x in tensors)
 

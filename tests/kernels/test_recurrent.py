@@ -24,11 +24,13 @@ PHASES = ["train", "forward", "prefill", "decode"]
 
 
 @pytest.mark.sample(3, second=80)
+@pytest.mark.parametrize("sizes", [(2, 80), (1, 1), (1, 33), (3, 257)], ids=str)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("name", MIXERS)
-def test_kernels_of_a_mixer_are_those_that_torch_dispatches(name, phase, setting, tmp_path):
-    assert differences(mixing(name, tmp_path), Request(phase, 2, 80), SETTINGS[setting]) == {}
+def test_kernels_of_a_mixer_are_those_that_torch_dispatches(name, phase, setting, sizes, tmp_path):
+    model, (batch, tokens) = mixing(name, tmp_path), sizes
+    assert differences(model, Request(phase, batch, tokens), SETTINGS[setting]) == {}
 
 
 @pytest.mark.sample(1, second=30)

@@ -16,7 +16,8 @@ from archcli.kernels.tensor import METHODS, ShapeTensor, Sizes, in_torch, method
 
 def _filled(name: str, g: Any, x: ShapeTensor) -> Any:
     """The gradient of x where its part has g, zeros elsewhere."""
-    return launch(name, [g], x.shape, g.dtype)
+    work = StatedWork(0, written=x.numel() * g.itemsize + g.bytes)
+    return launch(name, [g], x.shape, g.dtype, work=work)
 
 
 def narrow_by(x: Any, dim: int, start: int, stop: int, step: int = 1) -> Any:

@@ -1,11 +1,12 @@
-"""Functions of torch that recurrences need: mixtures of two tensors, small exponentials, maxima."""
+"""Functions of torch that recurrences need: weighted means, small exponentials, maxima, running sums."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from archcli.kernels.dtypes import INT64, REAL, DType
 from archcli.kernels.functions.reductions import reduced_shape
-from archcli.kernels.launching import elementwise, launch, needs_grad, sum_to
+from archcli.kernels.launching import dense_strides, elementwise, launch, needs_grad, sum_to
 from archcli.kernels.tensor import in_torch, method, operation
 
 
@@ -51,6 +52,22 @@ def maximum(a: Any, b: Any) -> Any:
         return part(g, a, lambda: a.lt(b)), part(g, b, lambda: a.gt(b))
 
     return elementwise("maximum", a, b, backward=backward)
+
+
+@operation
+def cumsum(x: Any, dim: int, dtype: DType | None = None) -> Any:
+    """Running sums along an axis; backward they run from the end."""
+
+    def backward(g: Any) -> tuple[Any]:
+        sums = g if g.numel() <= 1 or g.shape[dim] == 1 else _flipped(_flipped(g).cumsum(dim))
+        return (sums.to(x.dtype),)
+
+    dtype = dtype or (x.dtype if x.dtype.kind >= REAL else INT64)
+    return launch("cumsum", [x], x.shape, dtype, backward=backward)
+
+
+def _flipped(x: Any) -> Any:
+    return launch("flip", [x], x.shape, x.dtype, strides=dense_strides(x.shape, x.strides))
 
 
 @method

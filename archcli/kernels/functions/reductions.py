@@ -57,24 +57,6 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     )
 
 
-@operation
-def cumsum(x: Any, dim: int, dtype: DType | None = None) -> Any:
-    def backward(g: Any) -> tuple[Any]:
-        return (_flipped(_running(_flipped(g), None)).to(x.dtype),)
-
-    return launch(
-        "cumsum", [x], x.shape, dtype or (x.dtype if x.dtype.kind >= REAL else INT64), backward=backward
-    )
-
-
-def _flipped(x: Any) -> Any:
-    return launch("flip", [x], x.shape, x.dtype)
-
-
-def _running(x: Any, dtype: DType | None) -> Any:
-    return launch("cumsum", [x], x.shape, dtype or x.dtype)
-
-
 def _converted(x: Any, dtype: DType | None) -> Any:
     within = current().on_cuda and x.dtype.name == "fp16" and dtype == FP32
     return x if dtype is None or within else x.to(dtype)

@@ -15,7 +15,7 @@ from archcli.measure.predict.constants import Origin, StepConstants
 from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.rank.kernels import RankKernels, update_kernel
 from archcli.measure.predict.rank.seconds import Seconds
-from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, kind_of
+from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, kind_of_kernel
 from archcli.measure.predict.training import work_of
 from archcli.recording.classes import TimeClass
 
@@ -154,7 +154,8 @@ class RankTimes:
 
     def _time(self, kernel: RankKernel) -> tuple[KernelTime, str]:
         clock = self.device.clock
-        time, kind = clock.time(kernel.kernel, kernel.op_class), kind_of(kernel.op_class, kernel.kernel.name)
+        time = clock.time(kernel.kernel, kernel.op_class)
+        kind = kind_of_kernel(kernel.kernel, kernel.op_class)
         if self.step is not None:
             expected = sum(work_of(kernel, clock).parts(self.step).values())
             low, high = (edge * expected for edge in (self.step.origin.low, self.step.origin.high))

@@ -89,7 +89,10 @@ def test_the_best_of_four_devices(name, rank):
     assert found == fitting[:1] + others[:1]
     assert choice.n_tried == len(candidates)
     by_time = sorted(candidates, key=lambda one: sum(seconds(one).values()))
-    assert choice.n_too_large == (by_time.index(fitting[0][1]) if fitting else len(candidates))
+    faster = by_time.index(fitting[0][1]) if fitting else len(candidates)
+    assert best_plan(asked, candidates, Timer(1.0)).n_too_large == faster
+    if faster:
+        assert choice.too_large.candidate == by_time[0]
 
 
 def test_every_plan_of_four_devices():
@@ -174,6 +177,13 @@ def test_few_are_timed_where_the_least_is_known():
         timer = Timer(least)
         last = best_plan(asked, candidates, timer).runner_up.seconds
         assert timer.timed == sum(least * sum(seconds(one).values()) <= last for one in candidates)
+
+
+def test_what_cannot_fit_is_not_timed():
+    timer = Timer()
+    choice = best_plan(question(decoder(), 100), PlanCandidates(question(decoder(), 100), 4, 4), timer)
+    assert timer.timed == 1  # the first of those that do not fit
+    assert choice.too_large.seconds > 0
 
 
 @pytest.mark.parametrize("name", MODELS)

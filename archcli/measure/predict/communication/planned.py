@@ -48,18 +48,22 @@ class PlannedPass:
 
     def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
         """What a rank of a stage sends: of training in a whole step, else in a pass."""
-        if stage not in self._of_stages:
-            self._of_stages[stage] = merged(self._of_rows(plan, stage))
+        of_rows = self.of_micro_batch(plan, stage)
         if self.request.phase != "train":
-            yield from self._of_stages[stage]
+            yield from of_rows
             return
         micro_batches = plan.micro_batches * grad_accum
-        yield from (one.scaled(micro_batches) for one in self._of_stages[stage])
+        yield from (one.scaled(micro_batches) for one in of_rows)
         yield from of_stages(plan, stage, self.hidden, self.width, micro_batches)
         yield from of_replicas(self.weights, plan, stage, self.width, micro_batches)
 
-    def _of_rows(self, plan: Plan, stage: Stage) -> Iterator[Collective]:
+    def of_micro_batch(self, plan: Plan, stage: Stage) -> tuple[Collective, ...]:
         """What the rows of a stage send in one micro batch, or in a pass."""
+        if stage not in self._of_stages:
+            self._of_stages[stage] = merged(self._of_rows(plan, stage))
+        return self._of_stages[stage]
+
+    def _of_rows(self, plan: Plan, stage: Stage) -> Iterator[Collective]:
         rows = tuple(stage_rows(self.placement, self.rows, stage))
         training = self.request.phase == "train"
         yield from of_rows(rows, plan, self.width, self.repeated if training else None)

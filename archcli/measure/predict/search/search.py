@@ -1,19 +1,18 @@
 """The fastest plan of N devices that fits into their memory, and the runner-up with what decides.
 
-Candidates are timed as far as what they take at least does not rule them out. Memory is asked about from
-the fastest on, first by a lower bound and by what is known of larger micro batches, then exactly as `archcli
-memory` answers it, until two fit.
+Candidates are timed as far as what they take at least, and the memory that they need at least, do not rule
+them out. From the fastest on memory is asked about exactly as `archcli memory` answers it, until two fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.search.candidates import Candidate
 from archcli.measure.predict.search.least_memory import LeastMemory
@@ -55,8 +54,8 @@ class DecidingPart(NamedTuple):
 class PlanChoice:
     """The best plan and the runner-up, the best of other degrees; None where fewer fit.
 
-    `too_large` is the fastest of the `n_too_large` plans that are faster than the best and do not fit; there
-    were `n_tried` plans.
+    `n_too_large` plans may be faster than the best, by what they take at least, and do not fit; `too_large`
+    is the first of them if it is faster. There were `n_tried` plans.
     """
 
     best: TimedPlan | None
@@ -82,21 +81,35 @@ def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: 
 
     Of equally fast ones the first. Raises the first ArchError of the timer where it times no candidate.
     """
-    known = list(candidates)
-    memory = FittingPlans(question)
+    known, memory = list(candidates), FittingPlans(question)
     fitting: list[TimedPlan] = []
-    too_large: list[TimedPlan] = []
-    for one in by_time(known, timer):
+    too_large: list[Candidate] = []
+
+    def may_fit(candidate: Candidate) -> bool:
+        if memory.may_fit(candidate):
+            return True
+        too_large.extend([] if fitting else [candidate])
+        return False
+
+    for one in by_time(known, timer, may_fit):
         if fitting and _degrees(one) == _degrees(fitting[0]):
             continue  # the best with other batches or more recomputation
         if memory.fits(one.candidate):
             fitting.append(one)
         elif not fitting:
-            too_large.append(one)
+            too_large.append(one.candidate)
         if len(fitting) == 2:  # noqa: PLR2004
             break
     best, runner_up, *_ = (*fitting, None, None)
-    return PlanChoice(best, runner_up, next(iter(too_large), None), len(too_large), len(known))
+    return PlanChoice(best, runner_up, _faster(too_large, best, timer), len(too_large), len(known))
+
+
+def _faster(too_large: Sequence[Candidate], best: TimedPlan | None, timer: StepTimer) -> TimedPlan | None:
+    """The first of the candidates that do not fit, if it is faster than the best."""
+    if not too_large:
+        return None
+    first = TimedPlan(too_large[0], timer.parts(too_large[0]))
+    return first if best is None or first.seconds < best.seconds else None
 
 
 def _degrees(timed: TimedPlan) -> Plan:
@@ -104,8 +117,10 @@ def _degrees(timed: TimedPlan) -> Plan:
     return replace(timed.candidate.plan, micro_batches=1)
 
 
-def by_time(candidates: Sequence[Candidate], timer: StepTimer) -> Iterator[TimedPlan]:
-    """The candidates from the fastest on; one is timed when it may be the next."""
+def by_time(
+    candidates: Sequence[Candidate], timer: StepTimer, may_fit: Callable[[Candidate], bool]
+) -> Iterator[TimedPlan]:
+    """The candidates that may fit from the fastest on; one is timed when it may be the next."""
     waiting: list[tuple[float, bool, int, TimedPlan | None]] = [
         (timer.least(candidate), False, number, None) for number, candidate in enumerate(candidates)
     ]
@@ -115,6 +130,8 @@ def by_time(candidates: Sequence[Candidate], timer: StepTimer) -> Iterator[Timed
         _, _, number, timed = heappop(waiting)
         if timed is not None:
             yield timed
+            continue
+        if not may_fit(candidates[number]):
             continue
         try:
             timed = TimedPlan(candidates[number], timer.parts(candidates[number]))
@@ -138,25 +155,30 @@ class FittingPlans:
     def __post_init__(self) -> None:
         self._least = LeastMemory(self.question)
 
-    def fits(self, candidate: Candidate) -> bool:
-        """Whether the largest rank fits. What did not with a micro batch does not with a larger one."""
+    def may_fit(self, candidate: Candidate) -> bool:
+        """Whether a lower bound fits. What did not with a micro batch does not with a larger one."""
         device, (plan, settings) = self.question.device, candidate
-        if device is None:
+        if device is None or settings.phase != "train":
             return True
         alike = replace(plan, micro_batches=1), settings.recompute
         if settings.batch_size >= self._too_many.get(alike, settings.batch_size + 1):
             return False
-        if self._fits(candidate, device):
-            return True
-        self._too_many[alike] = int(settings.batch_size)
-        return False
-
-    def _fits(self, candidate: Candidate, device: DeviceMemory) -> bool:
-        plan, settings = candidate
-        if settings.phase == "train" and not self._least.fits(candidate, device.memory_bytes):
+        if not self._least.fits(candidate, device.memory_bytes):
+            self._too_many[alike] = int(settings.batch_size)
             return False
-        asked = MemoryQuestion(self.question.model, settings, plan, device)
+        return True
+
+    def fits(self, candidate: Candidate) -> bool:
+        """Whether the largest rank fits."""
+        device, (plan, settings) = self.question.device, candidate
+        if device is None:
+            return True
+        if not self.may_fit(candidate):
+            return False
         try:
-            return asked.fits()
+            fits = MemoryQuestion(self.question.model, settings, plan, device).fits()
         except ArchError:  # of settings that the plan leaves no tokens or layers for
             return False
+        if not fits:
+            self._too_many[replace(plan, micro_batches=1), settings.recompute] = int(settings.batch_size)
+        return fits

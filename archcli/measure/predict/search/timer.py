@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from archcli.kernels import KernelRun
 from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.planned import planned_pass
-from archcli.measure.predict.communication.stages import bubble_share
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels, traced_runs
 from archcli.measure.predict.rank.step import StageStep, stage_step
 from archcli.measure.predict.rank.times import KnownTimes, RankTimes, TimingDevice
 from archcli.measure.predict.search.candidates import Candidate
+from archcli.measure.predict.search.least_time import LeastTime
 
 RankKey = tuple[int, bool, int, int, int, str]
 """tp, sp, ep, cp, batch size and recomputation: what a rank's pass depends on."""
@@ -29,16 +28,14 @@ class PlanTimer:
     _times: dict[RankKey, RankTimes] = field(default_factory=dict)
     _runs: dict[tuple[int, ...], Sequence[KernelRun]] = field(default_factory=dict)
     _known: KnownTimes = field(default_factory=dict)
-    _flops: float | None = None
+    _least: LeastTime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._least = LeastTime(self.question, self.device)
 
     def least(self, candidate: Candidate) -> float:
-        """Seconds of the architecture's matrix products at the best rate there is, and of the bubble."""
-        plan, settings = candidate
-        sequences = settings.batch_size
-        if settings.phase == "train":
-            sequences *= settings.grad_accum * plan.micro_batches * plan.dp
-        rate = plan.devices * self.device.best_rate(settings)
-        return float(self._of_sequence() * sequences / rate * (1 + bubble_share(plan)))
+        """Seconds that it takes at least."""
+        return self._least.seconds(candidate)
 
     def parts(self, candidate: Candidate) -> dict[str, float]:
         """Its seconds: computing, recomputing, communication and the bubble."""
@@ -47,15 +44,6 @@ class PlanTimer:
         steps = [stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)]
         expected = self.device.has_constants(settings.dtype)
         return _parts(max(steps, key=lambda step: step.total.told(expected=expected)), expected=expected)
-
-    def _of_sequence(self) -> float:
-        """FLOPs of the matrix products of one sequence."""
-        if self._flops is None:
-            alone = replace(self.question.settings, batch_size=1)
-            self._flops = float(
-                count_pass(self.question.model, alone.request(self.question.model)).flops()[0]
-            )
-        return self._flops
 
     def _times_of(self, candidate: Candidate) -> RankTimes:
         plan, settings = candidate

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec
 
+from archcli.commands._degrees import degrees
 from archcli.commands._device import device_memory, known_gpus
-from archcli.commands._plan import degrees
 from archcli.commands.base import given
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import Fit, MemoryQuestion

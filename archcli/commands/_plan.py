@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from archcli.commands.options import size_from
-from archcli.errors import ArchError
-from archcli.measure.memory.plan import Plan
-from archcli.modules.arguments import Schedule, accept
-from archcli.modules.values import refused
-from archcli.wording import quote, suggest
+from archcli.modules.arguments import Schedule
 
 Tp = Annotated[
     int,
@@ -94,14 +89,3 @@ Cp = Annotated[
         help="Devices that share the tokens of a sequence (context parallelism).",
     ),
 ]
-
-
-def degrees(value: Any) -> Mapping[str, Any]:
-    """Degrees of parallelism by name; ArchError for a name that is none, and for a value it cannot have."""
-    if not isinstance(value, Mapping):
-        raise refused(value, "a mapping from names")
-    names = Plan().inputs()
-    unknown = [name for name in value if name not in names]
-    if unknown:
-        raise ArchError(f"unknown degree {quote(str(unknown[0]))}", suggest(str(unknown[0]), names))
-    return {name: accept(name, degree) for name, degree in value.items()}

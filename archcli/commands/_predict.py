@@ -1,98 +1,27 @@
-"""predict: `archcli predict` in Python, and the question of both from plain arguments."""
+"""predict: `archcli predict` in Python."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, ParamSpec
 
-from archcli.commands._device import predicted_device
-from archcli.commands._plan import degrees
+from archcli.commands._asked_time import AskedTime, asked_question
+from archcli.commands._degrees import degrees
 from archcli.commands.base import given
-from archcli.errors import ArchError
 from archcli.graph.kept import Backend
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
-from archcli.measure.predict.answers.default_plan import default_plan
-from archcli.measure.predict.answers.question import (
-    DEFAULT_NEW,
-    FP8,
-    Curve,
-    FitTime,
-    PredictQuestion,
-    PredictSettings,
-)
+from archcli.measure.memory.settings import AttentionForm, MemoryPhase
+from archcli.measure.predict.answers.question import Curve, FitTime
 from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.predict.serving.engines import EngineName
 from archcli.measure.report import Report
-from archcli.modules import Model
 from archcli.modules.arguments import ModelLike, bound
 from archcli.modules.request import ABOVE_0_OR_NONE
 from archcli.modules.values import ValueType, refused, value_type
 
 P = ParamSpec("P")
-WHOLE = Plan()
-
-
-@dataclass(frozen=True, slots=True)
-class AskedTime:
-    """The arguments of a prediction, as a user gives them; None where nothing is said."""
-
-    device: str
-    phase: MemoryPhase = "decode"
-    batch_size: int = 1
-    seq_len: int | None = None
-    past: int | None = None
-    new: int | None = None
-    source_len: int | None = None
-    dtype: str = "bf16"
-    attention: AttentionForm = "flash"
-    backend: Backend = "cuda"
-    recompute: str = "none"
-    grad_accum: int = 1
-    engine: EngineName = "none"
-    kv_read: CacheReads = "groups"
-    price_per_hour: float | None = None
-    tokens: int | None = None
-
-    def settings(self) -> MemorySettings:
-        """What memory is asked as well. Raises ArchError for `past` of another phase than decode."""
-        if self.past is not None and self.phase != "decode":
-            what = f"--past are tokens before a decoded one, and the phase is {self.phase}"
-            raise ArchError(what, "state the tokens of a sequence: --seq-len")
-        return MemorySettings(
-            phase=self.phase,
-            batch_size=self.batch_size,
-            seq_len=self.seq_len if self.past is None else self.past,
-            source_len=self.source_len,
-            dtype="bf16" if self.dtype == FP8 else self.dtype,
-            attention=self.attention,
-            backend=self.backend,
-            recompute=self.recompute,
-            grad_accum=self.grad_accum,
-        )
-
-    def beyond(self) -> PredictSettings:
-        """What a prediction is asked beside that."""
-        return PredictSettings(
-            self.new or DEFAULT_NEW,
-            self.engine,
-            self.kv_read,
-            self.dtype,
-            self.tokens,
-            self.price_per_hour,
-        )
-
-
-def asked_question(model: Model, asked: AskedTime, plan: Plan = WHOLE) -> PredictQuestion:
-    """The question of these arguments; several devices without a plan share the model as is usual."""
-    device = predicted_device(asked.device)
-    question = PredictQuestion(model, asked.settings(), device, plan, asked.beyond())
-    if plan == WHOLE and device.memory.n_devices > 1:
-        return replace(question, plan=default_plan(question, device.memory.n_devices))
-    return question
 
 
 def _price(value: Any) -> float:

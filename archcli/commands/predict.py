@@ -7,8 +7,8 @@ from typing import Annotated, cast
 
 import typer
 
+from archcli.commands._asked_time import AskedTime, asked_question
 from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
-from archcli.commands._predict import AskedTime, asked_question
 from archcli.commands.base import subject
 from archcli.commands.options import (
     BackendOption,

@@ -7,6 +7,7 @@ import pytest
 from archcli.load.source import load
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.fabric import Fabric
 from archcli.measure.predict.constants import Efficiency
 from archcli.measure.predict.prediction import predict_pass
@@ -14,10 +15,11 @@ from archcli.measure.predict.rank.kernels import CacheUse
 from archcli.measure.predict.rank.times import TimingDevice
 from archcli.measure.predict.rates import Rates
 from archcli.measure.predict.serving.break_even import break_even
-from archcli.measure.predict.serving.engines import ENGINES, Engine
+from archcli.measure.predict.serving.engines import ENGINES, Engine, with_engine
 from archcli.measure.predict.serving.fp8 import in_fp8
-from archcli.measure.predict.serving.serving import serve, spanned, with_engine
+from archcli.measure.predict.serving.serving import serve, spanned
 from archcli.measure.predict.times import KernelClock, KernelTime
+from archcli.modules.request import Request
 from small import decoder
 
 B, PROMPT, NEW = 3, 16, 40
@@ -104,29 +106,36 @@ def test_an_engine_is_a_factor_on_all_but_the_floor():
     assert all(one.low <= one.speed <= one.high for one in ENGINES.values())
 
 
+def decoded(model, sequences):
+    return count_pass(model, Request("decode", sequences, 1, 2**30)).rows
+
+
 def test_the_batch_that_hides_the_weights():
     """b F / P = W / B: each weight of 2 bytes computes 2 FLOPs for a token, so that b = P / B."""
     peak = 300 * GB_S
-    found = break_even(decoder(), 7, (BF16, BF16), device(peak), "bf16")
+    found = break_even(decoded(decoder(), 7), 7, (BF16, BF16), device(peak), "bf16")
     assert found.floor_batch == pytest.approx(300)
     assert found.batch is None
     constants = {"matrix_products": {"bf16": BF16_PRODUCTS}}
-    known = break_even(decoder(), 7, (BF16, BF16), device(peak, constants=constants), "bf16")
+    known = break_even(decoded(decoder(), 7), 7, (BF16, BF16), device(peak, constants=constants), "bf16")
     assert known.batch == pytest.approx(300 * 0.5 / 0.25)
 
 
 def test_the_context_whose_cache_is_as_large_as_the_weights():
     of_token = LAYERS * 2 * KV_HEADS * HEAD
-    one = break_even(decoder(), 1, (BF16, BF16), device(), "bf16")
+    one = break_even(decoded(decoder(), 1), 1, (BF16, BF16), device(), "bf16")
     assert one.context == round(PARAMS / of_token)
-    assert break_even(decoder(), 4, (BF16, BF16), device(), "bf16").context == round(PARAMS / of_token / 4)
-    in_fp8 = break_even(decoder(), 1, (1, BF16), device(), "bf16")
+    assert break_even(decoded(decoder(), 4), 4, (BF16, BF16), device(), "bf16").context == round(
+        PARAMS / of_token / 4
+    )
+    in_fp8 = break_even(decoded(decoder(), 1), 1, (1, BF16), device(), "bf16")
     assert in_fp8.context == round(PARAMS / of_token / 2)
 
 
 def test_a_window_never_outgrows_the_weights():
     """Mistral 7B v0.1 keeps 4,096 tokens of each sequence, 512 MiB: one sequence never has 14 GB."""
-    assert break_even(load("mistral-7b-v0.1").model, 1, (2, 2), device(), "bf16").context is None
+    rows = decoded(load("mistral-7b-v0.1").model, 1)
+    assert break_even(rows, 1, (2, 2), device(), "bf16").context is None
 
 
 def test_products_in_fp8_move_half_and_read_half_the_cache():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from archcli.measure.memory.answers.question import ONE_DEVICE, DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import Plan
@@ -11,9 +11,11 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.times import TimingDevice
-from archcli.measure.predict.serving.engines import ENGINES, EngineName
-from archcli.measure.predict.serving.serving import ServedTokens, serve, with_engine
+from archcli.measure.predict.serving.engines import ENGINES, EngineName, with_engine
 from archcli.modules import Model
+
+if TYPE_CHECKING:
+    from archcli.measure.predict.serving.serving import ServedTokens
 
 FP8 = "fp8"
 DEFAULT_NEW = 128
@@ -91,6 +93,8 @@ class PredictQuestion:
         """Predict it. Raises ArchError for what cannot be predicted."""
         engine, timing = ENGINES[self.asked.engine], self.timing
         if self.phase == "serve":
+            from archcli.measure.predict.serving.serving import serve  # of serving alone
+
             served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
         found = predict_pass(self.model, self.settings, timing, self.plan, self.cache)

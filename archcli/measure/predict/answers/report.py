@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from archcli.graph import Row
 from archcli.measure.memory.answers.checks import check_question
 from archcli.measure.memory.answers.wording import bytes_in_words
-from archcli.measure.passes import shape_pass
+from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers import tables
 from archcli.measure.predict.answers.checks import check_prediction
 from archcli.measure.predict.answers.limits import limits, sentence
@@ -19,6 +20,8 @@ from archcli.measure.predict.serving.engines import ENGINES
 from archcli.measure.report import Report, Table
 from archcli.modules.request import Request
 
+FAR = 2**30
+"""Tokens behind which every window is full."""
 if TYPE_CHECKING:
     from archcli.measure.predict.answers.best import FoundPlan
 
@@ -75,18 +78,12 @@ def predict(
     )
 
 
-def _cached(question: PredictQuestion) -> frozenset[str]:
-    """The paths of rows that extend a cache."""
-    if question.phase == "train":
-        return frozenset()
-    rows = shape_pass(question.model, Request("decode", 1, 1, 1)).rows
-    return frozenset(row.path for row in rows if row.states)
-
-
 def _totals(question: PredictQuestion, answer: PredictAnswer) -> Record:
     """Times and rates, whether it fits, what takes the time, and where decoding breaks even."""
     totals = totals_of(question, answer)
-    total, found = told(answer.prediction.time), limits(answer.prediction, _cached(question))
+    decoded = () if question.phase == "train" else decoded_rows(question)
+    cached = frozenset(row.path for row in decoded if row.states)
+    total, found = told(answer.prediction.time), limits(answer.prediction, cached)
     memory, needed = question.device.memory, question.memory().answer().needed_bytes
     totals |= {
         "fits": needed <= memory.memory_bytes,
@@ -96,7 +93,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer) -> Record:
         "sentence": sentence(question.settings.phase, sequences(question), found, total, _kind(totals)),
     }
     if question.phase in {"decode", "serve"}:
-        totals["break_even"] = _break_even(question)
+        totals["break_even"] = _break_even(question, decoded)
     return totals
 
 
@@ -105,13 +102,19 @@ def _kind(totals: Record) -> str:
     return "floor" if totals["time_s"]["expected"] is None else "expected"
 
 
-def _break_even(question: PredictQuestion) -> Record:
+def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
+    """The rows of one rank that decodes far behind, where every window is full."""
+    of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
+    share = question.plan.share(question.model)
+    return count_pass(share, Request("decode", of_replica, 1, FAR)).rows
+
+
+def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
     from archcli.measure.predict.serving.break_even import break_even  # of decoding alone
 
     of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
     width = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
-    share = question.plan.share(question.model)
-    found = break_even(share, of_replica, (width, width), question.timing, question.asked.dtype)
+    found = break_even(rows, of_replica, (width, width), question.timing, question.asked.dtype)
     batch = {"floor": found.floor_batch, "expected": found.batch}
     return {
         "batch_size": {name: size and size * question.plan.dp for name, size in batch.items()},

@@ -6,18 +6,12 @@ as long where b F / P = W / B, P the peak and B the bandwidth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import OpClass, Row, StateKind
-from archcli.measure.passes import count_pass
 from archcli.measure.predict.rank.times import TimingDevice
-from archcli.modules import Model
-from archcli.modules.request import Request
-
-FAR = 2**30
-"""Tokens behind which every window is full."""
 
 
 class BreakEven(NamedTuple):
@@ -33,17 +27,19 @@ class BreakEven(NamedTuple):
 
 
 def break_even(
-    share: Model, batch_size: int, widths: tuple[float, float], device: TimingDevice, dtype: str
+    rows: Sequence[Row], batch_size: int, widths: tuple[float, float], device: TimingDevice, dtype: str
 ) -> BreakEven:
-    """The points of decoding a rank's share; `widths` are bytes of a weight and of a cached number."""
-    known = count_pass(share, Request("decode", batch_size, 1, FAR)).rows
-    weights, flops = _products(known)
+    """The points of a rank's decoding, behind so many tokens that windows are full.
+
+    `widths` are bytes of a weight and of a cached number.
+    """
+    weights, flops = _products(rows)
     if not weights or not flops:
         return BreakEven(None, None, None)
     rates, constants = device.clock.rates, device.clock.efficiency.products(dtype)
     batch = (widths[0] * weights / rates.bandwidth) / (flops / batch_size / rates.peak(dtype))
     reached = None if constants is None else batch * constants.compute / constants.memory
-    return BreakEven(batch, reached, _context(known, widths[0] * weights / widths[1]))
+    return BreakEven(batch, reached, _context(rows, widths[0] * weights / widths[1]))
 
 
 def _products(rows: Iterable[Row]) -> tuple[float, float]:

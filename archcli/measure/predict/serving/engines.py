@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from archcli.measure.predict.times import KernelTime
+
 EngineName = Literal["none", "vllm", "trtllm"]
 
 
@@ -33,3 +35,11 @@ ENGINES: Mapping[EngineName, Engine] = {
     ),
 }
 """Factors by name. A server that was measured against its kernels would give others."""
+
+
+def with_engine(time: KernelTime, engine: Engine) -> KernelTime:
+    """The seconds of an engine; the floor stays that of the kernels."""
+    if time.expected is None or time.low is None or time.high is None:
+        return time
+    seconds = time.expected / engine.speed, time.low / engine.high, time.high / engine.low
+    return KernelTime(time.floor, *seconds, time.bound_by)

@@ -16,7 +16,7 @@ from archcli.measure.predict.communication.timing import Exposed
 from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass, told
 from archcli.measure.predict.rank.kernels import CacheUse
 from archcli.measure.predict.rank.times import TimingDevice
-from archcli.measure.predict.serving.engines import ENGINES, Engine
+from archcli.measure.predict.serving.engines import ENGINES, Engine, with_engine
 from archcli.measure.predict.times import KernelTime
 from archcli.modules import Model
 
@@ -127,14 +127,6 @@ def plus(a: KernelTime, b: KernelTime) -> KernelTime:
     if b.expected is None or b.low is None or b.high is None:
         return KernelTime(floor, None, None, None, a.bound_by)
     return KernelTime(floor, a.expected + b.expected, a.low + b.low, a.high + b.high, a.bound_by)
-
-
-def with_engine(time: KernelTime, engine: Engine) -> KernelTime:
-    """The seconds of an engine; the floor stays that of the kernels."""
-    if time.expected is None or time.low is None or time.high is None:
-        return time
-    seconds = time.expected / engine.speed, time.low / engine.high, time.high / engine.low
-    return KernelTime(time.floor, *seconds, time.bound_by)
 
 
 def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -> Prediction:

@@ -76,12 +76,6 @@ def kind_of(op_class: str, name: str) -> str:
     return "gated_activation" if any(word in name for word in ACTIVATIONS) else "elementwise"
 
 
-def kind_of_kernel(kernel: TimedKernel, op_class: str) -> str:
-    """The kind of one kernel: what stands beside a product and computes nothing moves data."""
-    kind = kind_of(op_class, kernel.name)
-    return "movement" if kind in OF_PRODUCTS and not kernel.flops else kind
-
-
 def depth_of(kernel: TimedKernel) -> float:
     """Length k of the sums of a matrix product: m n k products over m n elements written."""
     return kernel.flops * WIDTHS[kernel.dtype] / (2 * kernel.written)
@@ -106,7 +100,7 @@ class KernelClock:
 
         Raises ArchError where the device states no peak of a product's dtype.
         """
-        kind = kind_of_kernel(kernel, op_class)
+        kind = kind_of(op_class, kernel.name)
         floor, constants = self._floor(kernel, kind), self._constants(kernel, kind)
         least = max(floor.compute, floor.memory)
         is_cached = self.rates.is_cached(kernel.read + kernel.written)

@@ -19,7 +19,7 @@ from archcli.measure.predict.constants import StepConstants
 from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.rank.kernels import RankKernels, rank_kernels, update_kernel
 from archcli.measure.predict.terms import Bound
-from archcli.measure.predict.times import ATTENTION, PRODUCTS, KernelClock, KernelTime, kind_of_kernel
+from archcli.measure.predict.times import ATTENTION, PRODUCTS, KernelClock, KernelTime, kind_of
 from archcli.modules import Model
 
 BINDS: dict[str, Bound] = {
@@ -111,7 +111,7 @@ def _of_stage(
 def work_of(run: KernelRun | RankKernel, clock: KernelClock) -> StepWork:
     """The work of one run of a kernel."""
     time = clock.time(run.kernel, run.op_class)
-    kind = kind_of_kernel(run.kernel, run.op_class)
+    kind = kind_of(run.op_class, run.kernel.name)
     if kind == PRODUCTS:
         alone = time.floor if time.expected is None else time.expected
         return StepWork(time.floor, products=alone)

@@ -7,7 +7,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.measure.predict.constants import Efficiency
 from archcli.measure.predict.rates import LastCache, Rates
-from archcli.measure.predict.times import KernelClock, kind_of, kind_of_kernel
+from archcli.measure.predict.times import KernelClock, kind_of
 from archcli.recording.classes import TimeClass
 
 
@@ -164,10 +164,3 @@ def test_a_ring_has_the_constants_of_its_size_or_of_the_largest_below():
     ]
     assert rings[0].origin.table == "a table"
     assert Efficiency({}).ring(8) is None
-
-
-def test_what_computes_nothing_beside_a_product_moves_data():
-    """Where each expert's tokens end is counted in int64, of which no device states a peak."""
-    ends = Timed("cumsum", 0, 64, 32, "int64")
-    assert kind_of_kernel(ends, TimeClass.CONTRACTION) == "movement"
-    assert kind_of_kernel(ends._replace(flops=8), TimeClass.CONTRACTION) == "matrix_products"

@@ -114,4 +114,5 @@ def _sentences(choice: PlanChoice) -> Iterator[str]:
         times = in_one_unit(best.seconds, other.seconds)
         yield f"The runner-up, {_options(other)}, takes longer by its {decides.part}: {times}."
     if choice.too_large is not None:
-        yield f"{choice.n_too_large:,} plans are faster and do not fit, such as {_options(choice.too_large)}."
+        such = _options(choice.too_large)
+        yield f"{choice.n_too_large:,} plans may be faster and do not fit, such as {such}."

@@ -15,7 +15,7 @@ from archcli.measure.predict.constants import Origin, StepConstants
 from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.rank.kernels import RankKernels, update_kernel
 from archcli.measure.predict.rank.seconds import Seconds
-from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, kind_of_kernel
+from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, kind_of
 from archcli.measure.predict.training import work_of
 from archcli.recording.classes import TimeClass
 
@@ -39,10 +39,13 @@ class TimingDevice:
         """The constants of a training step in the settings' dtype; None of another pass."""
         return self.clock.efficiency.step(settings.dtype) if settings.phase == "train" else None
 
-    def best_rate(self, settings: MemorySettings) -> float:
-        """FLOP/s that no kernel of such a pass is expected to exceed."""
-        peak, efficiency = self.clock.rates.peak(settings.dtype), self.clock.efficiency
-        products, attention = efficiency.products(settings.dtype), efficiency.attention(settings.dtype)
+    def best_rate(self, settings: MemorySettings, low_dtype: str = "") -> float:
+        """FLOP/s that no kernel of such a pass is expected to exceed; products may be in a `low_dtype`."""
+        dtype = low_dtype or settings.dtype
+        peak, efficiency = self.clock.rates.peak(dtype), self.clock.efficiency
+        if low_dtype:
+            return max(peak, self.clock.rates.peak(settings.dtype))
+        products, attention = efficiency.products(dtype), efficiency.attention(dtype)
         step = self.step_constants(settings)
         if products is None:
             return peak
@@ -155,7 +158,7 @@ class RankTimes:
     def _time(self, kernel: RankKernel) -> tuple[KernelTime, str]:
         clock = self.device.clock
         time = clock.time(kernel.kernel, kernel.op_class)
-        kind = kind_of_kernel(kernel.kernel, kernel.op_class)
+        kind = kind_of(kernel.op_class, kernel.kernel.name)
         if self.step is not None:
             expected = sum(work_of(kernel, clock).parts(self.step).values())
             low, high = (edge * expected for edge in (self.step.origin.low, self.step.origin.high))

@@ -32,6 +32,7 @@ class LeastTime:
 
     question: MemoryQuestion
     device: TimingDevice
+    low_dtype: str = ""
     _flops: float | None = None
     _planned: dict[Degrees, PlannedPass] = field(default_factory=dict)
     _waited: dict[Degrees, float] = field(default_factory=dict)
@@ -43,7 +44,7 @@ class LeastTime:
         training = settings.phase == "train"
         batches = settings.grad_accum * plan.micro_batches if training else 1
         batch = settings.batch_size if training else -(-settings.batch_size // plan.dp)
-        rate = plan.tp * plan.cp * plan.pp * self.device.best_rate(settings)
+        rate = plan.tp * plan.cp * plan.pp * self.device.best_rate(settings, self.low_dtype)
         computing = self._of_sequence() * batch * batches / rate
         sent = self._waited_for(plan) * batch * batches
         if training:

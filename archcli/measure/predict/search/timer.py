@@ -31,7 +31,7 @@ class PlanTimer:
     _least: LeastTime = field(init=False)
 
     def __post_init__(self) -> None:
-        self._least = LeastTime(self.question, self.device)
+        self._least = LeastTime(self.question, self.device, self.use.low_dtype)
 
     def least(self, candidate: Candidate) -> float:
         """Seconds that it takes at least."""

@@ -12,7 +12,7 @@ from archcli.graph import Op, Tensor, tree_map
 from archcli.graph.count_tape import CountTape, join
 from archcli.graph.memory_tape import InPeriods
 from archcli.kernels.dtypes import DType
-from archcli.kernels.leaves import MODULES
+from archcli.kernels.functions.modules import MODULES
 from archcli.kernels.log import NOT_KNOWN, LaunchOrigin, Log, unknown_kernels, without_grad
 from archcli.kernels.routed import TokenAssignment, run_stacked
 from archcli.kernels.tensor import ShapeTensor

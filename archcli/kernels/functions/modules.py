@@ -19,7 +19,7 @@ def _dropout(p: float) -> ModuleForward:
     return lambda _, x, training: dropout(x, p, training)
 
 
-def _token_batch_norm(channels: Any, **options: Any) -> ModuleForward:  # noqa: ARG001
+def _token_batch_norm(channels: Any, **options: Any) -> ModuleForward:
     """BatchNorm over all axes but the last, whose running statistics move on in training."""
 
     def forward(weights: dict[str, Any], x: Any, training: bool) -> Any:

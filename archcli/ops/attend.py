@@ -7,14 +7,14 @@ of values.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, is_one, maximum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import Call, Kept
 from archcli.ops import attend_cost as cost
-from archcli.ops.base import contraction
+from archcli.ops.base import contraction, heads_of
 from archcli.ops.mask import Mask, key_positions, visibility
 
 FP32 = 4
@@ -54,6 +54,7 @@ class Attend(Op):
     alibi_factor: float = 1.0
     dropout: float = 0.0
     training: bool = False
+    peers: Any = field(default=None, repr=False)
 
     def shape(self, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> Shape:
         return (*q[:3], v[3])
@@ -148,6 +149,10 @@ class Attend(Op):
 
     def in_training(self) -> Attend:
         return replace(self, training=True) if self.dropout else self
+
+    def among(self, peers: Any) -> Attend:
+        """The op whose heads are this rank's among those that several ranks share."""
+        return replace(self, peers=peers) if self.alibi else self
 
     def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...]:
         return self._memory(call, *xs).kept
@@ -249,15 +254,16 @@ class Attend(Op):
 
         Where H is no power of two, the remaining heads take every second slope of the next power.
         """
-        heads = int(heads)  # a size is a tensor while torch.jit traces
+        own = int(heads)  # a size is a tensor while torch.jit traces
+        first, heads = heads_of(own, self.peers)
         power = 1 << (heads - 1).bit_length()
         exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (
             -(self.alibi or 0) / power
         )
         slopes = torch.exp2(exponents) * self.alibi_factor
-        if power == heads:
-            return slopes.to(like.dtype)
-        return torch.cat([slopes[1::2], slopes[0::2]])[:heads].to(like.dtype)
+        if power != heads:
+            slopes = torch.cat([slopes[1::2], slopes[0::2]])
+        return slopes[first : first + own].to(like.dtype)
 
 
 def _probabilities(torch: Any, scores: Any, sinks: Any) -> Any:

@@ -44,6 +44,14 @@ def has_no_values(x: Any) -> bool:
     return x.device.type == "meta" or hasattr(x, "fake_mode")
 
 
+def heads_of(own: int, peers: Any) -> tuple[int, int]:
+    """(The number of the first head, how many there are): of a rank with `own` heads among peers, or of all.
+
+    Of what differs by head without a weight that says so.
+    """
+    return (0, own) if peers is None else (peers.rank * own, peers.number * own)
+
+
 def contraction(
     name: str,
     flops: Number,

@@ -21,6 +21,9 @@ from archcli.ops.base import movement
 class Peers(Protocol):
     """The ranks that a process exchanges tensors with: the run of each op on torch's tensors."""
 
+    rank: int
+    number: int
+
     def all_reduce(self, x: Any) -> Any:
         """The sum over the ranks; its gradient as it comes."""
 

@@ -5,12 +5,13 @@ B batch, T new tokens, H heads, P head_dim.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape
 from archcli.graph import Op, Part
 from archcli.graph.kept import FP32, Call
+from archcli.ops.base import heads_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +30,7 @@ class HeadDecay(Op):
     kind: Literal["slopes", "retention"]
     layer: Number = 0
     n_layers: Number = 1
+    peers: Any = field(default=None, repr=False)
 
     def shape(self, v: Shape) -> Shape:
         return v[:3]
@@ -43,12 +45,17 @@ class HeadDecay(Op):
     def widths(self, call: Call, v: Shape) -> tuple[Number, ...]:
         return (FP32,)
 
+    def among(self, peers: Any) -> HeadDecay:
+        """The op whose heads are this rank's among those that several ranks share."""
+        return replace(self, peers=peers)
+
     def run(self, torch: Any, weights: dict[str, Any], v: Any) -> Any:
         wide = torch.promote_types(v.dtype, torch.float32)
-        heads = torch.arange(v.shape[2], dtype=wide, device=v.device)
+        first, number = heads_of(v.shape[2], self.peers)
+        heads = torch.arange(first, first + v.shape[2], dtype=wide, device=v.device)
         if self.kind == "retention":
             decay = torch.log1p(-torch.exp2(-5 - heads))
         else:
             factor = 1 - self.layer / (self.n_layers - 1 + 1e-5) + 1e-5
-            decay = -factor * torch.exp2(-8 / v.shape[2] * (heads + 1))
+            decay = -factor * torch.exp2(-8 / number * (heads + 1))
         return decay.expand(v.shape[:3])

@@ -45,9 +45,9 @@ def has_no_values(x: Any) -> bool:
 
 
 def heads_of(own: int, peers: Any) -> tuple[int, int]:
-    """(The number of the first head, how many there are): of a rank with `own` heads among peers, or of all.
+    """(number of the first head, how many in all), where one of several ranks has `own` of them.
 
-    Of what differs by head without a weight that says so.
+    Of what differs by head without a weight that says so; without peers the heads are all there are.
     """
     return (0, own) if peers is None else (peers.rank * own, peers.number * own)
 

@@ -50,7 +50,7 @@ def torchrun(number, *command, cwd):
     """What torchrun started, as (exit code, stdout, stderr)."""
     words = [*TORCHRUN, "--no-python", "--nproc-per-node", str(number), *map(str, command)]
     done = subprocess.run(
-        words, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=200, check=False
+        words, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=400, check=False
     )
     return done.returncode, done.stdout, done.stderr
 

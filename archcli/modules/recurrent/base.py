@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -25,6 +26,10 @@ class Recurrent(Mixer):
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """The facts of a recurrence: no scores, no position."""
         return replace(super().facts(d_model), pattern=RECURRENT, recurrence=self.recurrence(d_model))
+
+    def joined_rows(self) -> Mapping[str, tuple[Number, ...]]:
+        """Rows of the pieces that one weight joins, by the name of its op: each is split among ranks."""
+        return {}
 
     def recurrence(self, d_model: Number | None = None) -> RecurrenceFacts:
         """The sizes of its state. Those that depend on d_model need it given."""

@@ -5,7 +5,7 @@ B batch, T new tokens, D d_model, H heads, P head_dim, N state, G groups, K conv
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from archcli.arith import Number
@@ -68,6 +68,11 @@ class Mamba2(Recurrent):
         return RecurrenceFacts(
             self.n_heads, self.state, self.head_dim, self.n_groups, self.chunk, self.conv_kernel
         )
+
+    def joined_rows(self) -> Mapping[str, tuple[Number, ...]]:
+        """The gate, the convolved channels u, b and c, and the steps."""
+        inner, shared = self.n_heads * self.head_dim, self.n_groups * self.state
+        return {"in_proj": (inner, inner, shared, shared, self.n_heads), "conv": (inner, shared, shared)}
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D]; the cache holds K inputs [B, K, C] and the state [B, H, N, P]."""

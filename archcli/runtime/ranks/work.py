@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -129,21 +129,46 @@ class _Parts:
     def fill(self, whole: LanguageModel, model: LanguageModel) -> None:
         """Give every weight the rank's part of the whole model's."""
         block = block_of_weights(self.generator)
-        sizes = {name: weight.shape for name, weight in whole.named_parameters()}
         for name, weight in model.named_parameters():
             if weight.ndim == 1:
                 _local(weight).fill_(constant_of(name))
                 continue
-            starts = starts_of(sizes[name], weight.shape, self.group.tp)
-            if isinstance(weight, DTensor):  # FSDP2 divides the first axis
-                starts[0] += self.group.dp.rank * ceil_div(len(weight), self.group.dp.ranks)
-            fill_part(_local(weight), sizes[name], starts, block)
+            size = whole.get_parameter(name).shape
+            for rows, first in self._pieces(whole, model, name):
+                starts = [first, *starts_of(size[1:], weight.shape[1:], self.group.tp)]
+                fill_part(rows, size, starts, block)
         for buffer in model.buffers():
             buffer.zero_()
+
+    def _pieces(
+        self, whole: LanguageModel, model: LanguageModel, name: str
+    ) -> Iterator[tuple[torch.Tensor, int]]:
+        """Rows of a weight that this rank stores, and which row of the whole is the first of them.
+
+        A weight that joins several projections has a piece of each. FSDP2 divides rows once more.
+        """
+        weight = model.get_parameter(name)
+        local, sharded = _local(weight), isinstance(weight, DTensor)
+        begin = self.group.dp.rank * ceil_div(len(weight), self.group.dp.ranks) if sharded else 0
+        of_whole, own = 0, 0
+        for size, part in zip(_joined(whole, name), _joined(model, name), strict=True):
+            first, last = max(own, begin), min(own + part, begin + len(local))
+            if first < last:
+                start = of_whole + starts_of([size], [part], self.group.tp)[0]
+                yield local[first - begin : last - begin], start + first - own
+            of_whole, own = of_whole + size, own + part
 
     def _starts(self, whole: Sequence[int], own: Sequence[int]) -> list[int]:
         first = starts_of(whole[:1], own[:1], self.group.dp)
         return [*first, *starts_of(whole[1:], own[1:], self.group.tp)]
+
+
+def _joined(model: LanguageModel, name: str) -> Sequence[int]:
+    """Rows of the pieces that a weight joins; of most one piece."""
+    path, _, leaf = name.rpartition(".")[0].rpartition(".")
+    pieces: Any = getattr(getattr(model.get_submodule(path), "spec", None), "joined_rows", dict)()
+    rows: Sequence[int] = pieces.get(leaf, (len(model.get_parameter(name)),))
+    return rows
 
 
 def _local(weight: torch.Tensor) -> torch.Tensor:

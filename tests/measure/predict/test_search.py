@@ -1,6 +1,5 @@
 """The best plan is that of brute force: every one of them timed, and its memory asked about exactly."""
 
-import time
 from dataclasses import replace
 from functools import cache
 
@@ -71,7 +70,7 @@ def exact(name):
     ]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("rank", [0, 1, 5, 50, 10**3])
 def test_the_best_of_four_devices(name, rank):
@@ -186,6 +185,7 @@ def test_what_cannot_fit_is_not_timed():
     assert choice.too_large.seconds > 0
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_least_is_no_more_than_the_peak(name):
     """Of every candidate of four devices, and not much less."""
@@ -215,14 +215,3 @@ def test_the_least_of_larger_models(name):
 def test_divisors():
     assert divisors(36) == [1, 2, 3, 4, 6, 9, 12, 18, 36]
     assert divisors(0) == []
-
-
-def test_a_thousand_devices_within_two_seconds():
-    """Llama 3.1 70B on 1,024 of 79 GiB: 1,848 plans, of which few are asked about exactly."""
-    device = DeviceMemory("h100-sxm", 84_932_978_278, 1024, "sm_90")
-    asked = MemoryQuestion(load("llama-3.1-70b").model, MemorySettings("train", 1, 4096), Plan(), device)
-    start = time.process_time()
-    choice = best_plan(asked, PlanCandidates(asked, 1024, 8), Timer())
-    assert choice.n_tried == 1848
-    assert choice.best is not None
-    assert time.process_time() - start < 2

@@ -148,6 +148,21 @@ def test_the_fastest_plan_that_fits(predicted, cli):
     assert f"The fastest of {fit['n_tried']} plans that fits: {fit['plan']['options']}" in cli(*asked).out
 
 
+def test_the_fastest_plan_that_serves_is_that_of_every_plan(predicted):
+    """Two, four and eight devices that split matrices hold the weights; the fastest token is that of all."""
+    asked = ("predict", "llama-3.1-70b", "--device", "8xh100-sxm", "--phase", "serve", "-b", "64")
+    sizes = ("-s", "1000", "--new", "2")
+    fit = predicted(*asked, *sizes, "--fit", "time")["totals"]["fit"]
+    tokens = {}
+    for tp in (2, 4, 8):
+        alone = ("--phase", "decode", "-b", "64", "--past", "1000", "--engine", "trtllm")
+        plan = ("--tp", str(tp), "--dp", str(8 // tp))
+        found = predicted("predict", "llama-3.1-70b", "--device", "8xh100-sxm", *alone, *plan)
+        tokens[tp] = found["totals"]["time_s"]["expected"]
+    assert fit["plan"]["tp"] == min(tokens, key=tokens.get)
+    assert fit["plan"]["time_s"] == pytest.approx(min(tokens.values()))
+
+
 def test_pictures(cli, tmp_path):
     file = tmp_path / "drawn.svg"
     assert cli(*GPT2, "--plot", file).code == 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
+from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.wording import plan_options
 from archcli.measure.predict.answers.limits import in_one_unit
 from archcli.measure.predict.answers.question import PredictQuestion
@@ -51,8 +52,11 @@ def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FoundPlan]:
     n_devices = max(question.device.memory.n_devices, question.plan.devices)
     memory = question.memory()
     candidates = PlanCandidates(memory, n_devices, question.device.timing.fabric.devices_per_node)
-    timer = PlanTimer(memory, question.timing, question.cache)
     serves = memory.settings.phase == "serve"
+    timed = question.changed(phase="decode") if serves else question
+    timer = PlanTimer(
+        MemoryQuestion(question.model, timed.settings, question.plan), question.timing, question.cache
+    )
     choice = best_plan(memory, candidates, ServedPlanTimer(timer) if serves else timer)
     if choice.best is None:
         what = f"none of {choice.n_tried:,} plans fits into {n_devices:,} x {question.device.name}"
@@ -112,7 +116,6 @@ def _sentences(choice: PlanChoice) -> Iterator[str]:
     yield f"The fastest of {choice.n_tried:,} plans that fits: {_options(best)}."
     if other is not None and decides is not None:
         times = in_one_unit(best.seconds, other.seconds)
-        yield f"The runner-up, {_options(other)}, takes longer by its {decides.part}: {times}."
+        yield f"It takes {times} of the runner-up, {_options(other)}; what decides is {decides.part}."
     if choice.too_large is not None:
-        such = _options(choice.too_large)
-        yield f"{choice.n_too_large:,} plans may be faster and do not fit, such as {such}."
+        yield f"Faster, but too large: {_options(choice.too_large)}."

@@ -27,7 +27,7 @@ class FoundPlan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServedPlanTimer:
-    """Times plans that serve by a decoded token of each sequence, behind those of the prompt."""
+    """Times plans that serve by a decoded token of each sequence behind all of its tokens."""
 
     timer: PlanTimer
 
@@ -47,7 +47,7 @@ def _decoding(candidate: Candidate) -> Candidate:
 def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FoundPlan]:
     """The question with its fastest plan, and what was found. Raises ArchError where no plan fits.
 
-    Serving is timed by a decoded token of each sequence, and must fit with all its tokens.
+    Serving is timed by a decoded token of each sequence behind all of its tokens, which must fit.
     """
     n_devices = max(question.device.memory.n_devices, question.plan.devices)
     memory = question.memory()

@@ -149,7 +149,7 @@ def test_the_fastest_plan_that_fits(predicted, cli):
 
 
 def test_the_fastest_plan_that_serves_is_that_of_every_plan(predicted):
-    """The last token of each sequence is the quickest by that plan, of those whose devices hold the weights."""
+    """Its last token of each sequence is the quickest, of the plans whose devices hold the weights."""
     asked = ("predict", "llama-3.1-70b", "--device", "8xh100-sxm", "--phase", "serve", "-b", "64")
     sizes = ("-s", "1000", "--new", "2")
     fit = predicted(*asked, *sizes, "--fit", "time")["totals"]["fit"]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.kernels.dtypes import COMPLEX, FP32, REAL, DType, of_number, promoted
 from archcli.kernels.kernel import KernelCost
+from archcli.kernels.layouts import like_inputs
 from archcli.kernels.log import Backward, GradNode, current
 from archcli.kernels.tensor import METHODS, ShapeTensor, Sizes
 from archcli.ops.base import (
@@ -153,74 +154,6 @@ def result_type(*values: Any) -> DType:
             elif rank is ranks[0] or (rank is ranks[1] and not ranks[0]):
                 chosen = promoted(chosen, dtype)
     return chosen or FP32
-
-
-def like_inputs(shape: Sizes, inputs: Sequence[Any]) -> Sizes | None:
-    """Strides of an element-wise result; None for those in the order of the axes."""
-    given = [x for x in inputs if isinstance(x, ShapeTensor)]
-    if all(x.shape == shape and x.is_contiguous() for x in given):
-        return None
-    laid = [_broadcast_strides(x, shape) for x in given]
-    if all(x.shape == shape for x in given) and laid.count(laid[0]) == len(laid) and is_dense(given[0]):
-        return laid[0]
-    return ordered_strides(shape, laid)
-
-
-def _broadcast_strides(x: ShapeTensor, shape: Sizes) -> Sizes:
-    """Strides of x in a shape that it is broadcast to: 0 along axes that it lacks."""
-    lead = len(shape) - len(x.shape)
-    own = zip(x.shape, x.strides, shape[lead:], strict=True)
-    return (0,) * lead + tuple([0 if size == 1 != wide else stride for size, stride, wide in own])
-
-
-def is_dense(x: ShapeTensor) -> bool:
-    """Whether its elements fill their memory without gaps or overlaps, in any order of the axes."""
-    step = 1
-    for stride, size in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
-        if stride != step:
-            return False
-        step *= size
-    return True
-
-
-def dense_strides(shape: Sizes, strides: Sizes) -> Sizes:
-    """Strides without gaps in the same order of axes."""
-    return ordered_strides(shape, [strides])
-
-
-def ordered_strides(shape: Sizes, operands: Sequence[Sizes]) -> Sizes:
-    """Strides without gaps in the order of axes that torch's TensorIterator finds (reorder_dimensions).
-
-    Axes are sorted by the strides of the first operand that tells two apart, from the last axis on.
-    """
-    order = list(range(len(shape)))[::-1]
-    for i in range(1, len(order)):
-        at = i
-        for before in range(i - 1, -1, -1):
-            found = _compared(shape, operands, order[before], order[at])
-            if found > 0:
-                order[before], order[at] = order[at], order[before]
-                at = before
-            elif found < 0:
-                break
-    step, dense = 1, [0] * len(shape)
-    for axis in order:
-        dense[axis] = step
-        step *= max(shape[axis], 1)
-    return tuple(dense)
-
-
-def _compared(shape: Sizes, operands: Sequence[Sizes], inner: int, outer: int) -> int:
-    """Above 0 where the outer axis lies further in, below where it does not, 0 where no operand tells."""
-    for strides in operands:
-        a, b = strides[inner], strides[outer]
-        if a == 0 or b == 0:
-            continue
-        if a != b:
-            return a - b
-        if shape[inner] > shape[outer]:
-            return 1
-    return 0
 
 
 def elementwise(

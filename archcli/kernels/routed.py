@@ -7,7 +7,7 @@ from typing import Any
 from archcli.graph import Op
 from archcli.kernels.dtypes import NAMED
 from archcli.kernels.functions.indexing import bincount
-from archcli.kernels.functions.pieces import cat, split
+from archcli.kernels.functions.pieces import cat, split, without_axis
 from archcli.kernels.functions.products import bmm, linear
 from archcli.kernels.functions.views import contiguous_copy
 from archcli.kernels.launching import StatedWork, launch, needs_grad
@@ -58,7 +58,8 @@ def run_stacked(op: Op, weights: dict[str, Any], values: list[Any], routed: Toke
     elif _in_one_kernel(x, weight):
         y = _grouped_product(x, weight, routed)
     else:
-        pairs = zip(split(x, routed.lengths()), weight, strict=True)
+        matrices = without_axis(weight, 0, [(expert, 1) for expert in range(routed.n_experts)])
+        pairs = zip(split(x, routed.lengths()), matrices, strict=True)
         y = cat([linear(tokens, matrix) for tokens, matrix in pairs if len(tokens)])
     return y + weights["bias"][routed.expert_of] if "bias" in weights else y
 

@@ -52,11 +52,23 @@ class _Counted(TorchDispatchMode):
         name = operation(func._schema.name)
         if not is_view(func):
             self.calls[*self.log.place(), name] += 1
-        without_values = isinstance(out, FakeTensor) or getattr(out, "is_meta", False)
-        if name == FIRST_TOKENS and isinstance(out[0], FakeTensor):
-            batch, heads, new, width = out[0].shape
-            return out[0].new_empty(batch, new, heads, width).transpose(1, 2), *out[1:]
-        return torch.empty_like(args[0]) if name in LAID_OUT_AS_GRADIENT and without_values else out
+        return as_real_kernels(func, name, args, out)
+
+
+def as_real_kernels(func, name, args, out):
+    """A result without values laid out as real kernels do, where torch's shapes alone do otherwise."""
+    if name == FIRST_TOKENS and isinstance(out[0], FakeTensor):
+        batch, heads, new, width = out[0].shape
+        return out[0].new_empty(batch, new, heads, width).transpose(1, 2), *out[1:]
+    if not (isinstance(out, FakeTensor) or getattr(out, "is_meta", False)):
+        return out
+    if name in LAID_OUT_AS_GRADIENT:
+        return torch.empty_like(args[0])
+    given = [x for x in args if isinstance(x, torch.Tensor)]
+    made = torch.Tag.pointwise in func.tags and not any(x is out for x in given)
+    # several axes of length 1 may leave it open whether the second axis lies innermost
+    plain = made and all(x.shape == out.shape and x.is_contiguous() for x in given)
+    return out.new_empty(out.shape) if plain else out
 
 
 def folded(calls):

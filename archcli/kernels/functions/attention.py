@@ -7,7 +7,8 @@ from typing import Any
 from archcli.kernels.dtypes import BOOL, FP32, INT64
 from archcli.kernels.functions.makers import pad
 from archcli.kernels.functions.pointwise import where
-from archcli.kernels.launching import StatedWork, dense_strides, launch, launch_many, needs_grad
+from archcli.kernels.launching import StatedWork, launch, launch_many, needs_grad
+from archcli.kernels.layouts import dense_strides
 from archcli.kernels.log import current
 from archcli.kernels.tensor import in_torch
 

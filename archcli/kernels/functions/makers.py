@@ -7,7 +7,8 @@ from typing import Any
 
 from archcli.kernels.dtypes import FP32, INT64, DType, of_number, promoted
 from archcli.kernels.functions.views import contiguous_copy, expand, flatten, sizes_of, unsqueeze
-from archcli.kernels.launching import broadcast, dense_strides, launch
+from archcli.kernels.launching import broadcast, launch
+from archcli.kernels.layouts import dense_strides
 from archcli.kernels.tensor import ShapeTensor, Sizes, in_torch, method, operation
 
 

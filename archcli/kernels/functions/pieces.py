@@ -9,6 +9,7 @@ from typing import Any
 from archcli.kernels.dtypes import DType, promoted
 from archcli.kernels.functions.views import unsqueeze
 from archcli.kernels.launching import StatedWork, launch, record, view
+from archcli.kernels.layouts import channels_last, is_channels_last
 from archcli.kernels.log import current
 from archcli.kernels.repeated import LoopPieces, counted, occurrences, steps_run
 from archcli.kernels.tensor import METHODS, ShapeTensor, Sizes, in_torch, method, operation
@@ -126,13 +127,16 @@ def _zeros(x: ShapeTensor, dtype: DType) -> Any:
 @operation
 def unbind(x: Any, dim: int = 0) -> Any:
     """Views without one axis, over which a loop may go."""
-    dim %= x.ndim
+    return LoopPieces(without_axis(x, dim % x.ndim, steps_run(x.shape[dim])))
+
+
+def without_axis(x: Any, dim: int, steps: list[tuple[int, int]]) -> list[Any]:
+    """Views without an axis at (number, how many it stands for); their backward joins them in one kernel."""
     shape, strides = (*x.shape[:dim], *x.shape[dim + 1 :]), (*x.strides[:dim], *x.strides[dim + 1 :])
-    steps = steps_run(x.shape[dim])
     made = [_piece(x, shape, strides, i * x.strides[dim], times) for i, times in steps]
     times = [n for _, n in steps]
     record(made, [x], lambda *gradients: (_stacked(_whole(gradients, made), dim, times),))
-    return LoopPieces(made)
+    return made
 
 
 @in_torch
@@ -159,36 +163,12 @@ def _joined(xs: list[Any], dim: int, times: list[int]) -> Any:
         parts = zip(xs, ends, times, strict=True)
         return tuple([part(g, x, end, n) if x.requires_grad else None for x, end, n in parts])
 
-    strides = _channels_last(shape) if all(map(_is_channels_last, xs)) else None
+    strides = channels_last(shape) if all(map(is_channels_last, xs)) else None
     return launch("cat", xs, shape, dtype, strides=strides, backward=backward, work=_read(xs, times))
 
 
 def _read(xs: list[Any], times: list[int]) -> StatedWork:
     return StatedWork(read=sum(x.bytes * n for x, n in zip(xs, times, strict=True)))
-
-
-IMAGES = 4
-"""Axes of a tensor that torch may take for images, and lays out with the second axis last."""
-
-
-def _channels_last(shape: Sizes) -> Sizes:
-    """Strides with the second axis innermost."""
-    _, channels, height, width = shape
-    return (channels * height * width, 1, channels * width, channels)
-
-
-def _is_channels_last(x: ShapeTensor) -> bool:
-    """Whether torch sees the second axis as the one that lies innermost (is_channels_last_strides_2d)."""
-    if x.ndim != IMAGES or x.strides[1] == 0:
-        return False
-    least = 0
-    for axis in (1, 3, 2, 0):
-        if x.shape[axis] == 0 or x.strides[axis] < least:
-            return False
-        if axis == 0 and least == x.strides[1]:
-            return False
-        least = x.strides[axis] * x.shape[axis]
-    return True
 
 
 @in_torch

@@ -164,7 +164,7 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Any:
     )
 
 
-@operation
+@method
 def to(x: Any, *args: Any, dtype: DType | None = None, memory_format: Any = None, **_: Any) -> Any:
     given = next((a.dtype if isinstance(a, ShapeTensor) else a for a in args if not isinstance(a, str)), None)
     wanted = dtype or (given if isinstance(given, DType) else None)

@@ -6,7 +6,8 @@ from typing import Any
 
 from archcli.kernels.dtypes import INT64, REAL, DType
 from archcli.kernels.functions.reductions import reduced_shape
-from archcli.kernels.launching import dense_strides, elementwise, launch, needs_grad, sum_to
+from archcli.kernels.launching import elementwise, launch, needs_grad, sum_to
+from archcli.kernels.layouts import dense_strides
 from archcli.kernels.tensor import in_torch, method, operation
 
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from archcli.arith import prod
-from archcli.kernels.launching import dense_strides, launch, sum_to, view
+from archcli.kernels.launching import launch, sum_to, view
+from archcli.kernels.layouts import dense_strides
 from archcli.kernels.tensor import ShapeTensor, Sizes, method, operation, row_major
 
 

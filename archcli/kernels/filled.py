@@ -54,11 +54,9 @@ class CacheTape(FilledTape):
         return self.execution.width if place is None else place.width
 
 
-def cache_before(model: Model, request: Request, execution: Execution, dtype: DType) -> Any:
-    """The cache that a pass begins with: None where none is kept, empty, or of the tokens before."""
-    if not request.continues:
-        return () if request.caches else None
-    filling, tape = request.filling(), CacheTape([])
+def filled_cache(model: Model, filling: Request, execution: Execution, dtype: DType) -> Any:
+    """The cache after the pass that fills it, each tensor in the order of its axes."""
+    tape = CacheTape([])
     tape.execution = execution
     widths = {"ids": INT64, "features": execution.width}
     inputs = {

@@ -17,8 +17,12 @@ Backward = Callable[..., Gradients]
 """From the gradients of the outputs, None for those without, to the gradients of the inputs."""
 
 
-class LaunchOrigin(NamedTuple):
-    """Which operation of the architecture launches: its path, how often it runs, and what its class needs."""
+@dataclass(frozen=True, slots=True, eq=False)
+class LaunchOrigin:
+    """Which operation of the architecture launches: its path, how often it runs, and what its class needs.
+
+    One run of an operation is one origin, told from others by identity: launches are counted by it.
+    """
 
     path: str = ""
     times: int = 1

@@ -8,9 +8,9 @@ from typing import Any
 from archcli.graph import Tensor, tree_map
 from archcli.graph.kept import FP32, Execution
 from archcli.kernels.autograd import run_backward
-from archcli.kernels.dtypes import BY_NAME, NAMED
-from archcli.kernels.filled import cache_before
-from archcli.kernels.kernel import KernelRun
+from archcli.kernels.dtypes import BY_NAME, NAMED, DType
+from archcli.kernels.filled import filled_cache
+from archcli.kernels.kernel import KernelCost, KernelRun, Stage
 from archcli.kernels.log import Log, LoggedLaunch, logged
 from archcli.kernels.tape import KernelTape, Weights
 from archcli.kernels.tensor import ShapeTensor
@@ -35,22 +35,42 @@ def trace_kernels(
     number = BY_NAME[dtype or ("fp32" if execution.width == FP32 else "bf16")]
     train = request.phase == "train"
     model, _ = formed(model if train else inferring(model), request)
-    log = Log(execution.backend, records=train)
-    tape = KernelTape([])
-    tape.log, tape.weights, tape.training = log, Weights(number), train
-    tape.run_as = "run_fused" if execution.fused else "run"
-    cache = cache_before(model, request, execution, number)
-    inputs = {
-        name: ShapeTensor(_whole(spec.shape), NAMED["int64"] if spec.kind == "ids" else number)
-        for name, spec in model.inputs(request).items()
-    }
-    with logged(log):
-        output, _ = run_on(tape, model.adapted, request, inputs, cache)  # type: ignore[arg-type]
+    cache = _cache_before(model, request, execution, number)
+    log, output, _ = _run_forward(model, request, execution, number, cache)
     if train:
         outputs = _tensors(output)
         gradients = [ShapeTensor(x.shape, x.dtype) for x in outputs]
         run_backward(log, outputs, gradients)
     return _runs(log.launches)
+
+
+def _run_forward(
+    model: Model, request: Request, execution: Execution, dtype: DType, cache: Any
+) -> tuple[Log, Any, Any]:
+    """Run the forward of a pass: the log of what it launches, what it returns, and the cache after it."""
+    train = request.phase == "train"
+    log, tape = Log(execution.backend, records=train), KernelTape([])
+    tape.log, tape.weights, tape.training = log, Weights(dtype), train
+    tape.run_as = "run_fused" if execution.fused else "run"
+    inputs: dict[str, Any] = {
+        name: ShapeTensor(_whole(spec.shape), NAMED["int64"] if spec.kind == "ids" else dtype)
+        for name, spec in model.inputs(request).items()
+    }
+    with logged(log):
+        return log, *run_on(tape, model.adapted, request, inputs, cache)
+
+
+def _cache_before(model: Model, request: Request, execution: Execution, dtype: DType) -> Any:
+    """The cache that a pass begins with: None where none is kept, empty, or of the tokens before.
+
+    A step of one token launches the same whatever the layout of the states it reads. Several tokens read them
+    as they were left, and so the pass before is run.
+    """
+    if not request.continues:
+        return () if request.caches else None
+    if request.phase == "decode" and not request.forms:
+        return filled_cache(model, request.filling(), execution, dtype)
+    return _run_forward(model, request.filling(), execution, dtype, ())[2]
 
 
 def _whole(shape: Any) -> tuple[int, ...]:
@@ -64,13 +84,9 @@ def _tensors(tree: Any) -> list[ShapeTensor]:
 
 
 def _runs(launches: Counter[LoggedLaunch]) -> tuple[KernelRun, ...]:
-    return tuple(
-        KernelRun(
-            launch.origin.path,
-            launch.stage,
-            launch.kernel,
-            class_of(OpKey(launch.origin.path, launch.stage, launch.kernel.name), launch.origin.parts),
-            launch.origin.times * n,
-        )
-        for launch, n in launches.items()
-    )
+    """Launches by row, those of all runs of its operation together."""
+    total: Counter[tuple[str, Stage, KernelCost, str]] = Counter()
+    for (origin, stage, kernel), n in launches.items():
+        op_class = class_of(OpKey(origin.path, stage, kernel.name), origin.parts)
+        total[origin.path, stage, kernel, op_class] += origin.times * n
+    return tuple([KernelRun(*launched, times) for launched, times in total.items()])

@@ -33,6 +33,24 @@ def test_kernels_of_a_mixer_are_those_that_torch_dispatches(name, phase, setting
     assert differences(model, Request(phase, batch, tokens), SETTINGS[setting]) == {}
 
 
+@pytest.mark.sample(1, second=20)
+@pytest.mark.parametrize("setting", ["cuda-bf16-sdpa", "real-fp32-sdpa"])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("prefill", 2, 40, past=80),
+        Request("prefill", 1, 150, past=33),
+        Request("decode", 2, 40, forms={"scan": "chunked"}),
+        Request("prefill", 2, 40, forms={"scan": "recurrent"}),
+        Request("train", 2, 40, forms={"scan": "recurrent"}),
+    ],
+    ids=["continued", "long", "chunked", "recurrent", "trained"],
+)
+@pytest.mark.parametrize("name", MIXERS)
+def test_kernels_of_every_form_are_those_that_torch_dispatches(name, request_, setting, tmp_path):
+    assert differences(mixing(name, tmp_path), request_, SETTINGS[setting]) == {}
+
+
 @pytest.mark.sample(1, second=30)
 @pytest.mark.parametrize("setting", [name for name in SETTINGS if "real" not in name])
 @pytest.mark.parametrize("phase", PHASES)

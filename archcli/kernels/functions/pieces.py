@@ -7,11 +7,11 @@ from itertools import accumulate
 from typing import Any
 
 from archcli.kernels.dtypes import DType, promoted
+from archcli.kernels.functions.repeated import LoopPieces, counted, occurrences, steps_run
 from archcli.kernels.functions.views import unsqueeze
 from archcli.kernels.launching import StatedWork, launch, record, view
 from archcli.kernels.layouts import channels_last, is_channels_last
 from archcli.kernels.log import current
-from archcli.kernels.repeated import LoopPieces, counted, occurrences, steps_run
 from archcli.kernels.tensor import METHODS, ShapeTensor, Sizes, in_torch, method, operation
 
 

@@ -20,6 +20,8 @@ from archcli.measure.predict.serving.engines import ENGINES
 from archcli.measure.report import Report, Table
 from archcli.modules.request import Request
 
+SMALL = 1_000_000
+"""Bytes of a collective below which its constants were not measured."""
 FAR = 2**30
 """Tokens behind which every window is full."""
 if TYPE_CHECKING:
@@ -190,6 +192,9 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
 
 def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:
     yield from answer.prediction.not_modelled
+    sent = answer.prediction.communication if answer.prediction.origin else ()
+    if any(one.timed.collective.bytes < SMALL * one.timed.collective.times for one in sent):
+        yield "Collectives below 1 MB: the constants of links were fitted on larger ones."
     if question.phase == "train":
         return
     if question.model.quantization is not None:

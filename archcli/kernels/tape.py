@@ -13,8 +13,8 @@ from archcli.graph.count_tape import CountTape, join
 from archcli.graph.memory_tape import InPeriods
 from archcli.kernels.dtypes import DType
 from archcli.kernels.functions.modules import MODULES
+from archcli.kernels.functions.routed import TokenAssignment, run_stacked
 from archcli.kernels.log import NOT_KNOWN, LaunchOrigin, Log, unknown_kernels, without_grad
-from archcli.kernels.routed import TokenAssignment, run_stacked
 from archcli.kernels.tensor import ShapeTensor
 from archcli.kernels.torch_like import TORCH
 

@@ -138,8 +138,9 @@ def predict_pass(
     executed = sum(
         row.flops for stage in stages for row in _rows(times, plan, stage) if row.op_class in PRODUCTS
     )
+    total = _widened(step.total, device, settings, plan)
     return Prediction(
-        _time(step.total, bound_by, has_constants=has_constants),
+        _time(total, bound_by, has_constants=has_constants),
         rows,
         step.communication,
         step.waiting.expected,
@@ -149,7 +150,7 @@ def predict_pass(
         executed * alike,
         device.clock.rates.peak(settings.dtype) * plan.devices,
         device.origin(settings) if has_constants else None,
-        tuple(_not_modelled(rows, settings, has_constants=has_constants)),
+        tuple(_not_modelled(rows, settings, plan, has_constants=has_constants)),
     )
 
 
@@ -192,6 +193,22 @@ def _time(total: Seconds, bound_by: Bound, *, has_constants: bool) -> KernelTime
     return KernelTime(total.floor, total.expected, total.low, total.high, bound_by)
 
 
+def _widened(total: Seconds, device: TimingDevice, settings: MemorySettings, plan: Plan) -> Seconds:
+    """The seconds of a step whose replicas are split with at least the range of matrix products.
+
+    The runs that the constants of steps were fitted on had whole replicas.
+    """
+    products = device.clock.efficiency.products(settings.dtype)
+    if products is None or not _splits(settings, plan):
+        return total
+    return total.at_least_within(products.origin.low, products.origin.high)
+
+
+def _splits(settings: MemorySettings, plan: Plan) -> bool:
+    """Whether a training step's replicas are split among devices."""
+    return settings.phase == "train" and max(plan.tp, plan.pp, plan.ep, plan.cp) > 1
+
+
 def _tokens(model: Model, settings: MemorySettings, plan: Plan) -> int:
     """Tokens of a step, of a prefill, or of a decoded one each."""
     if settings.phase == "decode":
@@ -210,7 +227,7 @@ def _model_flops(model: Model, settings: MemorySettings, plan: Plan) -> float:
 
 
 def _not_modelled(
-    rows: Iterable[PredictedRow], settings: MemorySettings, *, has_constants: bool
+    rows: Iterable[PredictedRow], settings: MemorySettings, plan: Plan, *, has_constants: bool
 ) -> Iterator[str]:
     """What the figures leave out, a sentence each."""
     if not has_constants:
@@ -219,6 +236,8 @@ def _not_modelled(
         classes = dict.fromkeys(TimeClass(row.op_class).label for row in rows if row.time.expected is None)
         if classes:
             yield f"No constants of {', '.join(classes)} are known: their kernels are taken at their floor."
+        if _splits(settings, plan):
+            yield "Steps with tp, pp, ep or cp were not measured: the range is at least a matrix product's."
     yield "The host: launches that the device waits for, tokenizing and sampling."
     if settings.phase == "train":
         yield "Reading data and writing checkpoints."

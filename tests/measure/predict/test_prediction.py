@@ -206,6 +206,22 @@ def test_constants_of_steps():
     assert (found.time.low, found.time.high) == (pytest.approx(0.5 * seconds), pytest.approx(2 * seconds))
 
 
+def test_a_split_replica_has_at_least_the_range_of_products():
+    """Products are told to lie between 0.9 and 1.3 of what is expected, steps between 0.99 and 1.01."""
+    step = {"matrix_products": 0.8, "memory_bound": 0.4, "attention": 0.6, "communication": 0.9}
+    narrow, wide = (ORIGIN | {"low": low, "high": high} for low, high in ((0.99, 1.01), (0.9, 1.3)))
+    products = {"bf16": CONSTANTS["matrix_products"]["bf16"] | wide}
+    constants = CONSTANTS | {"matrix_products": products, "training": {"bf16": step | narrow}}
+    ours = device(1e9, GB_S, GB_S, constants=constants)
+    whole, split = (predict_pass(decoder(), settings(), ours, Plan(pp=pp)).time for pp in (1, 2))
+    assert (whole.low, whole.high) == (
+        pytest.approx(0.99 * whole.expected),
+        pytest.approx(1.01 * whole.expected),
+    )
+    assert split.low <= 0.9 * split.expected
+    assert split.high >= 1.3 * split.expected
+
+
 @pytest.mark.parametrize("plan", [Plan(), Plan(dp=2, zero=3), Plan(dp=4, zero=2)])
 def test_steps_are_those_that_constants_were_fitted_on(plan):
     """The expected time of a step is that of the work that `benchmarks/predict_training.py` compares."""

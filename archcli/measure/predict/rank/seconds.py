@@ -29,6 +29,12 @@ class Seconds(NamedTuple):
         """So many of it."""
         return Seconds(*(times * seconds for seconds in self))
 
+    def at_least_within(self, low: float, high: float) -> Seconds:
+        """The same with a range that holds these shares of the expected time."""
+        return self._replace(
+            low=min(self.low, low * self.expected), high=max(self.high, high * self.expected)
+        )
+
     def told(self, *, expected: bool) -> float:
         """The expected seconds, or the floor."""
         return self.expected if expected else self.floor

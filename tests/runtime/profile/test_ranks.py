@@ -85,6 +85,7 @@ def checked(document, model, request, tp, dp):
         assert figures["seconds"] <= figures["slowest_s"]
 
 
+@pytest.mark.long
 def test_two_ranks_make_one_report(tmp_path, tiny):
     """As any launcher starts them, in a folder that holds another archcli."""
     folder, program = hostile(tmp_path / "hostile"), installed(tmp_path)

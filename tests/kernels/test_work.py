@@ -11,7 +11,7 @@ from archcli.kernels import trace_kernels
 from archcli.kernels.dtypes import BY_NAME
 from archcli.kernels.log import Log, logged
 from archcli.kernels.tape import KernelTape
-from archcli.kernels.tensor import FUNCTIONS, METHODS, ShapeTensor
+from archcli.kernels.tensor import ShapeTensor
 from archcli.kernels.torch_like import TORCH
 from archcli.load import load
 from archcli.modules.request import Request
@@ -173,16 +173,3 @@ def test_an_unknown_option_of_a_known_function_is_an_error_too():
     tape = KernelTape([])
     with logged(tape.log), pytest.raises(ArchError, match=r"odd: .*out.*archcli profile"):
         UnheardOption("odd")(Tensor(tape, tensor(3, 5)))
-
-
-OUR_METHODS = ("getitem", "index", "real_part", "rsub")
-"""Methods that stand behind an operator of Python or a property."""
-
-
-def test_functions_are_known_by_torchs_names():
-    """Each is a function of torch, of torch.nn.functional or of torch.linalg, or a method of its tensors."""
-    import torch
-
-    homes = (torch, torch.nn.functional, torch.linalg)
-    assert [name for name in FUNCTIONS if not any(hasattr(home, name) for home in homes)] == []
-    assert [n for n in METHODS if n not in {*FUNCTIONS, *OUR_METHODS} and not hasattr(torch.Tensor, n)] == []

@@ -133,6 +133,9 @@ class Multiply(Op):
     def widths(self, call: Call, a: Shape, b: Shape) -> tuple[Number, ...]:
         return (max(call.widths),)
 
+    def strides(self, call: Call, a: Shape, b: Shape) -> tuple[bool, ...]:
+        return call.strided[:1]
+
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return a * b
 

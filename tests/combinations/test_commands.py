@@ -65,7 +65,7 @@ def test_what_has_no_answer_is_refused_in_a_line(cli, tmp_path, mixer, name):
     assert REFUSED[mixer, name] in done.err
 
 
-@pytest.mark.sample(4, per=lambda mixer, **_: mixer)
+@pytest.mark.sample(2, per=lambda mixer, **_: mixer)
 @of_all(ASKED)
 def test_every_command_answers(answered, mixer, asked):
     assert answered(asked, mixer)["command"] == asked[0]

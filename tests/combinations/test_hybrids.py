@@ -39,7 +39,7 @@ def answered(cli, tmp_path):
     return run
 
 
-@pytest.mark.sample(4, per=lambda name, **_: name)
+@pytest.mark.sample(2, per=lambda name, **_: name)
 @every_hybrid
 @pytest.mark.parametrize("asked", ASKED)
 def test_every_command_answers(answered, name, asked):
@@ -73,7 +73,7 @@ def test_each_form_of_a_scan_is_counted(answered, name, form):
     assert idle is (not scans and form != "auto")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every_hybrid
 def test_a_cut_pattern_is_counted_and_built_alike(name):
     assert failures(ask(loaded(name, n_layers=len(HYBRIDS[name]) + 1))) == []

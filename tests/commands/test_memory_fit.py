@@ -32,6 +32,7 @@ EAGER = ("gemma-2-9b", "-s", "4096", "--optimizer", "sgd", "--loss", "fused", "-
 """Its capped scores have no fused kernel, so that attention keeps most."""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("memory", "cheapest"),
     [

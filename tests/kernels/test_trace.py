@@ -13,7 +13,7 @@ from readings.encoders import MODELS
 from recurrent_models import PRESETS as RECURRENT
 from short_presets import shortened
 
-QUICK = 16
+QUICK = 10
 """Examples of the quick stage's tests, of which these take a fifth of a second each."""
 SETTINGS = {
     f"{backend}-{dtype}-{attention}": WitnessSetting(dtype, attention, backend)

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from archcli.load.huggingface import importer
 from archcli.load.huggingface.importer import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
@@ -25,6 +27,7 @@ def held(kind):
     return {"classes": [*classes], "held": [*shown, *(["logits"] if kind in LOGITS else [])]}
 
 
+@pytest.mark.long
 def test_the_listing_is_what_these_tests_hold(renew):
     made = {kind: held(kind) for kind in sorted({*families(), *WRAPPERS}, key=str.lower)}
     if renew:

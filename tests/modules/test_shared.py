@@ -203,6 +203,7 @@ def test_a_shared_block_is_the_same_block_written_several_times():
     torch.testing.assert_close(used(tokens), own(tokens))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.torch
 @pytest.mark.parametrize("given", [ZAMBA, ADAPTED], ids=["zamba", "adapted"])
 def test_torch_and_fvcore_see_every_use(given):

@@ -178,6 +178,7 @@ def test_layers_that_need_others_are_not_measured_alone():
     assert stand_alone(model(OWN))
 
 
+@pytest.mark.long
 @pytest.mark.torch
 def test_all_of_it_is_verified():
     from asking import ask, failures

@@ -40,7 +40,7 @@ MIXTURES = [
 ]
 
 
-@pytest.mark.sample(50)
+@pytest.mark.sample(25)
 @FAMILY
 def test_every_weight_has_its_name_and_is_random(name):
     ours, model = witness(name).ours, our_model(name, "eager")
@@ -50,7 +50,7 @@ def test_every_weight_has_its_name_and_is_random(name):
     assert [key for key, value in ours.items() if value.numel() > 1 and value.min() == value.max()] == []
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(20)
 @pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if not family.in_memory])
 def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     seen = witness(name)
@@ -72,7 +72,7 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     assert [key for key, value in filled.items() if not torch.equal(value, seen.ours[key])] == []
 
 
-@pytest.mark.sample(80)
+@pytest.mark.sample(50)
 @torch.inference_mode()
 @ATTENTION
 @FAMILY
@@ -87,7 +87,7 @@ def test_one_pass_gives_the_same_logits(name, attention):
         )
 
 
-@pytest.mark.sample(50)
+@pytest.mark.sample(30)
 @torch.inference_mode()
 @pytest.mark.parametrize("prompt", [1, 13])
 @ATTENTION
@@ -118,7 +118,7 @@ def test_gathered_experts_give_the_same_logits(name):
     assert difference(gathered, seen.logits) <= TOLERANCE
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @torch.inference_mode()
 @FAMILY
 def test_every_mutant_is_seen(name):
@@ -131,7 +131,7 @@ def test_every_mutant_is_seen(name):
     assert unseen == {"unchanged", *family.inert}
 
 
-@pytest.mark.sample(120)
+@pytest.mark.sample(60)
 @FAMILY
 def test_mutants_change_what_is_easily_mistaken(name):
     labels = [label.split(": ") for label, _ in mutants(FAMILIES[name].spec)]

@@ -89,6 +89,7 @@ def classes(recording, path):
     return {(timed.name, timed.op_class) for timed in recording.timed if timed.path == path}
 
 
+@pytest.mark.long
 def test_eager_attention_is_timed_in_parts():
     found = classes(profiled(MODELS["gpt2"], "forward", "eager")[1], "layers.0.attention.attend")
     assert {("bmm", "contraction"), ("_softmax", "normalization"), ("mul", "normalization")} <= found
@@ -100,16 +101,19 @@ def test_fused_attention_is_a_class_of_its_own_with_the_mask_it_needs():
     assert len(found) > 1
 
 
+@pytest.mark.long
 def test_a_softcap_is_timed_as_elementwise():
     found = classes(profiled(MODELS["gemma2"], "forward", "sdpa")[1], "layers.0.attention.attend")
     assert {("tanh", "elementwise"), ("_softmax", "normalization"), ("bmm", "contraction")} <= found
 
 
+@pytest.mark.long
 def test_a_linear_layer_goes_backward_as_contraction_and_its_bias_as_a_reduction():
     found = classes(profiled(MODELS["gpt2"], "train")[1], "layers.0.ffn.up_proj")
     assert found == {("addmm", "contraction"), ("mm", "contraction"), ("sum", "normalization")}
 
 
+@pytest.mark.long
 def test_a_convolution_is_a_contraction_there_and_back():
     found = classes(profiled(MODELS["whisper"], "train")[1], "encoder.front_end.conv2")
     assert {name: op_class for name, op_class in found if name.startswith("convolution")} == {
@@ -118,6 +122,7 @@ def test_a_convolution_is_a_contraction_there_and_back():
     }
 
 
+@pytest.mark.long
 def test_linear_attention_has_products_sums_and_a_division():
     found = classes(profiled(MODELS["linear-decoder"], "forward")[1], "layers.0.attention.attend")
     assert {("bmm", "contraction"), ("sum", "normalization"), ("div", "elementwise")} <= found
@@ -150,6 +155,7 @@ def test_an_encoder_runs_only_where_no_cache_holds_its_source():
     assert encoder_ran("prefill", 5) == encoder_ran("decode", 5) == {"decoder"}
 
 
+@pytest.mark.long
 def test_everything_a_model_answers_has_a_gradient():
     recording = profiled(MODELS["bert-pretraining"], "train")[1]
     assert {"lm_head", "classifier", "pooler"} <= {
@@ -194,6 +200,7 @@ def test_an_interrupt_keeps_what_was_measured():
     assert len(recording.plain_s) == len(recording.traced_s) == 2
 
 
+@pytest.mark.long
 def test_an_interrupt_before_the_first_pair_is_passed_on():
     work = prepare(MODELS["gpt2"], Request("forward", 1, 4))
     with pytest.raises(KeyboardInterrupt):

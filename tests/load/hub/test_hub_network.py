@@ -196,6 +196,7 @@ def test_a_server_that_says_nothing_is_waited_for_once(here, monkeypatch):
             server.accept()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("endpoint", "said"),
     [

@@ -44,7 +44,7 @@ def test_what_a_class_writes_is_understood(kind, name):
     assert not_understood(stated) == []
 
 
-@pytest.mark.sample(60)
+@pytest.mark.sample(30)
 @pytest.mark.parametrize("kind", [kind for kind in families() if kind not in OWN_CODE])
 def test_no_field_of_a_class_is_unknown_when_it_is_set(kind):
     """Fields that a default file leaves null or false; their values do not matter where they are not read."""

@@ -21,7 +21,7 @@ def fitted(name, what, memory, tp, **sizes):
     ]["value"]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CASES)
 def test_tokens_and_sequences_are_those_of_memory(name):
     memory, context, tp = CASES[name]

@@ -64,7 +64,7 @@ SETTINGS = {
 SHAPES = ((2, 64), (3, 80))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MODELS)
 def test_kept_bytes_are_those_that_autograd_saves(name, setting):
@@ -93,7 +93,7 @@ ON_CPU = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("dtype", ["bf16", "fp32"])
 @pytest.mark.parametrize("name", ON_CPU)
 def test_kept_bytes_on_a_cpu(name, dtype):

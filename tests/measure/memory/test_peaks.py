@@ -57,7 +57,7 @@ def shortened(name, changes=()):
     return load(name, [*MODELS[name], *changes]).model
 
 
-@pytest.mark.sample(5, second=80)
+@pytest.mark.sample(3, second=80)
 @pytest.mark.parametrize(("name", "changes", "batch", "seq", "setting"), STEPS)
 def test_the_peak_of_a_training_step(name, changes, batch, seq, setting):
     ours, theirs = training_peaks(shortened(name, changes), batch, seq, setting)
@@ -135,7 +135,7 @@ PASSES = [
 ]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("name", "phase", "chunk"), PASSES)
 def test_the_peak_of_a_prefill_and_a_decode(name, phase, chunk):
     """600 tokens, in pieces that divide them and in pieces that leave a rest."""

@@ -63,7 +63,7 @@ def loss_of(made):
 every = pytest.mark.parametrize("name", MODELS)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(1)
 @every
 def test_all_witnesses_agree_about_adapters_and_a_loss(name):
     assert failures(ask(adapted(name), 2, 10)) == []
@@ -159,7 +159,7 @@ def test_dropout_and_batch_statistics_on_the_way_to_a_loss(name):
     assert loss_of(made.train()) != loss_of(plain.train())
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("pair", ["t5-v1.1", "whisper"])
 @pytest.mark.parametrize("name", HEADS)
 def test_encoder_decoders_train_on_targets_too(pair, name):

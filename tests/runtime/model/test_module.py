@@ -96,6 +96,7 @@ def test_weighted_operations_are_torchs_own_modules():
     assert kinds == {nn.Embedding, nn.Linear, nn.RMSNorm, nn.LayerNorm}
 
 
+@pytest.mark.sample(6)
 @sixteen_families
 def test_state_dict_goes_round(name):
     made, file = built(EVERY[name]), io.BytesIO()
@@ -137,6 +138,7 @@ def test_hooks_fire_on_every_node(name):
     assert sorted(fired) == sorted(nodes)
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize(
     "name", [name for name in EVERY if "t5" not in name]
 )  # a T5 layer's bias is the stack's
@@ -159,6 +161,7 @@ def test_a_layer_that_attends_to_a_source_says_that_it_has_none():
         made(tokens())
 
 
+@pytest.mark.sample(8)
 @sixteen_families
 def test_activation_checkpointing_gives_the_same_gradients(name):
     made, ids = built(EVERY[name]), tokens()
@@ -169,6 +172,7 @@ def test_activation_checkpointing_gives_the_same_gradients(name):
         assert_close(gradient, plain[parameter], 1e-6)
 
 
+@pytest.mark.sample(8)
 @sixteen_families
 def test_training_lowers_the_loss_and_reaches_every_parameter(name):
     torch.manual_seed(0)
@@ -187,6 +191,7 @@ def test_training_lowers_the_loss_and_reaches_every_parameter(name):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.sample(8)
 @sixteen_families
 def test_a_copy_is_the_same_and_its_own(name):
     made = built(EVERY[name])
@@ -198,6 +203,7 @@ def test_a_copy_is_the_same_and_its_own(name):
     assert not torch.equal(answer(twin), said)
 
 
+@pytest.mark.sample(8)
 @sixteen_families
 def test_meta_allocates_nothing_and_runs(name):
     made = build_model(EVERY[name], device="meta")
@@ -207,6 +213,7 @@ def test_meta_allocates_nothing_and_runs(name):
     assert [tuple(each.shape) for each in said] == SHAPES.get(name, [(2, 9, V)])
 
 
+@pytest.mark.sample(8)
 @sixteen_families
 def test_bf16_runs_and_is_near(name):
     made, ids = built(EVERY[name]), tokens()
@@ -231,6 +238,7 @@ def test_bf16_runs_and_is_near(name):
     assert near < (0.5 if name in MIXTURES else 0.05)
 
 
+@pytest.mark.sample(8)
 @sixteen_families
 def test_built_in_bf16_is_bf16_throughout(name):
     made = build_model(EVERY[name], dtype=torch.bfloat16)
@@ -240,6 +248,7 @@ def test_built_in_bf16_is_bf16_throughout(name):
     assert torch.get_default_dtype() == torch.float32
 
 
+@pytest.mark.sample(8)
 @sixteen_families
 def test_fused_and_eager_attention_agree(name):
     assert_close(answer(built(EVERY[name])), answer(built(EVERY[name], attention="eager")))

@@ -10,13 +10,12 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import house
+from own_source import ROOT, parsed, sources
 
-ROOT = Path(__file__).parents[1]
 FOLDERS = ("archcli", "tests", "benchmarks")
 QUICK = {
     "params": ["params", "llama-3.1-8b"],
@@ -30,15 +29,6 @@ QUICK = {
     "schema of a profile": ["schema", "--of", "profile"],
 }
 HEAVY = ("torch", "fvcore", "transformers", "numpy", "sympy")
-
-
-def module_name(path):
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def parse(folder):
-    return {module_name(path): ast.parse(path.read_text()) for path in sorted((ROOT / folder).rglob("*.py"))}
 
 
 def tracked():
@@ -56,7 +46,6 @@ def tracked():
     return [ROOT / name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
 
 
-ARCHCLI = parse("archcli")
 RULES = [
     house.not_downwards,
     house.sideways,
@@ -142,24 +131,24 @@ def test_a_rule_leaves_the_allowed_alone(rule, sources):
 
 
 def test_every_room_has_a_storey():
-    assert {house.room(name) for name in ARCHCLI} <= {"", *house.RANK}
+    assert {house.room(name) for name in sources("archcli")} <= {"", *house.RANK}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_house_keeps_the_rule(rule):
-    offences = rule(ARCHCLI)
+    offences = rule(parsed("archcli"))
     assert not offences, "\n" + "\n".join(offences)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_functions_fit_on_a_screen(folder):
-    offences = house.long_functions(parse(folder))
+    offences = house.long_functions(parsed(folder))
     assert not offences, "\n" + "\n".join(offences)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_files_stay_short(folder):
-    lengths = {module_name(path): path.read_text().count("\n") for path in (ROOT / folder).rglob("*.py")}
+    lengths = {name: source.count("\n") for name, source in sources(folder).items()}
     assert {name: lines for name, lines in lengths.items() if lines > 300} == {}
 
 

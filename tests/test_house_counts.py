@@ -4,27 +4,15 @@ Circles, crowded folders, names that mean two things, upper layers that ask for 
 """
 
 import ast
-from pathlib import Path
 
 import pytest
 
 import house
 import house_counts
+from own_source import parsed, sources
 
-ROOT = Path(__file__).parents[1]
-PATHS = sorted((ROOT / "archcli").rglob("*.py"))
 MOST_TYPE_TESTS = 20
 WIDEST = 110
-
-
-def module_name(path):
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-SOURCES = {module_name(path): path.read_text() for path in PATHS}
-PARSED = {name: ast.parse(source) for name, source in SOURCES.items()}
-
 OF_A_BLOCK = "def f(layer):\n    return layer.block.attention.window"
 FORGED = [
     (
@@ -57,14 +45,14 @@ def test_a_count_sees_a_forged_offence(rule, sources):
 
 @pytest.mark.parametrize("rule", RULES, ids=titles)
 def test_nothing_is_counted(rule):
-    offences = rule(PARSED)
+    offences = rule(parsed("archcli"))
     assert not offences, f"{len(offences)} offences\n" + "\n".join(offences)
 
 
 def test_lines_fit_beside_a_diff():
     wide = [
         f"{name}:{i}: {len(line)} columns"
-        for name, source in SOURCES.items()
+        for name, source in sources("archcli").items()
         for i, line in enumerate(source.splitlines(), 1)
         if len(line) > WIDEST
     ]
@@ -76,17 +64,17 @@ def test_a_type_test_is_seen():
         "archcli.ops.a": "class Op: ...",
         "archcli.rules.a": "isinstance(x, Op | int)\nisinstance(x, nn.Op)\nisinstance(x, str)",
     }
-    parsed = {name: ast.parse(source) for name, source in forged.items()}
-    assert list(house_counts.type_tests(parsed)) == [("archcli.rules.a", 1, "isinstance(x, Op | int)")]
+    forged_house = {name: ast.parse(source) for name, source in forged.items()}
+    assert list(house_counts.type_tests(forged_house)) == [("archcli.rules.a", 1, "isinstance(x, Op | int)")]
 
 
 def test_few_upper_places_ask_for_a_class_and_say_why():
-    type_tests = list(house_counts.type_tests(PARSED))
+    type_tests = list(house_counts.type_tests(parsed("archcli")))
     listed = "\n" + "\n".join(f"{name}:{line}: {text}" for name, line, text in type_tests)
     assert len(type_tests) <= MOST_TYPE_TESTS, listed
     without = [
         f"{name}:{line}: {text}"
         for name, line, text in type_tests
-        if not any("#" in near for near in SOURCES[name].splitlines()[max(0, line - 2) : line])
+        if not any("#" in near for near in sources("archcli")[name].splitlines()[max(0, line - 2) : line])
     ]
     assert not without, "no reason stands beside\n" + "\n".join(without)

@@ -24,9 +24,9 @@ EVERY = ZOO | OTHERS
 FAMILIES = pytest.mark.parametrize("name", EVERY)
 
 
-def sixteen_families(test):
-    """Of all families, a seeded sixteen; the others are long."""
-    return pytest.mark.sample(16)(FAMILIES(test))
+def eight_families(test):
+    """Of all families, a seeded eight; the others are long."""
+    return pytest.mark.sample(8)(FAMILIES(test))
 
 
 FROZEN = {"whisper": {"encoder.position_embedding.weight"}}
@@ -96,8 +96,7 @@ def test_weighted_operations_are_torchs_own_modules():
     assert kinds == {nn.Embedding, nn.Linear, nn.RMSNorm, nn.LayerNorm}
 
 
-@pytest.mark.sample(6)
-@sixteen_families
+@eight_families
 def test_state_dict_goes_round(name):
     made, file = built(EVERY[name]), io.BytesIO()
     torch.save(made.state_dict(), file)
@@ -108,13 +107,13 @@ def test_state_dict_goes_round(name):
     assert torch.equal(answer(made), answer(other))
 
 
-@sixteen_families
+@eight_families
 def test_parameters_are_named_as_the_rows(name):
     rows = {f"{row.path}.{weight}" for row in forward_pass(EVERY[name], 1, 2).rows for weight in row.weights}
     assert rows <= {parameter for parameter, _ in build_model(EVERY[name], device="meta").named_parameters()}
 
 
-@sixteen_families
+@eight_families
 def test_hooks_fire_once_on_every_leaf(name):
     made, fired = built(EVERY[name]), []
     for path, leaf in leaves(made).items():
@@ -124,7 +123,7 @@ def test_hooks_fire_once_on_every_leaf(name):
     assert sorted(fired) == sorted(set(leaves(made)) - borrowed)
 
 
-@sixteen_families
+@eight_families
 def test_hooks_fire_on_every_node(name):
     made, fired = built(EVERY[name]), []
     nodes = {
@@ -161,8 +160,7 @@ def test_a_layer_that_attends_to_a_source_says_that_it_has_none():
         made(tokens())
 
 
-@pytest.mark.sample(8)
-@sixteen_families
+@eight_families
 def test_activation_checkpointing_gives_the_same_gradients(name):
     made, ids = built(EVERY[name]), tokens()
     plain = grads_of(made, ids)
@@ -172,8 +170,7 @@ def test_activation_checkpointing_gives_the_same_gradients(name):
         assert_close(gradient, plain[parameter], 1e-6)
 
 
-@pytest.mark.sample(8)
-@sixteen_families
+@eight_families
 def test_training_lowers_the_loss_and_reaches_every_parameter(name):
     torch.manual_seed(0)
     made, ids = build_model(EVERY[name]), tokens(4, 8)
@@ -191,8 +188,7 @@ def test_training_lowers_the_loss_and_reaches_every_parameter(name):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.sample(8)
-@sixteen_families
+@eight_families
 def test_a_copy_is_the_same_and_its_own(name):
     made = built(EVERY[name])
     said, twin = answer(made), copy.deepcopy(made)
@@ -203,8 +199,7 @@ def test_a_copy_is_the_same_and_its_own(name):
     assert not torch.equal(answer(twin), said)
 
 
-@pytest.mark.sample(8)
-@sixteen_families
+@eight_families
 def test_meta_allocates_nothing_and_runs(name):
     made = build_model(EVERY[name], device="meta")
     assert {tensor.device.type for tensor in made.state_dict().values()} == {"meta"}
@@ -213,8 +208,7 @@ def test_meta_allocates_nothing_and_runs(name):
     assert [tuple(each.shape) for each in said] == SHAPES.get(name, [(2, 9, V)])
 
 
-@pytest.mark.sample(8)
-@sixteen_families
+@eight_families
 def test_bf16_runs_and_is_near(name):
     made, ids = built(EVERY[name]), tokens()
     low = copy.deepcopy(made).bfloat16()
@@ -238,8 +232,7 @@ def test_bf16_runs_and_is_near(name):
     assert near < (0.5 if name in MIXTURES else 0.05)
 
 
-@pytest.mark.sample(8)
-@sixteen_families
+@eight_families
 def test_built_in_bf16_is_bf16_throughout(name):
     made = build_model(EVERY[name], dtype=torch.bfloat16)
     assert {parameter.dtype for parameter in made.parameters()} == {torch.bfloat16}
@@ -248,8 +241,7 @@ def test_built_in_bf16_is_bf16_throughout(name):
     assert torch.get_default_dtype() == torch.float32
 
 
-@pytest.mark.sample(8)
-@sixteen_families
+@eight_families
 def test_fused_and_eager_attention_agree(name):
     assert_close(answer(built(EVERY[name])), answer(built(EVERY[name], attention="eager")))
 

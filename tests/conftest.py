@@ -24,7 +24,7 @@ os.environ.update(
 for name in ("FORCE_COLOR", "COLUMNS"):
     os.environ.pop(name, None)
 
-for profile, examples in {"quick": 10, "long": 300}.items():
+for profile, examples in {"quick": 10, "long": 80, "whole": 300}.items():
     settings.register_profile(
         profile,
         max_examples=examples,
@@ -44,9 +44,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    settings.load_profile(
-        "quick" if config.option.markexpr in {"not long and not exhaustive", "fast"} else "long"
-    )
+    stages = {"not long and not exhaustive": "quick", "fast": "quick", "long": "long"}
+    settings.load_profile(stages.get(config.option.markexpr, "whole"))
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -57,7 +56,7 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    mark_stages(items, settings.get_current_profile_name() == "long")
+    mark_stages(items, settings.get_current_profile_name() != "quick")
     items.sort(key=family)
 
 

@@ -29,7 +29,7 @@ def test_kept_is_what_torch_saves(name):
     assert wrong(CASES[name]) == {}
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, second=100)
 @pytest.mark.parametrize("name", READY)
 def test_every_entry_of_a_rule_is_needed(name):
     """Without one of its entries, or with half of its bytes, a rule is seen to be wrong."""

@@ -50,7 +50,7 @@ def keys_of(config, monkeypatch):
     return seen
 
 
-@pytest.mark.sample(1, second=60)
+@pytest.mark.sample(1, second=24)
 @pytest.mark.parametrize("kind", [*families(), *WRAPPERS])
 def test_no_wrong_type_is_a_traceback(kind, monkeypatch):
     config = {"model_type": kind, **REQUIRED.get(kind, {})}

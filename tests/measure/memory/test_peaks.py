@@ -57,7 +57,7 @@ def shortened(name, changes=()):
     return load(name, [*MODELS[name], *changes]).model
 
 
-@pytest.mark.sample(3, second=80)
+@pytest.mark.sample(3, second=60)
 @pytest.mark.parametrize(("name", "changes", "batch", "seq", "setting"), STEPS)
 def test_the_peak_of_a_training_step(name, changes, batch, seq, setting):
     ours, theirs = training_peaks(shortened(name, changes), batch, seq, setting)

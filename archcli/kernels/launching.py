@@ -10,28 +10,7 @@ from archcli.kernels.kernel import KernelCost
 from archcli.kernels.layouts import like_inputs
 from archcli.kernels.log import Backward, GradNode, current
 from archcli.kernels.tensor import METHODS, ShapeTensor, Sizes
-from archcli.ops.base import (
-    LAYERNORM_BACKWARD,
-    LAYERNORM_FORWARD,
-    LAYERNORM_WEIGHT,
-    SOFTMAX_BACKWARD,
-    SOFTMAX_FORWARD,
-)
-from archcli.recording.classes import NO_ARITHMETIC
-
-PER_ELEMENT = {
-    "addcmul": 2,
-    "_softmax": SOFTMAX_FORWARD - 1,
-    "_softmax_backward_data": SOFTMAX_BACKWARD - 1,
-    "native_layer_norm": LAYERNORM_FORWARD,
-    "native_layer_norm_backward": LAYERNORM_BACKWARD + LAYERNORM_WEIGHT,
-}
-"""FLOPs per element of kernels with several steps; of any other with arithmetic it is one."""
-MOVES = NO_ARITHMETIC | {
-    *("flip", "triu", "tril", "eye", "ones", "full", "new_full", "fill", "scalar_tensor", "amax"),
-    *("masked_fill", "constant_pad_nd", "slice_backward", "select_backward"),
-}
-"""Kernels that copy, choose or fill."""
+from archcli.recording.classes import flops_per_element
 
 
 class StatedWork(NamedTuple):
@@ -120,10 +99,10 @@ def needs_grad(x: Any) -> bool:
 
 
 def _flops(name: str, tensors: Sequence[ShapeTensor]) -> int:
-    """One FLOP for each element of the largest tensor, more of kernels with several steps; 0 of copies."""
-    if name in MOVES or not any(x.dtype.kind in (REAL, COMPLEX) for x in tensors):
+    """FLOPs by the elements of the largest tensor; whole-number arithmetic has none."""
+    if not any(x.dtype.kind in (REAL, COMPLEX) for x in tensors):
         return 0
-    return PER_ELEMENT.get(name, 1) * max(x.elements for x in tensors)
+    return flops_per_element(name) * max(x.elements for x in tensors)
 
 
 def _computes_in(tensors: Sequence[ShapeTensor]) -> str:

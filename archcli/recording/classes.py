@@ -1,4 +1,4 @@
-"""The classes that a profile sums time by, and the class of each torch operation.
+"""Classes that a profile sums time by; of each torch operation its class and its FLOPs per element.
 
 An operation of the architecture with one class of cost lends that class to all that it executes: the eleven
 kernels of a composite norm are the norm. Beside a matrix product, the softmax, the bias and the copies are
@@ -12,6 +12,13 @@ from __future__ import annotations
 from enum import StrEnum
 
 from archcli.graph import OpClass, Part
+from archcli.ops.base import (
+    LAYERNORM_BACKWARD,
+    LAYERNORM_FORWARD,
+    LAYERNORM_WEIGHT,
+    SOFTMAX_BACKWARD,
+    SOFTMAX_FORWARD,
+)
 from archcli.recording.operations import OpKey, Phase
 
 
@@ -91,16 +98,30 @@ _SCANS = _names("cumsum cumprod cummax logcumsumexp linalg_solve_triangular asso
 _SOFTMAX = _names("softmax _softmax _safe_softmax _softmax_backward_data logsumexp")
 _COPIES = _names("clone copy _to_copy cat stack index_select index index_copy gather repeat fill")
 _MAKERS = _names("empty empty_like new_empty zeros zeros_like new_zeros bincount _local_scalar_dense")
-NO_ARITHMETIC = (
+_NO_ARITHMETIC = (
     _COPIES
     | _MAKERS
     | _RANDOM
-    | _names("relu threshold_backward clamp clamp_min maximum masked_fill where")
-    | _names("lt le gt ge eq ne bitwise_not bitwise_and bitwise_or arange detach zero")
-    | _names("embedding embedding_dense_backward")
+    | _names("relu threshold_backward clamp clamp_min maximum max amax topk sort masked_fill where scatter")
+    | _names("lt le gt ge eq ne bitwise_not bitwise_and bitwise_or detach triu tril flip constant_pad_nd")
+    | _names("arange eye ones ones_like full full_like new_full scalar_tensor zero")
+    | _names("embedding embedding_dense_backward slice_backward select_backward")
     | {*COLLECTIVES, WAIT}  # sums over ranks are made by what moves them
 )
-"""Operations that copy, compare, choose or draw. A maximum is no FLOP either, as in `ops/base.py`."""
+"""Operations that copy, compare, choose, draw or fill. A maximum is no FLOP either, as in `ops/base.py`."""
+_IN_ONE_KERNEL = {
+    "addcmul": 2,  # a product, and its sum with what is there
+    "_softmax": SOFTMAX_FORWARD - 1,  # its input is scaled before
+    "_softmax_backward_data": SOFTMAX_BACKWARD - 1,
+    "native_layer_norm": LAYERNORM_FORWARD,
+    "native_layer_norm_backward": LAYERNORM_BACKWARD + LAYERNORM_WEIGHT,
+}
+"""FLOPs per element of operations with several steps, by the table of `ops/base.py`."""
+
+
+def flops_per_element(name: str) -> int:
+    """FLOPs of a torch operation that is no matrix product, for each element of its largest tensor."""
+    return 0 if name in _NO_ARITHMETIC else _IN_ONE_KERNEL.get(name, 1)
 
 
 def is_fused(name: str) -> bool:

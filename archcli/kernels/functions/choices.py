@@ -6,11 +6,8 @@ from typing import Any, NamedTuple
 
 from archcli.kernels.dtypes import INT64
 from archcli.kernels.functions.indexing import scatter
-from archcli.kernels.launching import StatedWork, launch, launch_many
+from archcli.kernels.launching import launch, launch_many
 from archcli.kernels.tensor import Sizes, in_torch, operation
-
-COMPARISONS = StatedWork(flops=0)
-"""Comparing is no FLOP."""
 
 
 class ChosenElements(NamedTuple):
@@ -22,17 +19,16 @@ class ChosenElements(NamedTuple):
 
 def _chosen(name: str, x: Any, dim: int, shape: Sizes, *, keepdim: bool = True) -> ChosenElements:
     """Launch a kernel that chooses elements along an axis; the gradient goes back to where they were."""
-    made: list[Any] = []
 
     def backward(g: Any) -> tuple[Any]:
-        indices = made[1]
+        indices = chosen.indices
         if not keepdim:
             g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
         zeros = launch("zeros", [], x.shape, x.dtype)
         return (scatter(zeros, dim, indices, g),)
 
-    made += launch_many(name, [x], [(shape, x.dtype), (shape, INT64)], backward=backward, work=COMPARISONS)
-    return ChosenElements(*made)
+    chosen = ChosenElements(*launch_many(name, [x], [(shape, x.dtype), (shape, INT64)], backward=backward))
+    return chosen
 
 
 @operation

@@ -17,7 +17,7 @@ from archcli.kernels.tensor import ShapeTensor, Sizes, method, operation
 def _read(name: str, x: Any, indices: Sequence[Any], shape: Sizes, backward: Any) -> Any:
     """Launch a kernel that reads so many elements of x."""
     out = ShapeTensor(shape, x.dtype)
-    work = StatedWork(0, sum(index.bytes for index in indices) + out.bytes)
+    work = StatedWork(read=sum(index.bytes for index in indices) + out.bytes)
     return launch(name, [x, *indices], shape, x.dtype, backward=backward, work=work)
 
 
@@ -72,7 +72,7 @@ def scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
 
     written = index.numel() * x.itemsize
     given = [source] if isinstance(source, ShapeTensor) else []
-    work = StatedWork(0, x.bytes + index.bytes + sum(s.bytes for s in given), x.bytes + written)
+    work = StatedWork(written=x.bytes + written)
     return launch("scatter", [x, index, *given], x.shape, x.dtype, backward=backward, work=work)
 
 
@@ -99,4 +99,4 @@ def index_add(x: Any, dim: int, index: Any, source: Any) -> Any:
 @operation
 def bincount(x: Any, *, minlength: int = 0) -> Any:
     """How often each number occurs."""
-    return launch("bincount", [x], (minlength,), INT64, work=StatedWork(flops=0))
+    return launch("bincount", [x], (minlength,), INT64)

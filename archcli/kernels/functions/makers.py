@@ -69,7 +69,7 @@ def _like(name: str) -> None:
     operation(function)
 
 
-for _name in ("zeros_like", "ones_like", "empty_like", "full_like"):
+for _name in ("zeros_like", "ones_like", "full_like"):
     _like(_name)
 
 

@@ -17,7 +17,7 @@ from archcli.kernels.tensor import METHODS, ShapeTensor, Sizes, in_torch, method
 
 def _filled(name: str, g: Any, x: ShapeTensor) -> Any:
     """The gradient of x where its part has g, zeros elsewhere."""
-    work = StatedWork(0, written=x.numel() * g.itemsize + g.bytes)
+    work = StatedWork(written=x.numel() * g.itemsize + g.bytes)
     return launch(name, [g], x.shape, g.dtype, work=work)
 
 

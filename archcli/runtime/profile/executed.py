@@ -13,22 +13,8 @@ import torch
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from archcli.ops.base import (
-    LAYERNORM_BACKWARD,
-    LAYERNORM_FORWARD,
-    LAYERNORM_WEIGHT,
-    SOFTMAX_BACKWARD,
-    SOFTMAX_FORWARD,
-)
-from archcli.recording.classes import NO_ARITHMETIC, is_fused
+from archcli.recording.classes import flops_per_element, is_fused
 
-PER_ELEMENT = {
-    "addcmul": 2,  # a product, and its sum with what is there
-    "_softmax": SOFTMAX_FORWARD - 1,  # its input is scaled before
-    "_softmax_backward_data": SOFTMAX_BACKWARD - 1,
-    "native_layer_norm": LAYERNORM_FORWARD,
-    "native_layer_norm_backward": LAYERNORM_BACKWARD + LAYERNORM_WEIGHT,
-}
 OVERWRITES = {"bernoulli", "copy", "fill", "normal", "uniform", "zero"}
 """Operations in place that do not read what they write over."""
 
@@ -67,9 +53,9 @@ def _flops(func: Any, name: str, args: Any, kwargs: Any, out: Any, tensors: list
         return flops
     if is_fused(name):
         return None
-    if name in NO_ARITHMETIC or not any(tensor.is_floating_point() for tensor in tensors):
+    if not any(tensor.is_floating_point() for tensor in tensors):
         return 0
-    return PER_ELEMENT.get(name, 1) * max(map(_elements, tensors))
+    return flops_per_element(name) * max(map(_elements, tensors))
 
 
 def _elements(tensor: torch.Tensor) -> int:

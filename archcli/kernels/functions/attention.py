@@ -37,13 +37,12 @@ def scaled_dot_product_attention(
     bias = _additive(attn_mask, q)
     shape = (batch, heads, new, v.shape[3])
     strides = (new * heads * v.shape[3], v.shape[3], heads * v.shape[3], 1)
-    made: list[Any] = []
 
     def backward(g: Any, *_: Any) -> tuple[Any, ...]:
         wanted = [x for x in (q, k, v) if needs_grad(x)]
         found = launch_many(
             f"{name}_backward",
-            [g, q, k, v, made[0]],
+            [g, q, k, v, out],
             [(x.shape, x.dtype) for x in wanted],
             work=StatedWork(int(flops * BACKWARD_PRODUCTS)),
         )
@@ -62,7 +61,6 @@ def scaled_dot_product_attention(
         differentiable=1,
     )[0]
     out.strides = strides
-    made.append(out)
     return out
 
 

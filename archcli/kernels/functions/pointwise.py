@@ -85,10 +85,8 @@ def _of_result(name: str, gradient: Gradient) -> None:
     """Register a function of one whose gradient is computed from its result."""
 
     def function(x: Any) -> Any:
-        made: list[Any] = []
-        out = elementwise(name, x, dtype=_real(x), backward=lambda g: (gradient(g, made[0]),))
-        made.append(out)
-        return out
+        y = elementwise(name, x, dtype=_real(x), backward=lambda g: (gradient(g, y),))
+        return y
 
     function.__name__ = name
     operation(function)
@@ -123,7 +121,6 @@ _of_result("reciprocal", lambda g, y: -g * (y * y))
 _of_input("log", lambda g, x: g / x)
 _of_input("cos", lambda g, x: g * -x.sin())
 _of_input("sin", lambda g, x: g * x.cos())
-_of_input("silu", _in_one("silu_backward"))
 _of_input("log1p", lambda g, x: g / (x + 1))
 _of_input("exp2", lambda g, x: g * x)
 
@@ -138,19 +135,22 @@ def abs_(x: Any) -> Any:
     return elementwise("abs", x, backward=lambda g: (g * elementwise("sgn", x),))
 
 
-@in_torch
-def gelu(x: Any, *, approximate: str = "none") -> Any:
-    return elementwise("gelu", x, backward=lambda g: (elementwise("gelu_backward", g, x),))
+def _curve(name: str, *options: str) -> None:
+    """Register an activation of torch.nn.functional; one kernel computes its gradient from its input."""
+
+    def function(x: Any, **given: Any) -> Any:
+        if unknown := given.keys() - {*options}:
+            raise NotImplementedError(f"kernels of torch.nn.functional.{name} with {unknown} are not known")
+        return elementwise(name, x, backward=lambda g: (elementwise(f"{name}_backward", g, x),))
+
+    function.__name__ = name
+    in_torch(function)
 
 
-@in_torch
-def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
-    return elementwise("softplus", x, backward=lambda g: (elementwise("softplus_backward", g, x),))
-
-
-@in_torch
-def elu(x: Any, alpha: float = 1.0) -> Any:
-    return elementwise("elu", x, backward=lambda g: (elementwise("elu_backward", g, x),))
+_curve("silu")
+_curve("gelu", "approximate")
+_curve("softplus", "beta", "threshold")
+_curve("elu", "alpha")
 
 
 @operation

@@ -34,9 +34,8 @@ def _less_than_one(x: Any) -> Any:
 @operation
 def expm1(x: Any) -> Any:
     """exp(x) - 1."""
-    made: list[Any] = []
-    made.append(elementwise("expm1", x, backward=lambda g: (g * (made[0] + 1),)))
-    return made[0]
+    y = elementwise("expm1", x, backward=lambda g: (g * (y + 1),))
+    return y
 
 
 @operation

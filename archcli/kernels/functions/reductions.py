@@ -58,39 +58,29 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 def _converted(x: Any, dtype: DType | None) -> Any:
+    """x in the number type of a softmax: a GPU converts fp16 within the kernel, all else comes before it."""
     within = current().on_cuda and x.dtype.name == "fp16" and dtype == FP32
     return x if dtype is None or within else x.to(dtype)
 
 
-@operation
-def softmax(x: Any, dim: int = -1, dtype: DType | None = None) -> Any:
-    """A GPU converts fp16 within the kernel; anything else is converted before it."""
-    x = _converted(x, dtype)
-    made: list[Any] = []
-    out = launch(
-        "_softmax",
-        [x],
-        x.shape,
-        dtype or x.dtype,
-        backward=lambda g: (launch("_softmax_backward_data", [g, made[0]], x.shape, x.dtype),),
-    )
-    made.append(out)
-    return out
+def _normalizing(name: str) -> None:
+    """Register softmax or its logarithm, whose gradient is computed from its result."""
+
+    def function(x: Any, dim: int = -1, dtype: DType | None = None) -> Any:
+        x = _converted(x, dtype)
+
+        def backward(g: Any) -> tuple[Any]:
+            return (launch(f"_{name}_backward_data", [g, y], x.shape, x.dtype),)
+
+        y = launch(f"_{name}", [x], x.shape, dtype or x.dtype, backward=backward)
+        return y
+
+    function.__name__ = name
+    operation(function)
 
 
-@operation
-def log_softmax(x: Any, dim: int = -1, dtype: DType | None = None) -> Any:
-    x = _converted(x, dtype)
-    made: list[Any] = []
-    out = launch(
-        "_log_softmax",
-        [x],
-        x.shape,
-        dtype or x.dtype,
-        backward=lambda g: (launch("_log_softmax_backward_data", [g, made[0]], x.shape, x.dtype),),
-    )
-    made.append(out)
-    return out
+_normalizing("softmax")
+_normalizing("log_softmax")
 
 
 @in_torch

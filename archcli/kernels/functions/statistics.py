@@ -15,32 +15,29 @@ from archcli.kernels.tensor import FUNCTIONS, in_torch, operation
 def std(x: Any, dim: int, keepdim: bool = False, correction: int = 1) -> Any:
     """The standard deviation along an axis."""
     axis = dim % x.ndim
-    made: list[Any] = []
 
     def backward(g: Any) -> tuple[Any]:
-        y = made[0]
         of_variance = (g / (y * 2)).masked_fill(y == 0, 0)
         if not keepdim:
             of_variance = of_variance.unsqueeze(axis)
         return (of_variance * (2 / (x.shape[axis] - correction)) * (x - x.mean(axis, keepdim=True)),)
 
     shape = (*x.shape[:axis], *((1,) if keepdim else ()), *x.shape[axis + 1 :])
-    made.append(launch("std", [x], shape, x.dtype, backward=backward))
-    return made[0]
+    y = launch("std", [x], shape, x.dtype, backward=backward)
+    return y
 
 
 @operation
 def logsumexp(x: Any, dim: int) -> Any:
     """log sum exp x along an axis."""
     axis = dim % x.ndim
-    made: list[Any] = []
 
     def backward(g: Any) -> tuple[Any]:
-        return (g.unsqueeze(axis) * (x - made[0].unsqueeze(axis)).exp(),)
+        return (g.unsqueeze(axis) * (x - y.unsqueeze(axis)).exp(),)
 
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
-    made.append(launch("logsumexp", [x], shape, x.dtype, backward=backward))
-    return made[0]
+    y = launch("logsumexp", [x], shape, x.dtype, backward=backward)
+    return y
 
 
 def _quantile(x: Any) -> Any:

@@ -35,7 +35,6 @@ def eye(n: int, m: int | None = None, *, dtype: DType | None = None, device: Any
 @in_torch
 def solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
     """X of A X = B for matrices [..., n, n] and [..., n, m], or of X A = B; columns of X lie in one piece."""
-    made: list[Any] = []
 
     def backward(g: Any) -> tuple[Any, Any]:
         of_b = solve_triangular(
@@ -43,8 +42,8 @@ def solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitrian
         )
         if not needs_grad(a):
             return None, of_b
-        solution = made[0].transpose(-2, -1)
-        of_a = -(of_b @ solution if left else solution @ of_b)
+        turned = solution.transpose(-2, -1)
+        of_a = -(of_b @ turned if left else turned @ of_b)
         of_a = of_a.triu(int(unitriangular)) if upper else of_a.tril(-int(unitriangular))
         return of_a, of_b if needs_grad(b) else None
 
@@ -53,8 +52,8 @@ def solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitrian
     work = StatedWork(int(prod(lead)) * n * m * (order - 1 if unitriangular else order))
     strides = _by_column((*lead, n, m))
     name = "linalg_solve_triangular"
-    made.append(launch(name, [a, b], b.shape, b.dtype, backward=backward, strides=strides, work=work))
-    return made[0]
+    solution = launch(name, [a, b], b.shape, b.dtype, backward=backward, strides=strides, work=work)
+    return solution
 
 
 def _by_column(shape: Sizes) -> Sizes:

@@ -73,9 +73,14 @@ def test_a_device_without_constants_has_a_floor_and_says_so(cli, predicted):
     assert "no constants of this device are known" in " ".join(out.split())
 
 
-def test_the_sentence_says_what_limits(cli):
-    out = cli("predict", "llama-3.1-8b", "--device", "h100-sxm", "-b", "1").out
-    assert "Decoding of 1 sequence is bound by reading the weights: " in out
+def test_the_sentence_says_how_many_tokens_and_what_limits(cli, predicted):
+    asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm", "-b", "1")
+    totals = predicted(*asked)["totals"]
+    expected, low, high = (f"{totals['tokens_per_s'][name]:.0f}" for name in ("expected", "low", "high"))
+    rate = f"Decoding of 1 sequence runs at {expected} tokens a second ({low} to {high}) and "
+    assert rate + "is bound by reading the weights: " in cli(*asked).out
+    unknown = cli("predict", "gpt2", "--device", "mi300x").out.splitlines()[2]
+    assert "tokens a second at most and is bound by" in unknown
     long = cli("predict", "llama-2-7b", "--device", "h100-sxm", "--engine", "vllm", "-b", "64", "-s", "4096")
     assert "reading the KV cache" in long.out.splitlines()[2]
 

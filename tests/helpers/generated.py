@@ -19,6 +19,7 @@ from archcli.modules.formats import FORMATS
 from archcli.modules.kinds import TABLE, kind_of
 from archcli.modules.kinds import kinds as kinds_of
 from archcli.units import ELEMENT_BITS
+from constants_tables import GENERATORS as OF_CONSTANTS
 
 SUMMARY_WIDTH, LINE = 200, 88
 
@@ -188,5 +189,6 @@ GENERATORS = {
     "listing": families_table,
     "dtypes": lambda: wrapped(ELEMENT_BITS),
     "api": api,
+    **OF_CONSTANTS,
 }
 """By the word after `made:`."""

@@ -1,29 +1,13 @@
 """The example that docs/memory.md works by hand: its arithmetic, and archcli's figures."""
 
-import ast
-import operator
-import re
 from pathlib import Path
 
 import pytest
 
 from archcli import count_memory
+from worked import result_of, worked_lines
 
-PAGE = Path(__file__).parents[3] / "docs" / "memory.md"
-LINE = re.compile(r"^\| (?P<what>[^|]+) \| (?P<sum>[\d *+-]+) \| (?P<bytes>[\d,]+) \|$", re.MULTILINE)
-OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
-
-
-def value(node):
-    if isinstance(node, ast.BinOp):
-        return OPERATORS[type(node.op)](value(node.left), value(node.right))
-    return ast.literal_eval(node)
-
-
-LINES = [
-    (m["what"].strip("* "), m["sum"], int(m["bytes"].replace(",", "")))
-    for m in LINE.finditer(PAGE.read_text())
-]
+LINES = worked_lines(Path(__file__).parents[3] / "docs" / "memory.md")
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +15,19 @@ def report():
     return count_memory("gpt2")
 
 
-@pytest.mark.parametrize(("what", "arithmetic", "size"), LINES, ids=[what for what, *_ in LINES])
-def test_the_arithmetic_of_the_page_holds(what, arithmetic, size):
-    assert value(ast.parse(arithmetic, mode="eval").body) == size, what
+@pytest.mark.parametrize("line", LINES, ids=[line.what for line in LINES])
+def test_the_arithmetic_of_the_page_holds(line):
+    assert line.value == line.result
 
 
 def line(start):
-    """The bytes of the only line that begins with these words."""
-    [size] = [size for what, _, size in LINES if what.startswith(start)]
-    return size
+    """The bytes of a line."""
+    return result_of(LINES, start)
 
 
 def test_a_layer_is_the_sum_of_the_lines_above_it():
-    names = [what for what, *_ in LINES]
-    of_layer = [size for _, _, size in LINES[: names.index("a layer")]]
+    names = [line.what for line in LINES]
+    of_layer = [line.result for line in LINES[: names.index("a layer")]]
     assert sum(of_layer) == line("a layer")
 
 

@@ -92,7 +92,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer) -> Record:
         "needed_bytes": needed,
         "memory_bytes": memory.memory_bytes,
         "limits": [one.record(total) for one in found],
-        "sentence": sentence(question.settings.phase, sequences(question), found, total, _kind(totals)),
+        "sentence": sentence(question.settings.phase, sequences(question), found, totals),
     }
     if question.phase in {"decode", "serve"}:
         totals["break_even"] = _break_even(question, decoded)
@@ -184,10 +184,9 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
         kind = "expected" if points["batch_size"]["expected"] else "floor"
         yield f"From {batch:,.0f} sequences on, products compute longer than weights are read ({kind})."
     if points["context"]:
-        yield (
-            f"From {points['context']:,} tokens in each of {question.settings.batch_size:,} sequences on, "
-            "the cache is larger than the weights."
-        )
+        n = question.settings.batch_size
+        of_each = f" in each of {n:,} sequences" if n > 1 else ""
+        yield f"From {points['context']:,} tokens{of_each} on, the cache is larger than the weights."
 
 
 def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:

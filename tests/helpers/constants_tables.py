@@ -1,0 +1,92 @@
+"""Tables of docs/predict.md that are made from devices/*.yaml and from the code of predictions."""
+
+from archcli.load.devices.datasheet import devices, load_datasheet
+from archcli.load.devices.efficiency import GROUPS, ORIGIN
+from archcli.measure.predict.answers.report import SMALL
+from archcli.measure.predict.communication.fabric import DEVICES_PER_NODE
+from archcli.measure.predict.communication.replicas import BUCKET_BYTES
+from archcli.measure.predict.rank.kernels import LOSS_PASSES, UPDATE_PASSES
+from archcli.measure.predict.serving.engines import ENGINES
+from archcli.measure.predict.serving.serving import MOST_HALVINGS, OFF_THE_CHORD
+
+RATES = ("bf16_tflops", "fp8_tflops", "bandwidth_gb_s", "link_gb_s", "network_gb_s", "devices_per_node")
+RIGHT = "---:"
+
+
+def table(columns, rows, *, texts=1):
+    """A Markdown table whose first `texts` columns are aligned to the left."""
+    sides = ["---" if number < texts else RIGHT for number in range(len(columns))]
+    lines = [f"| {' | '.join(map(str, cells))} |" for cells in (columns, *rows)]
+    return "\n".join([lines[0], f"|{'|'.join(sides)}|", *lines[1:]])
+
+
+def known_sheets():
+    """The devices that have constants, by name."""
+    sheets = {name: load_datasheet(name) for name in devices()}
+    return {name: sheet for name, sheet in sheets.items() if sheet.efficiency}
+
+
+def constants_table(group):
+    """The constants of a group of all devices: what each is, its error and range held out, and its origin."""
+    numbers = [*GROUPS[group].numbers]
+    rows = [
+        [f"`{device}`", name, *(f"{entry[key]:g}" for key in (*numbers, *ORIGIN)), *origin(entry)]
+        for device, sheet in known_sheets().items()
+        for name, entry in sheet.efficiency.get(group, {}).items()
+    ]
+    return table(["device", "of", *numbers, *ORIGIN, "table", "measured on", "fitted"], rows, texts=2)
+
+
+def origin(entry):
+    """The table, the device that was measured where it is another, and the day of the fit."""
+    lender = entry.get("fitted_on")
+    return [f"`{entry['table']}`", f"`{lender}`" if lender else "itself", entry["fitted"]]
+
+
+def rates_table():
+    """The rates on paper that the constants are fractions of."""
+    rows = [
+        [f"`{device}`", *(figure(sheet, key) for key in RATES), sheet.figures["bf16_tflops"].source]
+        for device, sheet in known_sheets().items()
+    ]
+    return table(["device", *RATES, "source"], rows)
+
+
+def figure(sheet, key):
+    """A figure of a device; empty where none is stated."""
+    return f"{sheet.figures[key].value:g}" if key in sheet.figures else ""
+
+
+def engines_table():
+    """The factor of each engine on its speed, with its range and its source."""
+    rows = [
+        [f"`{name}`", one.source, *(f"{factor:g}" for factor in (one.speed, one.low, one.high))]
+        for name, one in ENGINES.items()
+    ]
+    return table(["`--engine`", "what it is", "expected", "low", "high"], rows, texts=2)
+
+
+def assumptions_table():
+    """Numbers of the code that no measurement gave: where each is from."""
+    read, written = LOSS_PASSES
+    update_read, update_written = UPDATE_PASSES
+    rows = [
+        ["bytes of gradients in an all-reduce of DDP", "torch's `bucket_cap_mb`", f"{BUCKET_BYTES:,}"],
+        ["devices that a link joins, where its YAML says nothing", "HGX, OAM boards", DEVICES_PER_NODE],
+        ["the loss: times that the logits are read", "the least there can be", read],
+        ["the loss: times that as many bytes are written", "their gradient", written],
+        ["the update: times that as many bytes as weights are read", "AdamW in one kernel", update_read],
+        ["the update: times that they are written", "all but the gradient", update_written],
+        ["bytes from which all-reduces were fitted", "latency is most of smaller ones", f"{SMALL:,}"],
+        ["serving: part of a step by which a chord may miss it", "a choice", f"{OFF_THE_CHORD:g}"],
+        ["serving: halvings of a span of steps at most", "a choice", MOST_HALVINGS],
+    ]
+    return table(["number", "why", "value"], rows, texts=2)
+
+
+GENERATORS = {
+    "constants": constants_table,
+    "rates": rates_table,
+    "engines": engines_table,
+    "assumptions": assumptions_table,
+}

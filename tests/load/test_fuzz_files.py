@@ -17,7 +17,7 @@ from fuzz_worker import run as answer
 
 TESTS = Path(__file__).parents[1]
 WORKER = TESTS / "helpers" / "fuzz_worker.py"
-CASES, QUICK = 500, 4
+CASES, QUICK = 250, 4
 ENDS = {-signal.SIGPROF: "took more than 2 s", -signal.SIGSEGV: "crashed", -signal.SIGKILL: "hung"}
 
 

@@ -21,7 +21,7 @@ def compare(model, setting, sizes):
     assert sum(saved_by_row(model, *sizes[0], SETTINGS[setting]).values()) > 0
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, second=40)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", MIXERS)
 def test_a_mixer_keeps_what_autograd_saves(name, setting, tmp_path):

@@ -135,7 +135,7 @@ PASSES = [
 ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(3, second=50)
 @pytest.mark.parametrize(("name", "phase", "chunk"), PASSES)
 def test_the_peak_of_a_prefill_and_a_decode(name, phase, chunk):
     """600 tokens, in pieces that divide them and in pieces that leave a rest."""

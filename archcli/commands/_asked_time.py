@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from archcli.commands._device import predicted_device
@@ -42,6 +43,7 @@ class AskedTime(NamedTuple):
     kv_read: CacheReads = "groups"
     price_per_hour: float | None = None
     tokens: int | None = None
+    calibrate: tuple[Path, ...] = ()
 
     def settings(self) -> MemorySettings:
         """What memory is asked as well. Raises ArchError for `past` of another phase than decode."""
@@ -74,8 +76,11 @@ class AskedTime(NamedTuple):
 
 def asked_question(model: Model, asked: AskedTime, plan: Plan = WHOLE) -> PredictQuestion:
     """The question of these arguments; several devices without a plan share the model as is usual."""
-    device = predicted_device(asked.device)
-    question = PredictQuestion(model, asked.settings(), device, plan, asked.beyond())
+    device = predicted_device(asked.device, asked.calibrate)
+    settings = asked.settings()
+    if device.backend is not None:
+        settings = replace(settings, backend=device.backend)
+    question = PredictQuestion(model, settings, device, plan, asked.beyond())
     if plan == WHOLE and device.memory.n_devices > 1:
         from archcli.measure.predict.answers.default_plan import default_plan  # of several devices alone
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archcli.errors import ArchError
@@ -45,10 +47,11 @@ def known_gpus() -> tuple[DeviceMemory, ...]:
     )
 
 
-def predicted_device(text: str) -> PredictedDevice:
+def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedDevice:
     """The device of `[N×]NAME` with its peaks, links and constants.
 
-    Raises ArchError for one whose peaks are not known, such as this machine.
+    `local` is this machine, with constants fitted to `calibrations`, profiles of it. Raises ArchError where
+    its peaks are not known, and for calibrations of any other device.
     """
     from archcli.load.devices.budget import read_budget
     from archcli.measure.predict.answers.question import PredictedDevice
@@ -59,9 +62,15 @@ def predicted_device(text: str) -> PredictedDevice:
     from archcli.measure.predict.times import KernelClock
 
     memory, budget = device_memory(text, None), read_budget(text)
-    if memory is None or budget is None or budget.datasheet is None:
-        hint = "name a device of `archcli devices`, or a YAML file of one's own with its peaks and bandwidth"
-        raise ArchError(f"{text}: the peaks of this machine are not known without measuring them", hint)
+    if memory is None or budget is None:
+        raise ArchError("--device names no device", "such as 8xh100-sxm, or local")
+    if budget.datasheet is None:
+        from archcli.commands._local import local_device  # of this machine alone
+
+        return local_device(memory, budget.kind, calibrations)
+    if calibrations:
+        what = f"--calibrate takes profiles of this machine, and {text} is another device"
+        raise ArchError(what, "--device local, or leave --calibrate out")
     figures = {name: figure.value for name, figure in budget.datasheet.figures.items()}
     clock = KernelClock(Rates.of(memory.name, figures), Efficiency(budget.datasheet.efficiency))
     links = (figures.get("link_gb_s"), figures.get("network_gb_s"))

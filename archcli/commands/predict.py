@@ -75,11 +75,19 @@ KvRead = Annotated[
 ]
 DeviceOption = Annotated[
     str,
-    typer.Option("--device", metavar="[Nx]NAME", help="Of `archcli devices`, or a YAML file: 8xh100-sxm."),
+    typer.Option("--device", metavar="[Nx]NAME", help="Of `archcli devices`, a YAML file, or local, this machine: 8xh100-sxm."),
 ]
 Price = Annotated[
     float | None,
     typer.Option("--price-per-hour", metavar="PRICE", min=0, help="Of one device, in any currency."),
+]
+Calibrate = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--calibrate",
+        metavar="FILE",
+        help="With --device local: fit its constants to this `archcli profile --json`. Repeatable.",
+    ),
 ]
 TrainedTokens = Annotated[
     float | None,
@@ -107,6 +115,7 @@ def run(  # noqa: PLR0913
     model: Model,
     *,
     device: DeviceOption,
+    calibrate: Calibrate = None,
     phase: PhaseOption = "decode",
     batch_size: BatchSize = 1,
     seq_len: Tokens = None,
@@ -166,6 +175,7 @@ def run(  # noqa: PLR0913
             kv_read=kv_read,
             price_per_hour=price_per_hour,
             tokens=None if tokens is None else int(tokens),
+            calibrate=tuple(calibrate or ()),
         ),
         plan,
     )

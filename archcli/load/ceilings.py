@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from archcli.arith import ELEMENT_BITS
 from archcli.recording.ceilings import Ceilings
@@ -34,6 +35,24 @@ def kept_ceilings(path: Path) -> dict[str, Ceilings]:
     entries = document.items() if isinstance(document, dict) else ()
     rates = ((key, _rates(entry)) for key, entry in entries)
     return {key: entry for key, entry in rates if entry is not None}
+
+
+def machine_ceilings(
+    kept: Mapping[str, Ceilings], processor: str, device: Literal["cpu", "cuda"], gpu: str = ""
+) -> dict[str, Ceilings]:
+    """Those of this machine by dtype, of several the ones with the fastest product.
+
+    A key is the CPU, the processor that computes, threads, dtype, device and torch's version, ` | ` between.
+    """
+    found: dict[str, Ceilings] = {}
+    for key, ceilings in kept.items():
+        cpu, computing, _, dtype, where, *_ = (*key.split(" | "), "", "", "", "", "")
+        is_device = where.partition(":")[0] == device and (not gpu or computing == gpu)
+        fastest = found.get(dtype)
+        if cpu == processor and is_device and dtype == ceilings["dtype"]:
+            is_faster = fastest is None or ceilings["gemm_flops_per_s"] > fastest["gemm_flops_per_s"]
+            found[dtype] = ceilings if is_faster or fastest is None else fastest
+    return found
 
 
 def _rates(entry: Any) -> Ceilings | None:

@@ -238,6 +238,7 @@ def _not_modelled(
             yield f"No constants of {', '.join(classes)} are known: their kernels are taken at their floor."
         if _splits(settings, plan):
             yield "Steps with tp, pp, ep or cp were not measured: the range is at least a matrix product's."
-    yield "The host: launches that the device waits for, tokenizing and sampling."
+    is_timed = any(row.op_class == TimeClass.FRAMEWORK for row in rows)
+    yield f"The host: {'' if is_timed else 'launches that the device waits for, '}tokenizing and sampling."
     if settings.phase == "train":
         yield "Reading data and writing checkpoints."

@@ -16,7 +16,7 @@ from archcli.measure.predict.rates import WIDTHS, Rates
 from archcli.measure.predict.terms import Bound, Terms
 from archcli.recording.classes import TimeClass, is_product
 
-PRODUCTS, ATTENTION = "matrix_products", "attention"
+PRODUCTS, ATTENTION, FRAMEWORK = "matrix_products", "attention", "framework"
 ADDITIONS = ("add", "add_", "sub", "sub_")
 GATHERS = ("embedding", "embedding_dense_backward", "index", "index_select", "gather", "index_copy")
 ACTIVATIONS = ("silu", "gelu", "relu", "tanh", "sigmoid")
@@ -25,6 +25,7 @@ KINDS: Mapping[str, str] = {
     TimeClass.FUSED_ATTENTION: ATTENTION,
     TimeClass.NORMALIZATION: "normalization",
     TimeClass.MOVEMENT: "movement",
+    TimeClass.FRAMEWORK: FRAMEWORK,
 }
 """Kinds of kernels by class; any other is element-wise, as far as its name says no more."""
 
@@ -106,7 +107,7 @@ class KernelClock:
         is_cached = self.rates.is_cached(kernel.read + kernel.written)
         if constants is None:
             return KernelTime(least, None, None, None, floor.bound_by(is_cached=is_cached))
-        terms = constants.terms(floor, depth_of(kernel) if kind == PRODUCTS else 0.0)
+        terms = constants.terms(self._of_memory(kernel, floor), depth_of(kernel) if kind == PRODUCTS else 0.0)
         expected, origin = terms.joined(constants.exponent), constants.origin
         bound_by = terms.bound_by(is_cached=is_cached)
         return KernelTime(least, expected, origin.low * expected, origin.high * expected, bound_by)
@@ -115,6 +116,10 @@ class KernelClock:
         moved = kernel.read + kernel.written
         compute = kernel.flops / self.rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
         return Terms(0.0, compute, moved / self.rates.memory(moved))
+
+    def _of_memory(self, kernel: TimedKernel, floor: Terms) -> Terms:
+        """The floor's terms at the rate of memory, of which constants are fractions."""
+        return floor._replace(memory=(kernel.read + kernel.written) / self.rates.bandwidth)
 
     def _constants(self, kernel: TimedKernel, kind: str) -> ProductConstants | MovementConstants | None:
         if kind in OF_PRODUCTS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import ONE_DEVICE, DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -27,11 +28,15 @@ FitTime = Literal["time"]
 
 @dataclass(frozen=True, slots=True)
 class PredictedDevice:
-    """A kind of device to predict for: how many, their times and memory, and their power in W if known."""
+    """A kind of device to predict for: how many, their times and memory, and their power in W if known.
+
+    `backend` says whose kernels run on it, None where that is asked apart.
+    """
 
     timing: TimingDevice
     memory: DeviceMemory
     tdp_w: float | None = None
+    backend: Backend | None = None
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,13 +15,15 @@ from archcli.measure.predict.constants import Origin, StepConstants
 from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.rank.kernels import RankKernels, update_kernel
 from archcli.measure.predict.rank.seconds import Seconds
-from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, kind_of
+from archcli.measure.predict.times import ATTENTION, FRAMEWORK, KernelClock, KernelTime, kind_of
 from archcli.measure.predict.training import work_of
 from archcli.recording.classes import TimeClass
 
 KnownTimes = dict[tuple[KernelCost, TimeClass], tuple[KernelTime, str]]
 """Times of kernels and their kinds, by kernel and class."""
 FORWARD, RECOMPUTED = "forward", "recomputed"
+LAUNCH = KernelCost("launch", 0, 0, 0, "fp32")
+"""What the framework does for a kernel: no arithmetic, and no bytes of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,17 @@ class TimedKernelRun(NamedTuple):
     kind: str
 
 
+def launches(kernels: Iterable[RankKernel], device: TimingDevice) -> Iterator[RankKernel]:
+    """What the framework does to launch kernels, one for each; none where its time is not known."""
+    if device.clock.efficiency.memory_bound(FRAMEWORK) is None:
+        return
+    number: dict[tuple[str, str], float] = {}
+    for one in kernels:
+        number[one.path, one.stage] = number.get((one.path, one.stage), 0.0) + one.times
+    for (path, stage), times in number.items():
+        yield RankKernel(path, stage, LAUNCH, TimeClass.FRAMEWORK, times)
+
+
 class RankTimes:
     """The kernels of a rank with their times, summed by the layers that they stand for."""
 
@@ -102,7 +115,7 @@ class RankTimes:
         self._known: KnownTimes = {} if known is None else known
         self.rank, self.device, self.settings = rank, device, settings
         self.step = device.step_constants(settings)
-        self.runs = [self._timed(kernel) for kernel in rank.kernels]
+        self.runs = [self._timed(kernel) for kernel in (*rank.kernels, *launches(rank.kernels, device))]
         self._of_stages: dict[Stage, StageTimes] = {}
         self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
         self._places: dict[object, tuple[str, StageTimes]] = {}

@@ -1,0 +1,1 @@
+"""Calibration: constants of this machine, fitted to profiles of it."""

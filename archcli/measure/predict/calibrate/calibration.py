@@ -1,0 +1,135 @@
+"""Calibration: the constants of a machine from profiles of it.
+
+Matrix products, kernels that memory bounds, attention in one kernel, and what the framework takes for each
+kernel it launches. Each is fitted to measured rows, and its error is that of sizes left out of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import log
+from statistics import median
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.measure.predict.calibrate.fit import (
+    MICRO,
+    SIZES_FOR_EXPONENT,
+    Constants,
+    Fitted,
+    entry,
+    fit,
+    launch_start,
+    of_attention,
+    of_movements,
+    of_products,
+)
+from archcli.measure.predict.calibrate.samples import MeasuredRun, Sample, samples_of
+from archcli.measure.predict.constants import Efficiency
+from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.times import ATTENTION, FRAMEWORK, PRODUCTS
+
+LEAST_SIZES = 3
+KINDS = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
+"""Kinds of kernels that memory bounds."""
+LEAST_S = 1e-9
+MEMORY_BOUND = "memory_bound"
+LABELS = {
+    PRODUCTS: "matrix products",
+    MEMORY_BOUND: "kernels that memory bounds",
+    ATTENTION: "attention in one kernel",
+    FRAMEWORK: "the framework",
+}
+Entries = Mapping[str, Mapping[str, Any]]
+
+
+class CalibrationSource(NamedTuple):
+    """What constants are fitted to: the files, the dtype, the day of the fit, and the command for another."""
+
+    table: str
+    dtype: str
+    date: str
+    command: str
+
+
+def calibrate(runs: Sequence[MeasuredRun], rates: Rates, source: CalibrationSource) -> Efficiency:
+    """The constants of a machine of these rates. Raises ArchError for fewer than three sizes of a class."""
+    samples = [sample for run in runs for sample in samples_of(run, rates)]
+    of_kinds: dict[str, list[Sample]] = {}
+    for sample in samples:
+        of_kinds.setdefault(sample.kind, []).append(sample)
+    fused, products = of_kinds.pop(ATTENTION, []), of_kinds.pop(PRODUCTS, [])
+    others = [sample for each in of_kinds.values() for sample in each]
+    _check(PRODUCTS, len(_sizes(products)), source)
+    _check(MEMORY_BOUND, len(_sizes(others)), source)
+    if fused:
+        _check(ATTENTION, len(_sizes(fused)), source)
+    _check(FRAMEWORK, len({run.sizes for run in runs}), source)
+    fitted = _products(products)
+    groups: dict[str, Entries] = {
+        PRODUCTS: {source.dtype: _product_entry(fitted, source)},
+        MEMORY_BOUND: {**_movements(of_kinds, others, source), FRAMEWORK: _framework(runs, source)},
+    }
+    if fused:
+        groups[ATTENTION] = {source.dtype: _attention(fused, fitted.constants, source)}
+    return Efficiency(groups)
+
+
+def _sizes(samples: Sequence[Sample]) -> set[object]:
+    return {sample.size for sample in samples}
+
+
+def _check(name: str, found: int, source: CalibrationSource) -> None:
+    if found < LEAST_SIZES:
+        unit = "passes" if name == FRAMEWORK else "sizes"
+        what = f"{source.table}: {found} {unit} of {LABELS[name]}, and {LEAST_SIZES} are needed"
+        raise ArchError(what, f"measure others and give all files: {source.command}")
+
+
+def _products(samples: Sequence[Sample]) -> Fitted:
+    start = (launch_start(samples), log(0.8), log(0.8))
+    more = (0.0,) if len(_sizes(samples)) >= SIZES_FOR_EXPONENT else ()
+    return fit(samples, (*start, *more), of_products)
+
+
+def _product_entry(fitted: Fitted, source: CalibrationSource) -> dict[str, Any]:
+    launch, compute, memory, exponent = fitted.constants
+    constants = {"launch_us": launch / MICRO, "depth_ns": 0.0, "compute": compute}
+    constants |= {"memory": memory, "exponent": exponent}
+    return entry(constants, fitted.origin(source.table, source.date))
+
+
+def _attention(samples: Sequence[Sample], products: Constants, source: CalibrationSource) -> dict[str, Any]:
+    fitted = fit(samples, (log(products.compute / 2),), of_attention(products))
+    return entry({"compute": fitted.constants.compute}, fitted.origin(source.table, source.date))
+
+
+def _movements(
+    of_kinds: Mapping[str, Sequence[Sample]], all_of_them: Sequence[Sample], source: CalibrationSource
+) -> Entries:
+    """Constants by kind; a kind of fewer than three sizes has those of all kinds together."""
+    together = _movement_entry(all_of_them, source)
+    return {
+        kind: _movement_entry(of_kinds[kind], source)
+        if len(_sizes(of_kinds.get(kind, ()))) >= LEAST_SIZES
+        else together
+        for kind in KINDS
+    }
+
+
+def _movement_entry(samples: Sequence[Sample], source: CalibrationSource) -> dict[str, Any]:
+    fitted = fit(samples, (launch_start(samples), log(0.8)), of_movements)
+    constants = {"launch_us": fitted.constants.launch / MICRO, "memory": fitted.constants.memory}
+    return entry(constants, fitted.origin(source.table, source.date))
+
+
+def _framework(runs: Sequence[MeasuredRun], source: CalibrationSource) -> dict[str, Any]:
+    """Seconds beside kernels for each of them: the median of the passes, one pass left out at a time."""
+    per_kernel = {i: max(run.framework_s / run.launches, LEAST_S) for i, run in enumerate(runs)}
+    ratios = []
+    for i, run in enumerate(runs):
+        others = [per_kernel[j] for j, other in enumerate(runs) if other.sizes != run.sizes]
+        ratios.append(per_kernel[i] / median(others))
+    launch = median(per_kernel.values())
+    origin = Fitted(Constants(launch, 1.0, 1.0), tuple(ratios)).origin(source.table, source.date)
+    return entry({"launch_us": launch / MICRO, "memory": 1.0}, origin)

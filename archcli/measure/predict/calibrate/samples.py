@@ -1,0 +1,106 @@
+"""Samples: measured rows of profiles, and the kernels that ran in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from archcli.errors import ArchError, Problem
+from archcli.kernels import KernelRun
+from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.terms import Terms
+from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
+from archcli.measure.profile.operators import GRADIENT_SUMS, operator_name
+from archcli.wording import quote
+
+LEAST_SHARE, LEAST_LAUNCHES = 0.9, 0.5
+"""A row stands for a kind of kernels that has so much of its floor's time, and so many of its launches."""
+
+
+class MeasuredRun(NamedTuple):
+    """A profile: its file, the kernels of its pass, seconds of its rows by path, and those beside kernels.
+
+    `sizes` tell one pass from another: the model and what it was run with.
+    """
+
+    name: str
+    sizes: str
+    kernels: tuple[KernelRun, ...]
+    seconds: Mapping[str, float]
+    framework_s: float
+
+    @property
+    def launches(self) -> int:
+        """Kernels of the pass."""
+        return sum(run.times for run in self.kernels)
+
+
+class Work(NamedTuple):
+    """Equal kernels of a row: their kind, the floor's terms of one, how many, and what tells their size."""
+
+    kind: str
+    floor: Terms
+    times: int
+    size: tuple[str, int, int]
+
+    @property
+    def least(self) -> float:
+        """Seconds of all at the floor."""
+        return self.times * max(self.floor.compute, self.floor.memory)
+
+
+class Sample(NamedTuple):
+    """A measured row that stands for one kind of kernels; rows of one `size` are held out together."""
+
+    kind: str
+    works: tuple[Work, ...]
+    seconds: float
+    beside: float
+    size: frozenset[tuple[str, int, int]]
+
+
+def row_name(run: KernelRun) -> str:
+    """The path of a profile's row that has a kernel."""
+    return GRADIENT_SUMS if run.stage == "sums" else operator_name(run.path)
+
+
+def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[Sample]:
+    """The rows of a profile that stand for one kind; what else runs in them is taken at its floor.
+
+    Raises ArchError where the profile has other rows than the model, such as those of a lesser depth.
+    """
+    rows: dict[str, list[Work]] = {}
+    for kernel in run.kernels:
+        rows.setdefault(row_name(kernel), []).append(work_of(kernel, rates))
+    strange = next((path for path in run.seconds if path not in rows and run.seconds[path] > 0), None)
+    if strange is not None:
+        what = f"the row {quote(strange)} is none of this model's pass"
+        raise ArchError(Problem(what, "profile it anew, without --depth", path=run.name))
+    for path, works in rows.items():
+        kind, seconds = _kind(works), run.seconds.get(path, 0.0)
+        if kind and seconds > 0:
+            of_kind = tuple(work for work in works if work.kind == kind)
+            beside = sum(work.least for work in works if work.kind != kind)
+            yield Sample(kind, of_kind, seconds, beside, frozenset(work.size for work in of_kind))
+
+
+def work_of(run: KernelRun, rates: Rates) -> Work:
+    """The kernels of a run, with terms at the rates of matrix products and of memory."""
+    kernel = run.kernel
+    kind = kind_of(run.op_class, kernel.name)
+    compute = kernel.flops / rates.peak(kernel.dtype) if kind in {PRODUCTS, ATTENTION} else 0.0
+    floor = Terms(0.0, compute, kernel.bytes / rates.bandwidth)
+    return Work(kind, floor, run.times, (kernel.name, kernel.flops, kernel.bytes))
+
+
+def _kind(works: Iterable[Work]) -> str:
+    """The kind that a row stands for; empty where there is none."""
+    works = [*works]
+    least: dict[str, float] = {}
+    number: dict[str, int] = {}
+    for work in works:
+        least[work.kind] = least.get(work.kind, 0.0) + work.least
+        number[work.kind] = number.get(work.kind, 0) + work.times
+    kind = max(least, key=lambda name: least[name])
+    is_most = least[kind] >= LEAST_SHARE * sum(least.values())
+    return kind if is_most and number[kind] >= LEAST_LAUNCHES * sum(number.values()) else ""

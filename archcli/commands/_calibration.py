@@ -16,7 +16,7 @@ from archcli.load.saved import read_result
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.calibrate.calibration import CalibrationSource, calibrate
 from archcli.measure.predict.calibrate.samples import MeasuredRun
-from archcli.measure.predict.rates import WIDTHS, Rates
+from archcli.measure.predict.rates import WIDTHS
 from archcli.measure.predict.times import KernelClock
 from archcli.modules import Model
 from archcli.modules.request import Request
@@ -144,11 +144,6 @@ def kernels_of(model: Model, request: Request, inputs: Mapping[str, Any]) -> tup
     dtype, is_fused = inputs["dtype"], inputs["attention"] != "eager"
     execution = Execution(backend, is_fused, int(WIDTHS[dtype]), request.phase == "train")
     return trace_kernels(model, request, execution, dtype=dtype)
-
-
-def against_rates(name: str, document_ceilings: Ceilings, dtype: str, backend: Backend) -> Rates:
-    """The rates of this machine as a profile has just measured them."""
-    return local_rates(name, {dtype: document_ceilings}, backend)
 
 
 def _refused(path: Path, what: str, hint: str) -> ArchError:

@@ -7,14 +7,18 @@ import typer
 from archcli.commands._plan import Dp, Tp
 from archcli.commands.base import subject
 from archcli.commands.options import Form, Json, Mla, Model, Output, Past, Scan, Set, SourceLen
+from archcli.commands.profile.against import against_prediction as beside_prediction
+from archcli.commands.profile.against import check_against
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.by_kind import cut_to
 from archcli.commands.profile.launch import launch_of, said_once
 from archcli.commands.profile.one_model import profile_model
 from archcli.commands.profile.options import (
+    AgainstPrediction,
     Allocator,
     Attention,
     BatchSize,
+    Calibrate,
     Compile,
     Depth,
     Device,
@@ -69,6 +73,8 @@ def run(  # noqa: PLR0913, PLR0917
     per_kind: PerKind = False,
     no_ceilings: NoCeilings = False,
     refresh: Refresh = False,
+    against_prediction: AgainstPrediction = False,
+    calibrate: Calibrate = None,
     plot: Plot = None,
     trace: Trace = None,
     depth: Depth = 0,
@@ -93,6 +99,7 @@ def run(  # noqa: PLR0913, PLR0917
     """
     launch = launch_of(context, tp, dp)
     check_files(context.params)
+    check_against(context.params)
     if repeat_process is not None:
         raise typer.Exit(_exit_code(in_processes(context, repeat_process)))
     keep_large_blocks(allocator, device)
@@ -109,6 +116,8 @@ def run(  # noqa: PLR0913, PLR0917
         report, recording = profile_model(
             asked, request, settings, usual, detail, layers=layers, per_kind=per_kind
         )
+        if against_prediction:
+            report = beside_prediction(report, asked.model, request, calibrate or ())
         write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
     raise typer.Exit(_exit_code(report))

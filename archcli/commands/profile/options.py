@@ -121,6 +121,21 @@ Top = Annotated[
         help="Operators in the table, the slowest first; 0 for all.",
     ),
 ]
+AgainstPrediction = Annotated[
+    bool,
+    typer.Option(
+        "--against-prediction",
+        help="Set what `archcli predict` says of the same pass beside it, by class of operation.",
+    ),
+]
+Calibrate = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--calibrate",
+        metavar="FILE",
+        help="With --against-prediction: fit its constants to this `archcli profile --json`. Repeatable.",
+    ),
+]
 NoCeilings = Annotated[
     bool, typer.Option("--no-ceilings", help="Do not measure the peak FLOP/s and bandwidth of this machine.")
 ]

@@ -19,6 +19,7 @@ from archcli.measure.profile.schema.base import (
 from archcli.measure.profile.schema.figures import CompiledCode, Figures, Operator
 from archcli.measure.profile.schema.ivanov import IvanovTable
 from archcli.measure.profile.schema.kinds import EndsFigures, Estimates, LayerKindFigures
+from archcli.measure.profile.schema.prediction import PredictedClass
 from archcli.measure.profile.schema.ranks import CollectiveFigures, RanksFigures
 from archcli.modules.values import Meaning
 from archcli.recording.ceilings import Ceilings
@@ -132,6 +133,12 @@ class Totals(PassFigures):
         Annotated[IvanovTable, Meaning("The table of Ivanov et al. 2021, of the workload of that name.")]
     ]
     ranks: NotRequired[Annotated[RanksFigures, Meaning("With --tp and --dp: the ranks that measured it.")]]
+    prediction: NotRequired[
+        Annotated[
+            list[PredictedClass],
+            Meaning("With --against-prediction: measured and predicted seconds by class, and of the whole pass."),
+        ]
+    ]
     communication: NotRequired[
         Annotated[list[CollectiveFigures], Meaning("With --tp and --dp: what a rank exchanges with others.")]
     ]

@@ -1,0 +1,127 @@
+"""Constants fitted to profiles: made-up ones whose constants are known, and what is refused."""
+
+import itertools
+
+import pytest
+
+from archcli.errors import ArchError
+from archcli.graph import OpClass
+from archcli.kernels.kernel import KernelCost, KernelRun
+from archcli.measure.predict.calibrate.calibration import CalibrationSource, calibrate
+from archcli.measure.predict.calibrate.fit import quantile
+from archcli.measure.predict.calibrate.samples import MeasuredRun
+from archcli.measure.predict.calibrate.simplex import minimized
+from archcli.measure.predict.rates import Rates
+from archcli.recording.classes import TimeClass
+
+PEAK, BANDWIDTH = 1e11, 1e10
+RATES = Rates("made up", {"fp32": PEAK}, BANDWIDTH)
+SOURCE = CalibrationSource("a.json, b.json", "fp32", "2026-11-23", "`archcli profile gpt2 -s 512`")
+PRODUCT_LAUNCH, COMPUTE, MEMORY = 2e-6, 0.8, 0.5
+MOVED_LAUNCH, MOVED, ATTENTION, FRAMEWORK = 3e-6, 0.4, 0.25, 5e-6
+
+
+def product(m, n, k):
+    """A product and its seconds: launch, and the root of the squares of computing and moving."""
+    kernel = KernelCost("mm", 2 * m * n * k, 4 * (m * k + k * n), 4 * m * n, "fp32")
+    compute, moved = kernel.flops / (COMPUTE * PEAK), kernel.bytes / (MEMORY * BANDWIDTH)
+    return OpClass.CONTRACTION.value, kernel, PRODUCT_LAUNCH + (compute**2 + moved**2) ** 0.5
+
+
+def moved(elements):
+    """A norm and its seconds."""
+    kernel = KernelCost("native_layer_norm", 7 * elements, 4 * elements, 4 * elements, "fp32")
+    return OpClass.NORMALIZATION.value, kernel, MOVED_LAUNCH + 8 * elements / (MOVED * BANDWIDTH)
+
+
+def attended(tokens):
+    """Attention and its seconds."""
+    name = "_scaled_dot_product_flash_attention_for_cpu"
+    kernel = KernelCost(name, 4 * tokens**2 * 64, 4 * 3 * tokens * 64, 4 * tokens * 64, "fp32")
+    compute, memory = kernel.flops / (ATTENTION * PEAK), kernel.bytes / (MEMORY * BANDWIDTH)
+    return TimeClass.FUSED_ATTENTION.value, kernel, PRODUCT_LAUNCH + (compute**2 + memory**2) ** 0.5
+
+
+def profiles(*passes):
+    """A run of each list of (class, kernel, seconds), 10 times each as in 10 layers."""
+    for i, rows in enumerate(passes):
+        kernels = tuple(
+            KernelRun(f"row_{j}", "forward", kernel, op_class, 10)
+            for j, (op_class, kernel, _) in enumerate(rows)
+        )
+        seconds = {f"row_{j}": 10 * each for j, (*_, each) in enumerate(rows)}
+        yield MeasuredRun(f"{i}.json", str(i), kernels, seconds, 10 * len(rows) * FRAMEWORK)
+
+
+PASSES = [
+    [product(m, 512, 256), product(m, 256, 2048), product(4 * m, 8, 8), moved(m * 300), attended(m)]
+    for m in (8, 64, 512)
+]
+
+
+def test_known_constants_are_found_again():
+    efficiency = calibrate([*profiles(*PASSES)], RATES, SOURCE)
+    products, norms = efficiency.products("fp32"), efficiency.memory_bound("normalization")
+    assert products[:3] == (pytest.approx(PRODUCT_LAUNCH, rel=0.02), 0.0, pytest.approx(COMPUTE, rel=0.02))
+    assert products.memory == pytest.approx(MEMORY, rel=0.02)
+    assert products.exponent == pytest.approx(2, rel=0.05)
+    assert norms[:2] == (pytest.approx(MOVED_LAUNCH, rel=0.02), pytest.approx(MOVED, rel=0.02))
+    assert efficiency.attention("fp32").compute == pytest.approx(ATTENTION, rel=0.02)
+    assert efficiency.memory_bound("framework").launch == pytest.approx(FRAMEWORK)
+    assert products.origin.rows == 9
+    assert products.origin.table == "a.json, b.json"
+    assert products.origin.error < 0.02
+
+
+def test_a_kind_of_too_few_sizes_has_the_constants_of_all():
+    efficiency = calibrate([*profiles(*PASSES)], RATES, SOURCE)
+    assert efficiency.memory_bound("gather") == efficiency.memory_bound("normalization")
+
+
+def test_a_size_is_left_out_of_the_fit_that_it_tests():
+    """One norm of three takes twice as long: the fit of the other two does not know it."""
+    late = [list(rows) for rows in PASSES]
+    op_class, kernel, seconds = late[2][3]
+    late[2][3] = op_class, kernel, 2 * seconds
+    origin = calibrate([*profiles(*late)], RATES, SOURCE).memory_bound("normalization").origin
+    assert origin.rows == 3
+    assert origin.high > 1.5
+
+
+@pytest.mark.parametrize(
+    ("kept", "missing"),
+    [
+        ((1, 3, 4), "matrix products"),
+        ((0, 1, 2, 4), "kernels that memory bounds"),
+        ((0, 1, 2, 3, 4), "attention in one kernel"),
+    ],
+)
+def test_fewer_than_three_sizes_of_a_class_are_refused(kept, missing):
+    passes = [[rows[i] for i in kept] for rows in PASSES[:2]]
+    if missing == "attention in one kernel":
+        passes = [[*rows, *(moved(n) for n in (100, 1000))] for rows in passes]
+    with pytest.raises(ArchError) as refused:
+        calibrate([*profiles(*passes)], RATES, SOURCE)
+    text = str(refused.value)
+    assert missing in text
+    assert "3 are needed" in text
+    assert "archcli profile gpt2 -s 512" in text
+
+
+def test_rows_of_another_depth_are_refused():
+    (run, *_) = profiles(*PASSES)
+    with pytest.raises(ArchError, match="without --depth"):
+        calibrate([run._replace(seconds={"layers": 1.0})], RATES, SOURCE)
+
+
+def test_the_simplex_finds_the_least_of_a_valley():
+    def valley(point):
+        x, y = point
+        return (x - 1) ** 2 + 10 * (y - x * x) ** 2
+
+    assert minimized(valley, (-1.0, 2.0)) == pytest.approx((1, 1), abs=1e-3)
+
+
+def test_quantiles_lie_between_two_values_in_proportion():
+    assert quantile([3.0, 1.0, 2.0], 0.1) == pytest.approx(1.2)
+    assert [quantile(order, 0.5) for order in itertools.permutations((1.0, 2.0, 4.0))] == [2.0] * 6

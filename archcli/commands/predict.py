@@ -75,7 +75,11 @@ KvRead = Annotated[
 ]
 DeviceOption = Annotated[
     str,
-    typer.Option("--device", metavar="[Nx]NAME", help="Of `archcli devices`, a YAML file, or local, this machine: 8xh100-sxm."),
+    typer.Option(
+        "--device",
+        metavar="[Nx]NAME",
+        help="Of `archcli devices`, a YAML file, or local: 8xh100-sxm.",
+    ),
 ]
 Price = Annotated[
     float | None,

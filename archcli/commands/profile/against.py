@@ -58,6 +58,4 @@ def against_prediction(
     measured = {name: figures["seconds"] for name, figures in report.totals["by_class"].items()}
     records = compared(measured, predicted, calibrated=bool(calibrations))
     table = against_table(records, calibrated=bool(calibrations))
-    return replace(
-        report, totals={**report.totals, "prediction": records}, tables=(*report.tables, table)
-    )
+    return replace(report, totals={**report.totals, "prediction": records}, tables=(*report.tables, table))

@@ -44,7 +44,9 @@ def compared(
     measured: Mapping[str, float], predicted: Mapping[str, Seconds], *, calibrated: bool
 ) -> list[PredictedClass]:
     """A record for each class that takes time, the slowest first, and one of the whole pass."""
-    names = [name for name in dict.fromkeys((*measured, *predicted)) if measured.get(name) or name in predicted]
+    names = [
+        name for name in dict.fromkeys((*measured, *predicted)) if measured.get(name) or name in predicted
+    ]
     names.sort(key=lambda name: -measured.get(name, 0.0))
     whole = Seconds()
     for seconds in predicted.values():

@@ -24,7 +24,7 @@ from archcli.measure.predict.calibrate.fit import (
     of_movements,
     of_products,
 )
-from archcli.measure.predict.calibrate.samples import MeasuredRun, Sample, samples_of
+from archcli.measure.predict.calibrate.samples import MeasuredRun, RowSample, samples_of
 from archcli.measure.predict.constants import Efficiency
 from archcli.measure.predict.rates import Rates
 from archcli.measure.predict.times import ATTENTION, FRAMEWORK, PRODUCTS
@@ -55,7 +55,7 @@ class CalibrationSource(NamedTuple):
 def calibrate(runs: Sequence[MeasuredRun], rates: Rates, source: CalibrationSource) -> Efficiency:
     """The constants of a machine of these rates. Raises ArchError for fewer than three sizes of a class."""
     samples = [sample for run in runs for sample in samples_of(run, rates)]
-    of_kinds: dict[str, list[Sample]] = {}
+    of_kinds: dict[str, list[RowSample]] = {}
     for sample in samples:
         of_kinds.setdefault(sample.kind, []).append(sample)
     fused, products = of_kinds.pop(ATTENTION, []), of_kinds.pop(PRODUCTS, [])
@@ -75,7 +75,7 @@ def calibrate(runs: Sequence[MeasuredRun], rates: Rates, source: CalibrationSour
     return Efficiency(groups)
 
 
-def _sizes(samples: Sequence[Sample]) -> set[object]:
+def _sizes(samples: Sequence[RowSample]) -> set[object]:
     return {sample.size for sample in samples}
 
 
@@ -86,7 +86,7 @@ def _check(name: str, found: int, source: CalibrationSource) -> None:
         raise ArchError(what, f"measure others and give all files: {source.command}")
 
 
-def _products(samples: Sequence[Sample]) -> Fitted:
+def _products(samples: Sequence[RowSample]) -> Fitted:
     start = (launch_start(samples), log(0.8), log(0.8))
     more = (0.0,) if len(_sizes(samples)) >= SIZES_FOR_EXPONENT else ()
     return fit(samples, (*start, *more), of_products)
@@ -99,13 +99,15 @@ def _product_entry(fitted: Fitted, source: CalibrationSource) -> dict[str, Any]:
     return entry(constants, fitted.origin(source.table, source.date))
 
 
-def _attention(samples: Sequence[Sample], products: Constants, source: CalibrationSource) -> dict[str, Any]:
+def _attention(
+    samples: Sequence[RowSample], products: Constants, source: CalibrationSource
+) -> dict[str, Any]:
     fitted = fit(samples, (log(products.compute / 2),), of_attention(products))
     return entry({"compute": fitted.constants.compute}, fitted.origin(source.table, source.date))
 
 
 def _movements(
-    of_kinds: Mapping[str, Sequence[Sample]], all_of_them: Sequence[Sample], source: CalibrationSource
+    of_kinds: Mapping[str, Sequence[RowSample]], all_of_them: Sequence[RowSample], source: CalibrationSource
 ) -> Entries:
     """Constants by kind; a kind of fewer than three sizes has those of all kinds together."""
     together = _movement_entry(all_of_them, source)
@@ -117,7 +119,7 @@ def _movements(
     }
 
 
-def _movement_entry(samples: Sequence[Sample], source: CalibrationSource) -> dict[str, Any]:
+def _movement_entry(samples: Sequence[RowSample], source: CalibrationSource) -> dict[str, Any]:
     fitted = fit(samples, (launch_start(samples), log(0.8)), of_movements)
     constants = {"launch_us": fitted.constants.launch / MICRO, "memory": fitted.constants.memory}
     return entry(constants, fitted.origin(source.table, source.date))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from math import exp, log, sqrt
 from typing import Any, NamedTuple
 
-from archcli.measure.predict.calibrate.samples import Sample
+from archcli.measure.predict.calibrate.samples import RowSample
 from archcli.measure.predict.calibrate.simplex import Point, minimized
 from archcli.measure.predict.constants import Origin
 from archcli.measure.predict.terms import Terms
@@ -34,7 +34,7 @@ class Constants(NamedTuple):
     memory: float
     exponent: float = EXPONENT
 
-    def seconds(self, sample: Sample) -> float:
+    def seconds(self, sample: RowSample) -> float:
         """Expected seconds of a row, what runs beside the kernels that it stands for at its floor."""
         total = sample.beside
         for work in sample.works:
@@ -60,7 +60,7 @@ class Fitted(NamedTuple):
         return Origin(error, *edges, len(self.ratios), table, date)
 
 
-def fit(samples: Sequence[Sample], start: Point, made: Made) -> Fitted:
+def fit(samples: Sequence[RowSample], start: Point, made: Made) -> Fitted:
     """Fit constants to samples, and to all but each size in turn."""
     ratios: dict[int, float] = {}
     for size in dict.fromkeys(sample.size for sample in samples):
@@ -72,7 +72,7 @@ def fit(samples: Sequence[Sample], start: Point, made: Made) -> Fitted:
     return Fitted(every, tuple(ratios[i] for i in range(len(samples))))
 
 
-def _numbers(samples: Sequence[Sample], start: Point, made: Made) -> Point:
+def _numbers(samples: Sequence[RowSample], start: Point, made: Made) -> Point:
     def loss(numbers: Point) -> float:
         constants = made(numbers)
         errors = (log(constants.seconds(sample) / sample.seconds) for sample in samples)
@@ -103,7 +103,7 @@ def _positive(number: float) -> float:
     return exp(max(-LARGEST, min(number, LARGEST)))
 
 
-def launch_start(samples: Sequence[Sample]) -> float:
+def launch_start(samples: Sequence[RowSample]) -> float:
     """The logarithm of a launch to begin with: a tenth of the shortest kernel measured."""
     least = min(one.seconds / sum(work.times for work in one.works) for one in samples)
     return log(max(least / 10, FINEST))

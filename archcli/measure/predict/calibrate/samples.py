@@ -35,7 +35,7 @@ class MeasuredRun(NamedTuple):
         return sum(run.times for run in self.kernels)
 
 
-class Work(NamedTuple):
+class SampleWork(NamedTuple):
     """Equal kernels of a row: their kind, the floor's terms of one, how many, and what tells their size."""
 
     kind: str
@@ -49,11 +49,11 @@ class Work(NamedTuple):
         return self.times * max(self.floor.compute, self.floor.memory)
 
 
-class Sample(NamedTuple):
+class RowSample(NamedTuple):
     """A measured row that stands for one kind of kernels; rows of one `size` are held out together."""
 
     kind: str
-    works: tuple[Work, ...]
+    works: tuple[SampleWork, ...]
     seconds: float
     beside: float
     size: frozenset[tuple[str, int, int]]
@@ -64,12 +64,12 @@ def row_name(run: KernelRun) -> str:
     return GRADIENT_SUMS if run.stage == "sums" else operator_name(run.path)
 
 
-def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[Sample]:
+def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[RowSample]:
     """The rows of a profile that stand for one kind; what else runs in them is taken at its floor.
 
     Raises ArchError where the profile has other rows than the model, such as those of a lesser depth.
     """
-    rows: dict[str, list[Work]] = {}
+    rows: dict[str, list[SampleWork]] = {}
     for kernel in run.kernels:
         rows.setdefault(row_name(kernel), []).append(work_of(kernel, rates))
     strange = next((path for path in run.seconds if path not in rows and run.seconds[path] > 0), None)
@@ -81,19 +81,19 @@ def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[Sample]:
         if kind and seconds > 0:
             of_kind = tuple(work for work in works if work.kind == kind)
             beside = sum(work.least for work in works if work.kind != kind)
-            yield Sample(kind, of_kind, seconds, beside, frozenset(work.size for work in of_kind))
+            yield RowSample(kind, of_kind, seconds, beside, frozenset(work.size for work in of_kind))
 
 
-def work_of(run: KernelRun, rates: Rates) -> Work:
+def work_of(run: KernelRun, rates: Rates) -> SampleWork:
     """The kernels of a run, with terms at the rates of matrix products and of memory."""
     kernel = run.kernel
     kind = kind_of(run.op_class, kernel.name)
     compute = kernel.flops / rates.peak(kernel.dtype) if kind in {PRODUCTS, ATTENTION} else 0.0
     floor = Terms(0.0, compute, kernel.bytes / rates.bandwidth)
-    return Work(kind, floor, run.times, (kernel.name, kernel.flops, kernel.bytes))
+    return SampleWork(kind, floor, run.times, (kernel.name, kernel.flops, kernel.bytes))
 
 
-def _kind(works: Iterable[Work]) -> str:
+def _kind(works: Iterable[SampleWork]) -> str:
     """The kind that a row stands for; empty where there is none."""
     works = [*works]
     least: dict[str, float] = {}

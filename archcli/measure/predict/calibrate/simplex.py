@@ -9,7 +9,7 @@ Loss = Callable[[Point], float]
 Vertex = tuple[float, Point]
 """A point with the function's value there first."""
 ROUNDS, CLOSE, SIZES = 300, 1e-12, (0.5, 0.2, 0.05)
-"""Most rounds of a simplex, the difference of values at which it ends, and the sizes that simplices begin with."""
+"""Most rounds of a simplex, the difference of values at which it ends, and the sizes that they begin with."""
 
 
 def minimized(loss: Loss, start: Point) -> Point:

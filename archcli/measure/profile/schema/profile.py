@@ -136,7 +136,9 @@ class Totals(PassFigures):
     prediction: NotRequired[
         Annotated[
             list[PredictedClass],
-            Meaning("With --against-prediction: measured and predicted seconds by class, and of the whole pass."),
+            Meaning(
+                "With --against-prediction: measured and predicted seconds by class, and of the whole pass."
+            ),
         ]
     ]
     communication: NotRequired[

@@ -81,7 +81,7 @@ def _sizes(samples: Sequence[RowSample]) -> set[object]:
 
 def _check(name: str, found: int, source: CalibrationSource) -> None:
     if found < LEAST_SIZES:
-        unit = "passes" if name == FRAMEWORK else "sizes"
+        unit = "pass(es)" if name == FRAMEWORK else "size(s)"
         what = f"{source.table}: {found} {unit} of {LABELS[name]}, and {LEAST_SIZES} are needed"
         raise ArchError(what, f"measure others and give all files: {source.command}")
 

@@ -1,0 +1,59 @@
+"""How far `archcli predict --device local` is from what this machine measures, end to end.
+
+    python benchmarks/predict_cpu.py FOLDER
+
+Three models calibrate; five others are profiled and predicted, in four passes each. Profiles that are in
+FOLDER already are not measured again. For each pass: measured, expected, range, and the share of each class.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+CALIBRATE = ("gpt2", "qwen3-0.6b", "opt-125m")
+PREDICTED = ("gpt2-medium", "pythia-160m", "smollm2-135m", "opt-350m", "gemma-3-270m")
+PASSES = {
+    "forward-128": ("--phase", "forward", "-s", "128"),
+    "forward-1024": ("--phase", "forward", "-s", "1024"),
+    "decode": ("--phase", "decode", "--past", "512"),
+    "train": ("--phase", "train", "-s", "128"),
+}
+
+
+def profiled(folder, model, name, *more):
+    """The profile of a pass, measured unless its file is there."""
+    file = folder / f"{model}-{name}.json"
+    if not file.exists():
+        command = [sys.executable, "-m", "archcli", "profile", model, *PASSES[name], *more]
+        subprocess.run([*command, "--json", "-o", str(file)], check=True)  # noqa: S603
+    return file
+
+
+def main():
+    """Profile, calibrate, predict, and print how far off it is."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--calibrate", nargs="+", default=CALIBRATE, metavar="MODEL")
+    parser.add_argument("--predict", nargs="+", default=PREDICTED, metavar="MODEL")
+    asked = parser.parse_args()
+    asked.folder.mkdir(exist_ok=True)
+    known = [profiled(asked.folder, model, name) for model, name in product(asked.calibrate, PASSES)]
+    constants = [part for file in known for part in ("--calibrate", str(file))]
+    errors, inside = [], 0
+    for model, name in product(asked.predict, PASSES):
+        file = profiled(asked.folder, model, name, "--against-prediction", *constants)
+        *classes, whole = json.loads(file.read_text())["totals"]["prediction"]
+        measured, expected = whole["measured_s"], whole["expected_s"]
+        errors.append(abs(expected / measured - 1))
+        inside += whole["low_s"] <= measured <= whole["high_s"]
+        off = [abs(one["measured_s"] / measured - one["expected_s"] / expected) for one in classes]
+        row = f"{measured:9.4f} s  {expected:9.4f} s  {expected / measured:5.2f}"
+        print(f"{model:16} {name:13} {row}  share at most {100 * max(off):4.1f} points off")
+    print(f"mean error {100 * sum(errors) / len(errors):.1f}%, {inside} of {len(errors)} in the range")
+
+
+if __name__ == "__main__":
+    main()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from archcli.commands._local import local_rates
 from archcli.commands.base import subject
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend, Execution
@@ -16,7 +15,7 @@ from archcli.load.saved import read_result
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.calibrate.calibration import CalibrationSource, calibrate
 from archcli.measure.predict.calibrate.samples import MeasuredRun
-from archcli.measure.predict.rates import WIDTHS
+from archcli.measure.predict.rates import WIDTHS, Rates
 from archcli.measure.predict.times import KernelClock
 from archcli.modules import Model
 from archcli.modules.request import Request
@@ -25,13 +24,15 @@ from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
 from archcli.recording.machine import processor
 
 Document = Mapping[str, Any]
+RatesOf = Callable[[str, dict[str, Ceilings], Backend], Rates]
+"""Rates of this machine by a name, from measured ceilings by dtype, of a CPU or a GPU."""
 PRESET = "preset "
 SIZES = ("phase", "batch_size", "seq_len", "past", "source_len", "attention", "layers", "set", "mla", "scan")
 """Inputs that tell one pass from another."""
 FORMS = ("mla", "scan")
 
 
-def calibrated(files: Sequence[Path], name: str, backend: Backend) -> KernelClock:
+def calibrated(files: Sequence[Path], name: str, backend: Backend, rates_of: RatesOf) -> KernelClock:
     """The clock of this machine: peaks that the profiles measured, and constants fitted to their rows.
 
     Raises ArchError for a file that is no such profile, for profiles of several settings, and for fewer than
@@ -42,7 +43,7 @@ def calibrated(files: Sequence[Path], name: str, backend: Backend) -> KernelCloc
         _check(path, document, backend)
     dtype = _one_of(files, documents, "dtype")
     _one_of(files, documents, "threads")
-    rates = local_rates(name, {dtype: _fastest(documents)}, backend)
+    rates = rates_of(name, {dtype: _fastest(documents)}, backend)
     runs = [_run(path, document) for path, document in zip(files, documents, strict=True)]
     command = f"`archcli profile gpt2 -s 512 --dtype {dtype} --device {backend} --json -o FILE`"
     table, today = ", ".join(str(path) for path in files), datetime.now().astimezone().date().isoformat()

@@ -33,7 +33,7 @@ def local_device(memory: DeviceMemory, kind: str, calibrations: Sequence[Path] =
     if calibrations:
         from archcli.commands._calibration import calibrated  # reads and fits profiles
 
-        clock = calibrated(calibrations, memory.name, backend)
+        clock = calibrated(calibrations, memory.name, backend, local_rates)
     else:
         known = machine_ceilings(kept_ceilings(ceilings_file()), processor(), backend, name)
         clock = KernelClock(local_rates(memory.name, known, backend), NO_CONSTANTS)

@@ -53,7 +53,7 @@ def against_prediction(
     name, dtype = f"this machine ({inputs['device']})", inputs["dtype"]
     clock = KernelClock(local_rates(name, {dtype: ceilings}, backend), NO_CONSTANTS)
     if calibrations:
-        clock = calibrated(calibrations, name, backend)
+        clock = calibrated(calibrations, name, backend, local_rates)
     predicted = seconds_by_class(kernels_of(model, request, inputs), clock)
     measured = {name: figures["seconds"] for name, figures in report.totals["by_class"].items()}
     records = compared(measured, predicted, calibrated=bool(calibrations))

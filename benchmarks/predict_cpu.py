@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 CALIBRATE = ("gpt2", "qwen3-0.6b", "opt-125m")
-PREDICTED = ("gpt2-medium", "pythia-160m", "smollm2-135m", "opt-350m", "gemma-3-270m")
+PREDICTED = ("gpt2-medium", "qwen2.5-0.5b", "smollm2-135m", "smollm2-360m", "gemma-3-270m")
 PASSES = {
     "forward-128": ("--phase", "forward", "-s", "128"),
     "forward-1024": ("--phase", "forward", "-s", "1024"),

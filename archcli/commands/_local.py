@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable
 
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
@@ -22,7 +21,9 @@ MEASURED_BY = "`archcli profile gpt2 --dtype {dtype} --device %s` measures it"
 NO_CONSTANTS = Efficiency({})
 
 
-def local_device(memory: DeviceMemory, kind: str, calibrations: Sequence[Path] = ()) -> PredictedDevice:
+def local_device(
+    memory: DeviceMemory, kind: str, calibrated: Callable[[Backend], KernelClock] | None = None
+) -> PredictedDevice:
     """This machine's GPU, or its CPU where `kind` is cpu, with constants fitted to profiles of it.
 
     Its peaks are those that profiles measured: of the calibrations, else kept from earlier runs. Raises
@@ -30,10 +31,8 @@ def local_device(memory: DeviceMemory, kind: str, calibrations: Sequence[Path] =
     """
     backend: Backend = "cpu" if kind == "cpu" else "cuda"
     name = "" if backend == "cpu" else memory.name
-    if calibrations:
-        from archcli.commands._calibration import calibrated  # reads and fits profiles
-
-        clock = calibrated(calibrations, memory.name, backend, local_rates)
+    if calibrated is not None:
+        clock = calibrated(backend)
     else:
         known = machine_ceilings(kept_ceilings(ceilings_file()), processor(), backend, name)
         clock = KernelClock(local_rates(memory.name, known, backend), NO_CONSTANTS)

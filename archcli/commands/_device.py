@@ -65,15 +65,9 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
     if memory is None or budget is None:
         raise ArchError("--device names no device", "such as 8xh100-sxm, or local")
     if budget.datasheet is None:
-        from archcli.commands._local import local_device, local_rates  # of this machine alone
+        from archcli.commands._local import local_device  # of this machine alone
 
-        if not calibrations:
-            return local_device(memory, budget.kind)
-        from archcli.commands._calibration import calibrated  # reads and fits profiles
-
-        return local_device(
-            memory, budget.kind, lambda backend: calibrated(calibrations, memory.name, backend, local_rates)
-        )
+        return local_device(memory, budget.kind, calibrations)
     if calibrations:
         what = f"--calibrate takes profiles of this machine, and {text} is another device"
         raise ArchError(what, "--device local, or leave --calibrate out")

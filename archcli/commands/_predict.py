@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from os import PathLike
+from pathlib import Path
 from typing import Any, ParamSpec
 
 from archcli.commands._asked_time import AskedTime, asked_question
@@ -30,6 +32,12 @@ def _price(value: Any) -> float:
     return float(value)
 
 
+def _files(value: Any) -> tuple[Path, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(file, str | PathLike) for file in value):
+        raise refused(value, "a list of files")
+    return tuple(map(Path, value))
+
+
 OWN = {
     "phase": value_type(MemoryPhase),
     "attention": value_type(AttentionForm),
@@ -43,6 +51,7 @@ OWN = {
     "curve": value_type(Curve | None),
     "fit": value_type(FitTime | None),
     "dtype": value_type(str),
+    "calibrate": ValueType("a list of files", _files, {}),
 }
 """Values that names accept here beside those of all functions."""
 
@@ -81,12 +90,15 @@ def predict(  # noqa: PLR0913
     tokens: int | None = None,
     curve: Curve | None = None,
     fit: FitTime | None = None,
+    calibrate: Sequence[str | PathLike[str]] = (),
 ) -> Report:
     """How long a pass or a training step takes on a device: the report of `archcli predict`.
 
     Its options are those of the command; `device` is a name such as "8xh100-sxm", `plan` are degrees of
     parallelism by name: {"tp": 4}. `totals` hold time_s and tokens_per_s, each as floor, expected, low and
     high, bound_by, mfu, fits and what takes the time; without constants of the device there is a floor alone.
+    `calibrate` are files of `archcli profile --json` on this machine, to which the constants of the device
+    "local" are fitted.
 
     Example: `predict("gpt2", "h100-sxm").totals["bound_by"]` is launch.
     """
@@ -107,6 +119,7 @@ def predict(  # noqa: PLR0913
         kv_read=kv_read,
         price_per_hour=price_per_hour,
         tokens=tokens,
+        calibrate=tuple(Path(file) for file in calibrate),
     )
     subject = given(model)
     question = asked_question(subject.model, asked, Plan(**(plan or {})))

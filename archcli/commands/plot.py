@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from archcli.commands._saved_profile import read_profile
 from archcli.errors import ArchError, Problem
-from archcli.load.saved import read_result
 from archcli.render.picture import check_picture, save
 from archcli.render.write import descriptor, tell
 from archcli.wording import sanitize
@@ -33,18 +33,10 @@ def run(profile: Saved, output: Picture = Path("profile.svg")) -> None:
     The picture shows the shares of FLOPs, bytes and time by class of operation, and a roofline of the
     operators.
     """
-    from archcli.measure.profile.schema import first_violation, is_comparison
+    from archcli.measure.profile.schema import is_comparison
 
     check_picture(output)
-    document = read_result(profile, "profile")
-    wrong = first_violation(document)
-    if wrong is not None:
-        hint = "archcli schema --of profile says what archcli writes"
-        raise ArchError(
-            Problem(
-                f"no profile as archcli writes it: {wrong.place}: {wrong.reason}", hint, path=str(profile)
-            )
-        )
+    document = read_profile(profile)
     if is_comparison(document):
         raise ArchError(
             Problem(

@@ -155,8 +155,8 @@ def run(  # noqa: PLR0913
 ) -> None:
     """Predict how long it takes on a device that is not at hand.
 
-    Three figures always: the floor of the datasheet, the expected time by what kernels reached where they
-    were measured, and the range in which 80% of what was held out lay.
+    Three figures always: the floor of the device's peaks, the expected time by what kernels reached where
+    they were measured, and the range in which 80% of what was held out lay.
     """
     asked = subject(model, overrides)
     plan = Plan(dp, cast("ZeroStage", zero), tp, sp, pp, micro_batches, schedule, virtual_stages, ep, cp)

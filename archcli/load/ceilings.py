@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 from archcli.arith import ELEMENT_BITS
 from archcli.recording.ceilings import Ceilings
@@ -15,7 +15,30 @@ MOST_BYTES = 1 << 20
 LEAST_RATE, MOST_RATE = 1e3, 1e21
 """Between a relay computer and all computers: beyond, shares of a ceiling lose their meaning."""
 
+SEPARATOR = " | "
 RATES = ("gemm_flops_per_s", "dram_bytes_per_s", "cache_bytes_per_s")
+
+
+class CeilingsKey(NamedTuple):
+    """What measured rates hold for: the CPU, what computes, threads, dtype, device, and versions."""
+
+    cpu: str
+    processor: str
+    threads: str
+    dtype: str
+    device: str
+    versions: str
+
+    @property
+    def text(self) -> str:
+        """The key in the file."""
+        return SEPARATOR.join(self)
+
+    @classmethod
+    def of(cls, text: str) -> CeilingsKey | None:
+        """The parts of a key; None for one that is not archcli's."""
+        parts = text.split(SEPARATOR, len(cls._fields) - 1)
+        return cls(*parts) if len(parts) == len(cls._fields) else None
 
 
 def ceilings_file() -> Path:
@@ -37,22 +60,21 @@ def kept_ceilings(path: Path) -> dict[str, Ceilings]:
     return {key: entry for key, entry in rates if entry is not None}
 
 
-def machine_ceilings(
+def best_by_dtype(
     kept: Mapping[str, Ceilings], processor: str, device: Literal["cpu", "cuda"], gpu: str = ""
 ) -> dict[str, Ceilings]:
-    """Those of this machine by dtype, of several the ones with the fastest product.
-
-    A key is the CPU, the processor that computes, threads, dtype, device and torch's version, ` | ` between.
-    """
-    found: dict[str, Ceilings] = {}
-    for key, ceilings in kept.items():
-        cpu, computing, _, dtype, where, *_ = (*key.split(" | "), "", "", "", "", "")
-        is_device = where.partition(":")[0] == device and (not gpu or computing == gpu)
-        fastest = found.get(dtype)
-        if cpu == processor and is_device and dtype == ceilings["dtype"]:
-            is_faster = fastest is None or ceilings["gemm_flops_per_s"] > fastest["gemm_flops_per_s"]
-            found[dtype] = ceilings if is_faster or fastest is None else fastest
-    return found
+    """Those of a machine's CPU or GPU by dtype, of several the ones with the fastest product."""
+    best: dict[str, Ceilings] = {}
+    for text, ceilings in kept.items():
+        key = CeilingsKey.of(text)
+        if key is None or key.cpu != processor or key.dtype != ceilings["dtype"]:
+            continue
+        if key.device.partition(":")[0] != device or (gpu and key.processor != gpu):
+            continue
+        known = best.get(key.dtype)
+        if known is None or ceilings["gemm_flops_per_s"] > known["gemm_flops_per_s"]:
+            best[key.dtype] = ceilings
+    return best
 
 
 def _rates(entry: Any) -> Ceilings | None:

@@ -7,6 +7,7 @@ import pytest
 
 from archcli.commands import _device, _local
 from archcli.load.devices import budget
+from archcli.measure.predict.calibrate import local
 
 KEY = "a CPU | AVX512 | 2 | fp32 | cpu | 2.13.0"
 MEASURED = {
@@ -23,7 +24,7 @@ def machine(monkeypatch, tmp_path):
     """machine(ceilings by key): this machine without a GPU, and what earlier profiles measured."""
     monkeypatch.setattr(budget, "local_gpus", lambda: ())
     monkeypatch.setattr(_local, "processor", lambda: "a CPU")
-    monkeypatch.setattr(_local, "cache_size", lambda: 1 << 20)
+    monkeypatch.setattr(local, "cache_size", lambda: 1 << 20)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     def knows(ceilings):
@@ -59,7 +60,7 @@ def test_a_floor_alone_without_torch(machine, cli, monkeypatch):
     ("ceilings", "said"),
     [
         ({}, "peaks of this machine are not measured yet"),
-        ({KEY: MEASURED}, "no peak of bf16 is measured yet"),
+        ({KEY: MEASURED}, "no peak of bf16 is measured"),
     ],
 )
 def test_what_is_not_measured_is_refused_with_the_command_that_measures_it(machine, cli, ceilings, said):

@@ -7,8 +7,7 @@ import typer
 from archcli.commands._plan import Dp, Tp
 from archcli.commands.base import subject
 from archcli.commands.options import Form, Json, Mla, Model, Output, Past, Scan, Set, SourceLen
-from archcli.commands.profile.against import against_prediction as beside_prediction
-from archcli.commands.profile.against import check_against
+from archcli.commands.profile.against import PassPrediction, check_against
 from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.by_kind import cut_to
 from archcli.commands.profile.launch import launch_of, said_once
@@ -109,6 +108,7 @@ def run(  # noqa: PLR0913, PLR0917
         settings = RunSettings(dtype, device, attention or usual.attention, threads, *how)
         request = usual.request(phase, batch_size, seq_len, past, source_len, {"mla": mla, "scan": scan})
         asked = None if vs else cut_to(subject(model, overrides), layers, per_kind=per_kind)
+        prediction = PassPrediction.of(calibrate or (), device, dtype) if against_prediction else None
     if asked is None:
         variants = requested_variants(model, overrides, settings, vs or ())
         asked, report = variants[0].subject, compare(variants, request, detail)
@@ -116,8 +116,8 @@ def run(  # noqa: PLR0913, PLR0917
         report, recording = profile_model(
             asked, request, settings, usual, detail, layers=layers, per_kind=per_kind
         )
-        if against_prediction:
-            report = beside_prediction(report, asked.model, request, calibrate or ())
+        if prediction is not None:
+            report = prediction.beside(report, asked.model, request, launch)
         write_files(report, recording, plot, trace)
     asked.show(report, form, output, as_json=as_json)
     raise typer.Exit(_exit_code(report))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from archcli.commands.profile.launch import RankLaunch
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.request import Request
+from archcli.recording.classes import COMMUNICATION
+
+if TYPE_CHECKING:
+    from archcli.commands._calibration import CalibratedClock
 
 REFUSED = {
     "vs": "--vs",
@@ -21,41 +26,96 @@ REFUSED = {
     "no_ceilings": "--no-ceilings",
 }
 """Options of a profile that is not one whole pass, operation by operation, or that has no floor."""
+NOT_WHOLE = "No prediction stands beside a pass that was not measured whole."
+NO_LINKS = "What ranks exchange is not predicted: the rate of links between them is not known."
 
 
 def check_against(options: Mapping[str, Any]) -> None:
-    """Raise ArchError, before anything is measured, for options that a prediction cannot stand beside."""
+    """Raise ArchError for options that a prediction cannot stand beside."""
     if not options["against_prediction"]:
         if options["calibrate"]:
             raise ArchError("--calibrate is for a prediction", "add --against-prediction")
         return
     given = [option for name, option in REFUSED.items() if options[name]]
-    given += [f"--{name}" for name in ("tp", "dp") if options[name] > 1]
     if given:
-        what = f"--against-prediction is of one whole pass in one process, and {given[0]} is not"
-        raise ArchError(what, f"leave {given[0]} out")
+        raise ArchError(f"--against-prediction is of one whole pass, and {given[0]} is not", "leave it out")
 
 
-def against_prediction(
-    report: Report, model: Model, request: Request, calibrations: Sequence[Path]
-) -> Report:
-    """The report with measured and predicted seconds side by side, as far as the pass was measured whole."""
-    ceilings, inputs = report.totals["ceilings"], report.inputs
-    if ceilings is None or report.totals["extrapolated"]:
-        note = "No prediction stands beside a pass that was not measured whole."
-        return replace(report, notes=(*report.notes, note))
-    from archcli.commands._calibration import calibrated, kernels_of
-    from archcli.commands._local import NO_CONSTANTS, local_rates
-    from archcli.measure.predict.calibrate.against import against_table, compared, seconds_by_class
-    from archcli.measure.predict.times import KernelClock
+class PassPrediction(NamedTuple):
+    """The prediction of a pass that is to be measured: by fitted constants, else its floor alone."""
 
-    backend: Backend = "cpu" if inputs["device"] == "cpu" else "cuda"
-    name, dtype = f"this machine ({inputs['device']})", inputs["dtype"]
-    clock = KernelClock(local_rates(name, {dtype: ceilings}, backend), NO_CONSTANTS)
-    if calibrations:
-        clock = calibrated(calibrations, name, backend, local_rates)
-    predicted = seconds_by_class(kernels_of(model, request, inputs), clock)
-    measured = {name: figures["seconds"] for name, figures in report.totals["by_class"].items()}
-    records = compared(measured, predicted, calibrated=bool(calibrations))
-    table = against_table(records, calibrated=bool(calibrations))
-    return replace(report, totals={**report.totals, "prediction": records}, tables=(*report.tables, table))
+    calibrated: CalibratedClock | None
+
+    @classmethod
+    def of(cls, calibrations: Sequence[Path], device: str, dtype: str) -> PassPrediction:
+        """The prediction by profiles of this machine, if there are any.
+
+        Raises ArchError, before anything is measured, for profiles that are not of this device and dtype.
+        """
+        if not calibrations:
+            return cls(None)
+        from archcli.commands._calibration import calibrated  # reads and fits profiles
+
+        found = calibrated(calibrations, *_machine(device))
+        found.clock.rates.peak(dtype)
+        return cls(found)
+
+    def beside(self, report: Report, model: Model, request: Request, launch: RankLaunch | None) -> Report:
+        """The report with measured and predicted seconds side by side, where the pass was measured whole."""
+        ceilings, inputs = report.totals["ceilings"], report.inputs
+        if ceilings is None or report.totals["extrapolated"]:
+            return replace(report, notes=(*report.notes, NOT_WHOLE))
+        from archcli.commands._local import NO_CONSTANTS
+        from archcli.commands._profiled_pass import kernels_of
+        from archcli.measure.predict.calibrate.against import against_table, compared, seconds_by_class
+        from archcli.measure.predict.calibrate.local import local_rates
+        from archcli.measure.predict.times import KernelClock
+
+        name, backend = _machine(inputs["device"])
+        if self.calibrated is None:
+            clock = KernelClock(local_rates(name, {inputs["dtype"]: ceilings}, backend), NO_CONSTANTS)
+        else:
+            clock = self.calibrated.clock
+        try:
+            kernels = kernels_of(*_of_rank(model, request, launch), inputs)
+        except ArchError as error:
+            return replace(report, notes=(*report.notes, f"No prediction: {error.problems[0].what}."))
+        predicted = seconds_by_class(kernels, clock)
+        measured = {name: figures["seconds"] for name, figures in report.totals["by_class"].items()}
+        records = compared(measured, predicted)
+        return replace(
+            report,
+            totals={**report.totals, "prediction": records},
+            tables=(*report.tables, against_table(records)),
+            notes=(*report.notes, *self._notes(report)),
+        )
+
+    def _notes(self, report: Report) -> Iterator[str]:
+        threads = report.totals["machine"].get("threads")
+        if self.calibrated is not None and str(threads) != self.calibrated.threads:
+            of = self.calibrated.threads
+            yield f"Predicted by constants of {of} threads, and this pass ran on {threads}."
+        if report.totals["by_class"].get(COMMUNICATION, {}).get("seconds"):
+            yield NO_LINKS
+
+
+def _machine(device: str) -> tuple[str, Backend]:
+    """The name of a device of this machine, and whose kernels run on it."""
+    if device == "cpu":
+        from archcli.recording.machine import processor
+
+        return processor() or "CPU", "cpu"
+    from archcli.recording.cuda_driver import local_gpus
+
+    number, gpus = int(device.partition(":")[2] or 0), local_gpus()
+    return gpus[number].name if number < len(gpus) else device, "cuda"
+
+
+def _of_rank(model: Model, request: Request, launch: RankLaunch | None) -> tuple[Model, Request]:
+    """What the first rank runs: its share of the model, its replica's part of the batch."""
+    if launch is None:
+        return model, request
+    from archcli.commands.profile.ranks import batches  # of several processes alone
+    from archcli.modules.tensor_parallel.shard import shard
+
+    return shard(model, launch.tp), batches(request, launch.dp)[0]

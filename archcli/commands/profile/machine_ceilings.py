@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from archcli.commands.profile.settings import RunSettings
-from archcli.load.ceilings import ceilings_file, kept_ceilings
+from archcli.load.ceilings import SEPARATOR, CeilingsKey, ceilings_file, kept_ceilings
 from archcli.measure.profile.quality import is_disturbed
 from archcli.recording.ceilings import Ceilings
 from archcli.recording.disturbance import ProcessorTimes, disturbance, processor_times
@@ -42,6 +42,6 @@ def _with_disturbance_since(recording: Recording, before: ProcessorTimes) -> Rec
 
 def _key(recording: Recording, settings: RunSettings) -> str:
     machine = recording.machine
-    parts = [processor(), machine["processor"], machine["threads"], settings.dtype, settings.device]
-    parts += [machine["torch"], *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)]
-    return " | ".join(map(str, parts))
+    versions = [machine["torch"], *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)]
+    parts = (machine["processor"], machine["threads"], settings.dtype, settings.device)
+    return CeilingsKey(processor(), *map(str, parts), SEPARATOR.join(map(str, versions))).text

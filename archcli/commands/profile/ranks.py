@@ -89,7 +89,7 @@ def _checked(asked: Subject, request: Request, settings: RunSettings, launch: Ra
     """This rank's share and pass. Raises ArchError where it cannot run, on all ranks alike."""
     _check_model(asked.model, request, launch)
     check_shares(asked.model, request)
-    own, whole = _batches(request, launch.dp)
+    own, whole = batches(request, launch.dp)
     share = shard(asked.model, launch.tp, rank=launch.rank % launch.tp)
     counted = checked_pass(share, own)
     check_positions(counted)
@@ -123,7 +123,7 @@ def _check_model(model: Model, request: Request, launch: RankLaunch) -> None:
         )
 
 
-def _batches(request: Request, dp: int) -> tuple[Request, Request]:
+def batches(request: Request, dp: int) -> tuple[Request, Request]:
     """The request of one replica, and that of all. Raises ArchError where they cannot share the batch."""
     batch = request.batch_size
     if request.phase == "train":

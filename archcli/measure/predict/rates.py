@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from archcli.errors import ArchError
-
-if TYPE_CHECKING:
-    from archcli.recording.ceilings import Ceilings
 
 GIGA, TERA = 1e9, 1e12
 PEAKS: Mapping[str, tuple[str, ...]] = {
@@ -59,17 +56,6 @@ class Rates:
                 peaks[dtype] = known[0] * TERA
         return cls(name, peaks, figures["bandwidth_gb_s"] * GIGA)
 
-    @classmethod
-    def measured(cls, name: str, ceilings: Mapping[str, Ceilings], cache_size: int | None, by: str) -> Rates:
-        """The rates that were measured, by dtype; `by` is the command that measures those of `{dtype}`."""
-        peaks = {dtype: rates["gemm_flops_per_s"] for dtype, rates in ceilings.items()}
-        bandwidth, cached = (
-            max(rates[key] for rates in ceilings.values())
-            for key in ("dram_bytes_per_s", "cache_bytes_per_s")
-        )
-        cache = None if cache_size is None else LastCache(cache_size, cached)
-        return cls(name, peaks, bandwidth, cache, by)
-
     def peak(self, dtype: str) -> float:
         """FLOP/s of matrix products in a dtype. Raises ArchError where the device states none."""
         if dtype in self.peaks:
@@ -77,7 +63,8 @@ class Rates:
         hint = f"it has peaks of {', '.join(self.peaks) or 'no dtype'}"
         if self.measured_by:
             command = self.measured_by.format(dtype=dtype)
-            raise ArchError(f"{self.name}: no peak of {dtype} is measured yet", f"{hint}; {command}")
+            has = " and ".join(f"--dtype {known}" for known in self.peaks)
+            raise ArchError(f"{self.name}: no peak of {dtype} is measured", f"{has} is; {command}")
         if dtype in PEAKS:
             hint += f"; {PEAKS[dtype][0]} may be stated in a YAML of your own"
         raise ArchError(f"device {self.name} states no peak of {dtype}", hint)

@@ -19,6 +19,10 @@ class Terms(NamedTuple):
         both: float = (self.compute**exponent + self.memory**exponent) ** (1 / exponent)
         return self.launch + both
 
+    def at_least(self, other: Terms) -> Terms:
+        """The longer of each term of two."""
+        return Terms(*(max(pair) for pair in zip(self, other, strict=True)))
+
     def bound_by(self, *, is_cached: bool = False) -> Bound:
         """The longest of them; `is_cached` says that memory is the cache."""
         if self.launch > max(self.compute, self.memory):

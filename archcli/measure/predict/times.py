@@ -45,6 +45,9 @@ class TimedKernel(Protocol):
     def dtype(self) -> str: ...
 
 
+NO_TERMS = Terms(0.0, 0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class KernelTime:
     """Seconds of a kernel, and what bounds it; without constants `expected`, `low` and `high` are None."""
@@ -89,6 +92,26 @@ OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], ProductConstants | None]] 
 """The constants of kernels that compute may bound, by kind."""
 
 
+def bare_terms(kernel: TimedKernel, kind: str, rates: Rates) -> Terms:
+    """A kernel's terms at the peak and the rate of memory, of which constants are fractions."""
+    compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
+    return Terms(0.0, compute, (kernel.read + kernel.written) / rates.bandwidth)
+
+
+def floor_terms(kernel: TimedKernel, of_memory: Terms, rates: Rates) -> Terms:
+    """The same with bytes that fit into the cache at its rate: nothing is faster."""
+    moved = kernel.read + kernel.written
+    return of_memory._replace(memory=moved / rates.memory(moved))
+
+
+def least_terms(floor: Terms, rates: Rates) -> Terms:
+    """What no expected term is below: the floor's where the cache is known, as constants hold within it.
+
+    A fraction above 1 of the rate of memory is that of kernels whose bytes lie in a cache.
+    """
+    return NO_TERMS if rates.cache is None else floor
+
+
 @dataclass(frozen=True, slots=True)
 class KernelClock:
     """Tells how long kernels take on a device, from its peaks and constants."""
@@ -102,24 +125,16 @@ class KernelClock:
         Raises ArchError where the device states no peak of a product's dtype.
         """
         kind = kind_of(op_class, kernel.name)
-        floor, constants = self._floor(kernel, kind), self._constants(kernel, kind)
-        least = max(floor.compute, floor.memory)
-        is_cached = self.rates.is_cached(kernel.read + kernel.written)
+        of_memory, constants = bare_terms(kernel, kind, self.rates), self._constants(kernel, kind)
+        floor, moved = floor_terms(kernel, of_memory, self.rates), kernel.read + kernel.written
+        least, is_cached = max(floor.compute, floor.memory), self.rates.is_cached(moved)
         if constants is None:
             return KernelTime(least, None, None, None, floor.bound_by(is_cached=is_cached))
-        terms = constants.terms(self._of_memory(kernel, floor), depth_of(kernel) if kind == PRODUCTS else 0.0)
+        terms = constants.terms(of_memory, depth_of(kernel) if kind == PRODUCTS else 0.0)
+        terms = terms.at_least(least_terms(floor, self.rates))
         expected, origin = terms.joined(constants.exponent), constants.origin
         bound_by = terms.bound_by(is_cached=is_cached)
         return KernelTime(least, expected, origin.low * expected, origin.high * expected, bound_by)
-
-    def _floor(self, kernel: TimedKernel, kind: str) -> Terms:
-        moved = kernel.read + kernel.written
-        compute = kernel.flops / self.rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
-        return Terms(0.0, compute, moved / self.rates.memory(moved))
-
-    def _of_memory(self, kernel: TimedKernel, floor: Terms) -> Terms:
-        """The floor's terms at the rate of memory, of which constants are fractions."""
-        return floor._replace(memory=(kernel.read + kernel.written) / self.rates.bandwidth)
 
     def _constants(self, kernel: TimedKernel, kind: str) -> ProductConstants | MovementConstants | None:
         if kind in OF_PRODUCTS:

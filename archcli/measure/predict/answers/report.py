@@ -28,13 +28,15 @@ if TYPE_CHECKING:
     from archcli.measure.predict.answers.best import FoundPlan
 
 Record = dict[str, Any]
-CONVENTION = (
-    "floor: the datasheet's peaks and bandwidth, nothing else. expected: with the share of them that kernels "
-    "reached where they were measured. low to high: 80% of what was held out of that fit lay between."
+FLOOR = {
+    "datasheet": "floor: the datasheet's peaks and bandwidth, nothing else",
+    "measured": "floor: the peaks and bandwidths that `archcli profile` measured, nothing else",
+}
+EXPECTED = (
+    ". expected: with the share of them that kernels reached where they were measured. "
+    "low to high: 80% of what was held out of that fit lay between."
 )
-FLOOR_ALONE = (
-    "floor: the datasheet's peaks and bandwidth, nothing else; no constants of this device are known."
-)
+FLOOR_ALONE = "; no constants of this device are known."
 GROWN = (
     "Each token copies the cache into a longer one, as the model that archcli builds does; "
     "--phase serve and --engine write into one that is there."
@@ -69,7 +71,7 @@ def predict(
         command="predict",
         model={"name": question.model.name, "source": question.model.source},
         inputs=_inputs(question),
-        convention=FLOOR_ALONE if totals["time_s"]["expected"] is None else CONVENTION,
+        convention=_convention(question, totals),
         totals=totals,
         rows=rows,
         tables=tuple(_tables(question, totals, rows, curve)),
@@ -78,6 +80,11 @@ def predict(
         title=title(question),
         not_modelled=tuple(_not_modelled(question, answer)),
     )
+
+
+def _convention(question: PredictQuestion, totals: Record) -> str:
+    floor = FLOOR["measured" if question.timing.clock.rates.measured_by else "datasheet"]
+    return floor + (FLOOR_ALONE if totals["time_s"]["expected"] is None else EXPECTED)
 
 
 def _totals(question: PredictQuestion, answer: PredictAnswer) -> Record:

@@ -11,9 +11,11 @@ from archcli.measure.predict.rank.times import LAUNCH
 from archcli.measure.predict.times import FRAMEWORK, KernelClock
 from archcli.measure.profile.schema.prediction import PredictedClass
 from archcli.measure.report import Column, Table
-from archcli.recording.classes import TimeClass, label_of
+from archcli.recording.classes import COMMUNICATION, UNATTRIBUTED, TimeClass, label_of
 
-WHOLE = "whole pass"
+WHOLE, COMPUTING = "whole pass", "all but communication"
+BESIDE = f"{FRAMEWORK} + {UNATTRIBUTED}"
+"""What is measured beside kernels, which constants have as one."""
 COLUMNS = (
     Column("class", "class"),
     Column("measured_s", "measured", "seconds"),
@@ -25,55 +27,59 @@ OF_CONSTANTS = (
     Column("high_s", "high", "seconds"),
     Column("expected_over_measured", "expected / measured", "ratio"),
 )
+NONE = Seconds()
 
 
 def seconds_by_class(kernels: Iterable[KernelRun], clock: KernelClock) -> dict[str, Seconds]:
-    """Predicted seconds of a pass by class; the framework's among them where its constant is known."""
+    """Predicted seconds of a pass by class; those beside kernels among them where constants are known."""
     kernels = [*kernels]
     found: dict[str, Seconds] = {}
     for run in kernels:
         of_run = Seconds.of(clock.time(run.kernel, run.op_class)).scaled(run.times)
-        found[str(run.op_class)] = found.get(str(run.op_class), Seconds()).plus(of_run)
+        found[str(run.op_class)] = found.get(str(run.op_class), NONE).plus(of_run)
     if clock.efficiency.memory_bound(FRAMEWORK) is not None:
         launch = Seconds.of(clock.time(LAUNCH, TimeClass.FRAMEWORK))
-        found[str(TimeClass.FRAMEWORK)] = launch.scaled(sum(run.times for run in kernels))
+        found[BESIDE] = launch.scaled(sum(run.times for run in kernels))
     return found
 
 
-def compared(
-    measured: Mapping[str, float], predicted: Mapping[str, Seconds], *, calibrated: bool
-) -> list[PredictedClass]:
-    """A record for each class that takes time, the slowest first, and one of the whole pass."""
-    names = [
-        name for name in dict.fromkeys((*measured, *predicted)) if measured.get(name) or name in predicted
+def compared(measured: Mapping[str, float], predicted: Mapping[str, Seconds]) -> list[PredictedClass]:
+    """A record for each class that takes time, the slowest first, and one of all that is predicted.
+
+    Without constants, among them those of the framework, `predicted` holds floors alone.
+    """
+    seconds = {name: s for name, s in measured.items() if s and name not in {FRAMEWORK, UNATTRIBUTED}}
+    seconds |= {name: 0.0 for name in predicted if name not in seconds}
+    seconds[BESIDE] = sum(measured.get(name, 0.0) for name in (FRAMEWORK, UNATTRIBUTED))
+    calibrated, whole = BESIDE in predicted, NONE
+    for of_class in predicted.values():
+        whole = whole.plus(of_class)
+    records = [
+        _record(name, seconds[name], predicted.get(name), calibrated=calibrated)
+        for name in sorted(seconds, key=lambda name: -seconds[name])
     ]
-    names.sort(key=lambda name: -measured.get(name, 0.0))
-    whole = Seconds()
-    for seconds in predicted.values():
-        whole = whole.plus(seconds)
-    of_classes = [
-        _record(name, measured.get(name, 0.0), predicted.get(name, Seconds()), calibrated=calibrated)
-        for name in names
-    ]
-    return [*of_classes, _record(WHOLE, sum(measured.values()), whole, calibrated=calibrated)]
+    sent = seconds.get(COMMUNICATION, 0.0)
+    total = _record(COMPUTING if sent else WHOLE, sum(seconds.values()) - sent, whole, calibrated=calibrated)
+    return [*records, total]
 
 
-def _record(name: str, measured_s: float, seconds: Seconds, *, calibrated: bool) -> PredictedClass:
-    is_known = calibrated and measured_s > 0
+def _record(name: str, measured_s: float, seconds: Seconds | None, *, calibrated: bool) -> PredictedClass:
+    told = seconds if calibrated else None
     return {
         "class": name,
         "measured_s": measured_s,
-        "floor_s": seconds.floor,
-        "expected_s": seconds.expected if calibrated else None,
-        "low_s": seconds.low if calibrated else None,
-        "high_s": seconds.high if calibrated else None,
-        "expected_over_measured": seconds.expected / measured_s if is_known else None,
+        "floor_s": (seconds or NONE).floor,
+        "expected_s": told and told.expected,
+        "low_s": told and told.low,
+        "high_s": told and told.high,
+        "expected_over_measured": told.expected / measured_s if told and measured_s > 0 else None,
     }
 
 
-def against_table(records: list[PredictedClass], *, calibrated: bool) -> Table:
+def against_table(records: list[PredictedClass]) -> Table:
     """Measured and predicted seconds; without constants the floor alone."""
     shown: list[Mapping[str, Any]] = [{**record, "class": label_of(record["class"])} for record in records]
+    calibrated = records[-1]["expected_s"] is not None
     kind = "expected" if calibrated else "floor, as no constants of this machine are given"
     columns = (*COLUMNS, *OF_CONSTANTS) if calibrated else COLUMNS
     return Table(f"Measured beside predicted ({kind})", columns, shown[:-1], shown[-1])

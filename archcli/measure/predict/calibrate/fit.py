@@ -38,12 +38,13 @@ class Constants(NamedTuple):
         """Expected seconds of a row, what runs beside the kernels that it stands for at its floor."""
         total = sample.beside
         for work in sample.works:
-            compute, memory = work.floor.compute / self.compute, work.floor.memory / self.memory
-            total += work.times * Terms(self.launch, compute, memory).joined(self.exponent)
+            compute, memory = work.bare.compute / self.compute, work.bare.memory / self.memory
+            terms = Terms(self.launch, compute, memory).at_least(work.bound)
+            total += work.times * terms.joined(self.exponent)
         return total
 
 
-Made = Callable[[Point], Constants]
+ConstantsOf = Callable[[Point], Constants]
 """Constants from numbers without bounds."""
 
 
@@ -60,21 +61,21 @@ class Fitted(NamedTuple):
         return Origin(error, *edges, len(self.ratios), table, date)
 
 
-def fit(samples: Sequence[RowSample], start: Point, made: Made) -> Fitted:
+def fit(samples: Sequence[RowSample], start: Point, constants_of: ConstantsOf) -> Fitted:
     """Fit constants to samples, and to all but each size in turn."""
     ratios: dict[int, float] = {}
     for size in dict.fromkeys(sample.size for sample in samples):
-        others = made(_numbers([one for one in samples if one.size != size], start, made))
+        others = constants_of(_numbers([one for one in samples if one.size != size], start, constants_of))
         for i, one in enumerate(samples):
             if one.size == size:
                 ratios[i] = one.seconds / others.seconds(one)
-    every = made(_numbers(samples, start, made))
+    every = constants_of(_numbers(samples, start, constants_of))
     return Fitted(every, tuple(ratios[i] for i in range(len(samples))))
 
 
-def _numbers(samples: Sequence[RowSample], start: Point, made: Made) -> Point:
+def _numbers(samples: Sequence[RowSample], start: Point, constants_of: ConstantsOf) -> Point:
     def loss(numbers: Point) -> float:
-        constants = made(numbers)
+        constants = constants_of(numbers)
         errors = (log(constants.seconds(sample) / sample.seconds) for sample in samples)
         return sum(sqrt(error * error + ROUND * ROUND) for error in errors) / len(samples)
 
@@ -94,7 +95,7 @@ def of_products(numbers: Point) -> Constants:
     return Constants(launch, compute, memory, exponent)
 
 
-def of_attention(products: Constants) -> Made:
+def of_attention(products: Constants) -> ConstantsOf:
     """Constants of attention in one kernel: those of products but for the fraction of the peak."""
     return lambda numbers: products._replace(compute=_positive(numbers[0]))
 

@@ -9,7 +9,7 @@ from archcli.errors import ArchError, Problem
 from archcli.kernels import KernelRun
 from archcli.measure.predict.rates import Rates
 from archcli.measure.predict.terms import Terms
-from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
+from archcli.measure.predict.times import bare_terms, floor_terms, kind_of, least_terms
 from archcli.measure.profile.operators import GRADIENT_SUMS, operator_name
 from archcli.wording import quote
 
@@ -36,17 +36,22 @@ class MeasuredRun(NamedTuple):
 
 
 class SampleWork(NamedTuple):
-    """Equal kernels of a row: their kind, the floor's terms of one, how many, and what tells their size."""
+    """Equal kernels of a row: their kind, the bare terms of one, how many, and what tells their size.
+
+    No expected term is below that of `bound`; `floor_s` are seconds of one at the floor.
+    """
 
     kind: str
-    floor: Terms
+    bare: Terms
+    bound: Terms
+    floor_s: float
     times: int
     size: tuple[str, int, int]
 
     @property
     def least(self) -> float:
         """Seconds of all at the floor."""
-        return self.times * max(self.floor.compute, self.floor.memory)
+        return self.times * self.floor_s
 
 
 class RowSample(NamedTuple):
@@ -88,9 +93,10 @@ def work_of(run: KernelRun, rates: Rates) -> SampleWork:
     """The kernels of a run, with terms at the rates of matrix products and of memory."""
     kernel = run.kernel
     kind = kind_of(run.op_class, kernel.name)
-    compute = kernel.flops / rates.peak(kernel.dtype) if kind in {PRODUCTS, ATTENTION} else 0.0
-    floor = Terms(0.0, compute, kernel.bytes / rates.bandwidth)
-    return SampleWork(kind, floor, run.times, (kernel.name, kernel.flops, kernel.bytes))
+    bare, size = bare_terms(kernel, kind, rates), (kernel.name, kernel.flops, kernel.bytes)
+    floor = floor_terms(kernel, bare, rates)
+    floor_s = max(floor.compute, floor.memory)
+    return SampleWork(kind, bare, least_terms(floor, rates), floor_s, run.times, size)
 
 
 def _kind(works: Iterable[SampleWork]) -> str:

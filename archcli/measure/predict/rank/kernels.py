@@ -13,6 +13,7 @@ from typing import Literal
 from archcli.arith import prod
 from archcli.errors import ArchError
 from archcli.graph import Row
+from archcli.graph.kept import Execution
 from archcli.kernels import KernelCost, KernelRun, trace_kernels
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
@@ -25,6 +26,8 @@ from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.rank.placement import StagePlacement
 from archcli.measure.predict.rates import WIDTHS
 from archcli.measure.predict.times import PRODUCTS, kind_of
+from archcli.modules import Model
+from archcli.modules.request import Request
 from archcli.ops.communicate import Communication
 from archcli.recording.classes import TimeClass
 
@@ -109,8 +112,13 @@ def rank_kernels(
 
 def traced_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[KernelRun, ...]:
     """The kernels of a rank's pass. Raises ArchError for an operation whose kernels are not known."""
+    return known_kernels(planned.model, planned.request, settings.execution(), settings.dtype)
+
+
+def known_kernels(model: Model, request: Request, execution: Execution, dtype: str) -> tuple[KernelRun, ...]:
+    """The kernels of a pass. Raises ArchError for an operation whose kernels are not known."""
     try:
-        return trace_kernels(planned.model, planned.request, settings.execution(), dtype=settings.dtype)
+        return trace_kernels(model, request, execution, dtype=dtype)
     except NotImplementedError as missing:
         raise ArchError(str(missing), "its time is not predicted; `archcli profile` measures it") from missing
 

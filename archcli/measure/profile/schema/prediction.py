@@ -12,11 +12,11 @@ Expected = Seconds | None
 
 
 class PredictedClass(ClassField, Record):
-    """Seconds of a class of operation, measured and predicted; the last is of the whole pass."""
+    """Seconds of a class of operation, measured and predicted; the last is of all that is predicted."""
 
     measured_s: Annotated[float, Meaning("Seconds measured; of what is unattributed perhaps below zero.")]
     floor_s: Annotated[Seconds, Meaning("Seconds at the machine's ceilings.")]
-    expected_s: Annotated[Expected, Meaning("Seconds expected; null without constants of this machine.")]
+    expected_s: Annotated[Expected, Meaning("Seconds expected; null without constants for it.")]
     low_s: Annotated[Expected, Meaning("Seconds at the low end of the range; null as above.")]
     high_s: Annotated[Expected, Meaning("Seconds at the high end of the range; null as above.")]
     expected_over_measured: Annotated[

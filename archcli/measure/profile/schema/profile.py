@@ -136,9 +136,7 @@ class Totals(PassFigures):
     prediction: NotRequired[
         Annotated[
             list[PredictedClass],
-            Meaning(
-                "With --against-prediction: measured and predicted seconds by class, and of the whole pass."
-            ),
+            Meaning("With --against-prediction: seconds measured and predicted by class, and of all."),
         ]
     ]
     communication: NotRequired[

@@ -65,7 +65,7 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
     if memory is None or budget is None:
         raise ArchError("--device names no device", "such as 8xh100-sxm, or local")
     if budget.datasheet is None:
-        from archcli.commands._local import local_device  # of this machine alone
+        from archcli.commands._profiles.local import local_device  # of this machine alone
 
         return local_device(memory, budget.kind, calibrations)
     if calibrations:

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from archcli.commands import _device, _local
+from archcli.commands import _device
+from archcli.commands._profiles import local as local_device
 from archcli.load.devices import budget
 from archcli.measure.predict.calibrate import local
 
@@ -23,7 +24,7 @@ MEASURED = {
 def machine(monkeypatch, tmp_path):
     """machine(ceilings by key): this machine without a GPU, and what earlier profiles measured."""
     monkeypatch.setattr(budget, "local_gpus", lambda: ())
-    monkeypatch.setattr(_local, "processor", lambda: "a CPU")
+    monkeypatch.setattr(local_device, "processor", lambda: "a CPU")
     monkeypatch.setattr(local, "cache_size", lambda: 1 << 20)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 

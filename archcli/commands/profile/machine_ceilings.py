@@ -43,5 +43,6 @@ def _with_disturbance_since(recording: Recording, before: ProcessorTimes) -> Rec
 def _key(recording: Recording, settings: RunSettings) -> str:
     machine = recording.machine
     versions = [machine["torch"], *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)]
-    parts = (machine["processor"], machine["threads"], settings.dtype, settings.device)
-    return CeilingsKey(processor(), *map(str, parts), SEPARATOR.join(map(str, versions))).text
+    computes, threads = str(machine["processor"]), str(machine["threads"])
+    on_cpu, of = processor(), SEPARATOR.join(map(str, versions))
+    return CeilingsKey(on_cpu, computes, threads, settings.dtype, settings.device, of).text

@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archcli.commands._profiled_pass import kernels_of, model_of, request_of
-from archcli.commands._saved_profile import Document, read_profile
+from archcli.commands._profiles.profiled_pass import kernels_of, model_of, request_of
+from archcli.commands._profiles.saved import Document, read_profile
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
 from archcli.measure.passes import count_pass

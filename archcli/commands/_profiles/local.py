@@ -32,7 +32,7 @@ def local_device(memory: DeviceMemory, kind: str, calibrations: Sequence[Path]) 
 
 
 def _calibrated(memory: DeviceMemory, backend: Backend, calibrations: Sequence[Path]) -> KernelClock:
-    from archcli.commands._calibration import calibrated  # reads and fits profiles
+    from archcli.commands._profiles.calibration import calibrated  # reads and fits profiles
 
     return calibrated(calibrations, memory.name, backend).clock
 

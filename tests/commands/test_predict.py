@@ -179,7 +179,6 @@ def test_pictures(cli, tmp_path):
 
 REFUSED = {
     "no such device": (("predict", "gpt2", "--device", "h100"), "means one of several devices"),
-    "this machine": (("predict", "gpt2", "--device", "local"), "peaks"),
     "new tokens of no serving": ((*GPT2, "--new", "5"), "--new are tokens of serving"),
     "past of a prefill": ((*GPT2, "--phase", "prefill", "--past", "5"), "--past are tokens before"),
     "tokens of no training": ((*GPT2, "--tokens", "1e9"), "--tokens are those of a training"),

@@ -97,6 +97,7 @@ def test_what_the_reports_are_made_of_is_what_is_required(printed):
             "wall_s_sd",
             "estimates",
             "kinds",
+            "prediction",
             "ends",
             "ivanov",
             "ranks",

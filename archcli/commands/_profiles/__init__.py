@@ -1,1 +1,1 @@
-"""Saved profiles: read back, the passes that they measured, and this machine's constants fitted to them."""
+"""Saved profiles: read back, the passes that they measured, and constants fitted to them."""

@@ -12,7 +12,6 @@ from archcli.modules import (
     Model,
     MultiHeadAttention,
     MultiHeadLatentAttention,
-    ProjectedHeads,
     substitute,
 )
 from archcli.modules.base import find
@@ -58,9 +57,9 @@ class KvHeadsDivideHeads(DesignRule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every grouped attention, cross attention too, whose n_kv_heads does not divide n_heads."""
-        for path, attention in find(case.model, ProjectedHeads):
-            heads, groups = attention.n_heads, getattr(attention, "n_kv_heads", None)
-            if groups is not None and heads % groups:
+        for path, attention in find(case.model, Attention):
+            heads, groups = (getattr(attention, name, None) for name in ("n_heads", "n_kv_heads"))
+            if heads and groups and heads % groups:
                 best = nearest_divisor(heads, groups, case.parallel.tp)
                 where = f"{path}.n_kv_heads"
                 message = f"n_kv_heads {groups} does not divide n_heads {heads}"

@@ -56,6 +56,12 @@ CAUSES = {
         "n_kv_heads",
         ["ATT001"],
     ),
+    "n_kv_heads of heads that are no projections": (
+        {"attention": "{kind: cca, n_heads: 8, n_kv_heads: 6, head_dim: 64}"},
+        ONE_DEVICE,
+        "n_kv_heads",
+        ["ATT001"],
+    ),
     "n_heads": (
         {"attention": f"{{kind: mha, n_heads: 7, {ROPE}}}}}"},
         Parallelism(tp=2),

@@ -12,6 +12,7 @@ from typing import Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import SoftmaxAttention
+from archcli.modules.attention.grouped import uneven_groups
 from archcli.modules.base import Conflict, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.mixer import Kept, MixerFacts, RecurrenceFacts
@@ -127,9 +128,7 @@ class CompressedAttention(SoftmaxAttention):
     def check(self) -> Iterator[Conflict]:
         """Conflicts: heads that do not divide, values that have no half, and attention to both sides."""
         yield from super().check()
-        if self.n_heads % self.n_kv_heads:
-            what = f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}"
-            yield Conflict("cca-kv-heads", "n_kv_heads", what, "use a divisor")
+        yield from uneven_groups(self.n_heads, self.n_kv_heads)
         if self.n_kv_heads * self.head_dim % 2:
             what = f"the values of {self.n_kv_heads} heads of {self.head_dim} have no halves"
             yield Conflict("cca-halves", "head_dim", what, "make it even")

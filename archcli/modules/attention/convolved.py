@@ -12,7 +12,7 @@ from typing import Any, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import SoftmaxAttention
-from archcli.modules.attention.grouped import ProjectedHeads, Projection
+from archcli.modules.attention.grouped import ProjectedHeads, Projection, uneven_groups
 from archcli.modules.base import Conflict, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.convolved import Window, with_convolution
@@ -97,9 +97,7 @@ class ConvolvedAttention(SoftmaxAttention, ProjectedHeads):
     def check(self) -> Iterator[Conflict]:
         """Conflicts: heads that do not divide, and what would add to the scores, or scale them, beside."""
         yield from super().check()
-        if self.n_heads % self.n_kv_heads:
-            what = f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}"
-            yield Conflict("conv-gqa-kv-heads", "n_kv_heads", what, "use a divisor")
+        yield from uneven_groups(self.n_heads, self.n_kv_heads)
         if self.position.acts_on in {"keys", "scores"}:
             what = "the scores have biases by distance already"
             yield Conflict("conv-gqa-position", "position", what, "use position: rope, or leave it out")

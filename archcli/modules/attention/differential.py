@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import SoftmaxAttention
-from archcli.modules.attention.grouped import ProjectedHeads
+from archcli.modules.attention.grouped import ProjectedHeads, uneven_groups
 from archcli.modules.base import Conflict, Inherit, Positive, Size
 from archcli.modules.context import Context, or_default
 from archcli.modules.norm import Norm
@@ -78,9 +78,7 @@ class DifferentialAttention(SoftmaxAttention, ProjectedHeads):
             if getattr(self, field) % 2:
                 what = f"{field} {getattr(self, field)} has no halves"
                 yield Conflict("differential-heads-even", field, what, "make it even")
-        if self.n_heads % self.n_kv_heads:
-            what = f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}"
-            yield Conflict("differential-kv-heads", "n_kv_heads", what, "use a divisor")
+        yield from uneven_groups(self.n_heads, self.n_kv_heads)
         if self.lambda_init >= 1:
             what = f"lambda_init must be below 1, not {self.lambda_init:g}"
             yield Conflict("lambda-below-one", "lambda_init", what, "the paper starts at 0.2 to 0.8")

@@ -245,14 +245,15 @@ class GroupedQueryAttention(ProjectedAttention):
     def check(self) -> Iterator[Conflict]:
         """Conflict: K does not divide H."""
         yield from super().check()
-        if self.n_heads % self.n_kv_heads:
-            fits = " or ".join(str(k) for k in _divisors_near(self.n_heads, self.n_kv_heads))
-            yield Conflict(
-                "kv-heads-divide-heads",
-                "n_kv_heads",
-                f"n_kv_heads {self.n_kv_heads} does not divide n_heads {self.n_heads}",
-                f"use {fits}",
-            )
+        yield from uneven_groups(self.n_heads, self.n_kv_heads)
+
+
+def uneven_groups(n_heads: int, n_kv_heads: int) -> Iterator[Conflict]:
+    """The conflict of heads of keys and values that do not divide those of queries."""
+    if n_heads % n_kv_heads:
+        fits = " or ".join(str(k) for k in _divisors_near(n_heads, n_kv_heads))
+        what = f"n_kv_heads {n_kv_heads} does not divide n_heads {n_heads}"
+        yield Conflict("kv-heads-divide-heads", "n_kv_heads", what, f"use {fits}")
 
 
 def uneven_heads(n_heads: int, d_model: int) -> Conflict:

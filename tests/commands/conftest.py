@@ -9,6 +9,7 @@ import pytest
 from archcli.cli import main
 from checking import BROKEN
 from conforming import conforms
+from tiny_model import TINY
 
 
 class Done(NamedTuple):
@@ -50,6 +51,14 @@ def folder(tmp_path):
     from saved import saved  # brings torch, which most commands do without
 
     return lambda name, **options: saved(name, tmp_path / name, **options)
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A file with the dense model of two layers."""
+    path = tmp_path / "tiny.yaml"
+    path.write_text(TINY)
+    return path
 
 
 LLAMA = """

@@ -12,28 +12,12 @@ from pathlib import Path
 import pytest
 
 from archcli.errors import ArchError
+from tiny_model import TINY
 
 pytestmark = pytest.mark.torch
 
 processes = import_module("archcli.commands.profile.repeat_process")
-TINY = """
-name: tiny
-vocab_size: 61
-d_model: 32
-max_seq_len: 64
-norm: rmsnorm
-groups:
-  - n_layers: 2
-    layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4, position: rope}, ffn: {kind: glu, d_ff: 48}}
-"""
 SHORT = ("-s", 8, "--pairs", 1, "--threads", 1, "--no-ceilings")
-
-
-@pytest.fixture
-def tiny(tmp_path):
-    path = tmp_path / "tiny.yaml"
-    path.write_text(TINY)
-    return path
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from archcli.commands.profile import launch
 from archcli.load.source import load_given
 from archcli.measure.memory.timed_run import sharded_memory
 from archcli.measure.passes import train_pass
-from launching import TINY
 
 LAYERS = {
     "norm": "rmsnorm",
@@ -23,13 +22,6 @@ LAYERS = {
     ],
 }
 SIZES = ("-s", 8, "--pairs", 1, "--no-ceilings", "--threads", 1)
-
-
-@pytest.fixture
-def tiny(tmp_path):
-    path = tmp_path / "tiny.yaml"
-    path.write_text(TINY)
-    return path
 
 
 @pytest.fixture

@@ -9,26 +9,6 @@ import pytest
 
 pytestmark = pytest.mark.torch
 
-TINY = """
-vocab_size: 61
-d_model: 32
-max_seq_len: 64
-norm: {kind: rmsnorm}
-groups:
-  - n_layers: 2
-    layer:
-      kind: pre_norm
-      attention: {kind: gqa, n_heads: 4, n_kv_heads: 2, head_dim: 8, position: {kind: rope}}
-      ffn: {kind: glu, d_ff: 48}
-"""
-
-
-@pytest.fixture
-def tiny(tmp_path):
-    path = tmp_path / "tiny.yaml"
-    path.write_text(TINY)
-    return path
-
 
 def test_json_has_the_fixed_names(cli, tiny):
     done = cli("profile", tiny, "-s", 8, "--phase", "train", "--pairs", 1, "--threads", 1, "--json")
@@ -52,7 +32,9 @@ def test_json_has_the_fixed_names(cli, tiny):
     ids=["whole", "broken"],
 )
 def test_a_run_has_whole_tokens_in_every_cluster(cli, tiny, length, code, words):
-    tiny.write_text(f"{TINY}head: {{kind: adaptive, cutoffs: [20, 40], cluster_shares: [0.7, 0.25, 0.05]}}\n")
+    tiny.write_text(
+        f"{tiny.read_text()}head: {{kind: adaptive, cutoffs: [20, 40], cluster_shares: [0.7, 0.25, 0.05]}}\n"
+    )
     done = cli(
         "profile", tiny, "-b", 4, "-s", length, "--phase", "train", "--pairs", 1, "--threads", 1, "--json"
     )

@@ -17,15 +17,6 @@ from archcli.runtime.profile import record as profile
 from archcli.runtime.profile import variants as profile_variants
 from conforming import validator
 
-TINY = """
-vocab_size: 61
-d_model: 32
-max_seq_len: 64
-norm: rmsnorm
-groups:
-  - n_layers: 2
-    layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4, position: rope}, ffn: {kind: glu, d_ff: 48}}
-"""
 LATER = {"disturbance", "warnings"}
 """Keys of totals that profiles saved by an earlier archcli lack."""
 RUNS = {
@@ -38,12 +29,11 @@ RUNS = {
 
 
 @pytest.fixture
-def printed(cli, tmp_path):
+def printed(cli, tiny):
     """printed("--per-kind"): (exit code, the document)."""
-    (tmp_path / "tiny.yaml").write_text(TINY)
 
     def run(*args):
-        done = cli("profile", tmp_path / "tiny.yaml", "-s", 8, "--threads", 1, "--json", *args)
+        done = cli("profile", tiny, "-s", 8, "--threads", 1, "--json", *args)
         return done.code, json.loads(done.out)
 
     return run

@@ -7,19 +7,11 @@ import sys
 import time
 from pathlib import Path
 
+from tiny_model import TINY
+
 PACKAGE = Path(__file__).parents[2]
 PROGRAM = "#!{}\nimport sys\nfrom archcli.cli import main\nsys.exit(main())\n"
 TORCHRUN = (sys.executable, "-P", "-m", "torch.distributed.run")
-TINY = """
-name: tiny
-vocab_size: 61
-d_model: 32
-max_seq_len: 64
-norm: rmsnorm
-groups:
-  - n_layers: 2
-    layer: {kind: pre_norm, attention: {kind: mha, n_heads: 4, position: rope}, ffn: {kind: glu, d_ff: 48}}
-"""
 SHORT = ("-s", "8", "--pairs", "1", "--no-ceilings")
 ENDLESS = ("-s", "8", "--pairs", "1000000", "--no-ceilings")
 

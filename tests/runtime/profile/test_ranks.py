@@ -28,7 +28,6 @@ from launching import (
     ENDLESS,
     PACKAGE,
     SHORT,
-    TINY,
     TORCHRUN,
     by_hand,
     children,
@@ -41,6 +40,7 @@ from launching import (
     wait_until_joined,
 )
 from rank_worker import CASES, JOINED, MODELS, REQUESTS, TRAIN, gradients_of, key, logits_of
+from tiny_model import TINY
 
 FP32 = 4
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")

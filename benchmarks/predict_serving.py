@@ -47,22 +47,28 @@ def predicted(row):
     return [rates[name] / int(row["tp"]) for name in ("floor", "expected", "low", "high")]
 
 
-def main():
-    """Print the error of each device and metric, and how many rows lie in the printed range."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", action="store_true", help="print each row")
-    shown = parser.parse_args().rows
+def evaluated(show=None):
+    """By metric and device, and of all devices, (figures predicted, figure measured) of each row."""
     with TABLE.open() as file:
         rows = list(csv.DictReader(file))
     found = defaultdict(list)
     for row in rows:
         figures = predicted(row)
-        found[row["metric"], "all"].append((figures, float(row["value"])))
-        found[row["metric"], row["device"]].append((figures, float(row["value"])))
-        if shown:
-            print(line(row, *figures))
-    for (metric, device), pairs in sorted(found.items()):
-        print(f"{metric} {device}: {summary(pairs)}")
+        for device in ("all", DEVICES[row["device"]]):
+            found[row["metric"], device].append((figures, float(row["value"])))
+        if show is not None:
+            show(row, *figures)
+    return found
+
+
+def main():
+    """Print the error of each device and metric, and how many rows lie in the printed range."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", action="store_true", help="print each row")
+    show = (lambda *of_row: print(line(*of_row))) if parser.parse_args().rows else None
+    for (metric, device), pairs in sorted(evaluated(show).items()):
+        figures = ", ".join(f"{what} {figure}" for what, figure in summary(pairs).items())
+        print(f"{metric} {device}: {len(pairs)} rows, {figures}")
 
 
 def line(row, floor, expected, low, high):
@@ -74,13 +80,16 @@ def line(row, floor, expected, low, high):
 
 
 def summary(pairs):
-    """The errors of some rows in words."""
+    """The errors of some rows, each as it is shown."""
     figures, measured = (np.array(side) for side in zip(*pairs, strict=True))
     floors, ratios = figures[:, 0] / measured, figures[:, 1] / measured
     inside = np.mean((figures[:, 2] <= measured) & (measured <= figures[:, 3]))
-    error = f"mean error {100 * np.mean(np.abs(ratios - 1)):.1f}%, in range {100 * inside:.0f}%"
-    spread = f"expected / measured {ratios.min():.2f} to {ratios.max():.2f}"
-    return f"{len(pairs)} rows, {error}, {spread}, floor / measured {floors.min():.2f} to {floors.max():.2f}"
+    return {
+        "mean error": f"{np.mean(np.abs(ratios - 1)):.1%}",
+        "expected / measured": f"{ratios.min():.2f} to {ratios.max():.2f}",
+        "in the range": f"{inside:.0%}",
+        "floor / measured": f"{floors.min():.2f} to {floors.max():.2f}",
+    }
 
 
 if __name__ == "__main__":

@@ -69,6 +69,11 @@ def evaluated(devices=MEASURED):
     return known
 
 
+def of_all(known):
+    """The same of all devices together."""
+    return tuple(np.concatenate(parts) for parts in zip(*known.values(), strict=True))
+
+
 def main():
     """Print the figures of each device and of all. Exits 1 where what is demanded is missed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
@@ -79,9 +84,9 @@ def main():
         show(device, figures(ratios, within, floors))
         if asked.rows:
             show_rows(steps_of(device), ratios, within)
-    of_all = figures(*(np.concatenate(parts) for parts in zip(*known.values(), strict=True)))
-    show(f"all {sum(len(ratios) for ratios, *_ in known.values())} runs", of_all)
-    error, of_90, _, within, _ = of_all
+    every = of_all(known)
+    show(f"all {len(every[0])} runs", figures(*every))
+    error, of_90, _, within, _ = figures(*every)
     if not (error <= MOST_ERROR and of_90 < MOST_OF_90 and INSIDE[0] <= within <= INSIDE[1]):
         raise SystemExit("missed: at most 5%, 90% below 10%, 75 to 90% within the range")
 

@@ -1,5 +1,6 @@
 """benchmarks/fit_efficiency.py: what devices/*.yaml states is what it fits, and keeps the limits held out."""
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -10,11 +11,14 @@ import pytest
 from archcli.load.devices.datasheet import devices, load_datasheet
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+PAGE = BENCHMARKS.parent / "docs" / "predict.md"
 FITTED = {name: sheet.efficiency for name in devices() if (sheet := load_datasheet(name)).efficiency}
 OF_KERNELS = ("matrix_products", "memory_bound", "communication")
 TEXTS = ("table", "fitted", "fitted_on")
 CLOSE = {"abs": 2e-3, "rel": 0.02}
 """The simplex ends a little elsewhere with another release of numpy."""
+ROUNDED = (2e-3, 5e-3, 0.03, 0.03, 6e-3)
+"""Of the table of training runs: errors, shares with one run on the other side of a limit, and the floor."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +70,7 @@ def test_training_runs_are_predicted_by_constants_that_have_not_seen_their_size(
     """131 runs: mean error at most 5%, 90% below 10%, 75 to 90% within the range printed for them."""
     training = runpy.run_path(str(BENCHMARKS / "predict_training.py"))
     known = training["evaluated"]()
-    ratios, within = (np.concatenate([one[i] for one in known.values()]) for i in (0, 1))
+    ratios, within, _ = training["of_all"](known)
     errors = np.abs(1 / ratios - 1)
     assert len(errors) == 131
     assert errors.mean() <= 0.05
@@ -75,6 +79,16 @@ def test_training_runs_are_predicted_by_constants_that_have_not_seen_their_size(
     for device, (of_device, *_) in known.items():
         stated = FITTED[device]["training"]["bf16"]
         assert np.abs(1 / of_device - 1).mean() == pytest.approx(stated["error"], abs=2e-3)
+    for device, arrays in {**known, "all": training["of_all"](known)}.items():
+        figures = map(pytest.approx, training["figures"](*arrays), (None,) * 5, ROUNDED)
+        assert shown_on_the_page(device) == (len(arrays[0]), *figures)
+
+
+def shown_on_the_page(device):
+    """The figures of a device's training runs, shares as fractions."""
+    [line] = re.findall(rf"^\| {device} \| (\d+ \| .*) \|$", PAGE.read_text(), re.MULTILINE)
+    cells = line.split(" | ")
+    return tuple(float(cell.rstrip("%")) / (100 if "%" in cell else 1) for cell in cells)
 
 
 def test_errors_held_out_are_within_what_is_demanded(script):

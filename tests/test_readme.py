@@ -5,8 +5,8 @@ Each example is run as it stands, and where its output is shown, that is what it
 In a ```console block a line that begins with `$ ` is a command and the lines up to the next one are its
 output; `pytest -n0 -m "" --renew tests/test_readme.py` writes what is printed now over what is shown (a lone
 `...` asks for it). Of a profile some lines are shown, and their figures may differ. A ```yaml block that
-begins with `# name.yaml` is a file that the examples find. A ```python block runs; with `>>>` prompts, as a
-doctest.
+begins with `# name.yaml` is a file that the examples find. An .svg that an example draws is the one in
+docs/pictures. A ```python block runs; with `>>>` prompts, as a doctest.
 """
 
 import doctest
@@ -125,6 +125,16 @@ def test_an_example_prints_what_is_shown(example, folder, monkeypatch, renew):
         write(example, printed)
     else:
         assert printed.strip("\n") == example.shown.strip("\n")
+    compare_pictures(folder, renew)
+
+
+def compare_pictures(folder, renew):
+    """Hold what an example draws against the picture of this name that the pages show."""
+    for drawn in folder.glob("*.svg"):
+        kept = DOCS / "pictures" / drawn.name
+        if renew:
+            kept.write_text(drawn.read_text())
+        assert drawn.read_text() == kept.read_text()
 
 
 def words(output):

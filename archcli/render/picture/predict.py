@@ -92,7 +92,7 @@ def _curve(points: Sequence[Record], key: str, kind: str, top: float) -> Iterato
         missing = "" if fits else ", does not fit"
         rate = f"{place[1]:,.4g} tokens a second"
         yield titled(mark, f"{key} {point[key]:,}: {short(place[0], 'seconds')}, {rate}{missing}")
-        yield text(x, y - 8, f"{point[key]:,}{'' if fits else ' ✗'}", "soft", "middle")
+        yield text(x + 7, y + 13, f"{point[key]:,}{'' if fits else ' ✗'}", "soft")  # clear of a rising line
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:

@@ -1,33 +1,33 @@
 """Published figures of TensorRT-LLM, on which nothing is fitted: throughput, and times to a first token."""
 
-import csv
 import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[3]
+NAMES = {"output_tokens_per_s_per_gpu": "tokens a second", "first_token_latency_ms": "time to first token"}
 
 
 @pytest.fixture(scope="module")
-def pairs():
-    """By metric, (floor, expected, low, high) of each row, and what was measured."""
+def script():
     sys.path.insert(0, str(ROOT / "benchmarks"))
     try:
         import predict_serving
     finally:
         sys.path.pop(0)
-    with predict_serving.TABLE.open() as file:
-        rows = list(csv.DictReader(file))
-    found = {}
-    for row in rows:
-        found.setdefault(row["metric"], []).append((predict_serving.predicted(row), float(row["value"])))
-    return found
+    return predict_serving
+
+
+@pytest.fixture(scope="module")
+def pairs(script):
+    """By metric and device, (floor, expected, low, high) of each row, and what was measured."""
+    return script.evaluated()
 
 
 @pytest.mark.long
 def test_throughput_is_within_twelve_percent(pairs):
-    known = pairs["output_tokens_per_s_per_gpu"]
+    known = pairs["output_tokens_per_s_per_gpu", "all"]
     assert len(known) == 20
     assert sum(abs(figures[1] / measured - 1) for figures, measured in known) / 20 <= 0.12
     assert sum(low <= measured <= high for (_, _, low, high), measured in known) >= 0.8 * 20
@@ -36,7 +36,16 @@ def test_throughput_is_within_twelve_percent(pairs):
 
 @pytest.mark.long
 def test_four_of_five_first_tokens_lie_in_the_range_above_the_floor(pairs):
-    known = pairs["first_token_latency_ms"]
+    known = pairs["first_token_latency_ms", "all"]
     assert len(known) == 13
     assert sum(low <= measured <= high for (_, _, low, high), measured in known) >= 0.8 * 13
     assert all(floor < measured for (floor, *_), measured in known)
+
+
+@pytest.mark.long
+def test_the_table_of_the_page(script, pairs):
+    page = (ROOT / "docs" / "predict.md").read_text()
+    assert len(pairs) == 2 * (3 + 1)
+    for (metric, device), known in pairs.items():
+        cells = (NAMES[metric], device, len(known), *script.summary(known).values())
+        assert f"| {' | '.join(map(str, cells))} |" in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -43,13 +44,15 @@ class AskedTime(NamedTuple):
     kv_read: CacheReads = "groups"
     price_per_hour: float | None = None
     tokens: int | None = None
-    calibrate: tuple[Path, ...] = ()
+    calibrate: Sequence[Path] | None = None
 
     def settings(self) -> MemorySettings:
-        """What memory is asked as well. Raises ArchError for `past` of another phase than decode."""
+        """What memory is asked as well. Raises ArchError for `past` of another phase than decode, or 0."""
         if self.past is not None and self.phase != "decode":
             what = f"--past are tokens before a decoded one, and the phase is {self.phase}"
             raise ArchError(what, "state the tokens of a sequence: --seq-len")
+        if self.past == 0:
+            raise ArchError("--past 0 leaves no token to decode behind", "--past 1, or --phase prefill -s 1")
         return MemorySettings(
             phase=self.phase,
             batch_size=self.batch_size,
@@ -76,7 +79,7 @@ class AskedTime(NamedTuple):
 
 def asked_question(model: Model, asked: AskedTime, plan: Plan = WHOLE) -> PredictQuestion:
     """The question of these arguments; several devices without a plan share the model as is usual."""
-    device = predicted_device(asked.device, asked.calibrate)
+    device = predicted_device(asked.device, asked.calibrate or ())
     settings = asked.settings()
     if device.backend is not None:
         settings = replace(settings, backend=device.backend)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any, ParamSpec
+from collections.abc import Mapping
+from typing import Any
 
-from archcli.commands._degrees import degrees
+from archcli.commands._arguments import checked, degrees, record_of
 from archcli.commands._device import device_memory, known_gpus
 from archcli.commands.base import given
 from archcli.graph.kept import Backend
@@ -15,10 +14,8 @@ from archcli.measure.memory.answers.report import count_memory as count
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.report import Report
-from archcli.modules.arguments import ModelLike, bound, memory_bytes
+from archcli.modules.arguments import ModelLike, memory_bytes
 from archcli.modules.values import ValueType, value_type
-
-P = ParamSpec("P")
 
 
 def _memory(value: Any) -> str | int:
@@ -37,18 +34,7 @@ OWN = {
 """Values that names accept here beside those of all functions."""
 
 
-def _checked(function: Callable[P, Report]) -> Callable[P, Report]:
-    """Wrap a function so that its arguments are checked first; ArchError for a wrong name or value."""
-
-    @wraps(function)
-    def call(*args: P.args, **options: P.kwargs) -> Report:
-        checked = bound(function, args, options, OWN)
-        return function(*checked.args, **checked.kwargs)
-
-    return call
-
-
-@_checked
+@checked(OWN)
 def count_memory(  # noqa: PLR0913
     model: ModelLike,
     phase: MemoryPhase = "train",
@@ -78,20 +64,7 @@ def count_memory(  # noqa: PLR0913
 
     Example: `count_memory("gpt2", "decode", seq_len=1024).totals["parts"]["weights"]` is 248,879,616.
     """
-    settings = MemorySettings(
-        phase,
-        batch_size,
-        seq_len,
-        source_len,
-        dtype,
-        attention,
-        backend,
-        optimizer,
-        recompute,
-        loss,
-        grad_accum,
-        chunk,
-    )
+    settings = record_of(MemorySettings, locals())
     subject = given(model)
     question = MemoryQuestion(subject.model, settings, Plan(**(plan or {})), device_memory(device, memory))
     gpus = known_gpus() if fit == "devices" and question.device is None else ()

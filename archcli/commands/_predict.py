@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
+from archcli.commands._arguments import checked, degrees, record_of
 from archcli.commands._asked_time import AskedTime, asked_question
-from archcli.commands._degrees import degrees
 from archcli.commands.base import given
 from archcli.graph.kept import Backend
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase
-from archcli.measure.predict.answers.question import Curve, FitTime
+from archcli.measure.predict.answers.question import FIELDS, Curve, FitTime
 from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.predict.serving.engines import EngineName
 from archcli.measure.report import Report
-from archcli.modules.arguments import ModelLike, bound
+from archcli.modules.arguments import ModelLike
 from archcli.modules.request import ABOVE_0_OR_NONE
 from archcli.modules.values import ValueType, refused, value_type
-
-P = ParamSpec("P")
-
-
-def _price(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise refused(value, "a price, 0 or above")
-    return float(value)
 
 
 def _files(value: Any) -> tuple[Path, ...]:
@@ -39,35 +30,20 @@ def _files(value: Any) -> tuple[Path, ...]:
 
 
 OWN = {
+    **FIELDS,
     "phase": value_type(MemoryPhase),
     "attention": value_type(AttentionForm),
     "plan": ValueType("a mapping from names", degrees, {}),
     "device": value_type(str),
     "new": ABOVE_0_OR_NONE,
-    "tokens": ABOVE_0_OR_NONE,
-    "engine": value_type(EngineName),
-    "kv_read": value_type(CacheReads),
-    "price_per_hour": ValueType("a price", lambda value: None if value is None else _price(value), {}),
     "curve": value_type(Curve | None),
     "fit": value_type(FitTime | None),
-    "dtype": value_type(str),
     "calibrate": ValueType("a list of files", _files, {}),
 }
 """Values that names accept here beside those of all functions."""
 
 
-def _checked(function: Callable[P, Report]) -> Callable[P, Report]:
-    """Wrap a function so that its arguments are checked first; ArchError for a wrong name or value."""
-
-    @wraps(function)
-    def call(*args: P.args, **options: P.kwargs) -> Report:
-        checked = bound(function, args, options, OWN)
-        return function(*checked.args, **checked.kwargs)
-
-    return call
-
-
-@_checked
+@checked(OWN)
 def predict(  # noqa: PLR0913
     model: ModelLike,
     device: str,
@@ -102,25 +78,7 @@ def predict(  # noqa: PLR0913
 
     Example: `predict("gpt2", "h100-sxm").totals["bound_by"]` is launch.
     """
-    asked = AskedTime(
-        device=device,
-        phase=phase,
-        batch_size=batch_size,
-        seq_len=seq_len,
-        past=past,
-        new=new,
-        source_len=source_len,
-        dtype=dtype,
-        attention=attention,
-        backend=backend,
-        recompute=recompute,
-        grad_accum=grad_accum,
-        engine=engine,
-        kv_read=kv_read,
-        price_per_hour=price_per_hour,
-        tokens=tokens,
-        calibrate=tuple(Path(file) for file in calibrate),
-    )
+    asked = record_of(AskedTime, locals())
     subject = given(model)
     question = asked_question(subject.model, asked, Plan(**(plan or {})))
     return subject.named(predict_times(question, curve=curve, what_fits=fit))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
+from archcli.commands._arguments import record_of
 from archcli.commands._device import device_memory
 from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
 from archcli.commands.base import Subject, subject
@@ -29,7 +30,6 @@ from archcli.measure.memory.answers.report import count_memory
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.report import Report
-from archcli.modules.arguments import ZeroStage
 from archcli.render import show
 
 PhaseOption = Annotated[
@@ -131,22 +131,9 @@ def run(  # noqa: PLR0913
     The bytes at the peak are exact for the model that archcli builds: weights, gradients, optimizer states,
     what the forward keeps for the backward, the loss and what lives for a moment.
     """
-    settings = MemorySettings(
-        phase,
-        batch_size,
-        seq_len,
-        source_len,
-        dtype,
-        attention,
-        backend,
-        optimizer,
-        recompute,
-        loss,
-        grad_accum,
-        chunk,
-    )
-    plan = Plan(dp, cast("ZeroStage", zero), tp, sp, pp, micro_batches, schedule, virtual_stages, ep, cp)
+    options = locals()
     asked = subject(model, overrides)
+    settings, plan = record_of(MemorySettings, options), record_of(Plan, options)
     question = MemoryQuestion(asked.model, settings, plan, device_memory(device, memory))
     report = _report(asked, question, fit, alternatives=alternatives)
     if plot is not None:

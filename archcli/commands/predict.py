@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
+from archcli.commands._arguments import record_of
 from archcli.commands._asked_time import AskedTime, asked_question
 from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
 from archcli.commands.base import subject
@@ -32,7 +33,6 @@ from archcli.measure.predict.answers.report import predict
 from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.predict.serving.engines import EngineName
 from archcli.measure.report import Report
-from archcli.modules.arguments import ZeroStage
 from archcli.render import show
 
 PhaseOption = Annotated[
@@ -83,7 +83,7 @@ DeviceOption = Annotated[
 ]
 Price = Annotated[
     float | None,
-    typer.Option("--price-per-hour", metavar="PRICE", min=0, help="Of one device, in any currency."),
+    typer.Option("--price-per-hour", metavar="PRICE", help="Of one device, in any currency."),
 ]
 Calibrate = Annotated[
     list[Path] | None,
@@ -94,9 +94,12 @@ Calibrate = Annotated[
     ),
 ]
 TrainedTokens = Annotated[
-    float | None,
+    int | None,
     typer.Option(
-        "--tokens", metavar="N", min=1, help="With --phase train: tokens of the whole training, 1e12."
+        "--tokens",
+        metavar="N",
+        parser=size_from(1),
+        help="With --phase train: tokens of the whole training, 15T or 1e12.",
     ),
 ]
 CurveOption = Annotated[
@@ -158,31 +161,9 @@ def run(  # noqa: PLR0913
     Three figures always: the floor of the device's peaks, the expected time by what kernels reached where
     they were measured, and the range in which 80% of what was held out lay.
     """
+    options = locals()
     asked = subject(model, overrides)
-    plan = Plan(dp, cast("ZeroStage", zero), tp, sp, pp, micro_batches, schedule, virtual_stages, ep, cp)
-    question = asked_question(
-        asked.model,
-        AskedTime(
-            device=device,
-            phase=phase,
-            batch_size=batch_size,
-            seq_len=seq_len,
-            past=past,
-            new=new,
-            source_len=source_len,
-            dtype=dtype,
-            attention=attention,
-            backend=backend,
-            recompute=recompute,
-            grad_accum=grad_accum,
-            engine=engine,
-            kv_read=kv_read,
-            price_per_hour=price_per_hour,
-            tokens=None if tokens is None else int(tokens),
-            calibrate=tuple(calibrate or ()),
-        ),
-        plan,
-    )
+    question = asked_question(asked.model, record_of(AskedTime, options), record_of(Plan, options))
     report = asked.named(predict(question, curve=curve, what_fits=fit))
     if plot is not None:
         _draw(report, question, curve, plot)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import ONE_DEVICE, DeviceMemory, MemoryQuestion
@@ -14,6 +15,8 @@ from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.times import TimingDevice
 from archcli.measure.predict.serving.engines import ENGINES, EngineName, with_engine
 from archcli.modules import Model
+from archcli.modules.request import ABOVE_0, ABOVE_0_OR_NONE, check_values
+from archcli.modules.values import Interval, ValueType, value_type
 
 if TYPE_CHECKING:
     from archcli.measure.predict.serving.serving import ServedTokens
@@ -24,6 +27,15 @@ DEFAULT_NEW = 128
 Curve = Literal["batch", "context", "devices"]
 """What a curve changes from point to point."""
 FitTime = Literal["time"]
+FIELDS: Mapping[str, ValueType] = {
+    "new": ABOVE_0,
+    "engine": value_type(EngineName),
+    "kv_read": value_type(CacheReads),
+    "dtype": value_type(str),
+    "tokens": ABOVE_0_OR_NONE,
+    "price_per_hour": value_type(Annotated[float, Interval(gt=0)] | None),
+}
+"""The values that each field of PredictSettings accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +61,8 @@ class PredictSettings:
     """What is asked of a prediction beside what memory is asked, too.
 
     `dtype` fp8 has matrix products and cache in fp8, and all else in bf16. `new` are the tokens that serving
-    makes of each sequence, `tokens` those of a whole training, `price_per_hour` that of one device.
+    makes of each sequence, `tokens` those of a whole training, `price_per_hour` that of one device. Values
+    that a field does not accept are an ArchError.
     """
 
     new: int = DEFAULT_NEW
@@ -58,6 +71,9 @@ class PredictSettings:
     dtype: str = "bf16"
     tokens: int | None = None
     price_per_hour: float | None = None
+
+    def __post_init__(self) -> None:
+        check_values("predict", self, FIELDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,16 @@
 """`archcli predict`: its options, figures by JSON's keys, what is refused, and how it is shown."""
 
 import json
+from inspect import signature
 
 import pytest
 
 import archcli
+from archcli.commands import memory, predict
+from archcli.commands._asked_time import AskedTime
 from archcli.errors import ArchError
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Report
 
 GPT2 = ("predict", "gpt2", "--device", "h100-sxm")
@@ -184,6 +189,10 @@ REFUSED = {
     "tokens of no training": ((*GPT2, "--tokens", "1e9"), "--tokens are those of a training"),
     "an engine that trains": ((*GPT2, "--phase", "train", "--engine", "vllm"), "--engine is of inference"),
     "a stage of inference": ((*GPT2, "--pp", "2"), "--pp is of training"),
+    "a price of nothing": ((*GPT2, "--price-per-hour", "0"), "price_per_hour must be a number above 0"),
+    "a price without end": ((*GPT2, "--price-per-hour", "inf"), "price_per_hour must be a number above 0"),
+    "tokens without end": ((*GPT2, "--phase", "train", "--tokens", "inf"), "'inf' is not a whole number"),
+    "nothing to decode behind": ((*GPT2, "--past", "0"), "--past 1, or --phase prefill -s 1"),
     "a dtype": ((*GPT2, "--dtype", "int3"), "no time is predicted in int3"),
     "fp8 without a peak": (
         ("predict", "gpt2", "--device", "a100-sxm-80gb", "--dtype", "fp8"),
@@ -197,7 +206,11 @@ REFUSED = {
     "recomputation": ((*GPT2, "--recompute", "layer"), "--recompute is of training"),
     "nothing fits": (
         ("predict", "llama-3.1-405b", "--device", "2xh100-sxm", "--fit", "time"),
-        "plans fits into 2 x h100-sxm",
+        "none of 1 plans fits into 2 x h100-sxm\n  = help: more devices, fewer sequences, or shorter ones",
+    ),
+    "no plan has so many devices": (
+        ("predict", "gpt2", "--device", "8xh100-sxm", "--fit", "time"),
+        "no plan shares the model among 8 x h100-sxm\n  = help: -b 8, a sequence for each, or fewer devices",
     ),
 }
 
@@ -227,11 +240,27 @@ def test_a_narrow_terminal_without_colours(cli, monkeypatch):
     assert max(map(len, out.splitlines())) <= 60
 
 
+@pytest.mark.parametrize(
+    ("command", "record", "beside"),
+    [
+        (memory.run, MemorySettings, {"cache_dtype"}),
+        (archcli.count_memory, MemorySettings, {"cache_dtype"}),
+        (predict.run, AskedTime, set()),
+        (archcli.predict, AskedTime, set()),
+        (memory.run, Plan, set()),
+        (predict.run, Plan, set()),
+    ],
+)
+def test_every_setting_is_an_option(command, record, beside):
+    """Records are filled by the names of the options: one that no option has would keep its default."""
+    assert set(signature(record).parameters) - beside <= set(signature(command).parameters)
+
+
 def test_in_python():
     report = archcli.predict("gpt2", "h100-sxm", batch_size=4, seq_len=100)
     assert isinstance(report, Report)
     assert report.inputs["batch_size"] == 4
     planned = archcli.predict("gpt2", "2xh100-sxm", plan={"tp": 2})
     assert planned.inputs["plan"]["tp"] == 2
-    with pytest.raises(ArchError, match="price_per_hour must be a price"):
+    with pytest.raises(ArchError, match="price_per_hour must be a number above 0"):
         archcli.predict("gpt2", "h100-sxm", price_per_hour=-1)

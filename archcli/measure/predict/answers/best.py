@@ -59,8 +59,7 @@ def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FoundPlan]:
     )
     choice = best_plan(memory, candidates, ServedPlanTimer(timer) if serves else timer)
     if choice.best is None:
-        what = f"none of {choice.n_tried:,} plans fits into {n_devices:,} x {question.device.name}"
-        raise ArchError(what, "more devices, --recompute layer, or a smaller batch")
+        raise _no_plan(question, n_devices, choice.n_tried)
     plan, settings = choice.best.candidate
     chosen = replace(
         question.settings,
@@ -70,6 +69,16 @@ def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FoundPlan]:
     )
     found = FoundPlan(_record(choice), tuple(_sentences(choice)))
     return replace(question, plan=plan, settings=chosen), found
+
+
+def _no_plan(question: PredictQuestion, n_devices: int, n_tried: int) -> ArchError:
+    devices = f"{n_devices:,} x {question.device.name}"
+    trains = question.phase == "train"
+    if not n_tried:
+        hint = "another --cp, or none" if trains else f"-b {n_devices}, a sequence for each, or fewer devices"
+        return ArchError(f"no plan shares the model among {devices}", hint)
+    smaller = "--recompute layer, or a smaller batch" if trains else "fewer sequences, or shorter ones"
+    return ArchError(f"none of {n_tried:,} plans fits into {devices}", f"more devices, {smaller}")
 
 
 def _record(choice: PlanChoice) -> Record:

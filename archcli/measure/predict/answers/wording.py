@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.measure.memory.answers.wording import device_in_words, plan_in_words
+from archcli.measure.memory.answers.wording import PHASES, device_in_words, plan_in_words
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
 
-PHASES = {
-    "train": "a training step",
-    "prefill": "a prefill",
-    "decode": "one decoded token each",
-    "serve": "serving",
-}
 DEFAULTS, ASKED = MemorySettings(), PredictSettings()
 
 

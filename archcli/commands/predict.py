@@ -172,11 +172,11 @@ def run(  # noqa: PLR0913
 
 def _draw(report: Report, question: PredictQuestion, curve: Curve | None, output: Path) -> None:
     """Write the picture of a report."""
-    from archcli.measure.predict.answers.curve import curve_points
+    from archcli.measure.predict.answers.curve import KEYS, curve_points
     from archcli.render.picture.predict import save_prediction
 
     kind, rates = curve or "batch", question.timing.clock.rates
     points = report.totals.get("curve") or curve_points(question, kind)
     dtype = question.asked.dtype
     ceilings = {"gemm_flops_per_s": rates.peak(dtype), "dram_bytes_per_s": rates.bandwidth}
-    save_prediction(report, points, kind, ceilings, output)
+    save_prediction(report, points, KEYS[kind], ceilings, output)

@@ -7,10 +7,10 @@ from typing import Any
 
 from archcli.recording.classes import label_of
 from archcli.render.picture import bars, roofline
-from archcli.render.picture.elements import LINE, STYLE, element, text
+from archcli.render.picture.elements import LINE, drawing, sheet, text
 from archcli.render.picture.labels import wrapped
 
-WIDTH, MARGIN, GAP = 912, 24, 28
+WIDTH, GAP = 912, 28
 TITLE = "Roofline: how fast each operator computes; the area of a mark is its share of the time"
 Document = Mapping[str, Any]
 
@@ -19,19 +19,13 @@ def svg(document: Document) -> str:
     """The picture as one SVG file, for light and dark backgrounds."""
     heading, top = _heading(document)
     inside, height = _figure(document, top + GAP - LINE, WIDTH)
-    shapes = [
-        element("style", STYLE),
-        element("rect", class_="paper", x=-MARGIN, y=-MARGIN, width="100%", height="100%"),
-        *heading,
-        *inside,
-    ]
-    return _drawing(shapes, -MARGIN, WIDTH + 2 * MARGIN, height + 2 * MARGIN) + "\n"
+    return sheet([*heading, *inside], WIDTH, height) + "\n"
 
 
 def figure(document: Document, width: float) -> str:
     """Bars and roofline alone, for a page that has the heading and `elements.STYLE`."""
     inside, height = _figure(document, 0.0, width)
-    return _drawing(inside, 0, width, height)
+    return drawing(inside, 0, width, height)
 
 
 def headline(document: Document) -> str:
@@ -96,16 +90,3 @@ def _figure(document: Document, top: float, width: float) -> tuple[list[str], fl
         y += LINE
     shapes += roofline.roofline(document["rows"], totals.get("ceilings"), y + LINE, width)
     return shapes, y + LINE + roofline.HEIGHT + roofline.BELOW
-
-
-def _drawing(shapes: list[str], origin: float, width: float, height: float) -> str:
-    body = "\n".join(shapes)
-    return element(
-        "svg",
-        f"\n{body}\n",
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"{origin:.0f} {origin:.0f} {width:.0f} {height:.0f}",
-        width=round(width),
-        height=round(height),
-        role="img",
-    )

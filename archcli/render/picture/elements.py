@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from archcli.wording import sanitize
@@ -37,8 +38,8 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1c1c1
 }
 """
 """For light and dark backgrounds; the text on a segment of a bar has a colour of its own."""
-LINE = 18
-"""Pixels from one line of text to the next."""
+LINE, MARGIN = 18, 24
+"""Pixels from one line of text to the next, and around a drawing."""
 
 
 def escaped(text: object) -> str:
@@ -58,6 +59,27 @@ def element(name: str, inside: str = "", **attributes: Any) -> str:
         if value is not None
     )
     return f"<{name}{pairs}>{inside}</{name}>" if inside else f"<{name}{pairs}/>"
+
+
+def drawing(shapes: Iterable[str], origin: float, width: float, height: float) -> str:
+    """Shapes as an SVG whose left and upper edge are at `origin`."""
+    body = "\n".join(shapes)
+    return element(
+        "svg",
+        f"\n{body}\n",
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"{origin:.0f} {origin:.0f} {width:.0f} {height:.0f}",
+        width=round(width),
+        height=round(height),
+        role="img",
+    )
+
+
+def sheet(shapes: Iterable[str], width: float, height: float) -> str:
+    """Shapes as an SVG file of its own with a margin, for light and dark backgrounds."""
+    paper = element("rect", class_="paper", x=-MARGIN, y=-MARGIN, width="100%", height="100%")
+    styled = (element("style", STYLE), paper, *shapes)
+    return drawing(styled, -MARGIN, width + 2 * MARGIN, height + 2 * MARGIN)
 
 
 def text(

@@ -8,11 +8,20 @@ from typing import Any
 
 from archcli.errors import ArchError, Problem
 from archcli.render.picture.drawing import svg
+from archcli.render.picture.elements import escaped
 from archcli.render.picture.page import page
 from archcli.render.write import check_writable, descriptor, write, write_data
 
 SVG = ".svg"
 SUFFIXES = (SVG, ".html", ".png")
+PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>{title}</title></head>
+<body>
+{drawing}
+</body>
+</html>
+"""
 
 
 def save(document: Mapping[str, Any], output: Path) -> None:
@@ -26,6 +35,11 @@ def save(document: Mapping[str, Any], output: Path) -> None:
         raise ArchError(
             Problem("this profile holds no figures by class and operator, or not as archcli writes them")
         ) from None
+
+
+def save_drawing(title: str, drawing: Callable[[], str], output: Path) -> None:
+    """Write an SVG; as .html in a page that holds nothing else."""
+    draw(output, drawing, lambda: PAGE.format(title=escaped(title), drawing=drawing()))
 
 
 def draw(output: Path, svg_text: Callable[[], str], html_text: Callable[[], str]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.render.picture.elements import STYLE, element, escaped, ink_on, text, titled
-from archcli.render.picture.files import draw
+from archcli.render.picture.elements import element, ink_on, sheet, text, titled
+from archcli.render.picture.files import save_drawing
 from archcli.render.picture.labels import text_width
 from archcli.render.plain import heading
 from archcli.render.values import short
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from archcli.measure.memory.answers.curve import BatchCurve
     from archcli.measure.report import Report
 
-WIDTH, MARGIN, LINE = 720, 24, 20
+WIDTH, LINE = 720, 20
 BAR, STEP, NAMES = 26, 36, 110
 """Pixels of a bar, from one to the next, and of the names to their left."""
 CHART, TICK = 260, 70
@@ -42,40 +42,20 @@ class Plotted(NamedTuple):
 
 def save_memory(report: Report, curve: BatchCurve, output: Path) -> None:
     """Write the picture of a report as its file's suffix says; ArchError for an unknown one."""
-
-    def drawing() -> str:
-        return memory_svg(report, curve)
-
-    draw(output, drawing, lambda: _page(heading(report), drawing()))
+    save_drawing(heading(report), lambda: memory_svg(report, curve), output)
 
 
 def memory_svg(report: Report, curve: BatchCurve) -> str:
     """The picture as one SVG file, for light and dark backgrounds."""
     moments = _moments(report.totals["moments"], 3 * LINE)
     chart = _chart(curve, moments.bottom + 2 * LINE)
-    width, height = WIDTH + 2 * MARGIN, chart.bottom + 2 * MARGIN
     shapes = [
-        element("style", STYLE),
-        element("rect", class_="paper", x=-MARGIN, y=-MARGIN, width="100%", height="100%"),
         text(0, LINE - 6, heading(report), "title", style="font-size: 15px"),
         text(0, 2 * LINE, "The highest point of each moment, by what it is made of", "name"),
         *moments.shapes,
         *chart.shapes,
     ]
-    return element(
-        "svg",
-        "\n" + "\n".join(shapes) + "\n",
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"{-MARGIN} {-MARGIN} {width:.0f} {height:.0f}",
-        width=round(width),
-        height=round(height),
-        role="img",
-    )
-
-
-def _page(title: str, drawing: str) -> str:
-    head = f'<meta charset="utf-8"><title>{escaped(title)}</title>'
-    return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{drawing}\n</body>\n</html>\n'
+    return sheet(shapes, WIDTH, chart.bottom)
 
 
 def _moments(moments: Sequence[Mapping[str, Any]], top: float) -> Plotted:

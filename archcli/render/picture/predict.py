@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archcli.modules.layers import folded_path
-from archcli.render.picture.elements import STYLE, element, escaped, text, titled
-from archcli.render.picture.files import draw
+from archcli.render.picture.elements import element, sheet, text, titled
+from archcli.render.picture.files import save_drawing
 from archcli.render.picture.labels import Box
 from archcli.render.picture.roofline import BELOW, HEIGHT, roofline
 from archcli.render.picture.scale import LogScale
@@ -19,61 +19,38 @@ from archcli.render.values import short
 if TYPE_CHECKING:
     from archcli.measure.report import Report
 
-WIDTH, MARGIN, LINE, LEFT = 912, 24, 20, 64
+WIDTH, LINE, LEFT = 912, 20, 64
 LINE_COLOUR, NOT_FITTING = "#0072b2", "#d55e00"
 """Of the colour-blind-safe palette of Okabe and Ito (2008)."""
-KEYS = {"batch": "batch_size", "context": "seq_len", "devices": "devices"}
 
 Record = Mapping[str, Any]
 
 
 def save_prediction(
-    report: Report, points: Sequence[Record], curve: str, ceilings: Mapping[str, float], output: Path
+    report: Report, points: Sequence[Record], key: str, ceilings: Mapping[str, float], output: Path
 ) -> None:
     """Write the picture as its file's suffix says; ArchError for an unknown one.
 
-    `points` are those of a `curve`, `ceilings` the device's gemm_flops_per_s and dram_bytes_per_s.
+    `points` are those of a curve over `key`, `ceilings` the device's gemm_flops_per_s and dram_bytes_per_s.
     """
-
-    def drawing() -> str:
-        return prediction_svg(report, points, curve, ceilings)
-
-    draw(output, drawing, lambda: _page(heading(report), drawing()))
+    save_drawing(heading(report), lambda: prediction_svg(report, points, key, ceilings), output)
 
 
-def prediction_svg(
-    report: Report, points: Sequence[Record], curve: str, ceilings: Mapping[str, float]
-) -> str:
+def prediction_svg(report: Report, points: Sequence[Record], key: str, ceilings: Mapping[str, float]) -> str:
     """The picture as one SVG file, for light and dark backgrounds."""
     kind = "floor" if report.totals["time_s"]["expected"] is None else "expected"
     top = 3.5 * LINE
     below = top + HEIGHT + BELOW + 3 * LINE
-    title = f"Latency against throughput, by {KEYS[curve].replace('_', ' ')}, {kind}"
+    title = f"Latency against throughput, by {key.replace('_', ' ')}, {kind}"
     roof = f"Roofline of one {report.totals['device']['name']}: peaks on paper, kernels as {kind}"
     shapes = [
-        element("style", STYLE),
-        element("rect", class_="paper", x=-MARGIN, y=-MARGIN, width="100%", height="100%"),
         text(0, LINE - 6, heading(report), "title", style="font-size: 15px"),
         text(0, 2.5 * LINE, title, "name"),
-        *_curve(points, KEYS[curve], kind, top),
+        *_curve(points, key, kind, top),
         text(0, below - LINE, roof, "name"),
         *roofline(_marks(report.rows), ceilings, below, WIDTH),
     ]
-    width, height = WIDTH + 2 * MARGIN, below + HEIGHT + BELOW + 2 * MARGIN
-    return element(
-        "svg",
-        "\n" + "\n".join(shapes) + "\n",
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"{-MARGIN} {-MARGIN} {width:.0f} {height:.0f}",
-        width=round(width),
-        height=round(height),
-        role="img",
-    )
-
-
-def _page(title: str, drawing: str) -> str:
-    head = f'<meta charset="utf-8"><title>{escaped(title)}</title>'
-    return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{drawing}\n</body>\n</html>\n'
+    return sheet(shapes, WIDTH, below + HEIGHT + BELOW)
 
 
 def _curve(points: Sequence[Record], key: str, kind: str, top: float) -> Iterator[str]:
@@ -116,13 +93,13 @@ def _axes(scale: LogScale) -> Iterator[str]:
 
 def _marks(rows: Sequence[Record]) -> list[Record]:
     """The rows, those of all layers together, as the roofline draws them."""
-    found: dict[str, dict[str, Any]] = {}
+    marks: dict[str, dict[str, Any]] = {}
     total = sum(row["time_s"] for row in rows)
     for row in sorted(rows, key=lambda row: -row["time_s"]):
         path = folded_path(row["path"])
-        one = {"path": path, "class": row["class"], "executed_flops": 0.0, "bytes": 0.0, "seconds": 0.0}
-        one = found.setdefault(path, one)
-        one["executed_flops"] += row["flops"]
-        one["bytes"] += row["bytes"]
-        one["seconds"] += row["time_s"]
-    return [{**one, "time_share": one["seconds"] / total} for one in found.values()]
+        first = {"path": path, "class": row["class"], "executed_flops": 0.0, "bytes": 0.0, "seconds": 0.0}
+        mark = marks.setdefault(path, first)
+        mark["executed_flops"] += row["flops"]
+        mark["bytes"] += row["bytes"]
+        mark["seconds"] += row["time_s"]
+    return [{**mark, "time_share": mark["seconds"] / total} for mark in marks.values()]

@@ -35,7 +35,7 @@ APART = {
         "_completion",
         "_help",
         "_asked_time",
-        "_degrees",
+        "_arguments",
         "_plan",
         "_verify_memory",
         "_weights",

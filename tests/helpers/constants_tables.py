@@ -1,5 +1,6 @@
 """Tables of docs/predict.md that are made from devices/*.yaml and from the code of predictions."""
 
+import archcli
 from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.load.devices.efficiency import GROUPS, ORIGIN
 from archcli.measure.predict.answers.report import SMALL
@@ -84,9 +85,23 @@ def assumptions_table():
     return table(["number", "why", "value"], rows, texts=2)
 
 
+def not_modelled_list():
+    """What reports say that they leave out, each sentence once."""
+    quantized = archcli.load("gpt2", ["quantization.bits=8"])
+    reports = [
+        archcli.predict("gpt2", "mi300x"),
+        archcli.predict("gpt2", "2xh100-sxm", phase="train", plan={"tp": 2}),
+        archcli.predict(quantized, "2xh100-sxm", phase="serve", new=1, engine="vllm"),
+        archcli.predict("gpt2", "h100-sxm", phase="prefill", engine="trtllm"),
+    ]
+    sentences = dict.fromkeys(sentence for report in reports for sentence in report.not_modelled)
+    return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
 GENERATORS = {
     "constants": constants_table,
     "rates": rates_table,
     "engines": engines_table,
     "assumptions": assumptions_table,
+    "not_modelled": not_modelled_list,
 }

@@ -33,8 +33,8 @@ def test_the_arithmetic_of_the_page_holds(worked):
     assert worked.value == pytest.approx(worked.result, rel=SIX_DIGITS)
 
 
-def test_the_page_has_both_tables():
-    assert len(LINES) == 12 + 3
+def test_the_page_has_all_three_tables():
+    assert len(LINES) == 12 + 3 + 2
 
 
 def test_flops_bytes_and_the_floor(kernel):
@@ -62,3 +62,9 @@ def test_the_all_reduces(report):
     [sent] = report.totals["communication"]
     assert sent["bytes"] == 161 * line("bytes that each sends")
     assert sent["time_s"] == pytest.approx(1e-3 * line("ms of the token"), rel=SIX_DIGITS)
+
+
+def test_the_notes(report):
+    points = report.totals["break_even"]
+    assert points["batch_size"]["expected"] == pytest.approx(line("sequences from which"), rel=SIX_DIGITS)
+    assert points["context"] == line("tokens from which")

@@ -184,8 +184,7 @@ class MemoryTape(InPeriods):
     ) -> None:
         """Write the step, and keep the storages that its backward needs."""
         region, alive = self._region(xs, row.path), self._alive()
-        stated = self._stated(op, call, row)
-        storages = [self._kept(kept, xs, places, row.path) for kept in stated]
+        storages = [self._kept(kept, xs, places, row.path) for kept in self._stated(op, call, row)]
         kept = {id(storage.record): storage for storage in storages if storage is not None}
         if region is None:
             for storage in kept.values():
@@ -194,19 +193,15 @@ class MemoryTape(InPeriods):
             return
         step = Step(
             row,
-            tuple([x.value.place.value if x.value.grad and x.value.place else None for x in xs]),
-            tuple([place.value for place in places if place.value is not None]),
-            tuple([storage.record for storage in kept.values()]),
-            row.unit_params * self.execution.width * (1 if call.n_experts is None else call.n_experts)
-            if call.trained
-            else 0,
-            space.running,
-            space.backward,
-            region,
-            self._alive_again(alive + space.running, kept),
-            op.is_view or op.passes_gradient,
-            space.lets_go,
-            prod(row.weights["bias"]) * self.execution.width if self._sums_bias(op, call, row) else 0,
+            inputs=tuple([x.value.place.value if x.value.grad and x.value.place else None for x in xs]),
+            outputs=tuple([place.value for place in places if place.value is not None]),
+            kept=tuple([storage.record for storage in kept.values()]),
+            weight_gradients=self._weight_gradients(call, row),
+            workspace=space,
+            region=region,
+            alive_again=self._alive_again(alive + space.running, kept),
+            hands_on=op.is_view or op.passes_gradient,
+            summed_bias=self._summed_bias(op, call, row),
         )
         self.ledger.steps.append(step)
 
@@ -222,9 +217,17 @@ class MemoryTape(InPeriods):
         region.kept.update({key: storage.record for key, storage in kept.items() if key not in saved})
         return maximum(before, region.alive())
 
-    def _sums_bias(self, op: Op, call: Call, row: Row) -> bool:
-        """Whether the gradient of the row's bias is summed up on its own."""
-        return op.sums_bias and call.trained and call.n_experts is None and "bias" in row.weights
+    def _weight_gradients(self, call: Call, row: Row) -> Number:
+        """Bytes of the gradients of the row's own weights, of all experts that have them."""
+        if not call.trained:
+            return 0
+        return row.unit_params * self.execution.width * (1 if call.n_experts is None else call.n_experts)
+
+    def _summed_bias(self, op: Op, call: Call, row: Row) -> Number:
+        """Bytes of the row's bias where its gradient is summed up on its own, else 0."""
+        if not (op.sums_bias and call.trained and call.n_experts is None and "bias" in row.weights):
+            return 0
+        return prod(row.weights["bias"]) * self.execution.width
 
     def _stated(self, op: Op, call: Call, row: Row) -> tuple[Kept, ...]:
         """What the op states that its backward keeps; all inputs and outputs where that is assumed."""

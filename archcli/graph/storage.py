@@ -11,6 +11,7 @@ from typing import NamedTuple
 from weakref import ref
 
 from archcli.arith import Number
+from archcli.graph.part import Workspace
 from archcli.graph.row import Row
 
 
@@ -74,26 +75,24 @@ class Value(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Step:
-    """One operation as it ran: where its inputs come from, what it made, what its backward keeps.
-
-    `inputs` are those that get a gradient, None in the place of any other. `weights` are the bytes of its own
-    weights' gradients, `running` and `working` those beside outputs and gradients while its forward or its
-    backward runs. `region` is the path of what is recomputed together with it; None where nothing is; `alive`
-    what is there of that while it runs again. One that `passes_on` hands its gradient to its inputs.
-    """
+    """One operation as it ran: where its inputs come from, what it made, and what its backward takes."""
 
     row: Row
     inputs: tuple[Value | None, ...]
+    """Those that get a gradient; None in the place of any other."""
     outputs: tuple[Value, ...]
     kept: tuple[Allocation, ...]
-    weights: Number
-    running: Number
-    working: Number
-    region: str | None = None
-    alive: Number = 0
-    passes_on: bool = False
-    lets_go: bool = False
-    summed: Number = 0
+    weight_gradients: Number
+    """Bytes of the gradients of its own weights."""
+    workspace: Workspace
+    region: str | None
+    """The path of what is recomputed together with it; None where nothing is."""
+    alive_again: Number
+    """Bytes alive of that region while the operation runs again."""
+    hands_on: bool
+    """Whether its inputs get the gradient of its output as it is."""
+    summed_bias: Number
+    """Bytes of a bias whose gradient is summed up after the others; 0 without one."""
 
 
 @dataclass(slots=True, eq=False)

@@ -24,6 +24,7 @@ from archcli.measure.profile.reports.ranks import RankDocument, RunOfRanks, of_r
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.request import Request
+from archcli.modules.stack import stacks
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.recording.machine import available_memory
 from archcli.recording.recording import Recording
@@ -115,7 +116,7 @@ def _check_model(model: Model, request: Request, launch: RankLaunch) -> None:
             "a loss over words that ranks share is counted, not run",
             "--dp, or a phase without a loss, or a model that states none",
         )
-    if launch.tp > 1 and getattr(model, "kind", "") == "encoder_decoder":
+    if launch.tp > 1 and len(tuple(stacks(model))) > 1:
         raise ArchError("an encoder-decoder whose ranks share words is counted, not run", "--dp runs it")
     if launch.dp > 1 and train and model.token_multiple > 1:
         raise ArchError(

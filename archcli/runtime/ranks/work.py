@@ -28,8 +28,8 @@ from archcli.runtime.ranks.shares import fill_part, starts_of
 from archcli.runtime.ranks.words import read_own_words
 
 
-class _Sides(NamedTuple):
-    """The whole model with the batch of all replicas, and this rank's part of both; on meta."""
+class _OnMeta(NamedTuple):
+    """A model without numbers and its request: the whole with all sequences, or this rank's part of both."""
 
     model: LanguageModel
     request: Request
@@ -48,13 +48,11 @@ def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: 
     own_request = replace(request, batch_size=request.batch_size // group.dp.ranks)
     share = shard(spec, group.tp.ranks, rank=group.tp.rank)
     whole, own = (
-        _Sides(
-            build_model(part, device="meta", dtype=dtype, attention=settings.attention).train(train), asked
-        )
+        _OnMeta(build_model(part, device="meta", dtype=dtype, attention=settings.attention), asked)
         for part, asked in ((spec, request), (share, own_request))
     )
-    for side in (whole, own):
-        side.model.train(train)
+    for on_meta in (whole, own):
+        on_meta.model.train(train)
     parts = _Parts(group, generator, settings.device)
     inputs = parts.inputs(random_inputs(spec, request, dtype, generator), request)
     cache = parts.cache(whole, own) if request.continues else Cache()
@@ -98,7 +96,7 @@ class _Parts:
             for name, x in drawn.items()
         }
 
-    def cache(self, whole: _Sides, own: _Sides) -> Cache:
+    def cache(self, whole: _OnMeta, own: _OnMeta) -> Cache:
         """The rank's part of a cache of random entries."""
         block = torch.randn(BLOCK, generator=self.generator)
         sizes = [x.shape for x in _cache_of(whole).tensors()]
@@ -115,7 +113,7 @@ class _Parts:
         cache: Cache = tree_unflatten(filled, tree)
         return cache
 
-    def gradients(self, whole: _Sides, own: _Sides) -> list[torch.Tensor]:
+    def gradients(self, whole: _OnMeta, own: _OnMeta) -> list[torch.Tensor]:
         """The rank's part of a random gradient of each output."""
         parts = []
         for size, output in zip(_outputs_of(whole), _outputs_of(own), strict=True):
@@ -176,12 +174,12 @@ def _local(weight: torch.Tensor) -> torch.Tensor:
     return weight.to_local().data if isinstance(weight, DTensor) else weight.data
 
 
-def _cache_of(side: _Sides) -> Cache:
+def _cache_of(on_meta: _OnMeta) -> Cache:
     with torch.device("meta"), torch.no_grad():
-        cache: Cache = side.model.prefill(**empty_inputs(side.model.spec, side.request.filling()))[1]
+        cache: Cache = on_meta.model.prefill(**empty_inputs(on_meta.model.spec, on_meta.request.filling()))[1]
         return cache
 
 
-def _outputs_of(side: _Sides) -> list[Any]:
+def _outputs_of(on_meta: _OnMeta) -> list[Any]:
     with torch.device("meta"), torch.no_grad():
-        return tree_leaves(side.model(**empty_inputs(side.model.spec, side.request)))
+        return tree_leaves(on_meta.model(**empty_inputs(on_meta.model.spec, on_meta.request)))

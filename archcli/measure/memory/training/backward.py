@@ -43,16 +43,25 @@ class Backward:
 
     ledger: Ledger
     accumulates: bool = False
-    kept: Number = 0
-    gradients: Number = 0
-    flowing: Number = 0
     moments: list[BackwardMoment] = field(default_factory=list)
+    kept: Number = 0
+    """Bytes alive now that the forward kept."""
+    gradients: Number = 0
+    """Bytes alive now of weights' gradients that stay."""
+    flowing: Number = 0
+    """Bytes alive now of gradients on their way."""
     buffers: dict[Key, Buffer] = field(default_factory=dict)
+    """The gradients on their way, by the tensor that they are of."""
     of_weights: set[int | str] = field(default_factory=set)
+    """Weights that have a gradient that stays."""
     uses: Counter[str] = field(default_factory=Counter)
+    """How many gradients each weight has yet to get."""
     sums: dict[str, Buffer] = field(default_factory=dict)
+    """Sums of a weight's gradients that wait for further ones, where it accumulates."""
     first_use: dict[int, int] = field(default_factory=dict)
+    """The first step of the forward that keeps a storage, by the storage."""
     pending: list[Buffer] = field(default_factory=list)
+    """Gradients that are let go when the step has ended."""
 
     def run(self, *outputs: tuple[Value, Number], held: bool = False) -> None:
         """From the gradients of the outputs, of these sizes, to the first operation.
@@ -119,7 +128,7 @@ class Backward:
             made.update(fresh)
             self.kept = self.kept + sum(a.size for a in fresh.values())
             outputs = sum(value.size for value in step.outputs)
-            self._note(step, maximum(step.alive - (self.kept - before), outputs))
+            self._note(step, maximum(step.alive_again - (self.kept - before), outputs))
             if fresh:
                 last = len(self.moments)
         del self.moments[last:]
@@ -135,15 +144,15 @@ class Backward:
         read = [self.buffers.pop((value.maker, value.output), None) for value in step.outputs]
         given = [buffer for buffer in read if buffer is not None]
         sums = list(self._made(step, given)) if given else []
-        later = 0 if made is None else step.summed
-        if step.lets_go:
+        later = 0 if made is None else step.summed_bias
+        if step.workspace.lets_go:
             self._drop(given)
         if given:
-            self._note(step, step.working - later)
+            self._note(step, step.workspace.backward - later)
         self._let_go(number, self.ledger.saved if made is None else made)
         if given and made is not None:
             self._note(step, 0)
-        if not step.lets_go:
+        if not step.workspace.lets_go:
             self._drop(given)
         for size in sums:
             self._note(step, size)
@@ -159,14 +168,14 @@ class Backward:
     def _made(self, step: Step, given: list[Buffer]) -> Iterator[Number]:
         """Make the gradients of weights and inputs; yields the size of each sum that takes a new tensor."""
         if _has_own(step):
-            yield from self._to_weight(f"{step.row.path}.weight", step.weights)
+            yield from self._to_weight(f"{step.row.path}.weight", step.weight_gradients)
         for value in step.inputs:
             if value is None:
                 continue
             if isinstance(value.maker, str):
                 yield from self._to_weight(value.maker, value.size)
                 continue
-            passed = step.passes_on and len(given) == 1 and given[0].size == value.size
+            passed = step.hands_on and len(given) == 1 and given[0].size == value.size
             self._to_input((value.maker, value.output), given[0] if passed else None, value.size)
 
     def _to_weight(self, weight: str, size: Number) -> Iterator[Number]:
@@ -236,7 +245,7 @@ def _first_uses(ledger: Ledger) -> dict[int, int]:
 
 def _has_own(step: Step) -> bool:
     """Whether a step has weights of its own that get a gradient."""
-    return step.weights is not None and step.row.stored != 0
+    return bool(step.row.stored != 0)
 
 
 def _uses(ledger: Ledger) -> Counter[str]:

@@ -32,6 +32,7 @@ def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory 
         budget.architecture,
         budget.certainty,
         budget.source,
+        stated=device is None,
     )
 
 

@@ -98,11 +98,11 @@ def _stated(memory: str | int) -> Budget:
     if not isinstance(memory, str):
         count, size, name = 1, memory, f"{memory:,} bytes"
     else:
-        (count, amount), name = split_count(memory), memory.strip()
-        if FORGOT_UNIT.fullmatch(amount):
-            hint = f"write {amount}GB (powers of 1,000) or {amount}GiB (powers of 1,024)"
-            raise ArchError(f"--memory {amount} has no unit", hint)
-        size = parse_bytes(amount)
+        count, name = split_count(memory)
+        if FORGOT_UNIT.fullmatch(name):
+            hint = f"write {name}GB (powers of 1,000) or {name}GiB (powers of 1,024)"
+            raise ArchError(f"--memory {name} has no unit", hint)
+        size = parse_bytes(name)
     if size < 1:
         raise ArchError(f"--memory {name} is no memory", "such as 80GiB")
     return Budget(name, count, size, "A", STATED)

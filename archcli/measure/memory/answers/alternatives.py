@@ -33,9 +33,9 @@ def _choices(question: MemoryQuestion) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 def _records(question: MemoryQuestion, name: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, Record]]:
     for value in values:
-        found = peak_with(question.changed(**{name: value}))
-        if found is not None:
-            yield value, {**found, "fits": _fits(question, found["needed_bytes"])}
+        peak = peak_with(question.changed(**{name: value}))
+        if peak is not None:
+            yield value, {**peak, "fits": _fits(question, peak["needed_bytes"])}
 
 
 def _recomputation_table(question: MemoryQuestion) -> Table:

@@ -37,7 +37,7 @@ def _batch(question: MemoryQuestion, tell: Progress) -> Record:
         return question.changed(batch_size=n).fits()
 
     largest = _largest(attempt, MOST)
-    return _found(question, {"batch_size": largest}, largest)
+    return _fitted(question, {"batch_size": largest}, largest)
 
 
 def _context(question: MemoryQuestion, tell: Progress) -> Record:
@@ -49,7 +49,7 @@ def _context(question: MemoryQuestion, tell: Progress) -> Record:
     shared = plan.cp * (plan.tp if plan.sp else 1) if question.settings.phase == "train" else 1
     longest = _largest(attempt, MOST // shared)
     tokens = None if longest is None else longest * shared
-    return _found(question, {"seq_len": tokens}, tokens)
+    return _fitted(question, {"seq_len": tokens}, tokens)
 
 
 def _largest(attempt: Callable[[int], bool], most: int) -> int | None:
@@ -69,9 +69,9 @@ def _recompute(question: MemoryQuestion, tell: Progress) -> Record:
         raise ArchError("recomputation is of training", "--phase train")
     best = cheapest(question, tell)
     if best is None:
-        return _found(question, {}, None)
-    found = _found(question, {"recompute": best.setting}, best.setting)
-    return {**found, "recompute_flops": best.repeated_flops}
+        return _fitted(question, {}, None)
+    fitted = _fitted(question, {"recompute": best.setting}, best.setting)
+    return {**fitted, "recompute_flops": best.repeated_flops}
 
 
 def _devices(question: MemoryQuestion, tell: Progress) -> Record:
@@ -79,7 +79,7 @@ def _devices(question: MemoryQuestion, tell: Progress) -> Record:
     fewest = FewestDevices(question, tell)
     plan = None if device is None else fewest.plan(device)
     if device is None or plan is None:
-        return _found(question, {}, None)
+        return _fitted(question, {}, None)
     answer = fewest.answer(plan, device)
     peak = None if answer is None else answer.peak_bytes
     return {"value": plan.devices, "plan": plan.inputs(), "peak_bytes": peak, "options": plan_options(plan)}
@@ -110,8 +110,8 @@ def _memory_in_all(record: Record) -> tuple[float, int]:
     return (float("inf") if n is None else n * size, size)
 
 
-def _found(question: MemoryQuestion, settings: Record, value: Any) -> Record:
-    """What was found, and the plan it was found with."""
+def _fitted(question: MemoryQuestion, settings: Record, value: Any) -> Record:
+    """The record of a value that fits, and of the `settings` it stands for: their plan and their peak."""
     if value is None:
         return {"value": None, "plan": question.plan.inputs(), "peak_bytes": None}
     answer = replace(question, settings=replace(question.settings, **settings)).answer()

@@ -13,7 +13,10 @@ from archcli.modules import Model
 
 
 class DeviceMemory(NamedTuple):
-    """A device to fit into: its bytes, how many there are, how certain that is (A, B, C) and the source."""
+    """A device to fit into: its bytes, how many there are, how certain that is (A, B, C) and the source.
+
+    `stated` says that it is an amount of memory by itself, such as 80GiB.
+    """
 
     name: str
     memory_bytes: int
@@ -21,6 +24,7 @@ class DeviceMemory(NamedTuple):
     architecture: str = ""
     certainty: str = ""
     source: str = ""
+    stated: bool = False
 
 
 ONE_DEVICE = Plan()

@@ -52,13 +52,13 @@ def _report(
     devices: Sequence[DeviceMemory],
 ) -> Report:
     answer = question.answer()
-    found = None
+    fitted = None
     if what_fits is not None:
         from archcli.measure.memory.answers.fit import fit  # asked for by name
 
-        found = fit(question, what_fits, tell, devices)
+        fitted = fit(question, what_fits, tell, devices)
     rows = kept_rows(question.model, answer.largest.traced)
-    totals = _totals(question, answer, found)
+    totals = _totals(question, answer, fitted)
     return Report(
         command="memory",
         model={"name": question.model.name, "source": question.model.source},
@@ -109,7 +109,7 @@ def _inputs(question: MemoryQuestion) -> Record:
     }
 
 
-def _totals(question: MemoryQuestion, answer: MemoryAnswer, found: Record | None) -> Record:
+def _totals(question: MemoryQuestion, answer: MemoryAnswer, fitted: Record | None) -> Record:
     largest, device = answer.largest, question.device
     fits = None if device is None else answer.needed_bytes <= device.memory_bytes
     return {
@@ -126,7 +126,7 @@ def _totals(question: MemoryQuestion, answer: MemoryAnswer, found: Record | None
         "moments": list(_moments(largest)),
         "ranks": [_rank(rank) for rank in answer.ranks],
         "fits": fits,
-        "fit": found,
+        "fit": fitted,
         "change": cheapest_change(question) if fits is False else None,
     }
 

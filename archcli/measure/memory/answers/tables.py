@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from archcli.measure.memory.answers.kept_rows import folded_rows
-from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.answers.wording import bytes_in_words, device_in_words
 from archcli.measure.report import Column, Table
 
@@ -41,7 +41,7 @@ def _headline(question: MemoryQuestion, totals: Record) -> str:
     if device is None:
         return peak
     fits = "fits into" if totals["fits"] else "does not fit into"
-    of_each = "" if device.name[:1].isdigit() else f" ({bytes_in_words(device.memory_bytes)})"
+    of_each = "" if device.stated else f" ({bytes_in_words(device.memory_bytes)})"
     return f"{fits} {device_in_words(device)}{of_each}: {peak}"
 
 
@@ -96,10 +96,10 @@ def _mb_per_gflop(bytes_per_flop: float | None) -> float | None:
 
 def fit_notes(question: MemoryQuestion, totals: Record) -> Iterator[str]:
     """What `--fit` found, and the one change with which it would fit."""
-    found, device = totals["fit"], question.device
-    if found is not None and device is not None:
-        yield _found(question, found)
-    if totals["fits"] is False and not (found and found["value"]):
+    fit, device = totals["fit"], question.device
+    if fit is not None and device is not None:
+        yield _fit_in_words(device, fit)
+    if totals["fits"] is False and not (fit and fit["value"]):
         change = totals["change"]
         if change is None:
             yield "No one option would make it fit: --fit recompute or --fit devices may."
@@ -107,17 +107,16 @@ def fit_notes(question: MemoryQuestion, totals: Record) -> Iterator[str]:
             yield f"With {change['change']} it would fit: {bytes_in_words(change['peak_bytes'])} at the peak."
 
 
-def _found(question: MemoryQuestion, found: Record) -> str:
-    name = "" if question.device is None else question.device.name
-    if found["value"] is None:
-        return f"--fit: nothing that was tried fits into {name}."
-    if "seq_len" in found:
-        what = f"The longest context that fits: {found['value']:,} tokens"
-    elif "batch_size" in found:
-        what = f"The largest batch that fits: {found['value']:,} sequences"
-    elif "recompute" in found:
-        what = f"The cheapest recomputation that fits: --recompute '{found['value']}'"
+def _fit_in_words(device: DeviceMemory, fit: Record) -> str:
+    if fit["value"] is None:
+        return f"--fit: nothing that was tried fits into {device.name}."
+    if "seq_len" in fit:
+        what = f"The longest context that fits: {fit['value']:,} tokens"
+    elif "batch_size" in fit:
+        what = f"The largest batch that fits: {fit['value']:,} sequences"
+    elif "recompute" in fit:
+        what = f"The cheapest recomputation that fits: --recompute '{fit['value']}'"
     else:
-        what = f"The fewest devices: {found['value']:,}"
-        what += f" with {found['options']}" if found["options"] else ""
-    return f"{what}, {bytes_in_words(found['peak_bytes'])} at the peak."
+        what = f"The fewest devices: {fit['value']:,}"
+        what += f" with {fit['options']}" if fit["options"] else ""
+    return f"{what}, {bytes_in_words(fit['peak_bytes'])} at the peak."

@@ -51,14 +51,13 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
     if question.plan.devices > 1:
         yield plan_in_words(question.plan)
     if question.device is not None:
-        stated = question.device.name[:1].isdigit()
-        yield f"{'in' if stated else 'on'} {device_in_words(question.device)}"
+        yield f"{'in' if question.device.stated else 'on'} {device_in_words(question.device)}"
 
 
 def device_in_words(device: DeviceMemory) -> str:
     """The device, and how many: `8 x h100-sxm`."""
     n, name = device.n_devices, device.name
-    return name if n == 1 or name.startswith(str(n)) else f"{n:,} x {name}"
+    return name if n == 1 else f"{n:,} x {name}"
 
 
 def plan_in_words(plan: Plan) -> str:

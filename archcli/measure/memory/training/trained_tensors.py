@@ -61,8 +61,8 @@ def has_gradients(row: Row) -> bool:
 
 def _layer(row: Row) -> str:
     """The path of the layer that a row lies in; empty outside of layers."""
-    before, found, after = row.path.partition("layers.")
-    return f"{before}{after.partition('.')[0]}" if found else ""
+    before, layers, after = row.path.partition("layers.")
+    return f"{before}{after.partition('.')[0]}" if layers else ""
 
 
 def _tensors(row: Row, width: int) -> Iterator[TrainedTensor]:

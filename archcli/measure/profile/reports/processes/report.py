@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from archcli.measure.profile.reports.headings import usual_inputs
-from archcli.measure.profile.reports.processes.medians import joined_notes, joined_rows, joined_totals
+from archcli.measure.profile.reports.joining import joined_notes, joined_rows
+from archcli.measure.profile.reports.processes.medians import joined_totals, varied
 from archcli.measure.profile.reports.processes.tables import tables_of
 from archcli.measure.profile.schema.profile import Profile
 from archcli.measure.report import Report
@@ -24,7 +25,8 @@ def repeated(documents: Sequence[Profile], asked: int, top: int = 0) -> Report:
     `top` 0 shows all operators.
     """
     first = documents[0]
-    totals, rows = joined_totals(documents, asked), joined_rows(documents)
+    totals = joined_totals(documents, asked)
+    rows = joined_rows([document["rows"] for document in documents], varied)
     warnings = [
         *_few_processes(len(documents), asked),
         *joined_notes([document["totals"].get("warnings", []) for document in documents], "processes"),

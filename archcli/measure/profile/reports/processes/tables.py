@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from archcli.measure.profile.ivanov.report import ivanov_tables
 from archcli.measure.profile.reports.by_kind import kind_tables
-from archcli.measure.profile.reports.disturbance import disturbance_facts
+from archcli.measure.profile.reports.joined_tables import class_table, operator_table, quality_facts
 from archcli.measure.report import Column, Table, facts
-from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED, label_of
 
 COLUMNS = (
     Column("flop_share", "FLOP share", "share", minor=True),
@@ -29,35 +28,23 @@ def tables_of(totals: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], top:
 
 
 def _figure_tables(totals: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], top: int) -> Iterator[Table]:
-    yield _class_table(totals)
+    title = (
+        f"Where the time goes, in {totals['processes']} processes{', extrapolated' * totals['extrapolated']}"
+    )
+    by_class = {name: _with_range(figures) for name, figures in totals["by_class"].items()}
+    yield class_table(title, COLUMNS, {**totals, "by_class": by_class})
     if "ivanov" in totals:
         yield from ivanov_tables(totals)
         return
-    title = f"By operator: the slowest {top} of {len(rows)}" if 0 < top < len(rows) else "By operator"
-    columns = (Column("path", "operator"), Column("class", "class", minor=True), *COLUMNS)
-    yield Table(title, columns, _records(rows[: top or None]))
+    yield operator_table(COLUMNS, [_with_range(row) for row in rows], top)
     if "kinds" in totals:
         yield from kind_tables(totals)
 
 
-def _class_table(totals: Mapping[str, Any]) -> Table:
-    by_class = [{"class": name, **figures} for name, figures in totals["by_class"].items()]
-    classes = [record for record in by_class if record["seconds"] or record["bytes"]]
-    classes.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
-    title = (
-        f"Where the time goes, in {totals['processes']} processes{', extrapolated' * totals['extrapolated']}"
-    )
-    warning = "" if totals["reliable"] else ": NOT RELIABLE, see the notes"
-    return Table(f"{title}{warning}", (Column("class", "class"), *COLUMNS), _records(classes))
-
-
-def _records(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{**record, **_range_figures(record), "class": label_of(record["class"])} for record in records]
-
-
-def _range_figures(record: Mapping[str, Any]) -> dict[str, float]:
+def _with_range(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with the ends of its range in columns of their own."""
     least, most = record["time_share_range"]
-    return {"least": least, "most": most}
+    return {**record, "least": least, "most": most}
 
 
 def _quality_table(totals: Mapping[str, Any]) -> Table:
@@ -73,19 +60,5 @@ def _quality_table(totals: Mapping[str, Any]) -> Table:
             f"{totals['pairs']}, {totals['pairs_rejected']}",
             "text",
         ),
-        ("traced / plain", totals["overhead_ratio"], "ratio"),
-        ("operations / plain", totals["attributed_share"], "share"),
-        ("framework (Python, dispatch, views)", totals["framework_share"], "share"),
-        ("unattributed", totals["unattributed_share"], "share"),
-        ("torch operations outside of any row", totals["unlabelled_share"], "share"),
-        ("page faults per pass", totals["page_faults_per_pass"], "count"),
-        (
-            "time in the system, for page faults above all, all threads",
-            totals["system_s_per_pass"],
-            "seconds",
-        ),
-        ("involuntary context switches per second", round(totals["context_switches_per_s"]), "count"),
-        ("processes per processor when they began", f"{totals['load_per_processor']:.1f}", "text"),
-        *disturbance_facts(totals["disturbance"]),
-        *((name, value, "text") for name, value in totals["machine"].items()),
+        *quality_facts(totals),
     )

@@ -8,7 +8,7 @@ from itertools import chain
 from statistics import median
 from typing import Any, NamedTuple
 
-from archcli.measure.profile.reports.processes.medians import middle
+from archcli.measure.profile.reports.joining import joined_classes, joined_names, middle
 from archcli.measure.profile.schema.ranks import CollectiveFigures, RanksFigures
 from archcli.recording.operations import CollectiveTime
 
@@ -35,29 +35,18 @@ def joined_totals(documents: Sequence[RankDocument], run: RunOfRanks) -> dict[st
     totals = [document.totals for document in documents]
     apart = {"by_class", "reliable", "operations_differing", "launches_lost", "warnings"}
     alike = [{key: value for key, value in rank.items() if key not in apart} for rank in totals]
-    joined: dict[str, Any] = {
+    return {
         **middle(alike),
-        "by_class": {
-            name: _of_ranks([rank["by_class"][name] for rank in totals]) for name in totals[0]["by_class"]
-        },
+        "by_class": joined_classes(totals, of_all_ranks),
         "reliable": all(rank["reliable"] for rank in totals),
         "ranks": _ranks(totals, run),
         "communication": _communication(documents),
+        "operations_differing": joined_names(totals, "operations_differing"),
+        "launches_lost": joined_names(totals, "launches_lost"),
     }
-    for key in ("operations_differing", "launches_lost"):
-        joined[key] = sorted({name for rank in totals for name in rank[key]})
-    return joined
 
 
-def joined_rows(documents: Sequence[RankDocument]) -> list[dict[str, Any]]:
-    """The operators of all ranks by path, the slowest first."""
-    by_path: dict[str, list[Any]] = defaultdict(list)
-    for row in chain.from_iterable(document.rows for document in documents):
-        by_path[row["path"]].append(row)
-    return sorted(map(_of_ranks, by_path.values()), key=lambda row: -row["seconds"])
-
-
-def _of_ranks(figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def of_all_ranks(figures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The figures of a class or operator: medians over the ranks, and the longest time."""
     return {**middle(figures), "slowest_s": max(rank["seconds"] for rank in figures)}
 

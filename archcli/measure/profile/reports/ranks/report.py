@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from archcli.measure.profile.reports.headings import usual_inputs
+from archcli.measure.profile.reports.joining import joined_notes, joined_rows
 from archcli.measure.profile.reports.one.report import CONVENTION
-from archcli.measure.profile.reports.processes.medians import joined_notes
 from archcli.measure.profile.reports.ranks.joined import (
     RankDocument,
     RunOfRanks,
-    joined_rows,
     joined_totals,
+    of_all_ranks,
 )
 from archcli.measure.profile.reports.ranks.tables import tables_of
 from archcli.measure.report import Report
@@ -27,7 +27,10 @@ def of_ranks(
     documents: Sequence[RankDocument], run: RunOfRanks, inputs: Mapping[str, Any], top: int = 0
 ) -> Report:
     """The report of all ranks, in their order; `top` 0 shows all operators."""
-    totals, rows = joined_totals(documents, run), joined_rows(documents)
+    totals, rows = (
+        joined_totals(documents, run),
+        joined_rows([document.rows for document in documents], of_all_ranks),
+    )
     warnings = list(joined_notes([document.totals["warnings"] for document in documents], "ranks"))
     return Report(
         command="profile",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from archcli.measure.profile.reports.disturbance import disturbance_facts
+from archcli.measure.profile.reports.joined_tables import class_table, operator_table, quality_facts
 from archcli.measure.profile.reports.one.figures import COLUMNS, ROOFLINE_COLUMNS
 from archcli.measure.report import Column, Table, facts
-from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED, label_of
 
 SLOWEST = Column("slowest_s", "slowest rank", "seconds")
 OF_EXCHANGE = (
@@ -25,24 +24,12 @@ OF_EXCHANGE = (
 def tables_of(totals: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], top: int) -> Iterator[Table]:
     """All tables; `top` 0 shows every operator."""
     columns = [*COLUMNS[:4], SLOWEST, *COLUMNS[4:], *(ROOFLINE_COLUMNS if totals["ceilings"] else ())]
-    yield _class_table(totals, columns)
-    title = f"By operator: the slowest {top} of {len(rows)}" if 0 < top < len(rows) else "By operator"
-    records = [{**row, "class": label_of(row["class"])} for row in rows[: top or None]]
-    yield Table(title, (Column("path", "operator"), Column("class", "class", minor=True), *columns), records)
+    yield class_table(f"Where the time goes, median of {totals['ranks']['n']} ranks", columns, totals)
+    yield operator_table(columns, rows, top)
     if totals["communication"]:
         yield Table("What the ranks exchange", OF_EXCHANGE, totals["communication"])
     yield _rank_table(totals["ranks"])
     yield _quality_table(totals)
-
-
-def _class_table(totals: Mapping[str, Any], columns: Sequence[Column]) -> Table:
-    by_class = [{"class": name, **figures} for name, figures in totals["by_class"].items()]
-    classes = [record for record in by_class if record["seconds"] or record["bytes"]]
-    classes.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
-    title = f"Where the time goes, median of {totals['ranks']['n']} ranks"
-    title += "" if totals["reliable"] else ": NOT RELIABLE, see the notes"
-    records = [{**record, "class": label_of(record["class"])} for record in classes]
-    return Table(title, (Column("class", "class"), *columns), records)
 
 
 def _rank_table(ranks: Mapping[str, Any]) -> Table:
@@ -70,14 +57,5 @@ def _quality_table(totals: Mapping[str, Any]) -> Table:
         ("plain wall, the slowest rank", ranks["slowest"], "seconds"),
         ("pairs of passes", totals["pairs"], "count"),
         ("FLOPs of matrix products, all ranks", ranks["matmul_flops"], "flops"),
-        ("traced / plain", totals["overhead_ratio"], "ratio"),
-        ("operations / plain", totals["attributed_share"], "share"),
-        ("framework (Python, dispatch, views)", totals["framework_share"], "share"),
-        ("unattributed", totals["unattributed_share"], "share"),
-        ("torch operations outside of any row", totals["unlabelled_share"], "share"),
-        ("page faults per pass", totals["page_faults_per_pass"], "count"),
-        ("involuntary context switches per second", round(totals["context_switches_per_s"]), "count"),
-        ("processes per processor when they began", f"{totals['load_per_processor']:.1f}", "text"),
-        *disturbance_facts(totals["disturbance"]),
-        *((name, value, "text") for name, value in totals["machine"].items() if name != "states"),
+        *quality_facts(totals),
     )

@@ -1,0 +1,65 @@
+"""Figures of several reports of one pass joined: medians over processes or ranks, and notes of all."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from statistics import median, median_low
+from typing import Any
+
+Figures = Mapping[str, Any]
+
+
+def middle(values: Sequence[Any]) -> Any:
+    """The middle of JSON values: medians of numbers, the most frequent text or flag.
+
+    Objects are joined key by key, lists item by item.
+    """
+    known = [value for value in values if value is not None]
+    if not known or all(value == known[0] for value in known):
+        return known[0] if known else None
+    if isinstance(known[0], Mapping):
+        keys = dict.fromkeys(chain.from_iterable(known))
+        return {key: middle([record[key] for record in known if key in record]) for key in keys}
+    if isinstance(known[0], list):
+        return [middle(items) for items in zip(*known, strict=False)]
+    if isinstance(known[0], str | bool):
+        return max(known, key=known.count)
+    return median_low(known) if all(isinstance(value, int) for value in known) else median(known)
+
+
+def joined_classes(
+    totals: Sequence[Figures], join: Callable[[Sequence[Figures]], dict[str, Any]]
+) -> dict[str, Any]:
+    """The figures of each class in all totals, joined."""
+    return {name: join([one["by_class"][name] for one in totals]) for name in totals[0]["by_class"]}
+
+
+def joined_rows(
+    reports: Sequence[Sequence[Figures]], join: Callable[[Sequence[Figures]], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The operators of all reports by path, joined, the slowest first."""
+    by_path: dict[str, list[Figures]] = defaultdict(list)
+    for row in chain.from_iterable(reports):
+        by_path[row["path"]].append(row)
+    return sorted(map(join, by_path.values()), key=lambda row: -row["seconds"])
+
+
+def joined_names(totals: Sequence[Figures], key: str) -> list[str]:
+    """The names that any of the totals has under a key, sorted."""
+    return sorted({name for one in totals for name in one[key]})
+
+
+def joined_notes(notes: Sequence[Sequence[str]], of_what: str) -> Iterator[str]:
+    """The notes of all processes or ranks; one that only some have follows their number.
+
+    Notes that differ in figures alone have one wording.
+    """
+    by_wording: dict[str, list[str]] = defaultdict(list)
+    for note in chain.from_iterable(notes):
+        by_wording[re.sub(r"-?\d[\d.,]*", "#", note)].append(note)
+    for alike in by_wording.values():
+        shared = len(alike) == len(notes) and len(set(alike)) == 1
+        yield alike[0] if shared else f"In {len(alike)} of {len(notes)} {of_what}: {alike[0]}"

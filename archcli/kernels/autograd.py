@@ -8,8 +8,8 @@ from archcli.kernels.log import NOT_KNOWN, GradNode, Log, logged, unknown_kernel
 from archcli.kernels.tensor import METHODS, ShapeTensor
 
 
-def run_backward(log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTensor]) -> None:
-    """Launch the kernels of the backward from the gradients of the outputs."""
+def run_backward(log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTensor]) -> list[ShapeTensor]:
+    """Launch the kernels of the backward from the gradients of the outputs; returns those of the weights."""
     waiting: dict[int, dict[int, ShapeTensor]] = {}
     leaves: dict[int, ShapeTensor] = {}
     for output, gradient in zip(outputs, gradients, strict=True):
@@ -29,6 +29,7 @@ def run_backward(log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTens
             for x, gradient in zip(node.inputs, found, strict=False):
                 _accumulate(x, gradient, waiting, leaves, log)
     log.stage = "forward"
+    return list(leaves.values())
 
 
 def _accumulate(

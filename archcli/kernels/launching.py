@@ -57,7 +57,7 @@ def launch_many(
     read = sum(x.bytes for x in given) if work.read is None else work.read
     written = sum(x.bytes for x in made) if work.written is None else work.written
     log = current()
-    log.launch(KernelCost(name, flops, read, written, _computes_in([*given, *made])))
+    log.launch(KernelCost(name, flops, read, written, _computes_in([*given, *made])), given, made)
     for x in made:
         x.repeats = log.repeats
     with_gradients = made if differentiable is None else made[:differentiable]

@@ -31,25 +31,34 @@ def trace_kernels(
     `dtype` is the model's, by default bf16 or fp32 by the execution's width. Training is the forward and
     the backward, without an optimizer. Raises ArchError for a function of torch whose kernels are not known.
     """
-    execution, request = execution or Execution(), request.resolved()
+    log = Log()
+    run_pass(log, model, request, execution or Execution(), dtype)
+    return _runs(log.launches)
+
+
+def run_pass(
+    log: Log, model: Model, request: Request, execution: Execution, dtype: str = ""
+) -> list[ShapeTensor]:
+    """Run a pass, written to the log; returns what it leaves: outputs and the cache, or gradients."""
+    request = request.resolved()
     number = BY_NAME[dtype or ("fp32" if execution.width == FP32 else "bf16")]
     train = request.phase == "train"
     model, _ = formed(model if train else inferring(model), request)
     cache = _cache_before(model, request, execution, number)
-    log, output, _ = _run_forward(model, request, execution, number, cache)
-    if train:
-        outputs = _tensors(output)
-        gradients = [ShapeTensor(x.shape, x.dtype) for x in outputs]
-        run_backward(log, outputs, gradients)
-    return _runs(log.launches)
+    output, after = _run_forward(log, model, request, execution, number, cache)
+    outputs = _tensors(output)
+    if not train:
+        return [*outputs, *_tensors(after)]
+    gradients = [ShapeTensor(x.shape, x.dtype) for x in outputs]
+    return [*outputs, *run_backward(log, outputs, gradients)]
 
 
-def _run_forward(
-    model: Model, request: Request, execution: Execution, dtype: DType, cache: Any
-) -> tuple[Log, Any, Any]:
-    """Run the forward of a pass: the log of what it launches, what it returns, and the cache after it."""
+def _run_forward(  # noqa: PLR0913
+    log: Log, model: Model, request: Request, execution: Execution, dtype: DType, cache: Any
+) -> tuple[Any, Any]:
+    """Run the forward of a pass, written to the log: what it returns, and the cache after it."""
     train = request.phase == "train"
-    log, tape = Log(execution.backend, records=train), KernelTape([])
+    log.backend, log.records, tape = execution.backend, train, KernelTape([])
     tape.log, tape.weights, tape.training = log, Weights(dtype), train
     tape.run_as = "run_fused" if execution.fused else "run"
     inputs: dict[str, Any] = {
@@ -57,7 +66,7 @@ def _run_forward(
         for name, spec in model.inputs(request).items()
     }
     with logged(log):
-        return log, *run_on(tape, model.adapted, request, inputs, cache)
+        return run_on(tape, model.adapted, request, inputs, cache)
 
 
 def _cache_before(model: Model, request: Request, execution: Execution, dtype: DType) -> Any:
@@ -70,7 +79,7 @@ def _cache_before(model: Model, request: Request, execution: Execution, dtype: D
         return () if request.caches else None
     if request.phase == "decode" and not request.forms:
         return filled_cache(model, request.filling(), execution, dtype)
-    return _run_forward(model, request.filling(), execution, dtype, ())[2]
+    return _run_forward(Log(), model, request.filling(), execution, dtype, ())[1]
 
 
 def _whole(shape: Any) -> tuple[int, ...]:

@@ -1,0 +1,104 @@
+"""The flow of data of a pass: each launch with the memory that it reads and writes, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from archcli.arith import prod
+from archcli.kernels.kernel import KernelCost, Stage
+from archcli.kernels.log import LaunchOrigin, Log
+from archcli.kernels.tensor import ShapeTensor, Sizes, TensorMemory
+from archcli.recording.classes import is_fused, is_product
+
+LIBRARY_KERNELS = {
+    *("sort", "topk", "max", "bincount", "randperm", "cumsum", "linalg_solve_triangular", "flip"),
+    *("scatter", "scatter_add", "index_add", "index_put", "embedding_dense_backward"),
+}
+"""Kernels that a compiler takes from a library beside products and attention, or cannot fuse with others."""
+REDUCTIONS = {
+    *("sum", "mean", "amax", "std", "logsumexp", "_softmax", "_softmax_backward_data"),
+    *("_log_softmax", "_log_softmax_backward_data", "native_layer_norm", "native_layer_norm_backward"),
+    *("_fused_rms_norm", "_fused_rms_norm_backward", "native_batch_norm", "native_batch_norm_backward"),
+}
+
+
+class FusionKind(Enum):
+    """Whether a launch is computed where it is read, goes over an axis, or is a library's."""
+
+    POINTWISE = "pointwise"
+    REDUCTION = "reduction"
+    LIBRARY = "library"
+
+
+class MemoryRegion(NamedTuple):
+    """A part of a tensor's memory that a launch reads or writes: where it begins, its layout and bytes."""
+
+    memory: TensorMemory
+    offset: int
+    shape: Sizes
+    strides: Sizes
+    itemsize: int
+    bytes: int
+
+    @classmethod
+    def of(cls, x: ShapeTensor) -> MemoryRegion:
+        """All of a tensor."""
+        return cls(x.storage, x.offset, x.shape, x.strides, x.itemsize, x.bytes)
+
+
+class DataflowLaunch(NamedTuple):
+    """A launch with what it reads and writes. `times` is how often it runs in the pass.
+
+    It goes over `elements`; a reduction leaves `rows` of them, any other launch all.
+    """
+
+    origin: LaunchOrigin
+    stage: Stage
+    times: int
+    kernel: KernelCost
+    kind: FusionKind
+    reads: tuple[MemoryRegion, ...]
+    writes: tuple[MemoryRegion, ...]
+    elements: int
+    rows: int
+
+
+@dataclass(slots=True)
+class DataflowLog(Log):
+    """A log that keeps every launch in order, with what it reads and writes."""
+
+    sequence: list[DataflowLaunch] = field(default_factory=list)
+
+    def launch(self, kernel: KernelCost, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """A kernel is launched on these tensors."""
+        kind = _kind(kernel.name)
+        reads, writes = tuple(_read(kernel, inputs)), tuple([MemoryRegion.of(x) for x in outputs])
+        written = max((int(prod(x.shape)) for x in writes), default=0)
+        elements = rows = written
+        if kind is FusionKind.REDUCTION:
+            read = max(reads, key=lambda x: int(prod(x.shape)))
+            elements = max(written, int(prod(read.shape)))
+            rows = elements // int(read.shape[-1]) if written == elements else written
+        times = self.origin.times * self.repeats
+        self.sequence.append(
+            DataflowLaunch(self.origin, self.stage, times, kernel, kind, reads, writes, elements, rows)
+        )
+
+
+def _kind(name: str) -> FusionKind:
+    if name in LIBRARY_KERNELS or is_product(name) or is_fused(name):
+        return FusionKind.LIBRARY
+    return FusionKind.REDUCTION if name in REDUCTIONS else FusionKind.POINTWISE
+
+
+def _read(kernel: KernelCost, inputs: Sequence[ShapeTensor]) -> Iterator[MemoryRegion]:
+    """What a launch reads; where that is less than its inputs, of the largest a part, as of a table."""
+    regions = [MemoryRegion.of(x) for x in inputs]
+    if regions:
+        largest = max(range(len(regions)), key=lambda i: regions[i].bytes)
+        beside = sum(region.bytes for region in regions) - regions[largest].bytes
+        regions[largest] = regions[largest]._replace(bytes=max(0, kernel.read - beside))
+    yield from regions

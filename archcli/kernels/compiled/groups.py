@@ -1,0 +1,97 @@
+"""Compiled kernels of a pass: the groups that launches fuse into, their FLOPs and the bytes that they move."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from archcli.graph.kept import Execution
+from archcli.kernels.compiled.dataflow import DataflowLaunch, DataflowLog, MemoryRegion
+from archcli.kernels.compiled.fusion import FusedGroup, fused_groups
+from archcli.kernels.kernel import KernelCost, KernelRun
+from archcli.kernels.tensor import TensorMemory
+from archcli.kernels.trace import run_pass
+from archcli.modules import Model
+from archcli.modules.request import Request
+from archcli.recording.classes import FUSED_KERNELS, class_of
+from archcli.recording.kernels import JOIN
+from archcli.recording.operations import OpKey
+
+
+def compiled_kernels(
+    model: Model, request: Request, execution: Execution | None = None, *, dtype: str = ""
+) -> tuple[KernelRun, ...]:
+    """The kernels of a compiled pass: each has the paths of its rows joined by ` + `, as in a profile.
+
+    A launch that several kernels compute is charged to the first. Options and errors as of `trace_kernels`.
+    """
+    log = DataflowLog()
+    left = run_pass(log, model, request, execution or Execution(), dtype)
+    returned = {x.storage for x in left}
+    groups = fused_groups(log.sequence, returned)
+    total: Counter[KernelRun] = Counter()
+    for run in _runs(groups, log.sequence, returned):
+        total[run._replace(times=0)] += run.times
+    return tuple([run._replace(times=times) for run, times in total.items()])
+
+
+def _runs(
+    groups: Sequence[FusedGroup], launches: Sequence[DataflowLaunch], returned: set[TensorMemory]
+) -> Iterator[KernelRun]:
+    """A kernel for each group, with the launches that no earlier one computed."""
+    read_by = Counter(memory for group in groups for memory in {region.memory for region in group.reads})
+    charged: set[int] = set()
+    for group in groups:
+        new = [i for i in group.members if i not in charged]
+        charged.update(new)
+        held = [launches[i] for i in new or group.members]
+        kernel = KernelCost(
+            _name([launches[i] for i in group.members]),
+            sum(launches[i].kernel.flops for i in new),
+            _bytes(region for region in group.reads if region.memory not in group.written),
+            _bytes(_left(group, read_by, returned)),
+            held[-1].kernel.dtype,
+        )
+        yield KernelRun(_path(held), held[0].stage, kernel, _op_class(held), held[0].times)
+
+
+def _left(
+    group: FusedGroup, read_by: Mapping[TensorMemory, int], returned: set[TensorMemory]
+) -> Iterator[MemoryRegion]:
+    """What a group writes for others."""
+    own = {region.memory for region in group.reads}
+    for memory, region in group.written.items():
+        if memory in returned or read_by[memory] > (memory in own):
+            yield region
+
+
+def _bytes(regions: Iterable[MemoryRegion]) -> int:
+    """Bytes of regions, of each memory no more than it has."""
+    of_memory: Counter[TensorMemory] = Counter()
+    most: dict[TensorMemory, int] = {}
+    for region in regions:
+        of_memory[region.memory] += region.bytes
+        most[region.memory] = region.memory.elements * region.itemsize
+    return sum(min(size, most[memory]) for memory, size in of_memory.items())
+
+
+def _name(held: Sequence[DataflowLaunch]) -> str:
+    """Torch's name of one launch, or those of several as a compiler joins them."""
+    names = sorted({launch.kernel.name.strip("_") for launch in held})
+    return held[0].kernel.name if len(held) == 1 else "_".join(["fused", *names])
+
+
+def _path(held: Sequence[DataflowLaunch]) -> str:
+    """The rows of a group: those that cost something, or where none does, all."""
+    costing = dict.fromkeys(launch.origin.path for launch in held if launch.origin.parts)
+    return JOIN.join(costing or dict.fromkeys(launch.origin.path for launch in held))
+
+
+def _op_class(held: Sequence[DataflowLaunch]) -> str:
+    """The class that all share, or that of mixed kernels."""
+    classes = {
+        class_of(OpKey(x.origin.path, x.stage, x.kernel.name), x.origin.parts)
+        for x in held
+        if x.origin.parts or not any(other.origin.parts for other in held)
+    }
+    return classes.pop() if len(classes) == 1 else str(FUSED_KERNELS)

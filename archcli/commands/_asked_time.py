@@ -45,6 +45,7 @@ class AskedTime(NamedTuple):
     price_per_hour: float | None = None
     tokens: int | None = None
     calibrate: Sequence[Path] | None = None
+    compiled: bool = False
 
     def settings(self) -> MemorySettings:
         """What memory is asked as well. Raises ArchError for `past` of another phase than decode, or 0."""
@@ -74,6 +75,7 @@ class AskedTime(NamedTuple):
             self.dtype,
             self.tokens,
             self.price_per_hour,
+            self.compiled,
         )
 
 

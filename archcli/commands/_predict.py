@@ -57,6 +57,7 @@ def predict(  # noqa: PLR0913
     dtype: str = "bf16",
     attention: AttentionForm = "flash",
     backend: Backend = "cuda",
+    compiled: bool = False,
     recompute: str = "none",
     grad_accum: int = 1,
     plan: Mapping[str, Any] | None = None,

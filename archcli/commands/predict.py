@@ -113,6 +113,10 @@ PlotFile = Annotated[
         help="Draw latency against throughput, and the roofline with the rows: an .svg, .html or .png.",
     ),
 ]
+CompileOption = Annotated[
+    bool,
+    typer.Option("--compile", help="Kernels fused as torch.compile does; on one device, without an engine."),
+]
 FitOption = Annotated[
     FitTime | None, typer.Option("--fit", help="Find the fastest plan for the devices that fits into them.")
 ]
@@ -132,6 +136,7 @@ def run(  # noqa: PLR0913
     dtype: DtypeOption = "bf16",
     attention: AttentionOption = "flash",
     backend: BackendOption = "cuda",
+    compiled: CompileOption = False,
     recompute: RecomputeOption = "none",
     grad_accum: GradAccum = 1,
     dp: Dp = 1,

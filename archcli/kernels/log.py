@@ -78,7 +78,7 @@ class Log:
         """Whether a GPU's kernels run."""
         return self.backend == "cuda"
 
-    def launch(self, kernel: KernelCost, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:  # noqa: ARG002
+    def launch(self, kernel: KernelCost, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """A kernel is launched on these tensors, which a log that follows the flow of data notes."""
         self.launches[LoggedLaunch(self.origin, self.stage, kernel)] += self.repeats
 

@@ -53,7 +53,7 @@ def run_pass(
     return [*outputs, *run_backward(log, outputs, gradients)]
 
 
-def _run_forward(  # noqa: PLR0913
+def _run_forward(
     log: Log, model: Model, request: Request, execution: Execution, dtype: DType, cache: Any
 ) -> tuple[Any, Any]:
     """Run the forward of a pass, written to the log: what it returns, and the cache after it."""

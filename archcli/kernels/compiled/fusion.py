@@ -48,9 +48,7 @@ class FusedGroup:
         self.rows |= other.rows
 
 
-def fused_groups(
-    launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]
-) -> list[FusedGroup]:
+def fused_groups(launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]) -> list[FusedGroup]:
     """The groups of a pass in the order of their first results; `returned` is memory that it leaves."""
     groups: list[FusedGroup] = []
     for made in _written_ones(launches, returned):
@@ -62,15 +60,13 @@ def fused_groups(
     return groups
 
 
-def _written_ones(
-    launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]
-) -> list[FusedGroup]:
+def _written_ones(launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]) -> list[FusedGroup]:
     """Each launch whose result is written, with those that are computed on the way."""
     users = _users(launches)
     inlined: dict[TensorMemory, FusedGroup] = {}
     found: list[FusedGroup] = []
     for i, launch in enumerate(launches):
-        group = _alone(i, launch)
+        group = _alone(launch)
         for region in launch.reads:
             within = inlined.get(region.memory)
             group.members |= {} if within is None else within.members
@@ -84,7 +80,7 @@ def _written_ones(
     return found
 
 
-def _alone(i: int, launch: DataflowLaunch) -> FusedGroup:
+def _alone(launch: DataflowLaunch) -> FusedGroup:
     written = {region.memory: region for region in launch.writes}
     is_library = launch.kind is FusionKind.LIBRARY
     over, rows = {launch.elements}, {launch.rows} if launch.kind is FusionKind.REDUCTION else set()

@@ -1,4 +1,4 @@
-"""Compiled kernels of a pass: the groups that launches fuse into, their FLOPs and the bytes that they move."""
+"""Compiled kernels of a pass: groups that launches fuse into, their FLOPs and bytes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.planned import planned_pass
 from archcli.measure.predict.communication.timing import Exposed
 from archcli.measure.predict.constants import Origin
-from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels
+from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
 from archcli.measure.predict.rank.seconds import Seconds
 from archcli.measure.predict.rank.step import stage_step
 from archcli.measure.predict.rank.times import RankTimes, TimedKernelRun, TimingDevice
@@ -31,6 +31,7 @@ COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
 ONE_DEVICE = Plan()
+OF_SINGLE_KERNELS = "Compiled kernels: the constants are those of kernels that a compiler did not fuse."
 
 
 class PredictedRow(NamedTuple):
@@ -120,14 +121,17 @@ def predict_pass(
     device: TimingDevice,
     plan: Plan = ONE_DEVICE,
     use: CacheUse = NO_CHANGE,
+    *,
+    compiled: bool = False,
 ) -> Prediction:
-    """Predict a prefill, a decoded token of each sequence, or a training step.
+    """Predict a prefill, a decoded token of each sequence, or a training step, eager or compiled.
 
     Raises ArchError for a plan that the model cannot have, an operation whose kernels are not known, and a
     device that states no peak of the dtype or no rate of a link that the plan needs.
     """
     planned = planned_pass(model, settings, plan)
-    times = RankTimes(rank_kernels(planned, settings, plan, use), device, settings)
+    runs = compiled_runs(planned, settings) if compiled else None
+    times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
     stages = planned.stages(plan)
     steps = {stage: stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)}
     has_constants = device.has_constants(settings.dtype)
@@ -150,7 +154,10 @@ def predict_pass(
         executed * alike,
         device.clock.rates.peak(settings.dtype) * plan.devices,
         device.origin(settings) if has_constants else None,
-        tuple(_not_modelled(rows, settings, plan, has_constants=has_constants)),
+        (
+            *((OF_SINGLE_KERNELS,) if compiled and has_constants else ()),
+            *_not_modelled(rows, settings, plan, has_constants=has_constants),
+        ),
     )
 
 

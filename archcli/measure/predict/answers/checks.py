@@ -24,6 +24,8 @@ def _problems(question: PredictQuestion) -> Iterator[Problem]:
     asked, phase = question.asked, question.phase
     if asked.dtype not in DTYPES:
         yield Problem(f"no time is predicted in {asked.dtype}", f"one of {', '.join(DTYPES)}")
+    if asked.compiled:
+        yield from _of_compiled(question)
     if phase == "train":
         for name, option in OF_INFERENCE.items():
             if getattr(asked, name) != getattr(DEFAULTS, name):
@@ -34,3 +36,15 @@ def _problems(question: PredictQuestion) -> Iterator[Problem]:
         yield Problem(f"--tokens are those of a training, and the phase is {phase}", "ask for --phase train")
     if phase != "serve" and asked.new != DEFAULT_NEW:
         yield Problem(f"--new are tokens of serving, and the phase is {phase}", "ask for --phase serve")
+
+
+def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:
+    """What is not predicted of a compiled pass: engines have kernels of their own, ranks wait between."""
+    if question.is_served:
+        yield Problem(
+            "--compile is of the model itself, not of an engine", "--phase prefill or decode without --engine"
+        )
+    if question.plan.devices > 1:
+        yield Problem("a compiled pass is predicted on one device", "leave --compile out")
+    if question.settings.recompute != "none":
+        yield Problem("a compiled pass is predicted without --recompute", "leave one of them out")

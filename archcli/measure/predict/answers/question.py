@@ -34,6 +34,7 @@ FIELDS: Mapping[str, ValueType] = {
     "dtype": value_type(str),
     "tokens": ABOVE_0_OR_NONE,
     "price_per_hour": value_type(Annotated[float, Interval(gt=0)] | None),
+    "compiled": value_type(bool),
 }
 """The values that each field of PredictSettings accepts."""
 
@@ -61,8 +62,9 @@ class PredictSettings:
     """What is asked of a prediction beside what memory is asked, too.
 
     `dtype` fp8 has matrix products and cache in fp8, and all else in bf16. `new` are the tokens that serving
-    makes of each sequence, `tokens` those of a whole training, `price_per_hour` that of one device. Values
-    that a field does not accept are an ArchError.
+    makes of each sequence, `tokens` those of a whole training, `price_per_hour` that of one device. A
+    `compiled` pass runs the groups that torch's compiler fuses its kernels into. Values that a field does not
+    accept are an ArchError.
     """
 
     new: int = DEFAULT_NEW
@@ -71,6 +73,7 @@ class PredictSettings:
     dtype: str = "bf16"
     tokens: int | None = None
     price_per_hour: float | None = None
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         check_values("predict", self, FIELDS)
@@ -118,7 +121,8 @@ class PredictQuestion:
 
             served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
-        found = predict_pass(self.model, self.settings, timing, self.plan, self.cache)
+        compiled = self.asked.compiled
+        found = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
         return PredictAnswer(self._of_peak(replace(found, time=with_engine(found.time, engine))))
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from archcli.errors import ArchError
 from archcli.graph import Row
 from archcli.measure.memory.answers.checks import check_question
 from archcli.measure.memory.answers.wording import bytes_in_words
@@ -54,6 +55,10 @@ def predict(
     check_prediction(question)
     choice = None
     if what_fits is not None:
+        if question.asked.compiled:
+            raise ArchError(
+                "plans are compared by passes that are not compiled", "leave --compile or --fit out"
+            )
         from archcli.measure.predict.answers.best import fastest  # asked for by name
 
         question, choice = fastest(question)
@@ -139,6 +144,8 @@ def _inputs(question: PredictQuestion) -> Record:
         of_phase["new"] = asked.new
     if train and asked.tokens is not None:
         of_phase["tokens"] = asked.tokens
+    if asked.compiled:
+        of_phase["compiled"] = True
     return {
         **{name: getattr(settings, name) for name in names},
         "seq_len": settings.tokens(question.model),

@@ -27,6 +27,8 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
             yield f"{name.replace('_', ' ')} {value}"
+    if asked.compiled:
+        yield "compiled"
     if asked.engine != ASKED.engine:
         yield asked.engine
     if asked.kv_read != ASKED.kv_read:

@@ -123,6 +123,13 @@ def known_kernels(model: Model, request: Request, execution: Execution, dtype: s
         raise ArchError(str(missing), "its time is not predicted; `archcli profile` measures it") from missing
 
 
+def compiled_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[KernelRun, ...]:
+    """The kernels of a compiled pass, each with the rows that it holds; errors as of `traced_runs`."""
+    from archcli.kernels.compiled import compiled_kernels  # of compiled passes alone
+
+    return compiled_kernels(planned.model, planned.request, settings.execution(), dtype=settings.dtype)
+
+
 def update_kernel(planned: PlannedPass, settings: MemorySettings, plan: Plan, stage: Stage) -> RankKernel:
     """The update of the weights that a rank of a stage has states of."""
     held = shares(plan, planned.weights, stage).states

@@ -12,6 +12,7 @@ from archcli.measure.memory.shares import layer_starts
 from archcli.modules import Model
 from archcli.modules.layers import LayerIndex
 from archcli.modules.stack import stacks
+from archcli.recording.kernels import JOIN
 
 
 class StagePlacement:
@@ -44,8 +45,8 @@ class StagePlacement:
             self._layers[path] = range(start + number, start + end, span.step)
 
     def counted_path(self, path: str) -> str:
-        """The path under which counting has the row."""
-        return self._index.counted_path(path)
+        """The path under which counting has the row, or of a compiled kernel those of its rows."""
+        return JOIN.join(dict.fromkeys(map(self._index.counted_path, path.split(JOIN))))
 
     def layers(self, path: str) -> range:
         """The layers that a row stands for; none for one outside of layers."""

@@ -57,7 +57,7 @@ def predict(
     if what_fits is not None:
         if question.asked.compiled:
             raise ArchError(
-                "plans are compared by passes that are not compiled", "leave --compile or --fit out"
+                "plans are compared by passes that are not compiled", "leave one of them out"
             )
         from archcli.measure.predict.answers.best import fastest  # asked for by name
 

@@ -27,6 +27,7 @@ class LaunchOrigin:
     path: str = ""
     times: int = 1
     parts: tuple[Any, ...] = ()
+    op: Any = None
 
 
 NOT_KNOWN = (NotImplementedError, AttributeError, TypeError)

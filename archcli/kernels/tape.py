@@ -67,7 +67,7 @@ class KernelTape(InPeriods):
         values = [x.value for x in xs]
         shapes = [x.shape for x in values]
         parts = op.parts(*shapes)
-        self.log.origin, self.log.repeats = LaunchOrigin(join(self.path, op.name), self.times, parts), 1
+        self.log.origin, self.log.repeats = LaunchOrigin(join(self.path, op.name), self.times, parts, op), 1
         try:
             out = self._run(op, values, shapes, trained=trained)
         except NOT_KNOWN as problem:

@@ -55,12 +55,12 @@ DEVICE = DeviceKind()
 
 
 class TensorMemory:
-    """The memory that a tensor and its views lie in: its elements."""
+    """The memory that a tensor and its views lie in: its elements, and whether it was cut into pieces."""
 
-    __slots__ = ("elements",)
+    __slots__ = ("elements", "is_split")
 
     def __init__(self, elements: int) -> None:
-        self.elements = elements
+        self.elements, self.is_split = elements, False
 
 
 class ShapeTensor:

@@ -11,7 +11,8 @@ from archcli.arith import prod
 from archcli.kernels.kernel import KernelCost, Stage
 from archcli.kernels.log import LaunchOrigin, Log
 from archcli.kernels.tensor import ShapeTensor, Sizes, TensorMemory
-from archcli.recording.classes import is_fused, is_product
+from archcli.recording.classes import RANDOM, class_of, is_fused, is_product
+from archcli.recording.operations import OpKey
 
 LIBRARY_KERNELS = {
     *("sort", "topk", "max", "bincount", "randperm", "cumsum", "linalg_solve_triangular", "flip"),
@@ -50,11 +51,12 @@ class MemoryRegion(NamedTuple):
 
 
 class DataflowLaunch(NamedTuple):
-    """A launch with what it reads and writes. `times` is how often it runs in the pass.
+    """A launch with what it reads and writes: its number in the pass, `times` is how often it runs.
 
     It goes over `elements`; a reduction leaves `rows` of them, any other launch all.
     """
 
+    number: int
     origin: LaunchOrigin
     stage: Stage
     times: int
@@ -68,24 +70,52 @@ class DataflowLaunch(NamedTuple):
 
 @dataclass(slots=True)
 class DataflowLog(Log):
-    """A log that keeps every launch in order, with what it reads and writes."""
+    """A log that keeps every launch in order, with what it reads and writes.
+
+    In training, a launch with the inputs of an earlier one in an operation of the same settings is not kept:
+    the graph of both directions has its result once (`fx_graph_cse`).
+    """
 
     sequence: list[DataflowLaunch] = field(default_factory=list)
+    known: dict[object, tuple[MemoryRegion, ...]] = field(default_factory=dict)
+    same: dict[TensorMemory, TensorMemory] = field(default_factory=dict)
+    begun: tuple[LaunchOrigin, int, str] = (LaunchOrigin(), 0, "")
 
     def launch(self, kernel: KernelCost, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """A kernel is launched on these tensors."""
+        reads = tuple([region._replace(memory=self.now(region.memory)) for region in _read(kernel, inputs)])
+        writes = tuple([MemoryRegion.of(x) for x in outputs])
+        earlier = self.known.setdefault(self._contents(kernel, reads), writes)
+        if earlier is not writes:
+            self.same |= {own.memory: one.memory for own, one in zip(writes, earlier, strict=True)}
+            return
         kind = _kind(kernel.name)
-        reads, writes = tuple(_read(kernel, inputs)), tuple([MemoryRegion.of(x) for x in outputs])
         written = max((int(prod(x.shape)) for x in writes), default=0)
         elements = rows = written
         if kind is FusionKind.REDUCTION:
             read = max(reads, key=lambda x: int(prod(x.shape)))
             elements = max(written, int(prod(read.shape)))
             rows = elements // int(read.shape[-1]) if written == elements else written
-        times = self.origin.times * self.repeats
+        number, times = len(self.sequence), self.origin.times * self.repeats
         self.sequence.append(
-            DataflowLaunch(self.origin, self.stage, times, kernel, kind, reads, writes, elements, rows)
+            DataflowLaunch(number, self.origin, self.stage, times, kernel, kind, reads, writes, elements, rows)
         )
+
+    def now(self, memory: TensorMemory) -> TensorMemory:
+        """The memory that holds what this one would: its own, or that of an equal result."""
+        return self.same.get(memory, memory)
+
+    def _contents(self, kernel: KernelCost, reads: tuple[MemoryRegion, ...]) -> object:
+        """A key equal for launches with equal results: the operation but for its name, and what is read."""
+        origin, place, settings = self.begun
+        if self.origin is not origin:
+            op = self.origin.op
+            place, settings = 0, "" if op is None else repr(op).replace(f"name={op.name!r}", "")
+        self.begun = self.origin, place + 1, settings
+        drawn = class_of(OpKey("", self.stage, kernel.name), ()) == RANDOM
+        if drawn or not settings or not self.records or self.stage != "forward":
+            return object()
+        return settings, place, kernel.name, reads
 
 
 def _kind(name: str) -> FusionKind:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from archcli.graph.kept import Execution
 from archcli.kernels.compiled.dataflow import DataflowLaunch, DataflowLog, MemoryRegion
-from archcli.kernels.compiled.fusion import FusedGroup, fused_groups
+from archcli.kernels.compiled.fusion import cpu_launches, fused_groups
+from archcli.kernels.compiled.lowering import FusedGroup, Lowering
+from archcli.kernels.compiled.order import compiled_order, readers
 from archcli.kernels.kernel import KernelCost, KernelRun
 from archcli.kernels.tensor import TensorMemory
 from archcli.kernels.trace import run_pass
@@ -27,32 +29,47 @@ def compiled_kernels(
     """
     log = DataflowLog()
     left = run_pass(log, model, request, execution or Execution(), dtype)
-    returned = {x.storage for x in left}
-    groups = fused_groups(log.sequence, returned)
+    returned = {log.now(x.storage) for x in left}
     total: Counter[KernelRun] = Counter()
-    for run in _runs(groups, log.sequence, returned):
-        total[run._replace(times=0)] += run.times
+    forward, backward = _graphs(log.sequence)
+    for launches, outside in ((forward, returned | readers(backward).keys()), (backward, returned)):
+        for run in _runs(compiled_order(launches, outside), outside, log.backend):
+            total[run._replace(times=0)] += run.times
     return tuple([run._replace(times=times) for run, times in total.items()])
 
 
+def _graphs(launches: Sequence[DataflowLaunch]) -> tuple[list[DataflowLaunch], list[DataflowLaunch]]:
+    """The launches of the forward and of the backward, which are compiled apart."""
+    forward = [launch for launch in launches if launch.stage == "forward"]
+    return forward, [launch for launch in launches if launch.stage != "forward"]
+
+
 def _runs(
-    groups: Sequence[FusedGroup], launches: Sequence[DataflowLaunch], returned: set[TensorMemory]
+    launches: Sequence[DataflowLaunch], returned: set[TensorMemory], backend: str
 ) -> Iterator[KernelRun]:
-    """A kernel for each group, with the launches that no earlier one computed."""
+    """The kernels of a graph, each with the launches that no earlier one computed."""
+    groups = fused_groups(list(Lowering(launches, returned, backend).written()))
     read_by = Counter(memory for group in groups for memory in {region.memory for region in group.reads})
     charged: set[int] = set()
-    for group in groups:
-        new = [i for i in group.members if i not in charged]
+    for together in cpu_launches(groups) if backend == "cpu" else [[group] for group in groups]:
+        members = dict.fromkeys(sorted(i for group in together for i in group.members))
+        new = [i for i in members if i not in charged]
         charged.update(new)
-        held = [launches[i] for i in new or group.members]
+        held = sorted([launches[i] for i in new or members], key=lambda launch: launch.number)
         kernel = KernelCost(
-            _name([launches[i] for i in group.members]),
+            _name([launches[i] for i in members]),
             sum(launches[i].kernel.flops for i in new),
-            _bytes(region for region in group.reads if region.memory not in group.written),
-            _bytes(_left(group, read_by, returned)),
+            sum(_bytes(_asked(group)) for group in together),
+            sum(_bytes(_left(group, read_by, returned)) for group in together),
             held[-1].kernel.dtype,
         )
         yield KernelRun(_path(held), held[0].stage, kernel, _op_class(held), held[0].times)
+
+
+def _asked(group: FusedGroup) -> Iterator[MemoryRegion]:
+    """What a group reads that it does not write itself."""
+    own = group.memories()
+    return (region for region in group.reads if region.memory not in own)
 
 
 def _left(
@@ -60,8 +77,8 @@ def _left(
 ) -> Iterator[MemoryRegion]:
     """What a group writes for others."""
     own = {region.memory for region in group.reads}
-    for memory, region in group.written.items():
-        if memory in returned or read_by[memory] > (memory in own):
+    for region in group.written:
+        if region.memory in returned or read_by[region.memory] > (region.memory in own):
             yield region
 
 

@@ -83,6 +83,7 @@ def _sliced(x: Any, dim: int, by: slice) -> Any:
 def split(x: Any, sizes: Any, dim: int = 0) -> Any:
     """Views of consecutive pieces: of stated sizes, or of one, over which a loop may go."""
     dim %= x.ndim
+    x.storage.is_split = True
     if isinstance(sizes, int):
         length = x.shape[dim]
         cuts = [(i * sizes, min(sizes, length - i * sizes), n) for i, n in steps_run(-(-length // sizes))]

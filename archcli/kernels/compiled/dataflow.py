@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from archcli.arith import prod
 from archcli.kernels.kernel import KernelCost, Stage
 from archcli.kernels.log import LaunchOrigin, Log
-from archcli.kernels.tensor import ShapeTensor, Sizes, TensorMemory
+from archcli.kernels.tensor import ShapeTensor, Sizes, TensorMemory, row_major
 from archcli.recording.classes import RANDOM, class_of, is_fused, is_product
 from archcli.recording.operations import OpKey
 
@@ -24,6 +24,9 @@ REDUCTIONS = {
     *("_log_softmax", "_log_softmax_backward_data", "native_layer_norm", "native_layer_norm_backward"),
     *("_fused_rms_norm", "_fused_rms_norm_backward", "native_batch_norm", "native_batch_norm_backward"),
 }
+SOFTMAXES = {"_softmax", "_log_softmax"}
+NORMS = {"native_layer_norm", "_fused_rms_norm"}
+"""Kernels that a compiler takes apart: what goes over an axis, and an element-wise end behind it."""
 
 
 class FusionKind(Enum):
@@ -89,7 +92,22 @@ class DataflowLog(Log):
         if earlier is not writes:
             self.same |= {own.memory: one.memory for own, one in zip(writes, earlier, strict=True)}
             return
-        kind = _kind(kernel.name)
+        if kernel.name not in SOFTMAXES | NORMS:
+            self._keep(kernel, _kind(kernel.name), reads, writes)
+            return
+        result, *kept = writes
+        kept = kept or [_of_softmax(result, self.on_cuda)]
+        self._keep(kernel, FusionKind.REDUCTION, reads, tuple(kept))
+        again = reads if kernel.name in NORMS or self.on_cuda else ()
+        self._keep(kernel._replace(flops=0), FusionKind.POINTWISE, (*again, *kept), (result,))
+
+    def _keep(
+        self,
+        kernel: KernelCost,
+        kind: FusionKind,
+        reads: tuple[MemoryRegion, ...],
+        writes: tuple[MemoryRegion, ...],
+    ) -> None:
         written = max((int(prod(x.shape)) for x in writes), default=0)
         elements = rows = written
         if kind is FusionKind.REDUCTION:
@@ -98,7 +116,9 @@ class DataflowLog(Log):
             rows = elements // int(read.shape[-1]) if written == elements else written
         number, times = len(self.sequence), self.origin.times * self.repeats
         self.sequence.append(
-            DataflowLaunch(number, self.origin, self.stage, times, kernel, kind, reads, writes, elements, rows)
+            DataflowLaunch(
+                number, self.origin, self.stage, times, kernel, kind, reads, writes, elements, rows
+            )
         )
 
     def now(self, memory: TensorMemory) -> TensorMemory:
@@ -122,6 +142,14 @@ def _kind(name: str) -> FusionKind:
     if name in LIBRARY_KERNELS or is_product(name) or is_fused(name):
         return FusionKind.LIBRARY
     return FusionKind.REDUCTION if name in REDUCTIONS else FusionKind.POINTWISE
+
+
+def _of_softmax(result: MemoryRegion, on_cuda: bool) -> MemoryRegion:
+    """What the end of a softmax reads: on a CPU the exponentials, on a GPU a sum for each row."""
+    shape = (*result.shape[:-1], 1) if on_cuda else result.shape
+    elements = int(prod(shape))
+    size = elements * result.itemsize
+    return MemoryRegion(TensorMemory(elements), 0, shape, row_major(shape), result.itemsize, size)
 
 
 def _read(kernel: KernelCost, inputs: Sequence[ShapeTensor]) -> Iterator[MemoryRegion]:

@@ -32,6 +32,8 @@ PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
 ONE_DEVICE = Plan()
 OF_SINGLE_KERNELS = "Compiled kernels: the constants are those of kernels that a compiler did not fuse."
+OF_LOOPS = "Compiled kernels: the orders of loops are not compared, and a GPU's were not beside torch's."
+OF_RECOMPUTED = "Compiled training: what the backward computes again instead of reading what was kept."
 
 
 class PredictedRow(NamedTuple):
@@ -155,7 +157,7 @@ def predict_pass(
         device.clock.rates.peak(settings.dtype) * plan.devices,
         device.origin(settings) if has_constants else None,
         (
-            *((OF_SINGLE_KERNELS,) if compiled and has_constants else ()),
+            *(_of_compiled(settings, has_constants=has_constants) if compiled else ()),
             *_not_modelled(rows, settings, plan, has_constants=has_constants),
         ),
     )
@@ -231,6 +233,15 @@ def _model_flops(model: Model, settings: MemorySettings, plan: Plan) -> float:
     flops, _ = count_pass(model, settings.request(model)).flops()
     batches = plan.dp * settings.grad_accum * plan.micro_batches if settings.phase == "train" else 1
     return float(flops) * batches
+
+
+def _of_compiled(settings: MemorySettings, *, has_constants: bool) -> Iterator[str]:
+    """What the figures of a compiled pass leave out."""
+    if has_constants:
+        yield OF_SINGLE_KERNELS
+    yield OF_LOOPS
+    if settings.phase == "train":
+        yield OF_RECOMPUTED
 
 
 def _not_modelled(

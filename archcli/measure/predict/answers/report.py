@@ -56,9 +56,7 @@ def predict(
     choice = None
     if what_fits is not None:
         if question.asked.compiled:
-            raise ArchError(
-                "plans are compared by passes that are not compiled", "leave one of them out"
-            )
+            raise ArchError("plans are compared by passes that are not compiled", "leave one of them out")
         from archcli.measure.predict.answers.best import fastest  # asked for by name
 
         question, choice = fastest(question)

@@ -1,0 +1,46 @@
+"""`archcli predict --compile`: fewer kernels that move less, the rows that each holds, what is refused."""
+
+import json
+
+import pytest
+
+import archcli
+from archcli.errors import ArchError
+from archcli.measure.predict.prediction import OF_LOOPS, OF_RECOMPUTED, OF_SINGLE_KERNELS
+from archcli.recording.kernels import JOIN
+
+ASKED = ("predict", "gpt2", "--device", "h100-sxm", "-s", "64")
+
+
+def predicted(cli, *args):
+    done = cli(*ASKED, *args, "--json")
+    assert (done.code, done.err) == (0, "")
+    return json.loads(done.out)
+
+
+@pytest.mark.parametrize("phase", ["prefill", "train"])
+def test_a_compiled_pass_moves_less_and_launches_less(cli, phase):
+    eager, compiled = predicted(cli, "--phase", phase), predicted(cli, "--phase", phase, "--compile")
+    for what in ("times", "bytes"):
+        assert sum(row[what] for row in compiled["rows"]) < sum(row[what] for row in eager["rows"])
+    assert compiled["totals"]["time_s"]["expected"] < eager["totals"]["time_s"]["expected"]
+    held = {path for row in compiled["rows"] for path in row["path"].split(JOIN)}
+    assert held <= {row["path"] for row in eager["rows"]}
+    assert {OF_SINGLE_KERNELS, OF_LOOPS} <= set(compiled["not_modelled"])
+    assert (OF_RECOMPUTED in compiled["not_modelled"]) is (phase == "train")
+    assert compiled["inputs"]["compiled"] is True
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"engine": "vllm"}, "not of an engine"),
+        ({"phase": "serve"}, "not of an engine"),
+        ({"device": "2xh100-sxm", "plan": {"dp": 2}}, "on one device"),
+        ({"phase": "train", "recompute": "layer"}, "without --recompute"),
+        ({"fit": "time"}, "not compiled"),
+    ],
+)
+def test_what_is_not_predicted_of_a_compiled_pass(options, reason):
+    with pytest.raises(ArchError, match=reason):
+        archcli.predict("gpt2", **{"device": "h100-sxm", "compiled": True, **options})

@@ -16,13 +16,14 @@ from archcli.recording.operations import OpKey
 
 LIBRARY_KERNELS = {
     *("sort", "topk", "max", "bincount", "randperm", "cumsum", "linalg_solve_triangular", "flip"),
-    *("scatter", "scatter_add", "index_add", "index_put", "embedding_dense_backward"),
+    *("scatter", "scatter_add", "index_add", "index_put"),
 }
 """Kernels that a compiler takes from a library beside products and attention, or cannot fuse with others."""
 REDUCTIONS = {
     *("sum", "mean", "amax", "std", "logsumexp", "_softmax", "_softmax_backward_data"),
     *("_log_softmax", "_log_softmax_backward_data", "native_layer_norm", "native_layer_norm_backward"),
     *("_fused_rms_norm", "_fused_rms_norm_backward", "native_batch_norm", "native_batch_norm_backward"),
+    "embedding_dense_backward",
 }
 SOFTMAXES = {"_softmax", "_log_softmax"}
 NORMS = {"native_layer_norm", "_fused_rms_norm"}

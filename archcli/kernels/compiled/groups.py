@@ -32,8 +32,9 @@ def compiled_kernels(
     returned = {log.now(x.storage) for x in left}
     total: Counter[KernelRun] = Counter()
     forward, backward = _graphs(log.sequence)
+    first = {launch.origin.path: launch.number for launch in reversed(log.sequence)}
     for launches, outside in ((forward, returned | readers(backward).keys()), (backward, returned)):
-        for run in _runs(compiled_order(launches, outside), outside, log.backend):
+        for run in _runs(compiled_order(launches, outside), outside, log.backend, first):
             total[run._replace(times=0)] += run.times
     return tuple([run._replace(times=times) for run, times in total.items()])
 
@@ -45,9 +46,15 @@ def _graphs(launches: Sequence[DataflowLaunch]) -> tuple[list[DataflowLaunch], l
 
 
 def _runs(
-    launches: Sequence[DataflowLaunch], returned: set[TensorMemory], backend: str
+    launches: Sequence[DataflowLaunch],
+    returned: set[TensorMemory],
+    backend: str,
+    first: Mapping[str, int],
 ) -> Iterator[KernelRun]:
-    """The kernels of a graph, each with the launches that no earlier one computed."""
+    """The kernels of a graph, each with the launches that no earlier one computed.
+
+    Its rows are in the order in which they `first` ran; sums of gradients are of no row beside others.
+    """
     groups = fused_groups(list(Lowering(launches, returned, backend).written()))
     read_by = Counter(memory for group in groups for memory in {region.memory for region in group.reads})
     charged: set[int] = set()
@@ -55,7 +62,9 @@ def _runs(
         members = dict.fromkeys(sorted(i for group in together for i in group.members))
         new = [i for i in members if i not in charged]
         charged.update(new)
-        held = sorted([launches[i] for i in new or members], key=lambda launch: launch.number)
+        computed = [launches[i] for i in new or members]
+        held = [launch for launch in computed if launch.stage != "sums"] or computed
+        held.sort(key=lambda launch: (first[launch.origin.path], launch.number))
         kernel = KernelCost(
             _name([launches[i] for i in members]),
             sum(launches[i].kernel.flops for i in new),

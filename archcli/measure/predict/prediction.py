@@ -33,7 +33,7 @@ PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 ONE_DEVICE = Plan()
 OF_SINGLE_KERNELS = "Compiled kernels: the constants are those of kernels that a compiler did not fuse."
 OF_LOOPS = "Compiled kernels: the orders of loops are not compared, and a GPU's were not beside torch's."
-OF_RECOMPUTED = "Compiled training: kernels moved to save memory, and results that the backward computes again."
+OF_RECOMPUTED = "Compiled training: kernels moved to save memory, and what the backward computes again."
 
 
 class PredictedRow(NamedTuple):

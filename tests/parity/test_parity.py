@@ -118,7 +118,7 @@ def test_gathered_experts_give_the_same_logits(name):
     assert difference(gathered, seen.logits) <= TOLERANCE
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, second=80)
 @torch.inference_mode()
 @FAMILY
 def test_every_mutant_is_seen(name):

@@ -20,6 +20,11 @@ class DType(NamedTuple):
         """Whether its numbers have fractions."""
         return self.kind == REAL
 
+    @property
+    def parts(self) -> str:
+        """The name of the type of complex numbers' parts; of others their own."""
+        return {"complex64": "fp32", "complex128": "fp64"}.get(self.name, self.name)
+
 
 NAMED = {
     "bool": DType("bool", BOOLEAN, 1),

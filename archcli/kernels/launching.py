@@ -107,7 +107,7 @@ def _flops(name: str, tensors: Sequence[ShapeTensor]) -> int:
 
 def _computes_in(tensors: Sequence[ShapeTensor]) -> str:
     """The number type of a kernel: that of its first tensor with fractions."""
-    return next((x.dtype.name for x in tensors if x.dtype.kind in (REAL, COMPLEX)), tensors[0].dtype.name)
+    return next((x.dtype.parts for x in tensors if x.dtype.kind in (REAL, COMPLEX)), tensors[0].dtype.name)
 
 
 def broadcast(*shapes: Sizes) -> Sizes:

@@ -9,11 +9,13 @@ from archcli.kernels import functions  # noqa: F401 registers what torch has
 from archcli.kernels.dtypes import NAMED
 from archcli.kernels.tensor import FUNCTIONS, ShapeTensor, UnknownFunctionError
 
-LOWEST = SimpleNamespace(min=-3e38, max=3e38, eps=1e-7, tiny=1e-38)
+NAMESPACES = {"fft", "functional", "linalg", "nn", "special"}
+LIMITS = SimpleNamespace(min=-3e38, max=3e38, eps=1e-7, tiny=1e-38)
+"""Limits of a number type: some, as no kernel depends on them."""
 
 
 class TorchLike:
-    """torch, torch.nn and torch.nn.functional at once: every function by its name."""
+    """torch and its namespaces at once: every function by its name."""
 
     Tensor = ShapeTensor
     contiguous_format = "contiguous"
@@ -21,27 +23,14 @@ class TorchLike:
     compiler = SimpleNamespace(is_compiling=lambda: False)
     jit = SimpleNamespace(is_tracing=lambda: False)
 
-    @property
-    def nn(self) -> Any:
-        """torch.nn."""
-        return self
-
-    @property
-    def functional(self) -> Any:
-        """torch.nn.functional."""
-        return self
-
-    @property
-    def linalg(self) -> Any:
-        """torch.linalg."""
-        return self
-
     @staticmethod
     def finfo(dtype: Any) -> Any:  # noqa: ARG004
         """Limits of a number type."""
-        return LOWEST
+        return LIMITS
 
     def __getattr__(self, name: str) -> Any:
+        if name in NAMESPACES:
+            return self
         if name in NAMED:
             return NAMED[name]
         if name in FUNCTIONS:

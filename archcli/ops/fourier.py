@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -28,13 +29,12 @@ class Fourier(Op):
         return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
-        stages = _stages(x[1]) + _stages(x[2])
-        return (elementwise("transform", prod(x), PER_STAGE * stages),)
+        return (elementwise("transform", prod(x), transform_flops(1, x[1:])),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.fft.fftn(x.float(), dim=(1, 2)).real.to(x.dtype)
 
 
-def _stages(length: Any) -> int:
-    """log2 of the length, rounded up."""
-    return int(length - 1).bit_length()
+def transform_flops(n: int, lengths: Sequence[Any]) -> int:
+    """FLOPs of n complex numbers along axes of these lengths, whose log2 is rounded up."""
+    return PER_STAGE * n * sum(int(length - 1).bit_length() for length in lengths)

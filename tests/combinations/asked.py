@@ -24,9 +24,6 @@ GENERATES = {
     "profile decode",
 }
 """What is asked of models alone that generate."""
-REFUSED = {("fourier", "predict"): "kernels of torch.fft are not known"}
-"""(mixer, what is asked) without an answer, and the words of the refusal."""
-
 OF_NO_MODEL = {"list", "families", "devices", "rule", "rules", "schema", "plot"}
 TORCH = {
     "verify": ("verify", "-s", "5"),

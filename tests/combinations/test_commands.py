@@ -6,7 +6,7 @@ import pytest
 
 from archcli.commands._application import COMMANDS
 from archcli.modules.kinds import kinds
-from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, REFUSED, TORCH
+from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, TORCH
 from combinations.mixers import ENCODING, MIXERS, encoder, model
 from commands.conftest import cli
 
@@ -17,14 +17,14 @@ EVERY = MIXERS | ENCODING
 
 
 def of_all(asked):
-    """Every way of asking with every mixer that has an answer, and its name."""
+    """Every way of asking with every mixer, and its name."""
     return pytest.mark.parametrize(
         ("mixer", "asked"),
         [
             pytest.param(mixer, words, id=f"{mixer}-{name}")
             for mixer in EVERY
             for name, words in asked.items()
-            if (mixer in MIXERS or name not in GENERATES) and (mixer, name) not in REFUSED
+            if mixer in MIXERS or name not in GENERATES
         ],
     )
 
@@ -53,16 +53,6 @@ def test_every_kind_and_every_command_is_here():
         kinds("attention")
     )
     assert {asked[0] for asked in (ASKED | TORCH).values()} | OF_NO_MODEL == set(COMMANDS)
-
-
-@pytest.mark.parametrize(("mixer", "name"), REFUSED)
-def test_what_has_no_answer_is_refused_in_a_line(cli, tmp_path, mixer, name):
-    path = tmp_path / "model.yaml"
-    path.write_text(yaml(mixer))
-    verb, *options = ASKED[name]
-    done = cli(verb, path, *options)
-    assert (done.code, done.out) == (2, "")
-    assert REFUSED[mixer, name] in done.err
 
 
 @pytest.mark.sample(2, per=lambda mixer, **_: mixer)

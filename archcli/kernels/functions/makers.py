@@ -9,7 +9,7 @@ from archcli.kernels.dtypes import FP32, INT64, DType, of_number, promoted
 from archcli.kernels.functions.views import contiguous_copy, expand, flatten, sizes_of, unsqueeze
 from archcli.kernels.launching import broadcast, launch
 from archcli.kernels.layouts import dense_strides
-from archcli.kernels.tensor import ShapeTensor, Sizes, in_torch, method, operation
+from archcli.kernels.tensor import ShapeTensor, Sizes, in_torch, method
 
 
 @method
@@ -66,7 +66,7 @@ def _like(name: str) -> None:
         return launch(name, [], x.shape, dtype or x.dtype, strides=dense_strides(x.shape, x.strides))
 
     function.__name__ = name
-    operation(function)
+    in_torch(function)
 
 
 for _name in ("zeros_like", "ones_like", "full_like"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from archcli.arith import prod
 from archcli.kernels.dtypes import DType, promoted
 from archcli.kernels.functions.repeated import LoopPieces, counted, occurrences, steps_run
 from archcli.kernels.functions.views import unsqueeze
@@ -15,10 +16,10 @@ from archcli.kernels.log import current
 from archcli.kernels.tensor import METHODS, ShapeTensor, Sizes, in_torch, method, operation
 
 
-def _filled(name: str, g: Any, x: ShapeTensor) -> Any:
-    """The gradient of x where its part has g, zeros elsewhere."""
-    work = StatedWork(written=x.numel() * g.itemsize + g.bytes)
-    return launch(name, [g], x.shape, g.dtype, work=work)
+def among_zeros(name: str, g: Any, shape: Sizes) -> Any:
+    """The gradient of a tensor of which a part has g: zeros elsewhere."""
+    work = StatedWork(written=int(prod(shape)) * g.itemsize + g.bytes)
+    return launch(name, [g], shape, g.dtype, work=work)
 
 
 def narrow_by(x: Any, dim: int, start: int, stop: int, step: int = 1) -> Any:
@@ -31,7 +32,7 @@ def narrow_by(x: Any, dim: int, start: int, stop: int, step: int = 1) -> Any:
         (*x.shape[:dim], length, *x.shape[dim + 1 :]),
         tuple(s * step if i == dim else s for i, s in enumerate(x.strides)),
         start * x.strides[dim],
-        backward=lambda g: (_filled("slice_backward", g, x),),
+        backward=lambda g: (among_zeros("slice_backward", g, x.shape),),
     )
 
 
@@ -48,7 +49,7 @@ def select(x: Any, dim: int, index: int) -> Any:
         (*x.shape[:dim], *x.shape[dim + 1 :]),
         (*x.strides[:dim], *x.strides[dim + 1 :]),
         (index % x.shape[dim]) * x.strides[dim],
-        backward=lambda g: (_filled("select_backward", g, x),),
+        backward=lambda g: (among_zeros("select_backward", g, x.shape),),
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 from archcli.kernels.dtypes import FP32
 from archcli.kernels.launching import elementwise, launch, launch_many, needs_grad
 from archcli.kernels.log import current
-from archcli.kernels.tensor import FUNCTIONS, in_torch, operation
+from archcli.kernels.tensor import in_torch, operation
 
 
 @operation
@@ -40,11 +39,10 @@ def logsumexp(x: Any, dim: int) -> Any:
     return y
 
 
-def _quantile(x: Any) -> Any:
+@in_torch
+def ndtri(x: Any) -> Any:
+    """The quantiles of a normal distribution."""
     return elementwise("special_ndtri", x)
-
-
-FUNCTIONS["special"] = SimpleNamespace(ndtri=_quantile)  # type: ignore[assignment]
 
 
 @in_torch

@@ -38,6 +38,17 @@ LAID_OUT_AS_GRADIENT = {"elu_backward", "softplus_backward"}
 FIRST_TOKENS = "_scaled_dot_product_flash_attention_for_cpu"
 """A CPU lays its result out token by token [B, T, H, e], its shapes alone say so of no single token."""
 WIDTHS = {"bf16": 2, "fp32": 4}
+PHASES = ["train", "forward", "prefill", "decode"]
+
+
+def settings_of(*backends):
+    """Every dtype and form of attention on these backends, by name."""
+    return {
+        f"{backend}-{dtype}-{attention}": WitnessSetting(dtype, attention, backend)
+        for backend in backends
+        for dtype in WIDTHS
+        for attention in ("sdpa", "eager")
+    }
 
 
 class _Counted(TorchDispatchMode):
@@ -90,44 +101,26 @@ def folded(calls):
 
 def dispatched(spec, request, setting):
     """What torch dispatches in a pass."""
-    request = request.resolved()
-    with prepared(spec, request, setting) as (model, inputs):
-        cache = None
-        if request.caches:
-            with torch.no_grad():
-                cache = (
-                    model.prefill(**inputs_of(spec, request.filling(), setting))[1]
-                    if request.continues
-                    else None
-                )
+    request, train = request.resolved(), request.phase == "train"
+    with prepared(spec, request, setting) as (model, inputs), torch.set_grad_enabled(train):
+        if request.continues:
+            cache = model.prefill(**inputs_of(spec, request.filling(), setting))[1]
+            inputs.update(cache=cache, last_only=request.last_only)
+        run = model.step if request.continues else model.prefill if request.caches else model
         with op_log(model) as log, _Counted(log) as counted:
-            if request.phase == "train":
-                out = tree_leaves(model(**inputs))
+            out = tree_leaves(run(**inputs))
+            if train:
                 gradients = None if spec.trains_on_targets else [torch.empty_like(x) for x in out]
                 torch.autograd.backward(out, gradients)
-            else:
-                with torch.no_grad():
-                    run = {} if cache is None else {"cache": cache}
-                    _run(model, inputs, request, run)
     return folded(counted.calls)
-
-
-def _run(model, inputs, request, run):
-    if run:
-        model.step(last_only=request.last_only, **inputs, **run)
-    elif request.caches:
-        model.prefill(**inputs)
-    else:
-        model(**inputs)
 
 
 def traced(spec, request, setting):
     """What archcli says is launched."""
-    how = Execution(
-        "cuda" if setting.backend == "cuda" else "cpu", setting.attention == "sdpa", WIDTHS[setting.dtype]
-    )
+    backend = "cuda" if setting.backend == "cuda" else "cpu"
+    execution = Execution(backend, setting.attention == "sdpa", WIDTHS[setting.dtype])
     calls = Counter()
-    for run in trace_kernels(spec, request, how):
+    for run in trace_kernels(spec, request, execution):
         calls[run.path, "backward" if run.stage == "sums" else run.stage, run.kernel.name] += run.times
     return folded(calls)
 

@@ -9,18 +9,11 @@ from archcli.kernels import trace_kernels
 from archcli.kernels.functions import pieces
 from archcli.load.source import load
 from archcli.modules.request import Request
-from archcli.runtime.memory.models import WitnessSetting
-from kernels_compared import differences
+from kernels_compared import PHASES, differences, settings_of
 from recurrent_models import MIXERS, PRESETS, mixing
 
-SETTINGS = {
-    f"{backend}-{dtype}-{attention}": WitnessSetting(dtype, attention, backend)
-    for backend in ("cuda", "cpu", "real")
-    for dtype in ("bf16", "fp32")
-    for attention in ("sdpa", "eager")
-}
+SETTINGS = settings_of("cuda", "cpu", "real")
 """`real` computes with a CPU's real tensors; the others know shapes alone."""
-PHASES = ["train", "forward", "prefill", "decode"]
 
 
 @pytest.mark.sample(3, second=80)

@@ -7,22 +7,16 @@ from hypothesis import strategies as st
 from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.modules.request import Request
-from archcli.runtime.memory.models import WitnessSetting
-from kernels_compared import differences
+from combinations.mixers import ENCODING, MIXERS, encoder, model
+from kernels_compared import PHASES, differences, settings_of
 from readings.encoders import MODELS
 from recurrent_models import PRESETS as RECURRENT
 from short_presets import shortened
 
 QUICK = 10
 """Examples of the quick stage's tests, of which these take a fifth of a second each."""
-SETTINGS = {
-    f"{backend}-{dtype}-{attention}": WitnessSetting(dtype, attention, backend)
-    for backend in ("cuda", "cpu")
-    for dtype in ("bf16", "fp32")
-    for attention in ("sdpa", "eager")
-}
 EXAMPLES = 3 if settings.default.max_examples == QUICK else settings.default.max_examples
-PHASES = ["train", "forward", "prefill", "decode"]
+SETTINGS = settings_of("cuda", "cpu")
 WITH_WINDOWS = [
     *("mistral-7b-v0.1", "gemma-2-2b", "gemma-3-1b", "gpt-oss-20b", "gpt-neo-1.3b", "llama-4-scout"),
     *("command-r7b", "modernbert-base", "olmo-3-7b", "longformer-base-4096", "starcoder2-3b"),
@@ -36,10 +30,10 @@ WHOLE = [
 """Twenty presets that are compared with all their layers."""
 
 
-def compared(model, phase, setting, tokens=64):
+def compared(spec, phase, setting, tokens=64):
     """What differs; an encoder, which keeps no cache, runs forward."""
-    phase = phase if model.caches else {"prefill": "forward", "decode": "train"}.get(phase, phase)
-    return differences(model, Request(phase, 2, tokens), setting)
+    phase = phase if spec.caches else {"prefill": "forward", "decode": "train"}.get(phase, phase)
+    return differences(spec, Request(phase, 2, tokens), SETTINGS[setting])
 
 
 @pytest.mark.sample(2, second=60)
@@ -47,7 +41,7 @@ def compared(model, phase, setting, tokens=64):
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("name", [name for name in presets() if name not in RECURRENT])
 def test_kernels_are_those_that_torch_dispatches(name, phase, setting):
-    assert compared(shortened(name), phase, SETTINGS[setting]) == {}
+    assert compared(shortened(name), phase, setting) == {}
 
 
 @pytest.mark.sample(1, second=20)
@@ -55,7 +49,7 @@ def test_kernels_are_those_that_torch_dispatches(name, phase, setting):
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("name", WITH_WINDOWS)
 def test_kernels_of_windows_that_tokens_go_beyond(name, phase, setting):
-    assert compared(shortened(name, window=32), phase, SETTINGS[setting], tokens=80) == {}
+    assert compared(shortened(name, window=32), phase, setting, tokens=80) == {}
 
 
 @pytest.mark.long
@@ -63,18 +57,27 @@ def test_kernels_of_windows_that_tokens_go_beyond(name, phase, setting):
 def test_kernels_of_all_layers(name):
     number = WHOLE.index(name)
     phase, setting = PHASES[number % len(PHASES)], [*SETTINGS][number % len(SETTINGS)]
-    assert compared(load(name).model, phase, SETTINGS[setting]) == {}
+    assert compared(load(name).model, phase, setting) == {}
+
+
+@pytest.mark.sample(2, second=40)
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("mixer", MIXERS | ENCODING)
+def test_kernels_of_every_mixer(mixer, phase, setting, tmp_path):
+    path = tmp_path / "model.yaml"
+    path.write_text(model(mixer) if mixer in MIXERS else encoder(mixer))
+    assert compared(load(str(path)).model, phase, setting, tokens=13) == {}
 
 
 @given(
-    model=MODELS,
+    spec=MODELS,
     phase=st.sampled_from(PHASES),
     batch=st.integers(1, 3),
     tokens=st.integers(1, 9),
-    dtype=st.sampled_from(["bf16", "fp32"]),
-    attention=st.sampled_from(["sdpa", "eager"]),
+    setting=st.sampled_from([*settings_of("cuda").values()]),
 )
 @settings(max_examples=EXAMPLES)
-def test_kernels_of_random_architectures(model, phase, batch, tokens, dtype, attention):
-    phase = phase if model.caches else "train"
-    assert differences(model, Request(phase, batch, tokens), WitnessSetting(dtype, attention)) == {}
+def test_kernels_of_random_architectures(spec, phase, batch, tokens, setting):
+    phase = phase if spec.caches else "train"
+    assert differences(spec, Request(phase, batch, tokens), setting) == {}

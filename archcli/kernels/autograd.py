@@ -23,10 +23,10 @@ def run_backward(log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTens
                 continue
             log.origin, log.repeats = node.origin, node.repeats
             try:
-                found = node.backward(*[given.get(i) for i in range(node.outputs)])
+                of_inputs = node.backward(*[given.get(i) for i in range(node.outputs)])
             except NOT_KNOWN as problem:
                 raise unknown_kernels(problem, node.origin) from problem
-            for x, gradient in zip(node.inputs, found, strict=False):
+            for x, gradient in zip(node.inputs, of_inputs, strict=False):
                 _accumulate(x, gradient, waiting, leaves, log)
     log.stage = "forward"
     return list(leaves.values())

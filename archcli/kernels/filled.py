@@ -44,10 +44,10 @@ class CacheTape(FilledTape):
         call = Call(self.execution, (False,) * len(xs), given or (self.execution.width,))
         widths = iter(op.widths(call, *[x.value.shape for x in xs]))
 
-        def wide(x: Tensor) -> Tensor:
+        def with_width(x: Tensor) -> Tensor:
             return Tensor(self, Abstract(x.value.shape, grad=False, place=Placement(None, next(widths))))
 
-        return tree_map(wide, Tensor, out)
+        return tree_map(with_width, Tensor, out)
 
     def _width(self, x: Tensor) -> Any:
         place = x.value.place
@@ -65,9 +65,9 @@ def filled_cache(model: Model, filling: Request, execution: Execution, dtype: DT
     }
     _, cache = run_on(tape, model.adapted, filling, inputs, ())
 
-    def of(x: Tensor) -> Tensor:
+    def without_values(x: Tensor) -> Tensor:
         shape = tuple([int(size) for size in x.value.shape])
         in_fp32 = x.value.place.width == FP32
         return Tensor(x.tape, ShapeTensor(shape, NAMED["float32"] if in_fp32 else dtype))
 
-    return tree_map(of, Tensor, cache)
+    return tree_map(without_values, Tensor, cache)

@@ -65,6 +65,15 @@ def launch_many(
     return made
 
 
+def launch_gradients(
+    name: str, given: Sequence[Any], inputs: Sequence[Any], *, work: StatedWork = TOLD_BY_TENSORS
+) -> tuple[Any, ...]:
+    """Launch a kernel that computes the gradients of those inputs that need one; None for the others."""
+    outputs = [(x.shape, x.dtype) for x in inputs if needs_grad(x)]
+    gradients = iter(launch_many(name, given, outputs, work=work))
+    return tuple([next(gradients) if needs_grad(x) else None for x in inputs])
+
+
 def view(
     x: ShapeTensor,
     shape: Sizes,
@@ -73,7 +82,11 @@ def view(
     backward: Backward | None = None,
     dtype: DType | None = None,
 ) -> ShapeTensor:
-    """A view of x: nothing is launched. Where nothing is recorded, that of a weight is trained as it is."""
+    """A view of x: nothing is launched.
+
+    Where nothing is recorded, that of a weight still needs a gradient in torch's eyes, which decides how it
+    multiplies by it.
+    """
     out = ShapeTensor(shape, dtype or x.dtype, strides, x.storage, x.offset + offset)
     out.requires_grad = x.requires_grad and not current().records
     out.repeats = current().repeats

@@ -87,9 +87,9 @@ def _whole(shape: Any) -> tuple[int, ...]:
 
 
 def _tensors(tree: Any) -> list[ShapeTensor]:
-    found: list[ShapeTensor] = []
-    tree_map(lambda x: found.append(x.value), Tensor, tree)
-    return found
+    tensors: list[ShapeTensor] = []
+    tree_map(lambda x: tensors.append(x.value), Tensor, tree)
+    return tensors
 
 
 def _runs(launches: Counter[LoggedLaunch]) -> tuple[KernelRun, ...]:

@@ -7,13 +7,15 @@ from typing import Any
 from archcli.kernels.dtypes import BOOL, FP32, INT64
 from archcli.kernels.functions.makers import pad
 from archcli.kernels.functions.pointwise import where
-from archcli.kernels.launching import StatedWork, launch, launch_many, needs_grad
+from archcli.kernels.launching import StatedWork, launch, launch_gradients, launch_many
 from archcli.kernels.layouts import dense_strides
 from archcli.kernels.log import current
 from archcli.kernels.tensor import in_torch
 
 WIDEST = 256
+"""The largest head that a GPU's flash attention takes."""
 STEP = 8
+"""Elements whose multiples rows of an added mask begin at."""
 BACKWARD_PRODUCTS = 2.5
 """FLOPs of the backward over those of the forward: five products, where the forward has two."""
 
@@ -39,17 +41,12 @@ def scaled_dot_product_attention(
     strides = (new * heads * v.shape[3], v.shape[3], heads * v.shape[3], 1)
 
     def backward(g: Any, *_: Any) -> tuple[Any, ...]:
-        wanted = [x for x in (q, k, v) if needs_grad(x)]
-        found = launch_many(
-            f"{name}_backward",
-            [g, q, k, v, out],
-            [(x.shape, x.dtype) for x in wanted],
-            work=StatedWork(int(flops * BACKWARD_PRODUCTS)),
-        )
-        for x, gradient in zip(wanted, found, strict=True):
-            gradient.strides = dense_strides(x.shape, x.strides)
-        gradients = iter(found)
-        return tuple(next(gradients) if needs_grad(x) else None for x in (q, k, v))
+        work = StatedWork(int(flops * BACKWARD_PRODUCTS))
+        gradients = launch_gradients(f"{name}_backward", [g, q, k, v, out], (q, k, v), work=work)
+        for x, gradient in zip((q, k, v), gradients, strict=True):
+            if gradient is not None:
+                gradient.strides = dense_strides(x.shape, x.strides)
+        return gradients
 
     outputs = [(shape, q.dtype), ((batch, heads, new), FP32), *extra]
     out = launch_many(

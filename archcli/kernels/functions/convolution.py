@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.kernels.launching import StatedWork, launch, launch_many, needs_grad
+from archcli.kernels.launching import StatedWork, launch, launch_gradients, needs_grad
 from archcli.kernels.tensor import in_torch
 
 
@@ -24,11 +24,9 @@ def conv1d(
     flops = 2 * x.shape[0] * length * weight.numel()
 
     def backward(g: Any) -> tuple[Any, ...]:
-        wanted = [t for t in (x, weight, bias) if needs_grad(t)]
-        work = StatedWork(flops * sum(t is not bias for t in wanted) + (g.numel() if needs_grad(bias) else 0))
-        outputs = [(t.shape, t.dtype) for t in wanted]
-        made = iter(launch_many("convolution_backward", [g, x, weight], outputs, work=work))
-        return tuple(next(made) if needs_grad(t) else None for t in (x, weight, bias))
+        products = flops * (needs_grad(x) + needs_grad(weight))
+        work = StatedWork(products + (g.numel() if needs_grad(bias) else 0))
+        return launch_gradients("convolution_backward", [g, x, weight], (x, weight, bias), work=work)
 
     work = StatedWork(flops if bias is None else flops + shape[0] * shape[1] * length)
     return launch("convolution", [x, weight, bias], shape, x.dtype, backward=backward, work=work)

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.arith import prod
 from archcli.kernels.dtypes import FP32, INT64, REAL, DType
-from archcli.kernels.launching import StatedWork, launch, launch_many, needs_grad
+from archcli.kernels.launching import StatedWork, launch, launch_gradients, launch_many
 from archcli.kernels.log import current
 from archcli.kernels.tensor import Sizes, in_torch, operation
 
@@ -89,7 +89,7 @@ def layer_norm(x: Any, shape: Sizes, weight: Any = None, bias: Any = None, eps: 
     statistic = FP32 if current().on_cuda else x.dtype
 
     def backward(g: Any, *_: Any) -> tuple[Any, ...]:
-        return _norm_backward("native_layer_norm_backward", g, x, weight, bias)
+        return launch_gradients("native_layer_norm_backward", [g, x, weight, bias], (x, weight, bias))
 
     return launch_many(
         "native_layer_norm",
@@ -98,13 +98,6 @@ def layer_norm(x: Any, shape: Sizes, weight: Any = None, bias: Any = None, eps: 
         backward=backward,
         differentiable=1,
     )[0]
-
-
-def _norm_backward(name: str, g: Any, x: Any, *weights: Any) -> tuple[Any, ...]:
-    """The gradients of a norm's input and weights, by one kernel."""
-    wanted = [t for t in (x, *weights) if needs_grad(t)]
-    made = iter(launch_many(name, [g, x, *weights], [(t.shape, t.dtype) for t in wanted]))
-    return tuple(next(made) if needs_grad(t) else None for t in (x, *weights))
 
 
 @in_torch
@@ -117,7 +110,7 @@ def rms_norm(x: Any, shape: Sizes, weight: Any = None, eps: float | None = None)
     rows = (*x.shape[: x.ndim - len(shape)], *(1,) * len(shape))
 
     def backward(g: Any, *_: Any) -> tuple[Any, ...]:
-        return _norm_backward("_fused_rms_norm_backward", g, x, weight)
+        return launch_gradients("_fused_rms_norm_backward", [g, x, weight], (x, weight))
 
     return launch_many(
         "_fused_rms_norm",

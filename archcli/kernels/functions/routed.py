@@ -35,7 +35,7 @@ class TokenAssignment:
         return self._sizes
 
     def lengths(self) -> list[int]:
-        """The same read back: an even spread, as which tokens an expert gets is data."""
+        """The same numbers, read back: an even spread, as which tokens an expert gets is data."""
         self.sizes()
         each, more = divmod(len(self.expert_of), self.n_experts)
         return [each + (i < more) for i in range(self.n_experts)]
@@ -66,8 +66,8 @@ def run_stacked(op: Op, weights: dict[str, Any], values: list[Any], routed: Toke
 
 def _in_one_kernel(x: Any, weight: Any) -> bool:
     """Whether torch's grouped product takes these, on a GPU of compute capability 8 or more."""
-    rows = all(size * x.itemsize % ALIGNED == 0 for size in weight.shape[1:])
-    return rows and x.dtype.name in GROUPED and x.is_contiguous() and _begins_aligned(x)
+    rows_are_aligned = all(size * x.itemsize % ALIGNED == 0 for size in weight.shape[1:])
+    return rows_are_aligned and x.dtype.name in GROUPED and x.is_contiguous() and _begins_aligned(x)
 
 
 def _begins_aligned(x: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.kernels.dtypes import FP32
-from archcli.kernels.launching import elementwise, launch, launch_many, needs_grad
+from archcli.kernels.launching import elementwise, launch, launch_gradients, launch_many
 from archcli.kernels.log import current
 from archcli.kernels.tensor import in_torch, operation
 
@@ -62,11 +62,8 @@ def batch_norm(
     kept = channels if training else (0,)
 
     def backward(g: Any, *_: Any) -> tuple[Any, ...]:
-        wanted = [t for t in (x, weight, bias) if needs_grad(t)]
         given = [g, x, weight, mean, variance]
-        made = iter(launch_many("native_batch_norm_backward", given, [(t.shape, t.dtype) for t in wanted]))
-        x_, weight_, bias_ = (next(made) if needs_grad(t) else None for t in (x, weight, bias))
-        return x_, None, None, weight_, bias_
+        return launch_gradients("native_batch_norm_backward", given, (x, None, None, weight, bias))
 
     return launch_many(
         "native_batch_norm",

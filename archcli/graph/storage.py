@@ -131,9 +131,8 @@ class Ledger:
         if id(storage.record) not in self.saved:
             self.saved[id(storage.record)] = storage
             storage.repeat()
-            if not self.follows:
-                return
-            self.kept = self.kept + storage.record.size * storage.record.times
+            if self.follows:
+                self.kept = self.kept + storage.record.size * storage.record.times
 
     def region(self, path: str) -> RecomputedRegion:
         """The storages of the module at a path that is recomputed."""
@@ -141,7 +140,6 @@ class Ledger:
 
     def note(self, path: str, running: Number) -> None:
         """Note the moment at which an operation runs."""
-        if not self.follows:
-            return
-        others = self.live - self.kept - self.cache + running
-        self.moments.append(Moment(path, self.kept, others, self.cache))
+        if self.follows:
+            others = self.live - self.kept - self.cache + running
+            self.moments.append(Moment(path, self.kept, others, self.cache))

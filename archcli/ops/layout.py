@@ -279,11 +279,10 @@ class ExtendCache(Op):
         return (0 if past is None else None, SAME if whole else None)
 
     def run(self, torch: Any, weights: dict[str, Any], new: Any, past: Any = None) -> Any:
-        if past is None:
-            visible, kept = new, self.shape(tuple(new.shape))[1][1]
-        else:
+        visible = new
+        if past is not None:
             seen = self.mask.keep(past.shape[1])
-            kept = self.shape(tuple(new.shape), tuple(past.shape))[1][1]
             visible = torch.cat([past[:, past.shape[1] - seen :], new], dim=1)
+        _, (_, kept, *_) = self.shape(*(tuple(x.shape) for x in (new, past) if x is not None))
         entries = visible.shape[1]
         return visible, visible if kept == entries else visible[:, entries - kept :].clone()

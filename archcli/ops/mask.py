@@ -107,9 +107,8 @@ class Chunked(Mask):
         return minimum(past, self.chunk - 1)
 
     def covers(self, new: int, visible: int) -> bool:
-        return at_most(visible, self.chunk) and bool(
-            new == visible
-        )  # cached keys may lie in the chunk before
+        # cached keys may lie in the chunk before
+        return at_most(visible, self.chunk) and bool(new == visible)
 
     def _upto(self, n: Number) -> Number:
         whole = n // self.chunk

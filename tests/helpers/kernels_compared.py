@@ -82,10 +82,6 @@ def as_real_kernels(func, name, args, out):
     return out.new_empty(out.shape) if plain else out
 
 
-SAME_KERNEL = {"new_zeros": "zeros"}
-"""Two names of one kernel; which of them a gradient takes depends on who watches."""
-
-
 def folded(calls):
     """Calls of rows, with any layer of a stack as one.
 

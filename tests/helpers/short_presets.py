@@ -23,8 +23,8 @@ def shortened(name, window=None):
             few = 4 * period if period <= SHORT else period + group.n_layers % period
             changes[f"{prefix}groups.{i}.n_layers"] = min(few, group.n_layers)
     try:
-        return substitute(model, changes)
-    except ArchError:
+        return load(name, [f"{path}={value}" for path, value in changes.items()]).model
+    except ArchError:  # a layer reads of one that is no longer there
         return substitute(model, short_windows(model, window)) if window else model
 
 

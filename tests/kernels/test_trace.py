@@ -19,7 +19,7 @@ EXAMPLES = 3 if settings.default.max_examples == QUICK else settings.default.max
 SETTINGS = settings_of("cuda", "cpu")
 WITH_WINDOWS = [
     *("mistral-7b-v0.1", "gemma-2-2b", "gemma-3-1b", "gpt-oss-20b", "gpt-neo-1.3b", "llama-4-scout"),
-    *("command-r7b", "modernbert-base", "olmo-3-7b", "longformer-base-4096", "starcoder2-3b"),
+    *("command-r7b", "modernbert-base", "olmo-3-7b", "longformer-base-4096", "gemma-4-e4b", "starcoder2-3b"),
 ]
 WHOLE = [
     *("gpt2", "bert-base-uncased", "bart-large", "t5-base", "whisper-small", "llama-3.2-1b", "qwen3-0.6b"),

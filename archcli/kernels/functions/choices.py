@@ -24,7 +24,7 @@ def _chosen(name: str, x: Any, dim: int, shape: Sizes, *, keepdim: bool = True) 
         indices = chosen.indices
         if not keepdim:
             g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
-        zeros = launch("zeros", [], x.shape, x.dtype)
+        zeros = launch("new_zeros", [], x.shape, x.dtype)
         return (scatter(zeros, dim, indices, g),)
 
     chosen = ChosenElements(*launch_many(name, [x], [(shape, x.dtype), (shape, INT64)], backward=backward))

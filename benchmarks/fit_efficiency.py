@@ -14,6 +14,7 @@ import datetime as dt
 from collections import defaultdict
 
 from efficiency import borrowed, links, movements, products, steps
+from efficiency.held_out import spread
 from efficiency.tables import rates
 from efficiency.write import renewed
 
@@ -86,6 +87,14 @@ def show_plain():
             print(f"{device:15s}matrix products {errors[0]:.1%}; without depth_ns {errors[1]:.1%}")
 
 
+def show_left_out():
+    """Print how far all-reduces are from the constants of links that were not fitted on them."""
+    for what, ratios in (("below 1 MB", links.small_ratios()), ("between machines", links.ratios_between())):
+        told = spread(ratios)
+        within = f"80% of measured over expected {told['low']:.2f} to {told['high']:.2f}"
+        print(f"all-reduces {what}, {len(ratios)} rows: error {told['error']:.1%}, {within}")
+
+
 def main():
     """Fit, print, and write where that is asked for. Exits 1 where a limit is missed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
@@ -96,6 +105,7 @@ def main():
     constants = with_borrowed(fitted(asked.date))
     show(constants)
     show_plain()
+    show_left_out()
     if asked.write:
         for device, groups in constants.items():
             path = folder() / f"{device}.yaml"

@@ -91,6 +91,21 @@ def shown_on_the_page(device):
     return tuple(float(cell.rstrip("%")) / (100 if "%" in cell else 1) for cell in cells)
 
 
+def test_the_page_tells_how_far_off_all_reduces_are_that_were_not_fitted(script):
+    """Those below 1 MB, whose range is stated, and those between machines."""
+    page = " ".join(PAGE.read_text().split())
+    small, between = script["links"].small_ratios(), script["links"].ratios_between()
+    told = script["spread"](small)
+    assert f"the {len(small)} measured below 1 MB took 7 to 66 µs" in page
+    assert f"{told['error']:.1%} off; their range, {told['low']:.2f} to {told['high']:.2f}" in page
+    low, high = (pytest.approx(told[key], **CLOSE) for key in ("low", "high"))
+    for entry in FITTED["gb200"]["communication"].values():
+        assert (entry["small_low"], entry["small_high"]) == (low, high)
+    told = script["spread"](between)
+    assert f"{len(between)} all-reduces of A100s between machines" in page
+    assert f"took {told['low']:.2f} to {told['high']:.2f} times the expected" in page
+
+
 def test_errors_held_out_are_within_what_is_demanded(script):
     assert not script["missed"](FITTED)
     assert len(script["LIMITS"]) == 5 + 6 + 3

@@ -3,9 +3,9 @@
 import archcli
 from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.load.devices.efficiency import GROUPS, ORIGIN
-from archcli.measure.predict.answers.report import SMALL
 from archcli.measure.predict.communication.fabric import DEVICES_PER_NODE
 from archcli.measure.predict.communication.replicas import BUCKET_BYTES
+from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.rank.kernels import LOSS_PASSES, UPDATE_PASSES
 from archcli.measure.predict.serving.engines import ENGINES
 from archcli.measure.predict.serving.serving import MOST_HALVINGS, OFF_THE_CHORD
@@ -78,7 +78,7 @@ def assumptions_table():
         ["the loss: times that as many bytes are written", "their gradient", written],
         ["the update: times that as many bytes as weights are read", "AdamW in one kernel", update_read],
         ["the update: times that they are written", "all but the gradient", update_written],
-        ["bytes from which all-reduces were fitted", "latency is most of smaller ones", f"{SMALL:,}"],
+        ["bytes from which all-reduces were fitted", "those of smaller ones scatter", f"{SMALL_BYTES:,}"],
         ["serving: part of a step by which a chord may miss it", "a choice", f"{OFF_THE_CHORD:g}"],
         ["serving: halvings of a span of steps at most", "a choice", MOST_HALVINGS],
     ]
@@ -93,6 +93,7 @@ def not_modelled_list():
         archcli.predict("gpt2", "2xh100-sxm", phase="train", plan={"tp": 2}),
         archcli.predict(quantized, "2xh100-sxm", phase="serve", new=1, engine="vllm"),
         archcli.predict("gpt2", "h100-sxm", phase="prefill", engine="trtllm"),
+        archcli.predict("gpt2", "16xh100-sxm", phase="train", plan={"dp": 16}),
     ]
     sentences = dict.fromkeys(sentence for report in reports for sentence in report.not_modelled)
     return "\n".join(f"- {sentence}" for sentence in sentences)

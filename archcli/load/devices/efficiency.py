@@ -35,6 +35,8 @@ class Range(NamedTuple):
 SHARE = Range(1e-4, 4.0)
 """A fraction of a peak; above 1 where a cache, or work at the same time, hides part of the cost."""
 MICROSECONDS, NANOSECONDS = Range(0, 1e6), Range(0, 1e3)
+RATIO = Range(1e-3, 1e3)
+"""Measured over expected."""
 
 
 class ConstantGroup(NamedTuple):
@@ -57,7 +59,9 @@ GROUPS: Mapping[str, ConstantGroup] = {
     ),
     "memory_bound": ConstantGroup(KINDS_OF_KERNEL, {"launch_us": MICROSECONDS, "memory": SHARE}),
     "attention": ConstantGroup(DTYPES, {"compute": SHARE}),
-    "communication": ConstantGroup(None, {"latency_us": MICROSECONDS, "link": SHARE}),
+    "communication": ConstantGroup(
+        None, {"latency_us": MICROSECONDS, "link": SHARE, "small_low": RATIO, "small_high": RATIO}
+    ),
     "training": ConstantGroup(
         DTYPES,
         {
@@ -70,8 +74,8 @@ GROUPS: Mapping[str, ConstantGroup] = {
 }
 ORIGIN: Mapping[str, Range] = {
     "error": Range(0, 10),
-    "low": Range(1e-3, 1e3),
-    "high": Range(1e-3, 1e3),
+    "low": RATIO,
+    "high": RATIO,
     "rows": Range(1, 1e9),
 }
 """Mean error held out, measured over expected at its 10% and 90% quantile, and how many rows were fitted."""
@@ -134,6 +138,8 @@ def _of_entry(group: ConstantGroup, path: str, entry: Node) -> Iterator[Problem]
 
 MEANINGS = {
     "error": "the mean error of what was held out of the fit, such as 0.09",
+    "small_low": "low of collectives below 1 MB, which are not fitted, such as 0.5",
+    "small_high": "high of collectives below 1 MB, which are not fitted, such as 2",
     "low": "measured over expected at the 10% quantile of what was held out, such as 0.88",
     "high": "measured over expected at the 90% quantile of what was held out, such as 1.17",
     "rows": "how many measurements were fitted",

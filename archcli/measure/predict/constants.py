@@ -8,6 +8,7 @@ Four groups, fitted on published measurements; `benchmarks/fit_efficiency.py` wr
 - memory-bound kernels, by kind: launch + bytes / (B memory) seconds.
 - attention in one kernel, by dtype: as a matrix product, with a compute fraction of its own.
 - communication, by the size of a group: latency + bytes that a device sends / (L link), L the link's rate.
+  Those below 1 MB are not fitted, and have a range of their own.
 
 A training step has four more, of whole steps: its kernels' speed beside that of kernels timed alone.
 """
@@ -22,6 +23,8 @@ from archcli.measure.predict.terms import Terms
 
 Entry = Mapping[str, Any]
 MICRO, NANO = 1e-6, 1e-9
+SMALL_BYTES = 1_000_000
+"""Bytes of a collective below which it is left out of the fits."""
 
 
 class Origin(NamedTuple):
@@ -79,12 +82,23 @@ class MovementConstants(NamedTuple):
 
 
 class RingConstants(NamedTuple):
-    """Constants of collectives among `ranks`: seconds, and the fraction of the link's rate."""
+    """Constants of collectives among `ranks`: seconds, and the fraction of the link's rate.
+
+    They are fitted on large ones. `small_low` and `small_high` are the range of those below `SMALL_BYTES`,
+    whose times scatter, whatever their size.
+    """
 
     ranks: int
     latency: float
     link: float
+    small_low: float
+    small_high: float
     origin: Origin
+
+    def range(self, sent: float) -> tuple[float, float]:
+        """Low and high, over the expected time, of one in which a rank sends so many bytes."""
+        is_small = sent < SMALL_BYTES
+        return (self.small_low, self.small_high) if is_small else (self.origin.low, self.origin.high)
 
 
 class StepConstants(NamedTuple):
@@ -142,7 +156,8 @@ class Efficiency:
             return None
         size = max((n for n in sizes if n <= ranks), default=sizes[0])
         entry = self.groups["communication"][str(size)]
-        return RingConstants(size, entry["latency_us"] * MICRO, entry["link"], Origin.of(entry))
+        small = entry["small_low"], entry["small_high"]
+        return RingConstants(size, entry["latency_us"] * MICRO, entry["link"], *small, Origin.of(entry))
 
     def step(self, dtype: str) -> StepConstants | None:
         """Those of a training step in a dtype."""

@@ -13,7 +13,7 @@ source: a leaflet
 certainty: B
 efficiency:
   communication:
-    "8": {{latency_us: 30, link: 0.8, {ORIGIN}}}
+    "8": {{latency_us: 30, link: 0.8, small_low: 0.5, small_high: 2, {ORIGIN}}}
   attention:
     bf16: {{compute: 0.2, {ORIGIN}, fitted_on: other}}
 """
@@ -63,7 +63,7 @@ MISTAKES = {
         'communication.8.fitted must be a date such as 2026-11-23, not "today"',
     ),
     "text": ("fitted_on: other", "fitted_on: 3", "efficiency.attention.bf16.fitted_on must be text, not 3"),
-    "range": ("low: 0.9", "low: 1.9", "mine.yaml:8:53: efficiency.communication.8.low is above high, 1.1"),
+    "range": ("low: 0.9", "low: 1.9", "mine.yaml:8:84: efficiency.communication.8.low is above high, 1.1"),
     "entry": ("{compute", "[compute", "efficiency.attention.bf16 must be a mapping"),
     "entries": (
         "  attention:\n    bf16: {compute",

@@ -32,7 +32,7 @@ CONSTANTS = {
         kind: {"launch_us": 1.0, "memory": 0.5} | ORIGIN
         for kind in ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
     },
-    "communication": {"2": {"latency_us": 7.0, "link": 0.5} | ORIGIN},
+    "communication": {"2": {"latency_us": 7.0, "link": 0.5, "small_low": 0.25, "small_high": 4.0} | ORIGIN},
 }
 
 
@@ -178,7 +178,7 @@ def test_constants():
 
 
 def test_constants_of_links():
-    """7 us before each of seven sums, and half the rate on paper."""
+    """7 us before each of seven sums, and half the rate on paper; small ones have a range of their own."""
     ours = device(HUGE, HUGE, GB_S, constants=CONSTANTS)
     alone, shared = (
         predict_pass(decoder(), settings("prefill"), ours, plan) for plan in (Plan(), Plan(tp=2))
@@ -187,6 +187,8 @@ def test_constants_of_links():
     expected = 7 * 7e-6 + 2 * sent / GB_S
     assert sum(one.least_s for one in shared.communication) == pytest.approx(expected)
     assert shared.time.expected == pytest.approx(alone.time.expected + expected, rel=1e-6)
+    assert shared.time.low == pytest.approx(alone.time.low + 0.25 * expected, rel=1e-6)
+    assert shared.time.high == pytest.approx(alone.time.high + 4 * expected, rel=1e-6)
 
 
 def test_constants_of_steps():

@@ -26,7 +26,7 @@ CONSTANTS = {
     "matrix_products": {"bf16": PRODUCTS},
     "attention": {"bf16": {"compute": 0.5} | ORIGIN},
     "memory_bound": {kind: {"launch_us": 1.0, "memory": 0.5} | ORIGIN for kind in KINDS},
-    "communication": {"2": {"latency_us": 17.0, "link": 0.7} | ORIGIN},
+    "communication": {"2": {"latency_us": 17.0, "link": 0.7, "small_low": 0.5, "small_high": 2.0} | ORIGIN},
 }
 STEPS = {"matrix_products": 0.8, "memory_bound": 0.4, "attention": 0.3, "communication": 0.9} | ORIGIN
 DEVICES = {"floor": {}, "constants": CONSTANTS, "steps": CONSTANTS | {"training": {"bf16": STEPS}}}

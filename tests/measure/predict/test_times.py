@@ -32,8 +32,8 @@ EFFICIENCY = Efficiency(
         },
         "attention": {"bf16": {"compute": 0.2, **ORIGIN}},
         "communication": {
-            "8": {"latency_us": 30, "link": 0.8, **ORIGIN},
-            "2": {"latency_us": 20, "link": 0.7, **ORIGIN},
+            "8": {"latency_us": 30, "link": 0.8, "small_low": 0.5, "small_high": 2.0, **ORIGIN},
+            "2": {"latency_us": 20, "link": 0.7, "small_low": 0.5, "small_high": 2.0, **ORIGIN},
         },
     }
 )

@@ -16,13 +16,12 @@ from archcli.measure.predict.answers.limits import limits, sentence
 from archcli.measure.predict.answers.question import Curve, FitTime, PredictAnswer, PredictQuestion
 from archcli.measure.predict.answers.totals import totals_of
 from archcli.measure.predict.answers.wording import sequences, title
+from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.prediction import told
 from archcli.measure.predict.serving.engines import ENGINES
 from archcli.measure.report import Report, Table
 from archcli.modules.request import Request
 
-SMALL = 1_000_000
-"""Bytes of a collective below which its constants were not measured."""
 FAR = 2**30
 """Tokens behind which every window is full."""
 if TYPE_CHECKING:
@@ -204,8 +203,10 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
 def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:
     yield from answer.prediction.not_modelled
     sent = answer.prediction.communication if answer.prediction.origin else ()
-    if any(one.timed.collective.bytes < SMALL * one.timed.collective.times for one in sent):
-        yield "Collectives below 1 MB: the constants of links were fitted on larger ones."
+    if any(one.timed.collective.bytes < SMALL_BYTES * one.timed.collective.times for one in sent):
+        yield "What decides how long a collective below 1 MB takes: times scatter, as the range says."
+    if any(one.timed.link == "network" for one in sent):
+        yield "What the network between machines reaches: its rate on paper counts."
     if question.phase == "train":
         return
     if question.model.quantization is not None:

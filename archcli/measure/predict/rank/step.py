@@ -92,13 +92,13 @@ def _expected(
         if step is None or collective.purpose not in OF_REPLICAS:
             ring = times.device.clock.efficiency.ring(collective.group.ranks)
             pace = LinkPace(ring.latency, ring.link) if ring else LinkPace()
-            others.append((timed([collective], fabric, pace)[0], ring and ring.origin))
+            share = ring.range(float(collective.bytes / collective.times)) if ring else (1.0, 1.0)
+            others.append((timed([collective], fabric, pace)[0], share))
             continue
         (one,) = timed([collective], fabric)
         seconds, origin = one.time_s / step.communication, step.origin
         low, high = origin.low * seconds, origin.high * seconds
         yield Exposed(one, seconds, one.time_s), Seconds(0.0, seconds, low, high)
     shown = exposed([one for one, _ in others], covers)
-    for each, (_, origin_of_ring) in zip(shown, others, strict=True):
-        low, high = (origin_of_ring.low, origin_of_ring.high) if origin_of_ring else (1.0, 1.0)
+    for each, (_, (low, high)) in zip(shown, others, strict=True):
         yield each, Seconds(0.0, each.least_s, low * each.least_s, high * each.most_s)

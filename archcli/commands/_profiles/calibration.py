@@ -69,7 +69,8 @@ class SavedRun(NamedTuple):
         beside = sum(by_class[name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED) if name in by_class)
         seconds = {row["path"]: row["seconds"] for row in self.document["rows"]}
         sizes = str((self.document["model"]["source"], *(inputs.get(name) for name in SIZES)))
-        return MeasuredRun(str(self.path), sizes, kernels_of(model, request, inputs), seconds, beside)
+        kernels, trains = kernels_of(model, request, inputs), request.phase == "train"
+        return MeasuredRun(str(self.path), sizes, kernels, seconds, beside, trains)
 
 
 class CalibratedClock(NamedTuple):

@@ -80,7 +80,7 @@ class PassPrediction(NamedTuple):
             kernels = kernels_of(*_of_rank(model, request, launch), inputs)
         except ArchError as error:
             return replace(report, notes=(*report.notes, f"No prediction: {error.problems[0].what}."))
-        predicted = seconds_by_class(kernels, clock)
+        predicted = seconds_by_class(kernels, clock, request.phase)
         measured = {name: figures["seconds"] for name, figures in report.totals["by_class"].items()}
         records = compared(measured, predicted)
         return replace(

@@ -16,7 +16,8 @@ from archcli.measure.predict.rates import WIDTHS, Rates
 from archcli.measure.predict.terms import Bound, Terms
 from archcli.recording.classes import TimeClass, is_product
 
-PRODUCTS, ATTENTION, FRAMEWORK = "matrix_products", "attention", "framework"
+PRODUCTS, ATTENTION = "matrix_products", "attention"
+FRAMEWORK, TRAINING_FRAMEWORK = "framework", "training_framework"
 ADDITIONS = ("add", "add_", "sub", "sub_")
 GATHERS = ("embedding", "embedding_dense_backward", "index", "index_select", "gather", "index_copy")
 ACTIVATIONS = ("silu", "gelu", "relu", "tanh", "sigmoid")
@@ -25,7 +26,6 @@ KINDS: Mapping[str, str] = {
     TimeClass.FUSED_ATTENTION: ATTENTION,
     TimeClass.NORMALIZATION: "normalization",
     TimeClass.MOVEMENT: "movement",
-    TimeClass.FRAMEWORK: FRAMEWORK,
 }
 """Kinds of kernels by class; any other is element-wise, as far as its name says no more."""
 
@@ -70,7 +70,10 @@ def kind_of(op_class: str, name: str) -> str:
     """The kind of kernels whose constants a kernel has, by its class in a profile and torch's name.
 
     What else an operation runs beside its products, such as the positions that a window leaves out, is none.
+    What the framework does for a kernel has its kind as name.
     """
+    if op_class == TimeClass.FRAMEWORK:
+        return name
     if name in GATHERS:
         return "gather"
     if op_class in KINDS and (KINDS[op_class] != PRODUCTS or is_product(name)):
@@ -104,12 +107,13 @@ def floor_terms(kernel: TimedKernel, of_memory: Terms, rates: Rates) -> Terms:
     return of_memory._replace(memory=moved / rates.memory(moved))
 
 
-def least_terms(floor: Terms, rates: Rates) -> Terms:
-    """What no expected term is below: the floor's where the cache is known, as constants hold within it.
+def least_terms(floor: Terms, kind: str, rates: Rates) -> Terms:
+    """What no expected term is below: the floor's of kernels that memory bounds, where the cache is known.
 
-    A fraction above 1 of the rate of memory is that of kernels whose bytes lie in a cache.
+    A fraction above 1 of the rate of memory is that of kernels whose bytes lie in the cache; beyond it they
+    are no faster than memory. Weights are only read, which may be faster than the copy that rates are of.
     """
-    return NO_TERMS if rates.cache is None else floor
+    return NO_TERMS if rates.cache is None or kind in OF_PRODUCTS else floor
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ class KernelClock:
         if constants is None:
             return KernelTime(least, None, None, None, floor.bound_by(is_cached=is_cached))
         terms = constants.terms(of_memory, depth_of(kernel) if kind == PRODUCTS else 0.0)
-        terms = terms.at_least(least_terms(floor, self.rates))
+        terms = terms.at_least(least_terms(floor, kind, self.rates))
         expected, origin = terms.joined(constants.exponent), constants.origin
         bound_by = terms.bound_by(is_cached=is_cached)
         return KernelTime(least, expected, origin.low * expected, origin.high * expected, bound_by)

@@ -1,23 +1,23 @@
 """Constants fitted to profiles: made-up ones whose constants are known, and what is refused."""
 
-import itertools
-
 import pytest
 
 from archcli.errors import ArchError
 from archcli.graph import OpClass
 from archcli.kernels.kernel import KernelCost, KernelRun
 from archcli.measure.predict.calibrate.calibration import CalibrationSource, calibrate
-from archcli.measure.predict.calibrate.fit import quantile
+from archcli.measure.predict.calibrate.fit import HeldOut, quantile
 from archcli.measure.predict.calibrate.samples import MeasuredRun
 from archcli.measure.predict.calibrate.simplex import minimized
-from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.rates import LastCache, Rates
+from archcli.measure.predict.times import KernelClock
 from archcli.recording.classes import TimeClass
 
 PEAK, BANDWIDTH = 1e11, 1e10
 RATES = Rates("made up", {"fp32": PEAK}, BANDWIDTH)
 SOURCE = CalibrationSource("a.json, b.json", "fp32", "2026-11-23", "`archcli profile gpt2 -s 512`")
 PRODUCT_LAUNCH, COMPUTE, MEMORY = 2e-6, 0.8, 0.5
+MANY = 1 << 20
 MOVED_LAUNCH, MOVED, ATTENTION, FRAMEWORK = 3e-6, 0.4, 0.25, 5e-6
 
 
@@ -32,6 +32,12 @@ def moved(elements):
     """A norm and its seconds."""
     kernel = KernelCost("native_layer_norm", 7 * elements, 4 * elements, 4 * elements, "fp32")
     return OpClass.NORMALIZATION.value, kernel, MOVED_LAUNCH + 8 * elements / (MOVED * BANDWIDTH)
+
+
+def fast(elements):
+    """A norm whose bytes lie in the cache, and its seconds."""
+    op_class, kernel, _ = moved(elements)
+    return op_class, kernel, MOVED_LAUNCH + kernel.bytes / (3 * BANDWIDTH)
 
 
 def attended(tokens):
@@ -122,6 +128,34 @@ def test_the_simplex_finds_the_least_of_a_valley():
     assert minimized(valley, (-1.0, 2.0)) == pytest.approx((1, 1), abs=1e-3)
 
 
-def test_quantiles_lie_between_two_values_in_proportion():
-    assert quantile([3.0, 1.0, 2.0], 0.1) == pytest.approx(1.2)
-    assert [quantile(order, 0.5) for order in itertools.permutations((1.0, 2.0, 4.0))] == [2.0] * 6
+def test_quantiles_lie_between_two_values_in_proportion_to_the_seconds_that_they_are_of():
+    """Three rows of 1, 2 and 1 seconds lie at 1/8, 1/2 and 7/8 of all."""
+    held_out = [HeldOut(3.0, 1), HeldOut(1.0, 1), HeldOut(2.0, 2)]
+    assert quantile(held_out, 0.5) == 2.0
+    assert quantile(held_out, 5 / 16) == pytest.approx(1.5)
+    assert quantile(held_out, 0.1) == 1.0
+    assert quantile(held_out, 0.9) == 3.0
+
+
+def test_training_has_a_framework_of_its_own_from_three_profiles_on():
+    """Half as long for each kernel in passes as in training."""
+    steps = [run._replace(sizes=f"train {run.sizes}", trains=True) for run in profiles(*PASSES)]
+    passes = [run._replace(framework_s=run.framework_s / 2) for run in profiles(*PASSES)]
+    both = calibrate([*steps, *passes], RATES, SOURCE)
+    assert both.memory_bound("framework").launch == pytest.approx(FRAMEWORK / 2)
+    assert both.memory_bound("training_framework").launch == pytest.approx(FRAMEWORK)
+    few = calibrate([*steps[:2], *passes], RATES, SOURCE)
+    assert few.memory_bound("training_framework").origin.rows == 5
+
+
+def test_what_lies_in_the_cache_is_not_taken_for_the_rate_of_memory():
+    """Norms at three times the rate of memory, all within the cache: one beyond it has that of memory."""
+    cached = Rates("made up", RATES.peaks, BANDWIDTH, LastCache(MANY, 10 * BANDWIDTH))
+    norms = [[*rows[:3], fast(m * 100), rows[4]] for m, rows in zip((8, 64, 512), PASSES, strict=True)]
+    clock = KernelClock(cached, calibrate([*profiles(*norms)], cached, SOURCE))
+    within, beyond = (
+        KernelCost("native_layer_norm", 0, size // 2, size // 2, "fp32") for size in (MANY, 10 * MANY)
+    )
+    times = [clock.time(kernel, OpClass.NORMALIZATION.value).expected for kernel in (within, beyond)]
+    assert times[0] == pytest.approx(MOVED_LAUNCH + MANY / (3 * BANDWIDTH), rel=0.05)
+    assert times[1] == pytest.approx(MOVED_LAUNCH + 10 * MANY / BANDWIDTH, rel=0.05)

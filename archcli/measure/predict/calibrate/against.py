@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.kernels import KernelRun
 from archcli.measure.predict.rank.seconds import Seconds
-from archcli.measure.predict.rank.times import LAUNCH
+from archcli.measure.predict.rank.times import launch_of
 from archcli.measure.predict.times import FRAMEWORK, KernelClock
 from archcli.measure.profile.schema.prediction import PredictedClass
 from archcli.measure.report import Column, Table
@@ -30,7 +30,7 @@ OF_CONSTANTS = (
 NONE = Seconds()
 
 
-def seconds_by_class(kernels: Iterable[KernelRun], clock: KernelClock) -> dict[str, Seconds]:
+def seconds_by_class(kernels: Iterable[KernelRun], clock: KernelClock, phase: str) -> dict[str, Seconds]:
     """Predicted seconds of a pass by class; those beside kernels among them where constants are known."""
     kernels = [*kernels]
     found: dict[str, Seconds] = {}
@@ -38,7 +38,7 @@ def seconds_by_class(kernels: Iterable[KernelRun], clock: KernelClock) -> dict[s
         of_run = Seconds.of(clock.time(run.kernel, run.op_class)).scaled(run.times)
         found[str(run.op_class)] = found.get(str(run.op_class), NONE).plus(of_run)
     if clock.efficiency.memory_bound(FRAMEWORK) is not None:
-        launch = Seconds.of(clock.time(LAUNCH, TimeClass.FRAMEWORK))
+        launch = Seconds.of(clock.time(launch_of(phase), TimeClass.FRAMEWORK))
         found[BESIDE] = launch.scaled(sum(run.times for run in kernels))
     return found
 

@@ -17,6 +17,7 @@ from archcli.measure.predict.calibrate.fit import (
     SIZES_FOR_EXPONENT,
     Constants,
     Fitted,
+    HeldOut,
     entry,
     fit,
     launch_start,
@@ -27,7 +28,7 @@ from archcli.measure.predict.calibrate.fit import (
 from archcli.measure.predict.calibrate.samples import MeasuredRun, RowSample, samples_of
 from archcli.measure.predict.constants import Efficiency
 from archcli.measure.predict.rates import Rates
-from archcli.measure.predict.times import ATTENTION, FRAMEWORK, PRODUCTS
+from archcli.measure.predict.times import ATTENTION, FRAMEWORK, PRODUCTS, TRAINING_FRAMEWORK
 
 LEAST_SIZES = 3
 KINDS = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
@@ -68,7 +69,7 @@ def calibrate(runs: Sequence[MeasuredRun], rates: Rates, source: CalibrationSour
     fitted = _products(products)
     groups: dict[str, Entries] = {
         PRODUCTS: {source.dtype: _product_entry(fitted, source)},
-        MEMORY_BOUND: {**_movements(of_kinds, others, source), FRAMEWORK: _framework(runs, source)},
+        MEMORY_BOUND: {**_movements(of_kinds, others, source), **_frameworks(runs, source)},
     }
     if fused:
         groups[ATTENTION] = {source.dtype: _attention(fused, fitted.constants, source)}
@@ -125,13 +126,23 @@ def _movement_entry(samples: Sequence[RowSample], source: CalibrationSource) -> 
     return entry(constants, fitted.origin(source.table, source.date))
 
 
+def _frameworks(runs: Sequence[MeasuredRun], source: CalibrationSource) -> Entries:
+    """Those of passes and of training, whose kernels autograd launches; of all where either has too few."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, trains in ((FRAMEWORK, False), (TRAINING_FRAMEWORK, True)):
+        alike = [run for run in runs if run.trains == trains]
+        is_enough = len({run.sizes for run in alike}) >= LEAST_SIZES
+        found[name] = _framework(alike if is_enough else runs, source)
+    return found
+
+
 def _framework(runs: Sequence[MeasuredRun], source: CalibrationSource) -> dict[str, Any]:
     """Seconds beside kernels for each of them: the median of the passes, one pass left out at a time."""
-    per_kernel = {i: max(run.framework_s / run.launches, LEAST_S) for i, run in enumerate(runs)}
-    ratios = []
-    for i, run in enumerate(runs):
-        others = [per_kernel[j] for j, other in enumerate(runs) if other.sizes != run.sizes]
-        ratios.append(per_kernel[i] / median(others))
-    launch = median(per_kernel.values())
-    origin = Fitted(Constants(launch, 1.0, 1.0), tuple(ratios)).origin(source.table, source.date)
+    per_kernel = [max(run.framework_s / run.launches, LEAST_S) for run in runs]
+    held_out = []
+    for run, seconds in zip(runs, per_kernel, strict=True):
+        others = [s for other, s in zip(runs, per_kernel, strict=True) if other.sizes != run.sizes]
+        held_out.append(HeldOut(seconds / median(others), 1.0))
+    launch = median(per_kernel)
+    origin = Fitted(Constants(launch, 1.0, 1.0), tuple(held_out)).origin(source.table, source.date)
     return entry({"launch_us": launch / MICRO, "memory": 1.0}, origin)

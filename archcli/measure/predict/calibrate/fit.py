@@ -1,7 +1,7 @@
 """Fits of constants to samples, and their error on sizes that were left out.
 
 The loss is the mean of |log(expected / measured)|, rounded off near 0, so that one disturbed row does not
-decide.
+decide. A row counts by its share of the seconds of its pass: what is predicted are passes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ LEAST_EXPONENT, MOST_EXPONENT = 1.0, 16.0
 ROUND, LARGEST = 0.01, 30.0
 """Errors below which the loss is a square, and the most that a number's logarithm is."""
 LOW, HIGH = 0.1, 0.9
+FOLDS = 10
+"""Parts of the sizes that are left out in turn, each size alone where there are no more."""
 MICRO = 1e-6
 FINEST = 1e-9
 """Seconds of a launch that the search begins with at least."""
@@ -48,36 +50,53 @@ ConstantsOf = Callable[[Point], Constants]
 """Constants from numbers without bounds."""
 
 
+class HeldOut(NamedTuple):
+    """Measured over expected of what no fit had seen, and its share of the seconds of its pass."""
+
+    ratio: float
+    share: float
+
+
 class Fitted(NamedTuple):
-    """Constants of all samples, and measured over expected of each while its size was left out."""
+    """Constants of all samples, and how far they are off each while its size was left out."""
 
     constants: Constants
-    ratios: tuple[float, ...]
+    held_out: tuple[HeldOut, ...]
 
     def origin(self, table: str, date: str) -> Origin:
-        """Where the constants are from, and how far they were off what no fit had seen."""
-        error = sum(abs(1 / ratio - 1) for ratio in self.ratios) / len(self.ratios)
-        edges = (quantile(self.ratios, LOW), quantile(self.ratios, HIGH))
-        return Origin(error, *edges, len(self.ratios), table, date)
+        """Where the constants are from, and how far they were off, seconds counted alike."""
+        error = sum(one.share * abs(1 / one.ratio - 1) for one in self.held_out)
+        error /= sum(one.share for one in self.held_out)
+        edges = (quantile(self.held_out, LOW), quantile(self.held_out, HIGH))
+        return Origin(error, *edges, len(self.held_out), table, date)
 
 
 def fit(samples: Sequence[RowSample], start: Point, constants_of: ConstantsOf) -> Fitted:
-    """Fit constants to samples, and to all but each size in turn."""
-    ratios: dict[int, float] = {}
-    for size in dict.fromkeys(sample.size for sample in samples):
-        others = constants_of(_numbers([one for one in samples if one.size != size], start, constants_of))
-        for i, one in enumerate(samples):
-            if one.size == size:
-                ratios[i] = one.seconds / others.seconds(one)
-    every = constants_of(_numbers(samples, start, constants_of))
-    return Fitted(every, tuple(ratios[i] for i in range(len(samples))))
+    """Fit constants to samples, and to all but a part of the sizes in turn, at most FOLDS times."""
+    every = _numbers(samples, start, constants_of)
+    folds = {size: i % FOLDS for i, size in enumerate(dict.fromkeys(sample.size for sample in samples))}
+    held_out = []
+    for fold in range(min(FOLDS, len(folds))):
+        others = [one for one in samples if folds[one.size] != fold]
+        constants = constants_of(_numbers(others, start, constants_of))
+        left = [one for one in samples if folds[one.size] == fold]
+        held_out += [HeldOut(one.seconds / constants.seconds(one), one.share) for one in left]
+    return Fitted(constants_of(every), tuple(held_out))
 
 
 def _numbers(samples: Sequence[RowSample], start: Point, constants_of: ConstantsOf) -> Point:
+    """The numbers of least loss: rows count by their share of their pass."""
+    alike: dict[RowSample, list[RowSample]] = {}
+    for sample in samples:
+        alike.setdefault(sample._replace(seconds=0.0, share=0.0), []).append(sample)
+    measured = [(one, [(log(row.seconds), row.share) for row in rows]) for one, rows in alike.items()]
+
     def loss(numbers: Point) -> float:
-        constants = constants_of(numbers)
-        errors = (log(constants.seconds(sample) / sample.seconds) for sample in samples)
-        return sum(sqrt(error * error + ROUND * ROUND) for error in errors) / len(samples)
+        constants, total = constants_of(numbers), 0.0
+        for sample, rows in measured:
+            expected = log(constants.seconds(sample))
+            total += sum(share * sqrt((expected - row) ** 2 + ROUND * ROUND) for row, share in rows)
+        return total
 
     return minimized(loss, start)
 
@@ -110,13 +129,18 @@ def launch_start(samples: Sequence[RowSample]) -> float:
     return log(max(least / 10, FINEST))
 
 
-def quantile(values: Sequence[float], share: float) -> float:
-    """The quantile of values, between two of them in proportion."""
-    ordered = sorted(values)
-    at = share * (len(ordered) - 1)
-    below = int(at)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (at - below) * (ordered[above] - ordered[below])
+def quantile(held_out: Sequence[HeldOut], part: float) -> float:
+    """The ratio below which a part of the seconds lies, between two ratios in proportion."""
+    ordered = sorted(held_out)
+    total, below = sum(one.share for one in ordered), 0.0
+    last_at, last = 0.0, ordered[0].ratio
+    for one in ordered:
+        at = (below + one.share / 2) / total
+        if at >= part:
+            span = at - last_at
+            return one.ratio if span <= 0 else last + (part - last_at) / span * (one.ratio - last)
+        below, last_at, last = below + one.share, at, one.ratio
+    return last
 
 
 def entry(constants: dict[str, float], origin: Origin) -> dict[str, Any]:

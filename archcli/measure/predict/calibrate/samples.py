@@ -20,7 +20,8 @@ LEAST_SHARE, LEAST_LAUNCHES = 0.9, 0.5
 class MeasuredRun(NamedTuple):
     """A profile: its file, the kernels of its pass, seconds of its rows by path, and those beside kernels.
 
-    `sizes` tell one pass from another: the model and what it was run with.
+    `sizes` tell one pass from another: the model and what it was run with. `trains` is whether it has a
+    backward.
     """
 
     name: str
@@ -28,6 +29,7 @@ class MeasuredRun(NamedTuple):
     kernels: tuple[KernelRun, ...]
     seconds: Mapping[str, float]
     framework_s: float
+    trains: bool = False
 
     @property
     def launches(self) -> int:
@@ -55,13 +57,21 @@ class SampleWork(NamedTuple):
 
 
 class RowSample(NamedTuple):
-    """A measured row that stands for one kind of kernels; rows of one `size` are held out together."""
+    """A measured row that stands for one kind of kernels, and its share of the seconds of its pass.
+
+    What else runs in it takes `beside` at its floor. Rows of one `size` are held out together.
+    """
 
     kind: str
     works: tuple[SampleWork, ...]
     seconds: float
     beside: float
-    size: frozenset[tuple[str, int, int]]
+    share: float
+
+    @property
+    def size(self) -> frozenset[object]:
+        """What tells its kernels from those of other sizes."""
+        return frozenset(work.size for work in self.works)
 
 
 def row_name(run: KernelRun) -> str:
@@ -81,12 +91,12 @@ def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[RowSample]:
     if strange is not None:
         what = f"the row {quote(strange)} is none of this model's pass"
         raise ArchError(Problem(what, "profile it anew, without --depth", path=run.name))
+    total = sum(run.seconds.values())
     for path, works in rows.items():
         kind, seconds = _kind(works), run.seconds.get(path, 0.0)
         if kind and seconds > 0:
-            of_kind = tuple(work for work in works if work.kind == kind)
             beside = sum(work.least for work in works if work.kind != kind)
-            yield RowSample(kind, of_kind, seconds, beside, frozenset(work.size for work in of_kind))
+            yield RowSample(kind, _joined(works, kind), seconds, beside, seconds / total)
 
 
 def work_of(run: KernelRun, rates: Rates) -> SampleWork:
@@ -96,7 +106,17 @@ def work_of(run: KernelRun, rates: Rates) -> SampleWork:
     bare, size = bare_terms(kernel, kind, rates), (kernel.name, kernel.flops, kernel.bytes)
     floor = floor_terms(kernel, bare, rates)
     floor_s = max(floor.compute, floor.memory)
-    return SampleWork(kind, bare, least_terms(floor, rates), floor_s, run.times, size)
+    return SampleWork(kind, bare, least_terms(floor, kind, rates), floor_s, run.times, size)
+
+
+def _joined(works: Iterable[SampleWork], kind: str) -> tuple[SampleWork, ...]:
+    """Those of a kind, equal ones of several layers together."""
+    often: dict[SampleWork, int] = {}
+    for work in works:
+        if work.kind == kind:
+            alike = work._replace(times=1)
+            often[alike] = often.get(alike, 0) + work.times
+    return tuple(work._replace(times=times) for work, times in often.items())
 
 
 def _kind(works: Iterable[SampleWork]) -> str:

@@ -15,15 +15,20 @@ from archcli.measure.predict.constants import Origin, StepConstants
 from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.rank.kernels import RankKernels, update_kernel
 from archcli.measure.predict.rank.seconds import Seconds
-from archcli.measure.predict.times import ATTENTION, FRAMEWORK, KernelClock, KernelTime, kind_of
+from archcli.measure.predict.times import (
+    ATTENTION,
+    FRAMEWORK,
+    TRAINING_FRAMEWORK,
+    KernelClock,
+    KernelTime,
+    kind_of,
+)
 from archcli.measure.predict.training import work_of
 from archcli.recording.classes import TimeClass
 
 KnownTimes = dict[tuple[KernelCost, TimeClass], tuple[KernelTime, str]]
 """Times of kernels and their kinds, by kernel and class."""
 FORWARD, RECOMPUTED = "forward", "recomputed"
-LAUNCH = KernelCost("launch", 0, 0, 0, "fp32")
-"""What the framework does for a kernel: no arithmetic, and no bytes of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,12 @@ class TimedKernelRun(NamedTuple):
     kind: str
 
 
-def launches(kernels: Iterable[RankKernel], device: TimingDevice) -> Iterator[RankKernel]:
+def launch_of(phase: str) -> KernelCost:
+    """What the framework does for a kernel: no arithmetic, no bytes of the model; in training more."""
+    return KernelCost(TRAINING_FRAMEWORK if phase == "train" else FRAMEWORK, 0, 0, 0, "fp32")
+
+
+def launches(kernels: Iterable[RankKernel], device: TimingDevice, phase: str) -> Iterator[RankKernel]:
     """What the framework does to launch kernels, one for each; none where its time is not known."""
     if device.clock.efficiency.memory_bound(FRAMEWORK) is None:
         return
@@ -95,7 +105,7 @@ def launches(kernels: Iterable[RankKernel], device: TimingDevice) -> Iterator[Ra
     for one in kernels:
         number[one.path, one.stage] = number.get((one.path, one.stage), 0.0) + one.times
     for (path, stage), times in number.items():
-        yield RankKernel(path, stage, LAUNCH, TimeClass.FRAMEWORK, times)
+        yield RankKernel(path, stage, launch_of(phase), TimeClass.FRAMEWORK, times)
 
 
 class RankTimes:
@@ -115,7 +125,8 @@ class RankTimes:
         self._known: KnownTimes = {} if known is None else known
         self.rank, self.device, self.settings = rank, device, settings
         self.step = device.step_constants(settings)
-        self.runs = [self._timed(kernel) for kernel in (*rank.kernels, *launches(rank.kernels, device))]
+        launched = launches(rank.kernels, device, settings.phase)
+        self.runs = [self._timed(kernel) for kernel in (*rank.kernels, *launched)]
         self._of_stages: dict[Stage, StageTimes] = {}
         self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
         self._places: dict[object, tuple[str, StageTimes]] = {}

@@ -64,10 +64,13 @@ class Fitted(NamedTuple):
     held_out: tuple[HeldOut, ...]
 
     def origin(self, table: str, date: str) -> Origin:
-        """Where the constants are from, and how far they were off, seconds counted alike."""
+        """Where the constants are from, and how far they were off, seconds counted alike.
+
+        The range holds the expected time, also where all that was held out lies on one side of it.
+        """
         error = sum(one.share * abs(1 / one.ratio - 1) for one in self.held_out)
         error /= sum(one.share for one in self.held_out)
-        edges = (quantile(self.held_out, LOW), quantile(self.held_out, HIGH))
+        edges = (min(1.0, quantile(self.held_out, LOW)), max(1.0, quantile(self.held_out, HIGH)))
         return Origin(error, *edges, len(self.held_out), table, date)
 
 

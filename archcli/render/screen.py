@@ -69,6 +69,7 @@ def folded(text: str, width: int | None, indent: str = "", first: str = "") -> l
     """
     if width is None:
         return [first + text]
+    first, indent = first[: width // 2], indent[: width // 2]
     wrapper = TextWrapper(width, initial_indent=first, subsequent_indent=indent)
     wrapper.break_long_words = wrapper.break_on_hyphens = False
     lines = wrapper.wrap(_glued(text, width - len(indent)))

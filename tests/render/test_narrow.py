@@ -46,6 +46,12 @@ def test_a_path_is_broken_after_a_sign(monkeypatch, width):
     assert all(piece.rstrip().endswith((".", "_", "weight")) for piece in pieces)
 
 
+@pytest.mark.parametrize("width", range(1, 6))
+def test_no_terminal_is_too_narrow(monkeypatch, width):
+    text = drawn(monkeypatch, width, PARAMS, RECORDS[:1])
+    assert PATH in "".join(text.split())
+
+
 def test_columns_left_out_are_named(monkeypatch):
     columns = (Column("name", "model"), Column("note", "remark", minor=True), Column("n", "layers", "number"))
     records = [{"name": "a-model", "note": "x" * 60, "n": 12}]

@@ -120,14 +120,15 @@ groups:
 """
 
 
-def test_a_grouped_product_reads_each_expert_once(tmp_path):
-    """Two experts of four for each of 32 tokens: 64 rows by 16 x 32; where each expert's end, in int32."""
+@pytest.mark.parametrize(("tokens", "reached"), [(32, 4), (1, 2)])
+def test_a_grouped_product_reads_each_expert_that_is_reached_once(tmp_path, tokens, reached):
+    """Two experts of four for each token: so many rows by 16 x 32; where each expert's end, in int32."""
     path = tmp_path / "sparse.yaml"
     path.write_text(SPARSE)
-    runs = trace_kernels(load(path), Request("forward", 2, 16))
+    runs = trace_kernels(load(path), Request("forward", 1, tokens))
     up, *_ = [run.kernel for run in runs if run.path.endswith("experts.up_proj")]
-    rows = 2 * 16 * 2
-    read = 2 * (rows * 16 + 4 * 16 * 32) + 4 * 4
+    rows = tokens * 2
+    read = 2 * (rows * 16 + reached * 16 * 32) + 4 * 4
     assert up == KernelCost("_grouped_mm", 2 * rows * 16 * 32, read, 2 * rows * 32, "bf16")
 
 

@@ -51,7 +51,8 @@ def full(shape: Sizes, value: float, dtype: DType | None = None, device: Any = N
 @in_torch
 def arange(*bounds: Any, dtype: DType | None = None, device: Any = None) -> Any:
     numbers = range(*bounds)
-    return _made("arange", (len(numbers),), dtype or INT64)
+    length = max(0, -((numbers.start - numbers.stop) // numbers.step))  # len() of it has a limit
+    return _made("arange", (length,), dtype or INT64)
 
 
 @in_torch

@@ -21,8 +21,8 @@ def steps_run(n: int) -> list[tuple[int, int]]:
     """The pieces of n that a loop runs: each one's index, and how many it stands for."""
     if n <= 2 * ENDS + 1:
         return [(i, 1) for i in range(n)]
-    ends = [(i, 1) for i in range(n)]
-    return [*ends[:ENDS], (ENDS, n - 2 * ENDS), *ends[-ENDS:]]
+    first, last = range(ENDS), range(n - ENDS, n)
+    return [*((i, 1) for i in first), (ENDS, n - 2 * ENDS), *((i, 1) for i in last)]
 
 
 class LoopPieces(tuple[Any, ...]):

@@ -37,7 +37,7 @@ class TokenAssignment:
     def lengths(self) -> list[int]:
         """The same numbers, read back: an even spread, as which tokens an expert gets is data."""
         self.sizes()
-        each, more = divmod(len(self.expert_of), self.n_experts)
+        each, more = divmod(self.expert_of.shape[0], self.n_experts)
         return [each + (i < more) for i in range(self.n_experts)]
 
     def ends(self) -> ShapeTensor:
@@ -53,14 +53,14 @@ def run_stacked(op: Op, weights: dict[str, Any], values: list[Any], routed: Toke
         chosen = {name: weight[routed.expert_of] for name, weight in weights.items()}
         return op.run(TORCH, chosen, *values)
     (x,), weight = values, weights["weight"]
-    if not len(x):  # experts that compute nothing may take all tokens
+    if not x.shape[0]:  # experts that compute nothing may take all tokens
         y = bmm(weight[routed.expert_of], x.unsqueeze(-1)).squeeze(-1)
     elif _in_one_kernel(x, weight):
         y = _grouped_product(x, weight, routed)
     else:
         matrices = without_axis(weight, 0, [(expert, 1) for expert in range(routed.n_experts)])
         pairs = zip(split(x, routed.lengths()), matrices, strict=True)
-        y = cat([linear(tokens, matrix) for tokens, matrix in pairs if len(tokens)])
+        y = cat([linear(tokens, matrix) for tokens, matrix in pairs if tokens.shape[0]])
     return y + weights["bias"][routed.expert_of] if "bias" in weights else y
 
 
@@ -75,14 +75,21 @@ def _begins_aligned(x: Any) -> bool:
 
 
 def _grouped_product(x: Any, weight: Any, routed: TokenAssignment) -> Any:
-    """[N k, in] times each expert's matrix: [N k, out]; backward two more grouped products."""
+    """[N k, in] times each expert's matrix: [N k, out]; backward two more grouped products.
+
+    Matrices are read of experts that a token goes to, at an even spread.
+    """
     ends = routed.ends()
-    work = StatedWork(2 * x.numel() * weight.shape[1])
+    reached = weight.bytes * min(routed.expert_of.shape[0], routed.n_experts) // routed.n_experts
+    flops = 2 * x.numel() * weight.shape[1]
+
+    def work(*read: Any) -> StatedWork:
+        return StatedWork(flops, sum(reached if part is weight else part.bytes for part in read))
 
     def product(a: Any, b: Any, like: Any) -> Any:
         if not needs_grad(like):
             return None
-        return launch("_grouped_mm", [a, b, ends], like.shape, x.dtype, work=work)
+        return launch("_grouped_mm", [a, b, ends], like.shape, x.dtype, work=work(a, b, ends))
 
     def backward(g: Any) -> tuple[Any, ...]:
         if not (g.is_contiguous() and _begins_aligned(g)):
@@ -90,4 +97,6 @@ def _grouped_product(x: Any, weight: Any, routed: TokenAssignment) -> Any:
         return product(g, weight, x), product(g, x, weight)
 
     shape = (x.shape[0], weight.shape[1])
-    return launch("_grouped_mm", [x, weight, ends], shape, x.dtype, backward=backward, work=work)
+    return launch(
+        "_grouped_mm", [x, weight, ends], shape, x.dtype, backward=backward, work=work(x, weight, ends)
+    )

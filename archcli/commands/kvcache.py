@@ -22,6 +22,7 @@ from archcli.commands.options import (
     SourceLen,
     StateDtype,
 )
+from archcli.errors import ArchError
 from archcli.measure.kvcache.kvcache import count_kv_cache
 
 DeviceOption = Annotated[
@@ -58,6 +59,9 @@ def run(  # noqa: PLR0913
     """
     asked = subject(model, overrides)
     chosen = device_memory(device, memory)
+    if chosen is not None and chosen.n_devices not in {1, tp}:
+        what = f"--device names {chosen.n_devices:,} devices, and --tp {tp} shares the model among {tp:,}"
+        raise ArchError(what, f"--tp {chosen.n_devices}, or --device {chosen.name}")
     available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
     report = count_kv_cache(
         asked.model,

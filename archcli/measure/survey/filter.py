@@ -33,7 +33,7 @@ NOTHING, FLAGS = "none", {"true": True, "false": False, "yes": True, "no": False
 ORDERS = {"": False, "asc": False, "desc": True}
 CONDITION = re.compile(r"\s*([^<>=!]*?)\s*([<>=!]=|[<>=~])\s*(.*?)\s*")
 DATE = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
-MOST_LISTED = 12
+MOST_LISTED = 20
 """More columns than these are not listed in a hint."""
 LONGEST = 40
 """Characters of a user's text that a message repeats."""

@@ -15,6 +15,7 @@ from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySe
 from archcli.measure.predict.answers.question import (
     DEFAULT_NEW,
     FP8,
+    FitTime,
     PredictQuestion,
     PredictSettings,
 )
@@ -23,6 +24,8 @@ from archcli.measure.predict.serving.engines import EngineName
 from archcli.modules import Model
 
 WHOLE = Plan()
+CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep")
+"""Degrees that --fit time chooses."""
 
 
 class AskedTime(NamedTuple):
@@ -46,6 +49,7 @@ class AskedTime(NamedTuple):
     tokens: int | None = None
     calibrate: Sequence[Path] | None = None
     compiled: bool = False
+    fit: FitTime | None = None
 
     def settings(self) -> MemorySettings:
         """What memory is asked as well. Raises ArchError for `past` of another phase than decode, or 0."""
@@ -86,8 +90,20 @@ def asked_question(model: Model, asked: AskedTime, plan: Plan = WHOLE) -> Predic
     if device.backend is not None:
         settings = replace(settings, backend=device.backend)
     question = PredictQuestion(model, settings, device, plan, asked.beyond())
+    if asked.fit is not None:
+        _check_chosen(plan)
+        return question
     if plan == WHOLE and device.memory.n_devices > 1:
         from archcli.measure.predict.answers.default_plan import default_plan  # of several devices alone
 
         return replace(question, plan=default_plan(question, device.memory.n_devices))
     return question
+
+
+def _check_chosen(plan: Plan) -> None:
+    """Raise ArchError where a degree is stated that the search chooses."""
+    stated = [name for name in CHOSEN if getattr(plan, name) != getattr(WHOLE, name)]
+    if stated:
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in stated)
+        what = f"--fit time chooses the plan, and {options} states it"
+        raise ArchError(what, f"leave out {options}, or --fit time; --device 8xNAME says how many devices")

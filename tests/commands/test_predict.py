@@ -173,6 +173,31 @@ def test_the_fastest_plan_that_serves_is_that_of_every_plan(predicted):
     assert fit["plan"]["time_s"] == pytest.approx(min(tokens.values()))
 
 
+@pytest.mark.parametrize("model", ["gpt2", "gpt-oss-20b", "qwen3-next-80b-a3b", "mamba-130m"])
+def test_no_sequence_is_too_long(predicted, model):
+    """Loops over pieces of 10^29 tokens are not run piece by piece, and no length is that of a list."""
+    found = predicted("predict", model, "--device", "h100-sxm", "--phase", "prefill", "-s", "1e29")
+    assert found["totals"]["time_s"]["expected"] > 1e20
+    assert found["totals"]["fits"] is False
+
+
+def test_what_a_reader_must_know(predicted):
+    long = predicted(*GPT2, "-s", "1024", "--phase", "serve", "--new", "2")
+    assert "1,026 tokens are beyond max_seq_len 1,024: counted by shape all the same." in long["notes"]
+    (curve,) = [note for note in predicted(*GPT2, "--curve", "devices")["notes"] if "curve" in note]
+    assert curve == "A curve of devices goes up to those of --device: 8xh100-sxm has four points."
+    mixture = predicted("predict", "mixtral-8x7b", "--device", "h100-sxm")["not_modelled"]
+    assert "Routing: tokens are spread evenly over the experts." in mixture
+    assert "Routing: tokens are spread evenly over the experts." not in long["not_modelled"]
+
+
+def test_what_bounds_a_served_kernel_changes_as_its_cache_grows(predicted):
+    rows = predicted(*GPT2, "-s", "8", "--phase", "serve", "--new", "100000")["rows"]
+    read = [row for row in rows if row["path"] == "layers.0.attention.attend" and row["stage"] == "decode"]
+    kernels = {(row["kernel"], row["bound_by"]): row["time_s"] for row in read}
+    assert {bound for _, bound in kernels} == {"launch", "memory"}
+
+
 def test_pictures(cli, tmp_path):
     file = tmp_path / "drawn.svg"
     assert cli(*GPT2, "--plot", file).code == 0
@@ -189,8 +214,11 @@ REFUSED = {
     "tokens of no training": ((*GPT2, "--tokens", "1e9"), "--tokens are those of a training"),
     "an engine that trains": ((*GPT2, "--phase", "train", "--engine", "vllm"), "--engine is of inference"),
     "a stage of inference": ((*GPT2, "--pp", "2"), "--pp is of training"),
-    "a price of nothing": ((*GPT2, "--price-per-hour", "0"), "price_per_hour must be a number above 0"),
-    "a price without end": ((*GPT2, "--price-per-hour", "inf"), "price_per_hour must be a number above 0"),
+    "a price of nothing": ((*GPT2, "--price-per-hour", "0"), "price_per_hour must be a number of at least"),
+    "a price without end": (
+        (*GPT2, "--price-per-hour", "inf"),
+        "price_per_hour must be a number of at least",
+    ),
     "tokens without end": ((*GPT2, "--phase", "train", "--tokens", "inf"), "'inf' is not a whole number"),
     "nothing to decode behind": ((*GPT2, "--past", "0"), "--past 1, or --phase prefill -s 1"),
     "a dtype": ((*GPT2, "--dtype", "int3"), "no time is predicted in int3"),
@@ -201,6 +229,10 @@ REFUSED = {
     "an encoder that decodes": (
         ("predict", "roberta-base", "--device", "h100-sxm"),
         "an encoder has no cache",
+    ),
+    "a plan that is to be chosen": (
+        (*GPT2, "--tp", "4", "--fit", "time"),
+        "--fit time chooses the plan, and --tp states it",
     ),
     "heads that do not split": (("predict", "gpt2", "--device", "5xh100-sxm", "--tp", "5"), "5"),
     "recomputation": ((*GPT2, "--recompute", "layer"), "--recompute is of training"),
@@ -262,5 +294,5 @@ def test_in_python():
     assert report.inputs["batch_size"] == 4
     planned = archcli.predict("gpt2", "2xh100-sxm", plan={"tp": 2})
     assert planned.inputs["plan"]["tp"] == 2
-    with pytest.raises(ArchError, match="price_per_hour must be a number above 0"):
+    with pytest.raises(ArchError, match="price_per_hour must be a number of at least"):
         archcli.predict("gpt2", "h100-sxm", price_per_hour=-1)

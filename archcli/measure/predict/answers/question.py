@@ -27,14 +27,16 @@ DEFAULT_NEW = 128
 Curve = Literal["batch", "context", "devices"]
 """What a curve changes from point to point."""
 FitTime = Literal["time"]
+LEAST_PRICE, MOST_PRICE = 1e-6, 1e9
+"""Of an hour of a device, in any currency."""
 FIELDS: Mapping[str, ValueType] = {
     "new": ABOVE_0,
     "engine": value_type(EngineName),
     "kv_read": value_type(CacheReads),
     "dtype": value_type(str),
     "tokens": ABOVE_0_OR_NONE,
-    "price_per_hour": value_type(Annotated[float, Interval(gt=0)] | None),
     "compiled": value_type(bool),
+    "price_per_hour": value_type(Annotated[float, Interval(ge=LEAST_PRICE, le=MOST_PRICE)] | None),
 }
 """The values that each field of PredictSettings accepts."""
 
@@ -108,6 +110,11 @@ class PredictQuestion:
         return self.phase == "serve" or (self.phase != "train" and self.asked.engine != "none")
 
     @property
+    def new_tokens(self) -> int:
+        """Tokens that serving makes of each sequence; 0 of another phase."""
+        return self.asked.new if self.phase == "serve" else 0
+
+    @property
     def cache(self) -> CacheUse:
         """How the pass uses the cache."""
         low = FP8 if self.asked.dtype == FP8 else ""
@@ -145,8 +152,7 @@ class PredictQuestion:
         """What memory is asked: of serving with all its tokens in the cache."""
         settings, model = self.settings, self.model
         if self.is_served:
-            tokens = settings.tokens(model) + (self.asked.new if self.phase == "serve" else 0)
-            settings = replace(settings, phase="serve", seq_len=tokens)
+            settings = replace(settings, phase="serve", seq_len=settings.tokens(model) + self.new_tokens)
         if self.asked.dtype == FP8:
             settings = replace(settings, cache_dtype=FP8 if settings.phase == "serve" else None)
             model = in_eight_bits(model)

@@ -9,6 +9,7 @@ from archcli.errors import ArchError
 from archcli.graph import Row
 from archcli.measure.memory.answers.checks import check_question
 from archcli.measure.memory.answers.wording import bytes_in_words
+from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers import tables
 from archcli.measure.predict.answers.checks import check_prediction
@@ -21,6 +22,7 @@ from archcli.measure.predict.prediction import told
 from archcli.measure.predict.serving.engines import ENGINES
 from archcli.measure.report import Report, Table
 from archcli.modules.request import Request
+from archcli.recording.classes import TimeClass
 
 FAR = 2**30
 """Tokens behind which every window is full."""
@@ -77,7 +79,7 @@ def predict(
         totals=totals,
         rows=rows,
         tables=tuple(_tables(question, totals, rows, curve)),
-        notes=tuple(_notes(question, totals, choice)),
+        notes=tuple(_notes(question, totals, choice, curve)),
         keys=KEYS,
         title=title(question),
         not_modelled=tuple(_not_modelled(question, answer)),
@@ -169,13 +171,19 @@ def _tables(
         yield curve_table(curve, totals["curve"], kind)
 
 
-def _notes(question: PredictQuestion, totals: Record, choice: FoundPlan | None) -> Iterator[str]:
-    device = question.device.memory
+def _notes(
+    question: PredictQuestion, totals: Record, choice: FoundPlan | None, curve: Curve | None
+) -> Iterator[str]:
+    device, settings, model = question.device.memory, question.settings, question.model
+    yield from context_notes(model, settings.tokens(model) + question.new_tokens)
+    yield from source_notes(model, settings.source_len)
     if not totals["fits"]:
         needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
         yield f"It does not fit into {device.name}: {needed} of {there} a device; the times are as if it did."
     if question.plan.devices < device.n_devices:
         yield f"This plan uses {question.plan.devices:,} of {device.n_devices:,} devices."
+    if curve == "devices" and len(totals["curve"]) == 1:
+        yield f"A curve of devices goes up to those of --device: 8x{device.name} has four points."
     if choice is not None:
         yield from choice.sentences
     yield from _of_decoding(question, totals)
@@ -207,6 +215,8 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
         yield "What decides how long a collective below 1 MB takes: times scatter, as the range says."
     if any(one.timed.link == "network" for one in sent):
         yield "What the network between machines reaches: its rate on paper counts."
+    if any(row.op_class == TimeClass.ROUTING for row in answer.prediction.rows):
+        yield "Routing: tokens are spread evenly over the experts."
     if question.phase == "train":
         return
     if question.model.quantization is not None:

@@ -149,13 +149,13 @@ def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -
 
 
 def _rows(parts: list[tuple[str, WeightedStep]]) -> Iterator[PredictedRow]:
-    """The rows of all parts, equal kernels of a part together."""
+    """The rows of all parts; equal kernels of a part that the same bounds together."""
     found: dict[tuple[str, ...], PredictedRow] = {}
     for name, (weight, step) in parts:
         for row in step.rows:
             sums = (weight * row.times, weight * row.flops, weight * row.bytes)
             one = PredictedRow(row.path, name, row.kernel, row.op_class, *sums, row.time.scaled(weight))
-            key = (name, row.path, row.kernel)
+            key = (name, row.path, row.kernel, row.time.bound_by)
             found[key] = _both(found[key], one) if key in found else one
     yield from found.values()
 

@@ -25,7 +25,8 @@ def compiled_kernels(
 ) -> tuple[KernelRun, ...]:
     """The kernels of a compiled pass: each has the paths of its rows joined by ` + `, as in a profile.
 
-    A launch that several kernels compute is charged to the first. Options and errors as of `trace_kernels`.
+    A launch that several kernels compute is charged to the first. A kernel that stands for some in several
+    layers has the mean of their FLOPs, rounded down. Options and errors as of `trace_kernels`.
     """
     log = DataflowLog()
     left = run_pass(log, model, request, execution or Execution(), dtype)
@@ -65,14 +66,15 @@ def _runs(
         computed = [launches[i] for i in new or members]
         held = [launch for launch in computed if launch.stage != "sums"] or computed
         held.sort(key=lambda launch: (first[launch.origin.path], launch.number))
+        times = computed[-1].times
         kernel = KernelCost(
             _name([launches[i] for i in members]),
-            sum(launches[i].kernel.flops for i in new),
+            sum(launches[i].kernel.flops * launches[i].times for i in new) // times,
             sum(_bytes(_asked(group)) for group in together),
             sum(_bytes(_left(group, read_by, returned)) for group in together),
             held[-1].kernel.dtype,
         )
-        yield KernelRun(_path(held), held[0].stage, kernel, _op_class(held), held[0].times)
+        yield KernelRun(_path(held), held[0].stage, kernel, _op_class(held), times)
 
 
 def _asked(group: FusedGroup) -> Iterator[MemoryRegion]:

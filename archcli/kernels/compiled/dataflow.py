@@ -89,10 +89,11 @@ class DataflowLog(Log):
         """A kernel is launched on these tensors."""
         reads = tuple([region._replace(memory=self.now(region.memory)) for region in _read(kernel, inputs)])
         writes = tuple([MemoryRegion.of(x) for x in outputs])
-        earlier = self.known.setdefault(self._contents(kernel, reads), writes)
-        if earlier is not writes:
-            self.same |= {own.memory: one.memory for own, one in zip(writes, earlier, strict=True)}
-            return
+        if self.records and self.stage == "forward":
+            earlier = self.known.setdefault(self._contents(kernel, reads), writes)
+            if earlier is not writes:
+                self.same |= {own.memory: one.memory for own, one in zip(writes, earlier, strict=True)}
+                return
         if kernel.name not in SOFTMAXES | NORMS:
             self._keep(kernel, _kind(kernel.name), reads, writes)
             return
@@ -114,7 +115,8 @@ class DataflowLog(Log):
         if kind is FusionKind.REDUCTION:
             read = max(reads, key=lambda x: int(prod(x.shape)))
             elements = max(written, int(prod(read.shape)))
-            rows = elements // int(read.shape[-1]) if written == elements else written
+            width = int(read.shape[-1]) if read.shape else 1
+            rows = elements // max(width, 1) if written == elements else written
         number, times = len(self.sequence), self.origin.times * self.repeats
         self.sequence.append(
             DataflowLaunch(
@@ -134,9 +136,7 @@ class DataflowLog(Log):
             place, settings = 0, "" if op is None else repr(op).replace(f"name={op.name!r}", "")
         self.begun = self.origin, place + 1, settings
         drawn = class_of(OpKey("", self.stage, kernel.name), ()) == RANDOM
-        if drawn or not settings or not self.records or self.stage != "forward":
-            return object()
-        return settings, place, kernel.name, reads
+        return object() if drawn or not settings else (settings, place, kernel.name, reads)
 
 
 def _kind(name: str) -> FusionKind:

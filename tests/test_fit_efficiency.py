@@ -1,5 +1,6 @@
 """benchmarks/fit_efficiency.py: what devices/*.yaml states is what it fits, and keeps the limits held out."""
 
+import csv
 import re
 import runpy
 import sys
@@ -104,6 +105,27 @@ def test_the_page_tells_how_far_off_all_reduces_are_that_were_not_fitted(script)
     told = script["spread"](between)
     assert f"{len(between)} all-reduces of A100s between machines" in page
     assert f"took {told['low']:.2f} to {told['high']:.2f} times the expected" in page
+
+
+def test_the_page_counts_the_rows_of_the_tables():
+    def rows(name):
+        with (BENCHMARKS / "measured" / name).open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    page = PAGE.read_text()
+    steps, served = rows("llmfoundry_train.csv"), rows("trtllm_fixed_batch.csv")
+    fitted = [row for row in steps if row["precision"] in {"bf16", "amp_bf16"}]
+    tokens = [row for row in served if "tokens" in row["metric"]]
+    ends = {
+        key: sorted(int(row[key]) for row in fitted)[:: len(fitted) - 1] for key in ("n_devices", "seq_len")
+    }
+    recomputed = sum(row["activation_checkpointing"] == "True" for row in fitted)
+    assert f"| {len(rows('aiconfigurator_gemm_sample.csv')):,} matrix products on six devices" in page
+    assert f"| {len(steps)} training runs of MPT 125M to 70B, {len(fitted)} of them in bf16 |" in page
+    assert f"| {len(tokens)} throughputs and {len(served) - len(tokens)} times to a first token" in page
+    assert "on {} to {} GPUs".format(*ends["n_devices"]) in page
+    assert "sequences of {} to {:,} tokens".format(*ends["seq_len"]) in page
+    assert f"{recomputed} of them with recomputation" in page
 
 
 def test_errors_held_out_are_within_what_is_demanded(script):

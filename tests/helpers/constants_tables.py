@@ -94,6 +94,7 @@ def not_modelled_list():
         archcli.predict(quantized, "2xh100-sxm", phase="serve", new=1, engine="vllm"),
         archcli.predict("gpt2", "h100-sxm", phase="prefill", engine="trtllm"),
         archcli.predict("gpt2", "16xh100-sxm", phase="train", plan={"dp": 16}),
+        archcli.predict("gpt2", "h100-sxm", phase="train", compiled=True),
     ]
     sentences = dict.fromkeys(sentence for report in reports for sentence in report.not_modelled)
     return "\n".join(f"- {sentence}" for sentence in sentences)

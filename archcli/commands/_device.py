@@ -10,6 +10,7 @@ from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory
 
 if TYPE_CHECKING:
+    from archcli.load.devices.budget import Budget
     from archcli.measure.predict.answers.question import PredictedDevice
 
 
@@ -23,8 +24,10 @@ def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory 
     from archcli.load.devices.budget import read_budget  # reads files, where a device is named
 
     budget = read_budget(device, memory)
-    if budget is None:
-        return None
+    return budget and _memory_of(budget)
+
+
+def _memory_of(budget: Budget) -> DeviceMemory:
     return DeviceMemory(
         budget.name,
         budget.memory_bytes,
@@ -62,9 +65,10 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
     from archcli.measure.predict.rates import Rates
     from archcli.measure.predict.times import KernelClock
 
-    memory, budget = device_memory(text, None), read_budget(text)
-    if memory is None or budget is None:
+    budget = read_budget(text)
+    if budget is None:
         raise ArchError("--device names no device", "such as 8xh100-sxm, or local")
+    memory = _memory_of(budget)
     if budget.datasheet is None:
         from archcli.commands._profiles.local import local_device  # of this machine alone
 

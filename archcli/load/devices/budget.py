@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from archcli.errors import ArchError, Problem
 from archcli.load.devices.datasheet import Datasheet, load_datasheet
 from archcli.load.devices.names import LOCAL, is_file, split_count
-from archcli.recording.cuda_driver import LocalGpu, local_gpus
-from archcli.recording.machine import available_memory, processor
 from archcli.units import parse_bytes
 from archcli.wording import quote
+
+if TYPE_CHECKING:
+    from archcli.recording.cuda_driver import LocalGpu
 
 FORGOT_UNIT = re.compile(r"\d{1,6}(\.\d{1,6})?", re.ASCII)
 """An amount below a million without a unit: nobody means bytes."""
@@ -60,6 +62,8 @@ def read_budget(device: str | None = None, memory: str | int | None = None) -> B
 
 def _of_device(count: int, name: str) -> Budget:
     if name.lower() == LOCAL:
+        from archcli.recording.cuda_driver import local_gpus  # of this machine alone
+
         return _of_machine(count, local_gpus())
     sheet = load_datasheet(name)
     size = sheet.figures.get("memory_bytes")
@@ -84,6 +88,8 @@ def _of_machine(count: int, gpus: Sequence[LocalGpu]) -> Budget:
 
 
 def _of_processor(count: int) -> Budget:
+    from archcli.recording.machine import available_memory, processor  # of this machine alone
+
     available = available_memory()
     if count > 1:
         what = f"{count} × {LOCAL}: this machine has no GPU that CUDA sees, and one memory"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from archcli.errors import ArchError
 from archcli.measure.memory.inference import inference_pass, serving
@@ -15,12 +16,13 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import PlacedWeight, gathered, local_shapes, placed_weights, shares
 from archcli.measure.memory.stage import stage_model
 from archcli.measure.memory.traced import TracedPass
-from archcli.measure.memory.training.optimizers import OptimizerBytes, optimizer
-from archcli.measure.memory.training.step import Held, training_step
-from archcli.measure.memory.training.trained_tensors import TrainedTensor
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.stack import stacks
+
+if TYPE_CHECKING:
+    from archcli.measure.memory.training.optimizers import OptimizerBytes
+    from archcli.measure.memory.training.step import Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ def rank_peaks(model: Model, settings: MemorySettings, plan: Plan) -> list[RankP
 
 def _alone(model: Model, settings: MemorySettings) -> RankPeak:
     if settings.phase == "train":
+        from archcli.measure.memory.training.step import training_step  # of training alone
+
         step = training_step(model, settings)
         return RankPeak(0, 0, highest(step.moments), step.traced, step.moments)
     run = serving if settings.phase == "serve" else inference_pass
@@ -71,6 +75,8 @@ def _inferring(model: Model, settings: MemorySettings, plan: Plan, rank: int) ->
 
 
 def _training(model: Model, settings: MemorySettings, plan: Plan, stage: Stage, rank: int) -> RankPeak:
+    from archcli.measure.memory.training.step import training_step  # of training alone
+
     replica, tensor = divmod(rank, plan.tp)
     mine = replace(settings, seq_len=settings.tokens(model) // plan.cp)
     share = plan.share(model, tensor)
@@ -84,6 +90,8 @@ def held_bytes(
     weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int
 ) -> Held:
     """What a rank holds all through the step, under the plan's stage of ZeRO."""
+    from archcli.measure.memory.training.step import Held  # of training alone
+
     width = settings.width
     elements, whole = shares(plan, weights, stage, rank), shares(replace(plan, zero=0), weights, stage)
     others = gathered(plan, weights, stage)
@@ -103,6 +111,9 @@ def _states(
     weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int
 ) -> OptimizerBytes:
     """The optimizer's bytes: of each tensor's shard, or with ZeRO 1 and 2 of a part of one flat vector."""
+    from archcli.measure.memory.training.optimizers import optimizer  # of training alone
+    from archcli.measure.memory.training.trained_tensors import TrainedTensor
+
     rule, width = optimizer(settings.optimizer, settings.backend), settings.width
     if plan.zero in {1, 2}:
         return rule.state([TrainedTensor((shares(plan, weights, stage, rank).states,), width)])

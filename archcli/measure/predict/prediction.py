@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.planned import planned_pass
-from archcli.measure.predict.communication.timing import Exposed
 from archcli.measure.predict.constants import Origin
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
 from archcli.measure.predict.rank.seconds import Seconds
@@ -25,6 +24,9 @@ from archcli.measure.predict.terms import Bound
 from archcli.measure.predict.times import KernelTime
 from archcli.modules import Model
 from archcli.recording.classes import TimeClass
+
+if TYPE_CHECKING:
+    from archcli.measure.predict.communication.timing import Exposed
 
 LINK: Bound = "link"
 COMMUNICATION, BUBBLE = "communication", "bubble"

@@ -8,8 +8,6 @@ from archcli.errors import ArchError, Problem
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.training.losses import parse_loss
-from archcli.measure.memory.training.recompute import recomputed
 from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
@@ -67,6 +65,8 @@ def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
 
 
 def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:
+    from archcli.measure.memory.training.losses import parse_loss  # of training alone
+
     form = parse_loss(settings.loss)
     tokens = settings.batch_size * settings.tokens(model)
     if form.chunks > tokens:
@@ -81,6 +81,8 @@ def _unmatched(setting: str, model: Model) -> Iterator[Problem]:
     """A problem for each pattern that no path matches."""
     if setting in {"none", "layer"}:
         return
+    from archcli.measure.memory.training.recompute import recomputed  # of training alone
+
     paths = module_paths(model)
     for part in dict.fromkeys(map(str.strip, setting.split(","))):
         rule = recomputed(part)

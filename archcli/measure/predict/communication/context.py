@@ -13,9 +13,7 @@ from archcli.graph import Row
 from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.communication.collective import Collective, Moment
 from archcli.measure.predict.communication.groups import context_group
-
-SCORES = "attention_scores"
-"""The component of the operations that read queries, keys and values in turn."""
+from archcli.measure.predict.rank.kernel import SCORES
 
 
 def of_context(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.measure.predict.communication.collective import Collective, CollectiveName
+
+if TYPE_CHECKING:
+    from archcli.measure.predict.communication.collective import Collective, CollectiveName
 
 LinkName = Literal["link", "network"]
 DEVICES_PER_NODE = 8

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from archcli.arith import Number
 from archcli.graph import Row
@@ -11,17 +12,14 @@ from archcli.measure.memory.pipeline import Stage, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import PlacedWeight, placed_weights
-from archcli.measure.memory.training.recompute import recomputed
 from archcli.measure.passes import shape_pass
-from archcli.measure.predict.communication.collective import Collective, merged
-from archcli.measure.predict.communication.context import of_context
-from archcli.measure.predict.communication.replicas import of_replicas
-from archcli.measure.predict.communication.sharded import of_rows, repeated_paths
-from archcli.measure.predict.communication.stages import of_stages
 from archcli.measure.predict.rank.placement import StagePlacement, stage_rows
 from archcli.modules import Model
 from archcli.modules.model import inferring
 from archcli.modules.request import Request
+
+if TYPE_CHECKING:
+    from archcli.measure.predict.communication.collective import Collective
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +46,15 @@ class PlannedPass:
 
     def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
         """What a rank of a stage sends: of training in a whole step, else in a pass."""
+        if plan.devices == 1:
+            return
         of_rows = self.of_micro_batch(plan, stage)
         if self.request.phase != "train":
             yield from of_rows
             return
+        from archcli.measure.predict.communication.replicas import of_replicas  # of training alone
+        from archcli.measure.predict.communication.stages import of_stages
+
         micro_batches = plan.micro_batches * grad_accum
         yield from (one.scaled(micro_batches) for one in of_rows)
         yield from of_stages(plan, stage, self.hidden, self.width, micro_batches)
@@ -59,11 +62,16 @@ class PlannedPass:
 
     def of_micro_batch(self, plan: Plan, stage: Stage) -> tuple[Collective, ...]:
         """What the rows of a stage send in one micro batch, or in a pass."""
+        from archcli.measure.predict.communication.collective import merged  # of several devices alone
+
         if stage not in self._of_stages:
             self._of_stages[stage] = merged(self._of_rows(plan, stage))
         return self._of_stages[stage]
 
     def _of_rows(self, plan: Plan, stage: Stage) -> Iterator[Collective]:
+        from archcli.measure.predict.communication.context import of_context  # of several devices alone
+        from archcli.measure.predict.communication.sharded import of_rows
+
         rows = tuple(stage_rows(self.placement, self.rows, stage))
         training = self.request.phase == "train"
         yield from of_rows(rows, plan, self.width, self.repeated if training else None)
@@ -89,12 +97,20 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         passed.rows,
         tuple(placed_weights(share, passed.rows)),
         StagePlacement(share, [row.path for row in passed.rows]),
-        repeated_paths(
-            passed.rows, recomputed(settings.recompute) if training else None, settings.execution()
-        ),
+        _repeated(passed.rows, settings),
         settings.batch_size * tokens * model.d_model,
         settings.width,
     )
+
+
+def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
+    """Paths of the rows that the backward runs again."""
+    if settings.phase != "train" or settings.recompute == "none":
+        return frozenset()
+    from archcli.measure.memory.training.recompute import recomputed  # of training alone
+    from archcli.measure.predict.rank.repeated import repeated_paths
+
+    return repeated_paths(rows, recomputed(settings.recompute), settings.execution())
 
 
 def replica_settings(settings: MemorySettings, plan: Plan) -> MemorySettings:

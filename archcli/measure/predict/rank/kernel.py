@@ -7,6 +7,9 @@ from typing import NamedTuple
 from archcli.kernels import KernelCost
 from archcli.recording.classes import TimeClass
 
+SCORES = "attention_scores"
+"""The component of the operations that read queries, keys and values in turn."""
+
 
 class RankKernel(NamedTuple):
     """A kernel that a rank runs: its row, its class in a profile, and how often in a micro batch.

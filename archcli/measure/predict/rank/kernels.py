@@ -19,16 +19,14 @@ from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import shares
-from archcli.measure.predict.communication.context import SCORES
 from archcli.measure.predict.communication.planned import PlannedPass
 from archcli.measure.predict.rank.joined import joined_rows
-from archcli.measure.predict.rank.kernel import RankKernel
+from archcli.measure.predict.rank.kernel import SCORES, RankKernel
 from archcli.measure.predict.rank.placement import StagePlacement
 from archcli.measure.predict.rates import WIDTHS
 from archcli.measure.predict.times import PRODUCTS, kind_of
 from archcli.modules import Model
 from archcli.modules.request import Request
-from archcli.ops.communicate import Communication
 from archcli.recording.classes import TimeClass
 
 LOSS_PASSES = (2, 1)
@@ -140,12 +138,12 @@ def _of_rows(
     planned: PlannedPass, runs: Iterable[KernelRun], placement: StagePlacement, plan: Plan, use: CacheUse
 ) -> Iterator[RankKernel]:
     """The kernels of rows, those that the backward runs again twice."""
-    rows = {row.path: row for row in planned.rows}
+    rows, exchanged = {row.path: row for row in planned.rows}, _exchanged(planned, plan)
     written: set[str] = set()
     for run in runs:
         counted = placement.counted_path(run.path)
         row = rows.get(counted)
-        if row is not None and isinstance(row.op, Communication):  # no other op knows of ranks
+        if counted in exchanged:
             continue  # timed as what is sent: what runs here stands in for it
         times, kernel = float(run.times), run.kernel
         if kind_of(run.op_class, kernel.name) == PRODUCTS:
@@ -163,6 +161,15 @@ def _of_rows(
         yield one
         if run.stage == "forward" and counted in planned.repeated:
             yield one._replace(stage="recomputed")
+
+
+def _exchanged(planned: PlannedPass, plan: Plan) -> frozenset[str]:
+    """Paths of the rows by which ranks exchange tensors."""
+    if plan.tp * plan.ep == 1:
+        return frozenset()
+    from archcli.ops.communicate import Communication  # no other op knows of ranks
+
+    return frozenset(row.path for row in planned.rows if isinstance(row.op, Communication))
 
 
 def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:

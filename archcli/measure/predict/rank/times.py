@@ -23,7 +23,6 @@ from archcli.measure.predict.times import (
     KernelTime,
     kind_of,
 )
-from archcli.measure.predict.training import work_of
 from archcli.recording.classes import TimeClass
 
 KnownTimes = dict[tuple[KernelCost, TimeClass], tuple[KernelTime, str]]
@@ -184,6 +183,8 @@ class RankTimes:
         time = clock.time(kernel.kernel, kernel.op_class)
         kind = kind_of(kernel.op_class, kernel.kernel.name)
         if self.step is not None:
+            from archcli.measure.predict.training import work_of  # of training alone
+
             expected = sum(work_of(kernel, clock).parts(self.step).values())
             low, high = (edge * expected for edge in (self.step.origin.low, self.step.origin.high))
             time = replace(time, expected=expected, low=low, high=high)

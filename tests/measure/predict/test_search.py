@@ -40,6 +40,8 @@ class Timer:
     def least(self, candidate):
         return self.share * sum(seconds(candidate).values())
 
+    closer = least
+
     def parts(self, candidate):
         self.timed += 1
         return seconds(candidate)

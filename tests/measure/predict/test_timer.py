@@ -1,6 +1,7 @@
 """Times of candidates are those of their prediction, and none is below what it is told to take at least."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,8 @@ from archcli.measure.predict.search.candidates import PlanCandidates
 from archcli.measure.predict.search.search import best_plan
 from archcli.measure.predict.search.timer import PlanTimer
 from archcli.measure.predict.times import KernelClock
-from small import decoder
+from archcli.modules import MLP, Group, MixtureOfExperts
+from small import decoder, layer
 
 ORIGIN = {"error": 0.1, "low": 0.9, "high": 1.1, "rows": 9, "table": "t.csv", "fitted": "2026-01-01"}
 PRODUCTS = {"launch_us": 3.0, "depth_ns": 0.2, "compute": 0.8, "memory": 0.9, "exponent": 2.3} | ORIGIN
@@ -29,6 +31,8 @@ CONSTANTS = {
     "communication": {"2": {"latency_us": 17.0, "link": 0.7, "small_low": 0.5, "small_high": 2.0} | ORIGIN},
 }
 STEPS = {"matrix_products": 0.8, "memory_bound": 0.4, "attention": 0.3, "communication": 0.9} | ORIGIN
+EXPERTS = MixtureOfExperts(n_experts=8, top_k=2, expert=MLP(d_ff=16))
+MODELS = {"a decoder": decoder(), "experts": decoder(Group(n_layers=2, layer=layer(ffn=EXPERTS)))}
 DEVICES = {"floor": {}, "constants": CONSTANTS, "steps": CONSTANTS | {"training": {"bf16": STEPS}}}
 
 
@@ -71,3 +75,36 @@ def test_a_thousand_devices_within_two_seconds():
     assert choice.n_tried == 1848
     assert choice.best.seconds < choice.runner_up.seconds
     assert min(spent) < 2
+
+
+class Counting(PlanTimer):
+    """Counts the candidates that it times."""
+
+    timed = 0
+
+    def parts(self, candidate):
+        Counting.timed += 1
+        return super().parts(candidate)
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("constants", DEVICES)
+@pytest.mark.parametrize("name", MODELS)
+def test_the_best_is_that_of_all(name, constants):
+    """With every candidate timed, and with those alone that may be the next."""
+    asked = MemoryQuestion(MODELS[name], MemorySettings("train", 1, 16), Plan(), None)
+    ours, candidates = device(DEVICES[constants]), list(PlanCandidates(asked, 8, 4))
+    Counting.timed, every = 0, PlanTimer(asked, ours)
+    choice = best_plan(asked, candidates, Counting(asked, ours))
+    by_time = [one for _, _, one in sorted(timed(every, candidates))]
+    runner_up = next(one for one in by_time if degrees(one) != degrees(by_time[0]))
+    assert (choice.best.candidate, choice.runner_up.candidate) == (by_time[0], runner_up)
+    assert Counting.timed < len(candidates)
+
+
+def timed(timer, candidates):
+    return ((sum(timer.parts(one).values()), n, one) for n, one in enumerate(candidates))
+
+
+def degrees(candidate):
+    return replace(candidate.plan, micro_batches=1)

@@ -35,6 +35,10 @@ class ServedPlanTimer:
         """Seconds that it takes at least."""
         return self.timer.least(_decoding(candidate))
 
+    def closer(self, candidate: Candidate) -> float:
+        """The same, as close as what is timed of others allows."""
+        return self.timer.closer(_decoding(candidate))
+
     def parts(self, candidate: Candidate) -> Parts:
         """Its seconds by what takes them."""
         return self.timer.parts(_decoding(candidate))

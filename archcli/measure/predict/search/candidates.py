@@ -29,6 +29,12 @@ class Candidate(NamedTuple):
     settings: MemorySettings
 
 
+def of_replica(candidate: Candidate) -> int:
+    """Sequences that a replica runs at once: a micro batch, or its part of all that are in flight."""
+    plan, settings = candidate
+    return int(settings.batch_size if settings.phase == "train" else -(-settings.batch_size // plan.dp))
+
+
 @dataclass(slots=True)
 class PlanCandidates:
     """All plans of a question's model on `n_devices`, of which a fast link joins `devices_per_node`.

@@ -1,13 +1,16 @@
-"""LeastTime: seconds that a plan takes at least, from FLOPs and bytes sent; no kernel is traced.
+"""LeastTime: seconds that a plan takes at least, from FLOPs, bytes sent, and what is timed of other plans.
 
-The mean over the stages of a pipeline, which the slowest does not go below: the architecture's matrix
-products at the best rate there is, and what is sent that nothing can hide, as if no message had a latency.
+The mean over the stages of a pipeline, which the slowest does not go below: computing, and what is sent that
+nothing can hide, as if no message had a latency. Computing takes what matrix products do at the best rate
+there is. Once kernels are timed it takes what they do: to train, a sequence takes no less in a smaller batch,
+nor where fewer ranks share the experts, as then weights are read and launches are made for fewer tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.pipeline import Stage
@@ -20,10 +23,20 @@ from archcli.measure.predict.communication.replicas import of_replicas
 from archcli.measure.predict.communication.stages import bubble_share
 from archcli.measure.predict.communication.timing import LinkPace, timed
 from archcli.measure.predict.rank.times import TimingDevice
-from archcli.measure.predict.search.candidates import Candidate
+from archcli.measure.predict.search.candidates import Candidate, of_replica
 
 Degrees = tuple[int, bool, int, int]
 """tp, sp, ep and cp."""
+WholeDegrees = tuple[int, bool, int]
+"""tp, sp and cp: of plans whose ranks have the same, but for experts."""
+
+
+class TimedSequence(NamedTuple):
+    """Seconds of computing for a sequence in a batch of a rank, where `ep` ranks share the experts."""
+
+    ep: int
+    batch: int
+    seconds: float
 
 
 @dataclass(slots=True)
@@ -33,7 +46,8 @@ class LeastTime:
     question: MemoryQuestion
     device: TimingDevice
     low_dtype: str = ""
-    _flops: float | None = None
+    _products: float | None = None
+    _timed: dict[WholeDegrees, list[TimedSequence]] = field(default_factory=dict)
     _planned: dict[Degrees, PlannedPass] = field(default_factory=dict)
     _waited: dict[Degrees, float] = field(default_factory=dict)
     _replicas: dict[Plan, tuple[float, float]] = field(default_factory=dict)
@@ -41,23 +55,43 @@ class LeastTime:
     def seconds(self, candidate: Candidate) -> float:
         """Seconds of a pass, or of a step."""
         plan, settings = candidate
-        training = settings.phase == "train"
+        training, batch = settings.phase == "train", of_replica(candidate)
         batches = settings.grad_accum * plan.micro_batches if training else 1
-        batch = settings.batch_size if training else -(-settings.batch_size // plan.dp)
-        rate = plan.tp * plan.cp * plan.pp * self.device.best_rate(settings, self.low_dtype)
-        computing = self._of_sequence() * batch * batches / rate
+        computing = self._computing(plan, batch) * batch * batches / plan.pp
         sent = self._waited_for(plan) * batch * batches
         if training:
             once, each = self._of_replicas(plan, settings)
             sent += once + batches * each
         return float(computing * (1 + bubble_share(plan)) + sent / plan.pp)
 
+    def learn(self, plan: Plan, batch: int, seconds: float) -> None:
+        """Take note of the seconds in which a rank of all layers computes a batch."""
+        timed_sequence = TimedSequence(plan.ep, batch, seconds / batch)
+        self._timed.setdefault(whole_degrees(plan), []).append(timed_sequence)
+
+    def _computing(self, plan: Plan, batch: int) -> float:
+        """Seconds of computing for a sequence in a batch of a rank of all layers."""
+        known = self._timed.get(whole_degrees(plan), ())
+        timed = (one.seconds for one in known if self._is_no_more(one, plan, batch))
+        return max(self._of_sequence() / (plan.tp * plan.cp), *timed, 0.0)
+
+    def _is_no_more(self, known: TimedSequence, plan: Plan, batch: int) -> bool:
+        """Whether what is known of a rank holds for one of the plan at least.
+
+        Inference is so short that what ranks do to share experts may outweigh what they gain; and a small
+        batch may lie in a cache.
+        """
+        if self.question.settings.phase != "train" or self.device.clock.rates.cache is not None:
+            return (known.ep, known.batch) == (plan.ep, batch)
+        return known.ep >= plan.ep and known.batch >= batch
+
     def _of_sequence(self) -> float:
-        """FLOPs of the matrix products of one sequence."""
-        if self._flops is None:
+        """Seconds of the matrix products of one sequence on one device."""
+        if self._products is None:
             request = self._alone().request(self.question.model)
-            self._flops = float(count_pass(self.question.model, request).flops()[0])
-        return self._flops
+            flops = float(count_pass(self.question.model, request).flops()[0])
+            self._products = flops / self.device.best_rate(self.question.settings, self.low_dtype)
+        return self._products
 
     def _alone(self) -> MemorySettings:
         """The settings with one sequence, and nothing run again."""
@@ -76,7 +110,7 @@ class LeastTime:
         key = plan.tp, plan.sp, plan.ep, plan.cp
         if key not in self._waited:
             planned = self._shared(plan)
-            of_rows = planned.of_micro_batch(plan, _all_layers(planned))
+            of_rows = planned.of_micro_batch(plan, all_layers(planned))
             self._waited[key] = self._sending(one for one in of_rows if not one.cover)
         return self._waited[key]
 
@@ -99,7 +133,7 @@ class LeastTime:
         return self._replicas[key]
 
     def _of_step(self, planned: PlannedPass, plan: Plan, micro_batches: int) -> Iterator[Collective]:
-        return of_replicas(planned.weights, plan, _all_layers(planned), planned.width, micro_batches)
+        return of_replicas(planned.weights, plan, all_layers(planned), planned.width, micro_batches)
 
     def _sending(self, collectives: Iterable[Collective]) -> float:
         """Seconds of the bytes alone, at the share of the rate that rings reach."""
@@ -115,6 +149,11 @@ class LeastTime:
         return self.device.has_constants(self.question.settings.dtype)
 
 
-def _all_layers(planned: PlannedPass) -> Stage:
+def whole_degrees(plan: Plan) -> WholeDegrees:
+    """The degrees that split what is no expert."""
+    return plan.tp, plan.sp, plan.cp
+
+
+def all_layers(planned: PlannedPass) -> Stage:
     """All of a model as one stage."""
     return Stage(0, (range(planned.placement.n_layers),))

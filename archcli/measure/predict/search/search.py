@@ -27,6 +27,9 @@ class StepTimer(Protocol):
     def least(self, candidate: Candidate) -> float:
         """Seconds that it takes at least, found quickly."""
 
+    def closer(self, candidate: Candidate) -> float:
+        """The same, as close as what is timed of other candidates allows."""
+
     def parts(self, candidate: Candidate) -> Parts:
         """Its seconds, by what takes them."""
 
@@ -55,7 +58,7 @@ class PlanChoice:
     """The best plan and the runner-up, the best of other degrees; None where fewer fit.
 
     `n_too_large` plans may be faster than the best, by what they take at least, and do not fit; `too_large`
-    is the first of them if it is faster. There were `n_tried` plans.
+    is the one that takes the least at least, if it is faster. There were `n_tried` plans.
     """
 
     best: TimedPlan | None
@@ -105,10 +108,11 @@ def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: 
 
 
 def _faster(too_large: Sequence[Candidate], best: TimedPlan | None, timer: StepTimer) -> TimedPlan | None:
-    """The first of the candidates that do not fit, if it is faster than the best."""
+    """The fastest of the candidates that do not fit, as far as is known, if it is faster than the best."""
     if not too_large:
         return None
-    first = TimedPlan(too_large[0], timer.parts(too_large[0]))
+    candidate = min(too_large, key=timer.closer)
+    first = TimedPlan(candidate, timer.parts(candidate))
     return first if best is None or first.seconds < best.seconds else None
 
 
@@ -127,13 +131,17 @@ def by_time(
     heapify(waiting)
     refused, any_timed = None, False
     while waiting:
-        _, _, number, timed = heappop(waiting)
+        seconds, _, number, timed = heappop(waiting)
         if timed is not None:
             yield timed
             continue
-        if not may_fit(candidates[number]):
-            continue
         try:
+            closer = timer.closer(candidates[number])
+            if closer > seconds:
+                heappush(waiting, (closer, False, number, None))
+                continue
+            if not may_fit(candidates[number]):
+                continue
             timed = TimedPlan(candidates[number], timer.parts(candidates[number]))
         except ArchError as error:
             refused = refused or error

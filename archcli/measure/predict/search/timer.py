@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from archcli.kernels import KernelRun
 from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.communication.planned import planned_pass
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels, traced_runs
 from archcli.measure.predict.rank.step import StageStep, stage_step
 from archcli.measure.predict.rank.times import KnownTimes, RankTimes, TimingDevice
-from archcli.measure.predict.search.candidates import Candidate
-from archcli.measure.predict.search.least_time import LeastTime
+from archcli.measure.predict.search.candidates import Candidate, of_replica
+from archcli.measure.predict.search.least_time import LeastTime, WholeDegrees, all_layers, whole_degrees
 
 RankKey = tuple[int, bool, int, int, int, str]
 """tp, sp, ep, cp, batch size and recomputation: what a rank's pass depends on."""
@@ -28,13 +29,29 @@ class PlanTimer:
     _times: dict[RankKey, RankTimes] = field(default_factory=dict)
     _runs: dict[tuple[int, ...], Sequence[KernelRun]] = field(default_factory=dict)
     _known: KnownTimes = field(default_factory=dict)
+    _most: dict[WholeDegrees, tuple[int, int]] = field(default_factory=dict)
     _least: LeastTime = field(init=False)
 
     def __post_init__(self) -> None:
         self._least = LeastTime(self.question, self.device, self.use.low_dtype)
 
     def least(self, candidate: Candidate) -> float:
-        """Seconds that it takes at least."""
+        """Seconds that it takes at least; all candidates are asked about before the first is timed."""
+        whole = whole_degrees(candidate.plan)
+        ep, batch = self._most.get(whole, (1, 1))
+        self._most[whole] = max(ep, candidate.plan.ep), max(batch, of_replica(candidate))
+        return self._least.seconds(candidate)
+
+    def closer(self, candidate: Candidate) -> float:
+        """The same, closer: of training by kernels of the most efficient rank of those that split as much.
+
+        It has the largest batch, and shares the experts with the most ranks.
+        """
+        if candidate.settings.phase != "train":
+            return self._least.seconds(candidate)
+        ep, batch = self._most[whole_degrees(candidate.plan)]
+        plan = Plan(ep, tp=candidate.plan.tp, sp=candidate.plan.sp, ep=ep, cp=candidate.plan.cp)
+        self._times_of(Candidate(plan, replace(candidate.settings, batch_size=batch, recompute="none")))
         return self._least.seconds(candidate)
 
     def parts(self, candidate: Candidate) -> dict[str, float]:
@@ -47,8 +64,7 @@ class PlanTimer:
 
     def _times_of(self, candidate: Candidate) -> RankTimes:
         plan, settings = candidate
-        batch = settings.batch_size if settings.phase == "train" else -(-settings.batch_size // plan.dp)
-        alike = plan.tp, plan.sp, plan.ep, plan.cp, batch
+        alike = plan.tp, plan.sp, plan.ep, plan.cp, of_replica(candidate)
         key = (*alike, settings.recompute)
         if key not in self._times:
             planned = planned_pass(self.question.model, settings, plan)
@@ -56,7 +72,16 @@ class PlanTimer:
                 self._runs[alike] = traced_runs(planned, settings)
             rank = rank_kernels(planned, settings, plan, self.use, self._runs[alike])
             self._times[key] = RankTimes(rank, self.device, settings, self._known)
+            self._learn(candidate, self._times[key])
         return self._times[key]
+
+    def _learn(self, candidate: Candidate, times: RankTimes) -> None:
+        """Hand on what the rank computes, but for what it repeats."""
+        plan, settings = candidate
+        one = times.of_stage(all_layers(times.rank.planned))
+        expected = self.device.has_constants(settings.dtype)
+        seconds = one.all.told(expected=expected) - one.recomputed.told(expected=expected)
+        self._least.learn(plan, of_replica(candidate), seconds)
 
 
 def _parts(step: StageStep, *, expected: bool) -> dict[str, float]:

@@ -24,10 +24,10 @@ def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory 
     from archcli.load.devices.budget import read_budget  # reads files, where a device is named
 
     budget = read_budget(device, memory)
-    return budget and _memory_of(budget)
+    return budget and _memory_of(budget, stated=device is None)
 
 
-def _memory_of(budget: Budget) -> DeviceMemory:
+def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
     return DeviceMemory(
         budget.name,
         budget.memory_bytes,
@@ -35,7 +35,7 @@ def _memory_of(budget: Budget) -> DeviceMemory:
         budget.architecture,
         budget.certainty,
         budget.source,
-        stated=device is None,
+        stated=stated,
     )
 
 

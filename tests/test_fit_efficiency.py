@@ -128,6 +128,15 @@ def test_the_page_counts_the_rows_of_the_tables():
     assert f"{recomputed} of them with recomputation" in page
 
 
+def test_figures_in_sentences_of_the_page_are_those_of_the_devices():
+    page = " ".join(PAGE.read_text().split())
+    h200, b200 = (FITTED[name]["training"]["bf16"] for name in ("h200-sxm", "b200-sxm"))
+    assert f"H100's with such a range: {b200['low']:.2f} to {b200['high']:.2f}." in page
+    assert f"the error is at most {h200['error']:.1%} (the row of H200" in page
+    assert f"for one another at most {b200['error']:.1%} (that of B200)" in page
+    assert f"products are {FITTED['l40s']['matrix_products']['bf16']['error']:.1%} off when held out" in page
+
+
 def test_errors_held_out_are_within_what_is_demanded(script):
     assert not script["missed"](FITTED)
     assert len(script["LIMITS"]) == 5 + 6 + 3

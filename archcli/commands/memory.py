@@ -23,6 +23,7 @@ from archcli.commands.options import (
     Set,
     SourceLen,
     Tokens,
+    picture_file,
     size_from,
 )
 from archcli.measure.memory.answers.question import Fit, MemoryQuestion
@@ -83,6 +84,7 @@ PlotFile = Annotated[
     typer.Option(
         "--plot",
         metavar="FILE",
+        parser=picture_file,
         help="Draw the moments by their parts and the peak by batch size: an .svg, .html or .png.",
     ),
 ]

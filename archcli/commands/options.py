@@ -46,6 +46,14 @@ def size_from(least: int) -> Any:
     return parse
 
 
+def picture_file(text: str) -> Path:
+    """Parse the file of a picture; ArchError, before anything is counted, where it could not be written."""
+    from archcli.render.picture import check_picture
+
+    check_picture(Path(text))
+    return Path(text)
+
+
 def _bytes(text: str) -> int:
     """Parse an amount of memory such as 80GiB."""
     amount: int = _parsed(parse_bytes, text)

@@ -24,6 +24,7 @@ from archcli.commands.options import (
     Set,
     SourceLen,
     Tokens,
+    picture_file,
     size_from,
 )
 from archcli.measure.memory.plan import Plan
@@ -110,6 +111,7 @@ PlotFile = Annotated[
     typer.Option(
         "--plot",
         metavar="FILE",
+        parser=picture_file,
         help="Draw latency against throughput, and the roofline with the rows: an .svg, .html or .png.",
     ),
 ]

@@ -207,6 +207,14 @@ def test_pictures(cli, tmp_path):
     assert "989,400 GFLOP/s" in drawn
 
 
+@pytest.mark.parametrize("command", [("memory",), ("predict", "--device", "h100-sxm")])
+def test_a_picture_that_cannot_be_written_is_told_first(cli, tmp_path, command):
+    for file, words in (("x.bmp", "x.bmp ends in none of .svg"), ("none/x.svg", "cannot write")):
+        done = cli(command[0], "no-such-model", *command[1:], "--plot", tmp_path / file)
+        assert (done.code, done.out) == (2, "")
+        assert words in done.err
+
+
 REFUSED = {
     "no such device": (("predict", "gpt2", "--device", "h100"), "means one of several devices"),
     "new tokens of no serving": ((*GPT2, "--new", "5"), "--new are tokens of serving"),

@@ -1,6 +1,7 @@
-"""Pictures of a profile: shares and roofline as SVG, as HTML with a table, or as PNG (extra `plot`).
+"""Pictures of a profile, of memory and of a prediction: as SVG, as HTML, or as PNG (extra `plot`).
 
-All are drawn from the document that `archcli profile --json` prints, and from nothing else.
+That of a profile has shares, a roofline and in HTML a table; it is drawn from the document that
+`archcli profile --json` prints, and from nothing else.
 """
 
 from archcli.render.picture.files import check_picture, save

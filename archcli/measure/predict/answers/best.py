@@ -18,8 +18,8 @@ from archcli.measure.predict.search.timer import PlanTimer
 Record = dict[str, Any]
 
 
-class FoundPlan(NamedTuple):
-    """What was found: by JSON's keys, and in sentences."""
+class FastestPlan(NamedTuple):
+    """The plan that was found: by JSON's keys, and in sentences."""
 
     record: Record
     sentences: tuple[str, ...]
@@ -48,7 +48,7 @@ def _decoding(candidate: Candidate) -> Candidate:
     return candidate._replace(settings=replace(candidate.settings, phase="decode"))
 
 
-def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FoundPlan]:
+def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
     """The question with its fastest plan, and what was found. Raises ArchError where no plan fits.
 
     Serving is timed by a decoded token of each sequence behind all of its tokens, which must fit.
@@ -71,8 +71,8 @@ def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FoundPlan]:
         grad_accum=settings.grad_accum,
         recompute=settings.recompute,
     )
-    found = FoundPlan(_record(choice), tuple(_sentences(choice)))
-    return replace(question, plan=plan, settings=chosen), found
+    answer = FastestPlan(_record(choice), tuple(_sentences(choice)))
+    return replace(question, plan=plan, settings=chosen), answer
 
 
 def _no_plan(question: PredictQuestion, n_devices: int, n_tried: int) -> ArchError:

@@ -53,7 +53,7 @@ def limits(prediction: Prediction, cached: frozenset[str]) -> list[Limit]:
 def _spent(prediction: Prediction, cached: frozenset[str]) -> Iterator[tuple[str, float]]:
     for row in prediction.rows:
         yield _what(row, cached), told(row.time)
-    yield SENDING, sum(one.least_s for one in prediction.communication)
+    yield SENDING, sum(sent.least_s for sent in prediction.communication)
     yield WAITING, prediction.bubble_s
 
 
@@ -80,13 +80,13 @@ def _figures(value: float) -> str:
     return f"{value:,.{decimals}f}" if decimals else f"{value:,.0f}"
 
 
-def sentence(phase: MemoryPhase, sequences: str, found: list[Limit], totals: Mapping[str, Any]) -> str:
+def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: Mapping[str, Any]) -> str:
     """The answer in words: how many tokens a second, and what limits them.
 
     `Decoding of 1 sequence runs at 47.8 tokens a second (41.4 to 53.6) and is bound by reading the weights:
     13.0 of 20.9 ms, expected.`
     """
-    largest = found[0]
+    largest = by_time[0]
     kind = "floor" if totals["time_s"]["expected"] is None else "expected"
     total = totals["time_s"][kind]
     verb = "is bound by" if largest.seconds > total / 2 else "spends most on"

@@ -129,8 +129,8 @@ class PredictQuestion:
             served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
-        found = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
-        return PredictAnswer(self._of_peak(replace(found, time=with_engine(found.time, engine))))
+        prediction = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
+        return PredictAnswer(self._of_peak(replace(prediction, time=with_engine(prediction.time, engine))))
 
     @property
     def timing(self) -> TimingDevice:

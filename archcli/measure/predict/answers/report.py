@@ -27,7 +27,7 @@ from archcli.recording.classes import TimeClass
 FAR = 2**30
 """Tokens behind which every window is full."""
 if TYPE_CHECKING:
-    from archcli.measure.predict.answers.best import FoundPlan
+    from archcli.measure.predict.answers.best import FastestPlan
 
 Record = dict[str, Any]
 FLOOR = {
@@ -96,14 +96,14 @@ def _totals(question: PredictQuestion, answer: PredictAnswer) -> Record:
     totals = totals_of(question, answer)
     decoded = () if question.phase == "train" else decoded_rows(question)
     cached = frozenset(row.path for row in decoded if row.states)
-    total, found = told(answer.prediction.time), limits(answer.prediction, cached)
+    total, spent = told(answer.prediction.time), limits(answer.prediction, cached)
     memory, needed = question.device.memory, question.memory().answer().needed_bytes
     totals |= {
         "fits": needed <= memory.memory_bytes,
         "needed_bytes": needed,
         "memory_bytes": memory.memory_bytes,
-        "limits": [one.record(total) for one in found],
-        "sentence": sentence(question.settings.phase, sequences(question), found, totals),
+        "limits": [limit.record(total) for limit in spent],
+        "sentence": sentence(question.settings.phase, sequences(question), spent, totals),
     }
     if question.phase in {"decode", "serve"}:
         totals["break_even"] = _break_even(question, decoded)
@@ -127,11 +127,11 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
 
     of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
     width = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
-    found = break_even(rows, of_replica, (width, width), question.timing, question.asked.dtype)
-    batch = {"floor": found.floor_batch, "expected": found.batch}
+    points = break_even(rows, of_replica, (width, width), question.timing, question.asked.dtype)
+    batch = {"floor": points.floor_batch, "expected": points.batch}
     return {
         "batch_size": {name: size and size * question.plan.dp for name, size in batch.items()},
-        "context": found.context,
+        "context": points.context,
     }
 
 
@@ -172,7 +172,7 @@ def _tables(
 
 
 def _notes(
-    question: PredictQuestion, totals: Record, choice: FoundPlan | None, curve: Curve | None
+    question: PredictQuestion, totals: Record, choice: FastestPlan | None, curve: Curve | None
 ) -> Iterator[str]:
     device, settings, model = question.device.memory, question.settings, question.model
     yield from context_notes(model, settings.tokens(model) + question.new_tokens)
@@ -210,10 +210,11 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
 
 def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:
     yield from answer.prediction.not_modelled
-    sent = answer.prediction.communication if answer.prediction.origin else ()
-    if any(one.timed.collective.bytes < SMALL_BYTES * one.timed.collective.times for one in sent):
+    exposed = answer.prediction.communication if answer.prediction.origin else ()
+    sent = [part.timed for part in exposed]
+    if any(part.collective.bytes < SMALL_BYTES * part.collective.times for part in sent):
         yield "What decides how long a collective below 1 MB takes: times scatter, as the range says."
-    if any(one.timed.link == "network" for one in sent):
+    if any(part.link == "network" for part in sent):
         yield "What the network between machines reaches: its rate on paper counts."
     if any(row.op_class == TimeClass.ROUTING for row in answer.prediction.rows):
         yield "Routing: tokens are spread evenly over the experts."

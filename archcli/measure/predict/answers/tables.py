@@ -81,18 +81,20 @@ def limit_table(limits: Sequence[Record], kind: str) -> Table:
 
 def row_table(rows: Sequence[Record], total: float, kind: str) -> Table:
     """The rows that take most, those of all layers together."""
-    found: dict[tuple[str, str], Record] = {}
+    folded: dict[tuple[str, str], Record] = {}
     for row in rows:
         key = (folded_path(row["path"]), row["stage"])
-        one = found.setdefault(key, {"path": key[0], "stage": key[1], "flops": 0, "bytes": 0, "time_s": 0.0})
-        longest = one.setdefault("longest", row["time_s"])
+        record = folded.setdefault(
+            key, {"path": key[0], "stage": key[1], "flops": 0, "bytes": 0, "time_s": 0.0}
+        )
+        longest = record.setdefault("longest", row["time_s"])
         if row["time_s"] >= longest:
-            one |= {"longest": row["time_s"], "bound_by": row["bound_by"]}
+            record |= {"longest": row["time_s"], "bound_by": row["bound_by"]}
         for name in ("flops", "bytes", "time_s"):
-            one[name] += row[name]
-    records = sorted(found.values(), key=lambda one: -one["time_s"])
-    shown = [{**one, "share": one["time_s"] / total} for one in records[:ROWS]]
-    stages = len({one["stage"] for one in records}) > 1
+            record[name] += row[name]
+    records = sorted(folded.values(), key=lambda record: -record["time_s"])
+    shown = [{**record, "share": record["time_s"] / total} for record in records[:ROWS]]
+    stages = len({record["stage"] for record in records}) > 1
     columns = (
         Column("path", "path"),
         *((Column("stage", "in"),) * stages),

@@ -42,14 +42,14 @@ def device_record(question: PredictQuestion, origin: Origin | None) -> Record:
 def _constants(question: PredictQuestion) -> Record:
     """The constants by group; of matrix products, attention and training those of the dtype."""
     dtype, efficiency = question.asked.dtype, question.timing.clock.efficiency
-    found: Record = {}
+    constants: Record = {}
     for group, entries in efficiency.groups.items():
         known = {name: dict(entry) for name, entry in entries.items()}
         alone = {name: entry for name, entry in known.items() if name == dtype}
-        found[group] = alone or known
+        constants[group] = alone or known
     if question.phase != "train":
-        found.pop("training", None)
-    return found
+        constants.pop("training", None)
+    return constants
 
 
 def cost_record(prediction: Prediction, price_per_hour: float) -> Record:

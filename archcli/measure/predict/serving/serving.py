@@ -66,7 +66,7 @@ def serve(
 
     prefill = predict_pass(model, replace(settings, phase="prefill", seq_len=prompt), device, plan, use)
     steps = spanned(step, prompt, prompt + new - 1)
-    parts = [("prefill", WeightedStep(1.0, prefill)), *(("decode", one) for one in steps)]
+    parts = [("prefill", WeightedStep(1.0, prefill)), *(("decode", step) for step in steps)]
     return ServedTokens(
         joined(parts, int(settings.batch_size) * new, engine),
         with_engine(prefill.time, engine),
@@ -116,7 +116,7 @@ def added(steps: list[WeightedStep], scale: float = 1.0) -> KernelTime:
 
 def longest(steps: list[WeightedStep]) -> Prediction:
     """The step that most of the time goes to."""
-    return max(steps, key=lambda one: one.weight * told(one.step.time)).step
+    return max(steps, key=lambda part: part.weight * told(part.step.time)).step
 
 
 def plus(a: KernelTime, b: KernelTime) -> KernelTime:
@@ -131,7 +131,7 @@ def plus(a: KernelTime, b: KernelTime) -> KernelTime:
 
 def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -> Prediction:
     """All parts as one prediction of so many tokens; each row says of which part it is."""
-    steps = [one for _, one in parts]
+    steps = [step for _, step in parts]
     first = steps[0].step
     sums = {
         name: sum(weight * getattr(step, name) for weight, step in steps)
@@ -150,14 +150,14 @@ def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -
 
 def _rows(parts: list[tuple[str, WeightedStep]]) -> Iterator[PredictedRow]:
     """The rows of all parts; equal kernels of a part that the same bounds together."""
-    found: dict[tuple[str, ...], PredictedRow] = {}
+    rows: dict[tuple[str, ...], PredictedRow] = {}
     for name, (weight, step) in parts:
         for row in step.rows:
             sums = (weight * row.times, weight * row.flops, weight * row.bytes)
-            one = PredictedRow(row.path, name, row.kernel, row.op_class, *sums, row.time.scaled(weight))
+            scaled = PredictedRow(row.path, name, row.kernel, row.op_class, *sums, row.time.scaled(weight))
             key = (name, row.path, row.kernel, row.time.bound_by)
-            found[key] = _both(found[key], one) if key in found else one
-    yield from found.values()
+            rows[key] = _both(rows[key], scaled) if key in rows else scaled
+    yield from rows.values()
 
 
 def _both(a: PredictedRow, b: PredictedRow) -> PredictedRow:
@@ -167,14 +167,14 @@ def _both(a: PredictedRow, b: PredictedRow) -> PredictedRow:
 
 def _sent(steps: list[WeightedStep]) -> Iterator[Exposed]:
     """What all parts send, equal collectives together."""
-    found: dict[tuple[str, ...], Exposed] = {}
+    collectives: dict[tuple[str, ...], Exposed] = {}
     for weight, step in steps:
-        for one in step.communication:
-            collective = one.timed.collective
+        for part in step.communication:
+            collective = part.timed.collective
             key = (collective.name, collective.purpose, str(collective.group))
-            sent = _weighted(one, weight)
-            found[key] = _together(found[key], sent) if key in found else sent
-    yield from found.values()
+            sent = _weighted(part, weight)
+            collectives[key] = _together(collectives[key], sent) if key in collectives else sent
+    yield from collectives.values()
 
 
 def _weighted(sent: Exposed, weight: float) -> Exposed:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from archcli.errors import ArchError
@@ -32,3 +35,14 @@ def require_device(name: str) -> None:
         raise ArchError(
             f"device {quote(name)} cannot be used: {reason}", "cpu and meta are always there"
         ) from None
+
+
+@contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Make the dtype torch's default within the block."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

@@ -5,7 +5,6 @@ from math import prod
 
 import torch
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate
 from torch.distributed.tensor.experimental import implicit_replication
 from torch.distributed.tensor.parallel import (
@@ -18,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from archcli.measure.memory.training.recompute import recomputed
 from archcli.runtime.memory.recompute import recompute_nodes
-from archcli.runtime.memory.shards import fake_rank, is_layer
+from archcli.runtime.memory.shards import fake_rank, shard_layers
 from archcli.runtime.model.build import build_model
 
 NAMES = {
@@ -53,10 +52,7 @@ def sent_by_fsdp(model, ranks, batch, tokens):
     """(times, elements that a rank sends) of each collective of a forward and backward."""
     with fake_rank(0, ranks):
         built, mesh = build_model(model), init_device_mesh("cpu", (ranks,))
-        for path, node in built.named_modules():
-            if is_layer(path):
-                fully_shard(node, mesh=mesh)
-        fully_shard(built, mesh=mesh)
+        shard_layers(built, mesh)
         return _sent(built, ranks, batch, tokens)
 
 

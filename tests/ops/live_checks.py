@@ -1,6 +1,6 @@
 """Bytes that an operation says are alive while it runs, beside those that are, on tensors without values."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import torch
@@ -12,19 +12,24 @@ from archcli.runtime.memory.storages import address, tensors_in
 from ops.kept_checks import call_of, inputs_of
 
 
-def live_while_running(op, inputs, setting, needs):
-    """The most bytes alive while an operation without weights runs, less those of its outputs."""
+@contextmanager
+def watched(inputs, setting, needs):
+    """(inputs without values, what is alive beside them) within the block."""
     with ExitStack() as stack:
         if setting.device == "cpu":
             mode = stack.enter_context(FakeTensorMode())
             inputs = [mode.from_tensor(x) for x in inputs]
         inputs = [x.detach().requires_grad_(need) for x, need in zip(inputs, needs, strict=True)]
         stack.enter_context(setting.operators())
-        stack.enter_context(torch.set_grad_enabled(any(needs)))
-        live = stack.enter_context(LiveStorages(inputs))
-        outputs = tensors_in(_run(op, None, inputs, setting, None))
-        given = {address(x) for x in inputs}
-        new = {address(x): x.untyped_storage().nbytes() for x in outputs if address(x) not in given}
+        yield inputs, stack.enter_context(LiveStorages(inputs))
+
+
+def live_while_running(op, inputs, setting, needs):
+    """The most bytes alive while an operation without weights runs, less those of its outputs."""
+    with torch.set_grad_enabled(any(needs)), watched(inputs, setting, needs) as (given, live):
+        outputs = tensors_in(_run(op, None, given, setting, None))
+        before = {address(x) for x in given}
+        new = {address(x): x.untyped_storage().nbytes() for x in outputs if address(x) not in before}
         return live.peak.bytes - sum(new.values())
 
 
@@ -54,16 +59,10 @@ def backward(case, setting):
 
 def live_in_backward(op, inputs, setting, needs):
     """The most bytes alive while the backward of one output runs, less those before it and of gradients."""
-    with ExitStack() as stack:
-        if setting.device == "cpu":
-            mode = stack.enter_context(FakeTensorMode())
-            inputs = [mode.from_tensor(x) for x in inputs]
-        inputs = [x.detach().requires_grad_(need) for x, need in zip(inputs, needs, strict=True)]
-        stack.enter_context(setting.operators())
-        live = stack.enter_context(LiveStorages(inputs))
-        out = _run(op, None, inputs, setting, None)
+    with watched(inputs, setting, needs) as (given, live):
+        out = _run(op, None, given, setting, None)
         gradient = torch.empty(out.shape, dtype=out.dtype, device=out.device)
         live.reset()
         before = live.now
-        made = torch.autograd.grad(out, [x for x in inputs if x.requires_grad], gradient)
+        made = torch.autograd.grad(out, [x for x in given if x.requires_grad], gradient)
         return live.peak.bytes - before - sum(x.untyped_storage().nbytes() for x in made)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from archcli.arith import Shape
 from archcli.graph import Op
 from archcli.modules import Model
 from archcli.modules.request import Request
-from archcli.runtime.dtypes import DTYPES
+from archcli.runtime.dtypes import DTYPES, default_dtype
 from archcli.runtime.memory.models import WitnessSetting, loss_of, prepared
 from archcli.runtime.memory.observe import observed
 from archcli.runtime.memory.saved import KeptRecorder, KeptStorages, SavedByOp
@@ -95,7 +94,7 @@ def run_of_op(
     """
     tensors = _as_tensors(inputs, setting, needs)
     shapes = [tuple(x.shape) for x in tensors]
-    with _dtype(DTYPES[setting.dtype]), torch.device(setting.device):
+    with default_dtype(DTYPES[setting.dtype]), torch.device(setting.device):
         leaf = leaf_of(op, shapes, n_experts)
     given = [] if leaf is None else [*leaf.requires_grad_(trained).parameters(), *leaf.buffers()]
     with setting.operators(), KeptRecorder(given) as recorder:
@@ -131,14 +130,3 @@ def _as_tensors(
     ]
     wanted = [x.is_floating_point() for x in tensors] if needs is None else needs
     return [x.detach().requires_grad_(want) for x, want in zip(tensors, wanted, strict=True)]
-
-
-@contextmanager
-def _dtype(dtype: torch.dtype) -> Iterator[None]:
-    """Make the dtype torch's default within the block."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)

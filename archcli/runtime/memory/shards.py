@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import parallelize_module
@@ -21,6 +22,7 @@ from torch.distributed.tensor.parallel import parallelize_module
 from archcli.modules import Model
 from archcli.modules.request import Request
 from archcli.runtime.memory.models import WitnessSetting, built
+from archcli.runtime.model.node import ModuleNode
 
 
 class Mesh(NamedTuple):
@@ -63,11 +65,21 @@ def shards_of(
         if plan is not None:
             parallelize_module(model, axes["tp"], dict(plan))
         if mesh.dp > 1:
-            for path, node in model.named_modules():
-                if is_layer(path):
-                    fully_shard(node, mesh=axes["dp"])
-            fully_shard(model, mesh=axes["dp"])
+            shard_layers(model, axes["dp"])
         return {name: _local_bytes(weight) for name, weight in model.named_parameters()}
+
+
+def shard_layers(model: nn.Module, mesh: DeviceMesh) -> None:
+    """Shard each layer by FSDP2, and with the model itself what is outside of layers.
+
+    A layer whose weights others use as well stays with the model, whose weights are there all along.
+    """
+    nodes = {path: node for path, node in model.named_modules() if isinstance(node, ModuleNode)}
+    lenders = {id(node.lender) for node in nodes.values() if node.lender is not None}
+    for path, node in nodes.items():
+        if is_layer(path) and not any(id(inner) in lenders for inner in node.modules()):
+            fully_shard(node, mesh=mesh)
+    fully_shard(model, mesh=mesh)
 
 
 def is_layer(path: str) -> bool:

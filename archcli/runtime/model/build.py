@@ -14,6 +14,7 @@ from archcli.modules import Model
 from archcli.modules.adapted import unadapted
 from archcli.modules.request import Phase, Request
 from archcli.recording.machine import available_memory
+from archcli.runtime.dtypes import default_dtype
 from archcli.runtime.model.build_tape import BuildTape
 from archcli.runtime.model.leaves import StackedLinear
 from archcli.runtime.model.node import EAGER, FUSED, ModuleNode
@@ -105,17 +106,12 @@ def build_model(
     """
     whole = spec.adapted
     model = LanguageModel(whole, EAGER if attention == "eager" else FUSED)
-    default = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        with torch.device("meta"), torch.no_grad():
-            tape = BuildTape(model, "", None)
-            # training runs the layers of multi-token prediction, which no other pass does
-            phase: Phase = "train" if spec.mtp_depth else "forward"
-            inputs = empty_inputs(spec, Request(phase, 1, 2 + spec.mtp_depth))
-            whole.forward(**{name: Tensor(tape, value) for name, value in inputs.items()})
-    finally:
-        torch.set_default_dtype(default)
+    with default_dtype(dtype), torch.device("meta"), torch.no_grad():
+        tape = BuildTape(model, "", None)
+        # training runs the layers of multi-token prediction, which no other pass does
+        phase: Phase = "train" if spec.mtp_depth else "forward"
+        inputs = empty_inputs(spec, Request(phase, 1, 2 + spec.mtp_depth))
+        whole.forward(**{name: Tensor(tape, value) for name, value in inputs.items()})
     return model if device == "meta" else _materialized(model, device)
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
-from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
@@ -18,7 +17,7 @@ from archcli.modules.model import inferring
 from archcli.modules.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.runtime.dtypes import DTYPES
-from archcli.runtime.memory.shards import is_layer
+from archcli.runtime.memory.shards import shard_layers
 from archcli.runtime.model.build import Cache, LanguageModel, build_model, empty_inputs
 from archcli.runtime.model.node import ModuleNode
 from archcli.runtime.model.random_data import BLOCK, block_of_weights, constant_of, random_inputs
@@ -63,23 +62,10 @@ def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: 
             node.peers = group.peers
     read_own_words(model, whole.model, group.tp)
     if train and group.dp.ranks > 1:
-        _shard_over_replicas(model, group)
+        shard_layers(model, group.replicas)
     model = model.to_empty(device=settings.device)
     parts.fill(whole.model, model)
     return Work(model, pass_of(model, request, inputs, cache, gradients))
-
-
-def _shard_over_replicas(model: LanguageModel, group: JoinedRanks) -> None:
-    """Shard each layer by FSDP2, and with the model itself what is outside of layers.
-
-    A layer whose weights others use as well stays with the model, whose weights are there all along.
-    """
-    nodes = {path: node for path, node in model.named_modules() if isinstance(node, ModuleNode)}
-    lenders = {id(node.lender) for node in nodes.values() if node.lender is not None}
-    for path, node in nodes.items():
-        if is_layer(path) and not any(id(inner) in lenders for inner in node.modules()):
-            fully_shard(node, mesh=group.replicas)
-    fully_shard(model, mesh=group.replicas)
 
 
 class _Parts:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.norm import *
     from archcli.modules.norm_after import *
     from archcli.modules.packing import *
+    from archcli.modules.parallel import *
     from archcli.modules.per_layer import *
     from archcli.modules.position import *
     from archcli.modules.quantization import *
@@ -109,7 +110,7 @@ HOMES = {
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
     ".base": ["Inline", "Module", "children", "find", "settings", "substitute"],
     ".batch_norm": ["BatchNorm"],
-    ".block": ["Block", "Parallel", "PostNorm", "PreNorm"],
+    ".block": ["Block", "PostNorm", "PreNorm"],
     ".carried": ["CarriedExperts", "CarriedRouting"],
     ".context": ["Context", "LayerCache"],
     ".convolved": ["ConvolvedNetwork"],
@@ -135,6 +136,7 @@ HOMES = {
     ".position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
     ".normed_stream": ["NormedStream"],
     ".packing": ["Packing"],
+    ".parallel": ["Parallel"],
     ".parallel_mixer": ["ParallelMixer"],
     ".quantization": ["Format", "Quantization", "Rule"],
     ".recurrent.delta_net": ["DeltaRule", "GatedDeltaNet"],

@@ -32,6 +32,9 @@ MIXING = ("attention", "mixer")
 RESIDUAL = "_residual"
 """How the names of additions to the stream end."""
 
+PLAIN = {"residual_multiplier": 1.0, "nth_branch": None, "dropout": 0.0}
+"""Fields of what a sublayer adds to the stream, and their values where it is added as it is."""
+
 
 class Block(Holder):
     """One layer: a mixer of tokens and a feed-forward network on a residual stream of width D.
@@ -112,6 +115,13 @@ class Block(Holder):
         if self.mixing is None and self.ffn is None and not self.unread and self.used is None:
             what = "a layer needs attention (or a mixer), or ffn"
             yield Conflict("layer-empty", "attention", what, "add attention: {kind: …}, or ffn: {kind: …}")
+
+    def check_plain(self, where: str) -> Iterator[Conflict]:
+        """Conflicts of a kind of block whose sublayers add what they return as it is, named in `where`."""
+        for key, value in PLAIN.items():
+            if getattr(self, key) != value:
+                what = f"{key} is not defined for {where}"
+                yield Conflict("residual-plain", key, what, f"leave {key} out")
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of its mixers with a residual stream of width D."""
@@ -267,33 +277,3 @@ class PostNorm(SerialBlock):
         """N(x + y)."""
         normalized: Tensor = self.norm(self._add(x, y, name), name=f"{name}_norm")
         return normalized
-
-
-class Parallel(Block):
-    """x += A(N x) + F(N x): both read the same stream. GPT-J; PaLM, arXiv:2204.02311 section 2.
-
-    `n_norms` 1 shares one norm (GPT-J, Falcon-7B, Phi-2); 2 gives each its own (GPT-NeoX, arXiv:2204.06745;
-    Falcon-40B).
-    """
-
-    wiring: ClassVar[str] = "parallel"
-    kind: Literal["parallel"] = "parallel"
-    n_norms: Literal[1, 2] = 1
-
-    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """Normalize, run mixer and feed-forward network in parallel, add both to the stream."""
-        context = or_default(x, context)
-        self.hold(x)
-        cache, fed = caches(self.ffn, context.cache)
-        kept: Kept = None if cache is None else ()
-        first = "ffn" if self.mixing is None else self.mixing[0]
-        normed = self.norm(x, name=f"{first}_norm")
-        shares = self.n_norms == 1 or self.mixing is None or self.ffn is None
-        read = normed if shares else self.norm(x, name="ffn_norm")
-        if self.mixing is not None:
-            y, kept = self.mixing[1](normed, context._replace(cache=cache), name=first)
-            x = self._add(x, y, first)
-        if self.ffn is not None:
-            y, kept = feed(self.ffn, read, fed, kept)
-            x = self._add(x, y, "ffn")
-        return x, kept

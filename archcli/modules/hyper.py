@@ -95,11 +95,4 @@ class HyperConnected(Block):
     def check(self) -> Iterator[Conflict]:
         """Conflicts: what a single stream alone has."""
         yield from super().check()
-        for key, given in PLAIN.items():
-            if getattr(self, key) != given:
-                what = f"{key} is not defined for several streams"
-                yield Conflict("hyper-plain", key, what, f"leave {key} out")
-
-
-PLAIN = {"residual_multiplier": 1.0, "nth_branch": None, "dropout": 0.0}
-"""Fields of a block that have no place in this one, and their values."""
+        yield from self.check_plain("several streams")

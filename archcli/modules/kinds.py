@@ -64,7 +64,7 @@ TABLE: dict[str, dict[str, str]] = {
         "post_norm": "archcli.modules.block:PostNorm",
         "sandwich": "archcli.modules.sandwich:Sandwich",
         "norm_after": "archcli.modules.norm_after:ResidualPostNorm",
-        "parallel": "archcli.modules.block:Parallel",
+        "parallel": "archcli.modules.parallel:Parallel",
         "normed_stream": "archcli.modules.normed_stream:NormedStream",
         "altup": "archcli.modules.altup:AltUp",
         "shortcut_moe": "archcli.modules.shortcut:ShortcutMoE",

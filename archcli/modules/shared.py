@@ -61,9 +61,7 @@ class ConcatBlock(Block):
         elif hasattr(mixer, "head_dim") and mixer.head_dim is None:
             what = "head_dim left out is d_model / n_heads, and the block reads 2 d_model"
             yield Conflict("concat-head-dim", "attention.head_dim", what, "state head_dim")
-        if self.residual_multiplier != 1.0 or self.nth_branch is not None or self.dropout:
-            what = "residual_multiplier, nth_branch and dropout are of a residual, which a concat block lacks"
-            yield Conflict("concat-residual", "residual_multiplier", what, "leave them out")
+        yield from self.check_plain("a concat block, which has no residual")
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of attention with vectors of 2 D."""

@@ -62,16 +62,8 @@ class ShortcutMoE(Block):
     def check(self) -> Iterator[Conflict]:
         """Conflicts: what the halves do not do."""
         yield from super().check()
-        for key, given in PLAIN.items():
-            if getattr(self, key) != given:
-                yield Conflict(
-                    "shortcut-plain", key, f"{key} is not defined for shortcut_moe", f"leave {key} out"
-                )
+        yield from self.check_plain("shortcut_moe")
         for key in ("ffn", "dense"):
             if getattr(self, key).keeps_state:
                 what = "a network of shortcut_moe cannot carry a state"
                 yield Conflict("shortcut-without-state", key, what, "use kind mlp, glu or moe")
-
-
-PLAIN = {"residual_multiplier": 1.0, "nth_branch": None, "dropout": 0.0}
-"""Fields of a block that have no place in this one, and their values."""

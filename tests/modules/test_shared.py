@@ -129,9 +129,9 @@ WRONG = {
         of({"use": "a"}, shared={"a": {**CONCAT, "attention": {"kind": "mha", "n_heads": 2}}}),
         "shared.a.attention.head_dim",
     ),
-    "concat-residual": (
+    "residual-plain": (
         of({"use": "a"}, shared={"a": {**CONCAT, "dropout": 0.1}}),
-        "shared.a.residual_multiplier",
+        "shared.a.dropout",
     ),
     "adapter-target-unknown": (
         of(

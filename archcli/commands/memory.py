@@ -132,6 +132,7 @@ def run(  # noqa: PLR0913
 
     The bytes at the peak are exact for the model that archcli builds: weights, gradients, optimizer states,
     what the forward keeps for the backward, the loss and what lives for a moment.
+    In training --batch-size is that of one replica, otherwise all sequences in flight.
     """
     options = locals()
     asked = subject(model, overrides)

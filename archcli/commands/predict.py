@@ -167,6 +167,8 @@ def run(  # noqa: PLR0913
 
     Three figures always: the floor of the device's peaks, the expected time by what kernels reached where
     they were measured, and the range in which 80% of what was held out lay.
+    In training --batch-size is that of one replica, otherwise all sequences in flight. Several devices
+    without a plan share the model as is usual: --tp within a node to infer, --dp with --zero 3 to train.
     """
     options = locals()
     asked = subject(model, overrides)

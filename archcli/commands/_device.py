@@ -24,7 +24,7 @@ def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory 
     from archcli.load.devices.budget import read_budget  # reads files, where a device is named
 
     budget = read_budget(device, memory)
-    return budget and _memory_of(budget, stated=device is None)
+    return None if budget is None else _memory_of(budget, stated=device is None)
 
 
 def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:

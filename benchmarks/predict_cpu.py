@@ -42,7 +42,7 @@ def main():
     asked.folder.mkdir(exist_ok=True)
     known = [profiled(asked.folder, model, name) for model, name in product(asked.calibrate, PASSES)]
     constants = [part for file in known for part in ("--calibrate", str(file))]
-    errors, inside = [], 0
+    errors, inside, shares = [], 0, []
     for model, name in product(asked.predict, PASSES):
         file = profiled(asked.folder, model, name, "--against-prediction", *constants)
         *classes, whole = json.loads(file.read_text())["totals"]["prediction"]
@@ -50,9 +50,12 @@ def main():
         errors.append(abs(expected / measured - 1))
         inside += whole["low_s"] <= measured <= whole["high_s"]
         off = [abs(one["measured_s"] / measured - one["expected_s"] / expected) for one in classes]
+        shares.append(100 * max(off))
         row = f"{measured:9.4f} s  {expected:9.4f} s  {expected / measured:5.2f}"
-        print(f"{model:16} {name:13} {row}  share at most {100 * max(off):4.1f} points off")
+        print(f"{model:16} {name:13} {row}  share at most {shares[-1]:4.1f} points off")
     print(f"mean error {100 * sum(errors) / len(errors):.1f}%, {inside} of {len(errors)} in the range")
+    within = sum(points <= 5 for points in shares)
+    print(f"every class within 5 points in {within} of {len(shares)}, at most {max(shares):.1f} points off")
 
 
 if __name__ == "__main__":

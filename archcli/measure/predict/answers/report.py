@@ -199,7 +199,7 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
     if not points:
         return
     batch = points["batch_size"]["expected"] or points["batch_size"]["floor"]
-    if batch:
+    if batch and batch >= 1:
         kind = "expected" if points["batch_size"]["expected"] else "floor"
         yield f"From {batch:,.0f} sequences on, products compute longer than weights are read ({kind})."
     if points["context"]:

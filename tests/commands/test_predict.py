@@ -47,6 +47,12 @@ def test_names_of_the_json(predicted, phase):
     assert sum(one["time_s"] for one in totals["limits"]) == pytest.approx(times["expected"])
 
 
+def test_a_range_does_not_go_below_the_floor(predicted):
+    """Of a device whose constants scatter: the fastest that was held out would be faster than its memory."""
+    times = predicted("predict", "llama-3.1-8b", "--device", "2xl40s")["totals"]["time_s"]
+    assert times["floor"] <= times["low"] < times["expected"] < times["high"]
+
+
 def test_tokens_are_those_of_all_sequences_over_the_time(predicted):
     totals = predicted(*GPT2, "-b", "8", "--past", "100")["totals"]
     times, rates = totals["time_s"], totals["tokens_per_s"]

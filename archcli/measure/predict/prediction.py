@@ -198,10 +198,11 @@ def _rows(times: RankTimes, plan: Plan, stage: Stage) -> Iterator[PredictedRow]:
 
 
 def _time(total: Seconds, bound_by: Bound, *, has_constants: bool) -> KernelTime:
-    """The seconds of a step; a floor alone without constants."""
+    """The seconds of a step; a floor alone without constants. No range goes below the floor."""
     if not has_constants:
         return KernelTime(total.floor, None, None, None, bound_by)
-    return KernelTime(total.floor, total.expected, total.low, total.high, bound_by)
+    low = max(total.low, min(total.floor, total.expected))
+    return KernelTime(total.floor, total.expected, low, total.high, bound_by)
 
 
 def _widened(total: Seconds, device: TimingDevice, settings: MemorySettings, plan: Plan) -> Seconds:

@@ -167,9 +167,12 @@ def _exchanged(planned: PlannedPass, plan: Plan) -> frozenset[str]:
     """Paths of the rows by which ranks exchange tensors."""
     if plan.tp * plan.ep == 1:
         return frozenset()
-    from archcli.ops.communicate import Communication  # no other op knows of ranks
+    from archcli.ops.communicate import Communication  # of several ranks alone
 
-    return frozenset(row.path for row in planned.rows if isinstance(row.op, Communication))
+    exchanges = [
+        row for row in planned.rows if isinstance(row.op, Communication)
+    ]  # no other op knows of ranks
+    return frozenset(row.path for row in exchanges)
 
 
 def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:

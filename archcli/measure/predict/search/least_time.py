@@ -1,4 +1,4 @@
-"""LeastTime: seconds that a plan takes at least, from FLOPs, bytes sent, and what is timed of other plans.
+"""LeastTime: seconds that a plan takes at least, by FLOPs, bytes sent and times of other plans.
 
 The mean over the stages of a pipeline, which the slowest does not go below: computing, and what is sent that
 nothing can hide, as if no message had a latency. Computing takes what matrix products do at the best rate

@@ -7,8 +7,7 @@ torch asks for, rounding an upper bound; the context and NCCL are ranges, with w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 Value = TypeVar("Value")
 
@@ -60,8 +59,7 @@ ROUNDING_SOURCE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Overhead:
+class Overhead(NamedTuple):
     """A part of the memory beyond the model: its label, bytes, the least of them, and a source."""
 
     label: str
@@ -70,8 +68,7 @@ class Overhead:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class BeyondModel:
+class BeyondModel(NamedTuple):
     """What one device holds beyond the model, part by part. `bytes` adds the upper ends."""
 
     parts: tuple[Overhead, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from archcli.arith import Number
 from archcli.measure.kvcache.cache_dtypes import CacheDtypes
@@ -17,8 +17,7 @@ from archcli.modules.model import inferring
 from archcli.modules.request import Request
 
 
-@dataclass(frozen=True, slots=True)
-class InferencePass:
+class InferencePass(NamedTuple):
     """A traced pass without a backward: its moments, and the weights beside it."""
 
     traced: TracedPass

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.memory.inference import inference_pass, serving
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from archcli.measure.memory.training.step import Held
 
 
-@dataclass(frozen=True, slots=True)
-class RankPeak:
+class RankPeak(NamedTuple):
     """The peak of one device: its rank among those that hold the same part of the model, and its stage."""
 
     rank: int
@@ -71,7 +70,7 @@ def _inferring(model: Model, settings: MemorySettings, plan: Plan, rank: int) ->
         )
     mine = replace(settings, batch_size=-(-settings.batch_size // plan.dp))
     alone = _alone(plan.share(model, rank), mine)
-    return replace(alone, rank=rank)
+    return alone._replace(rank=rank)
 
 
 def _training(model: Model, settings: MemorySettings, plan: Plan, stage: Stage, rank: int) -> RankPeak:

@@ -16,7 +16,6 @@ A training step has four more, of whole steps: its kernels' speed beside that of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from archcli.measure.predict.terms import Terms
@@ -120,8 +119,7 @@ SUBSTITUTES: Mapping[str, tuple[str, ...]] = {"fp16": ("bf16",), "bf16": ("fp16"
 """Dtypes that the same units compute at the same rate: their constants hold for one another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Efficiency:
+class Efficiency(NamedTuple):
     """The constants of a device, by group and name as its YAML has them; empty where nobody fitted any."""
 
     groups: Mapping[str, Mapping[str, Entry]]

@@ -7,7 +7,6 @@ the slowest stage; a stage of a pipeline waits (p - 1) / v micro batches beside 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.measure.memory.pipeline import Stage
@@ -66,8 +65,7 @@ class PredictedRow(NamedTuple):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(NamedTuple):
     """The seconds of a pass or a step on all devices of a plan, and what they are made of.
 
     `rows` and `communication` are of one rank of the slowest stage, which waits for `bubble_s` of its time.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from archcli.errors import ArchError
@@ -30,8 +29,7 @@ class LastCache(NamedTuple):
     bandwidth: float
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(NamedTuple):
     """Peaks of a device: FLOP/s by dtype, bytes a second to its memory, and its cache where it is known.
 
     `measured_by` is the command that measures a dtype's on this machine, empty for a datasheet's.

@@ -8,8 +8,7 @@ alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from archcli.measure.predict.constants import Efficiency, MovementConstants, ProductConstants
 from archcli.measure.predict.rates import WIDTHS, Rates
@@ -48,8 +47,7 @@ class TimedKernel(Protocol):
 NO_TERMS = Terms(0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class KernelTime:
+class KernelTime(NamedTuple):
     """Seconds of a kernel, and what bounds it; without constants `expected`, `low` and `high` are None."""
 
     floor: float
@@ -116,8 +114,7 @@ def least_terms(floor: Terms, kind: str, rates: Rates) -> Terms:
     return NO_TERMS if rates.cache is None or kind in OF_PRODUCTS else floor
 
 
-@dataclass(frozen=True, slots=True)
-class KernelClock:
+class KernelClock(NamedTuple):
     """Tells how long kernels take on a device, from its peaks and constants."""
 
     rates: Rates

@@ -32,8 +32,7 @@ Fit = Literal["batch", "context", "recompute", "devices"]
 """What is to be found that fits into a device."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryAnswer:
+class MemoryAnswer(NamedTuple):
     """The peaks of a plan's ranks, the largest first, and what its device holds beyond the model."""
 
     ranks: tuple[RankPeak, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import ONE_DEVICE, DeviceMemory, MemoryQuestion
@@ -41,8 +41,7 @@ FIELDS: Mapping[str, ValueType] = {
 """The values that each field of PredictSettings accepts."""
 
 
-@dataclass(frozen=True, slots=True)
-class PredictedDevice:
+class PredictedDevice(NamedTuple):
     """A kind of device to predict for: how many, their times and memory, and their power in W if known.
 
     `backend` says whose kernels run on it, None where that is asked apart.
@@ -81,8 +80,7 @@ class PredictSettings:
         check_values("predict", self, FIELDS)
 
 
-@dataclass(frozen=True, slots=True)
-class PredictAnswer:
+class PredictAnswer(NamedTuple):
     """A prediction, and of serving its first token and the others."""
 
     prediction: Prediction
@@ -130,7 +128,7 @@ class PredictQuestion:
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
         prediction = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
-        return PredictAnswer(self._of_peak(replace(prediction, time=with_engine(prediction.time, engine))))
+        return PredictAnswer(self._of_peak(prediction._replace(time=with_engine(prediction.time, engine))))
 
     @property
     def timing(self) -> TimingDevice:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from archcli.errors import ArchError
@@ -23,8 +22,7 @@ class LinkRoute(NamedTuple):
     bytes_per_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fabric:
+class Fabric(NamedTuple):
     """Links of a device, one way and in GB/s; None where its datasheet states none.
 
     `link_gb_s` joins the `devices_per_node` devices of a node, `network_gb_s` is a device's own part of what

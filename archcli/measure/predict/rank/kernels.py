@@ -7,8 +7,7 @@ writes their gradient, and AdamW in one kernel.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from archcli.arith import prod
 from archcli.errors import ArchError
@@ -41,8 +40,7 @@ CacheReads = Literal["groups", "heads"]
 """Whether attention reads keys and values once for all query heads that share them, or for each of these."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheUse:
+class CacheUse(NamedTuple):
     """How a pass uses the cache of keys and values; in an engine's `low_dtype` it computes products, too.
 
     What writes into a cache in place is an engine, which runs a row in one kernel where it can. With weights
@@ -69,8 +67,7 @@ class CacheUse:
 NO_CHANGE = CacheUse()
 
 
-@dataclass(frozen=True, slots=True)
-class RankKernels:
+class RankKernels(NamedTuple):
     """The kernels of one rank's pass or micro batch, of all stages, and where each of them runs."""
 
     planned: PlannedPass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from archcli.kernels import KernelCost
@@ -30,8 +29,7 @@ KnownTimes = dict[tuple[KernelCost, TimeClass], tuple[KernelTime, str]]
 FORWARD, RECOMPUTED = "forward", "recomputed"
 
 
-@dataclass(frozen=True, slots=True)
-class TimingDevice:
+class TimingDevice(NamedTuple):
     """A device as time sees it: what its kernels and its links take."""
 
     clock: KernelClock
@@ -187,7 +185,7 @@ class RankTimes:
 
             expected = sum(work_of(kernel, clock).parts(self.step).values())
             low, high = (edge * expected for edge in (self.step.origin.low, self.step.origin.high))
-            time = replace(time, expected=expected, low=low, high=high)
+            time = time._replace(expected=expected, low=low, high=high)
         return time, kind
 
 

@@ -7,8 +7,6 @@ to reach what products of bf16 reach of theirs, and at worst takes as long as if
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from archcli.measure.predict.constants import Efficiency, Entry
 from archcli.measure.predict.prediction import Prediction
 from archcli.measure.predict.rank.times import TimingDevice
@@ -24,7 +22,7 @@ def in_fp8(device: TimingDevice) -> TimingDevice:
         return device
     entries = {**products, FP8: _static(products["bf16"], products.get(FP8))}
     efficiency = Efficiency({**groups, PRODUCTS: entries})
-    return replace(device, clock=replace(device.clock, efficiency=efficiency))
+    return device._replace(clock=device.clock._replace(efficiency=efficiency))
 
 
 def _static(bf16: Entry, measured: Entry | None) -> Entry:
@@ -36,4 +34,4 @@ def _static(bf16: Entry, measured: Entry | None) -> Entry:
 
 def at_peak_of_fp8(prediction: Prediction, device: TimingDevice) -> Prediction:
     """The prediction whose FLOPs are held against the peak of fp8. Raises ArchError where none is stated."""
-    return replace(prediction, peak_flops=device.clock.rates.peak(FP8) * prediction.devices)
+    return prediction._replace(peak_flops=device.clock.rates.peak(FP8) * prediction.devices)

@@ -137,8 +137,7 @@ def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -
         name: sum(weight * getattr(step, name) for weight, step in steps)
         for name in ("bubble_s", "model_flops", "executed_flops")
     }
-    return replace(
-        first,
+    return first._replace(
         time=with_engine(added(steps), engine),
         rows=tuple(_rows(parts)),
         communication=tuple(_sent(steps)),

@@ -96,6 +96,17 @@ def test_the_sentence_says_how_many_tokens_and_what_limits(cli, predicted):
     assert "reading the KV cache" in long.out.splitlines()[2]
 
 
+def test_a_recurrent_model_has_a_state_and_no_kv_cache(predicted):
+    """Of one sequence each scan's launches take longest, of many the state is read and written."""
+    asked = ("predict", "mamba-130m", "--device", "h100-sxm")
+    one, many = predicted(*asked), predicted(*asked, "-b", "512")
+    assert one["totals"]["limits"][0]["what"] == "launching kernels"
+    assert any("many small kernels" in note for note in one["notes"])
+    assert many["totals"]["limits"][0]["what"] == "updating the recurrent state"
+    assert not any("KV cache" in limit["what"] for limit in many["totals"]["limits"])
+    assert not any("longer one" in note for note in many["notes"])
+
+
 def test_several_devices_share_the_model_as_is_usual(predicted):
     found = predicted("predict", "llama-3.1-70b", "--device", "4xh100-sxm")
     assert found["inputs"]["plan"]["tp"] == found["totals"]["devices"] == 4

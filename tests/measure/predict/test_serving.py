@@ -1,7 +1,5 @@
 """Serving, worked out in the open: sums over steps, an engine's factor, break-even points, fp8."""
 
-from dataclasses import replace
-
 import pytest
 
 from archcli.load.source import load
@@ -69,7 +67,7 @@ def test_a_step_reads_one_more_token_than_the_one_before():
 def of_time(seconds):
     """A step of a straight or bent line of seconds."""
     one = step(PROMPT)
-    return lambda past: replace(one, time=KernelTime(seconds(past), None, None, None, "memory"))
+    return lambda past: one._replace(time=KernelTime(seconds(past), None, None, None, "memory"))
 
 
 @pytest.mark.parametrize(("first", "last"), [(5, 5), (5, 6), (5, 7), (0, 1000)])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from archcli.graph import Row, StateKind
 from archcli.measure.memory.settings import MemoryPhase
 from archcli.measure.predict.answers.tables import to_four
 from archcli.measure.predict.prediction import PredictedRow, Prediction, told
@@ -22,7 +23,7 @@ OF_ATTENTION = {
     "memory": "reading the KV cache",
     "cache": "reading the KV cache",
 }
-OF_STATES = "copying the KV cache"
+OF_CACHE, OF_STATES = "copying the KV cache", "updating the recurrent state"
 OF_OTHERS = "reading and writing activations"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
@@ -38,8 +39,14 @@ class Limit(NamedTuple):
         return {"what": self.what, "time_s": self.seconds, "share": self.seconds / total}
 
 
-def limits(prediction: Prediction, cached: frozenset[str]) -> list[Limit]:
-    """What the seconds are spent on, the most first; `cached` are the paths of rows that extend a cache."""
+def of_states(rows: Iterable[Row]) -> dict[str, str]:
+    """What kernels are spent on, by the path of each row that leaves something for the next token."""
+    kinds = {row.path: {state.kind for state in row.states} for row in rows if row.states}
+    return {path: OF_STATES if StateKind.FIXED in of_row else OF_CACHE for path, of_row in kinds.items()}
+
+
+def limits(prediction: Prediction, cached: Mapping[str, str]) -> list[Limit]:
+    """What the seconds are spent on, the most first; `cached` is that of rows with states (`of_states`)."""
     seconds: dict[str, float] = {}
     for what, spent in _spent(prediction, cached):
         seconds[what] = seconds.get(what, 0.0) + spent
@@ -50,14 +57,14 @@ def limits(prediction: Prediction, cached: frozenset[str]) -> list[Limit]:
     return [Limit(what, spent) for what, spent in by_time if spent]
 
 
-def _spent(prediction: Prediction, cached: frozenset[str]) -> Iterator[tuple[str, float]]:
+def _spent(prediction: Prediction, cached: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     for row in prediction.rows:
         yield _what(row, cached), told(row.time)
     yield SENDING, sum(sent.least_s for sent in prediction.communication)
     yield WAITING, prediction.bubble_s
 
 
-def _what(row: PredictedRow, cached: frozenset[str]) -> str:
+def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
     kind, bound_by = kind_of(row.op_class, row.kernel), row.time.bound_by
     if bound_by == "launch":
         return LAUNCHING
@@ -66,7 +73,7 @@ def _what(row: PredictedRow, cached: frozenset[str]) -> str:
         return OF_OTHERS if reads_none else OF_PRODUCTS[bound_by]
     if kind == ATTENTION:
         return OF_ATTENTION[bound_by]
-    return OF_STATES if row.path in cached else OF_OTHERS
+    return cached.get(row.path, OF_OTHERS)
 
 
 def in_one_unit(part: float, whole: float) -> str:

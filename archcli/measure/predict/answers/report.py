@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError
@@ -13,7 +13,14 @@ from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers import tables
 from archcli.measure.predict.answers.checks import check_prediction
-from archcli.measure.predict.answers.limits import limits, sentence
+from archcli.measure.predict.answers.limits import (
+    LAUNCHING,
+    OF_CACHE,
+    OF_STATES,
+    limits,
+    of_states,
+    sentence,
+)
 from archcli.measure.predict.answers.question import Curve, FitTime, PredictAnswer, PredictQuestion
 from archcli.measure.predict.answers.totals import totals_of
 from archcli.measure.predict.answers.wording import sequences, title
@@ -43,6 +50,10 @@ GROWN = (
     "Each token copies the cache into a longer one, as the model that archcli builds does; "
     "--phase serve and --engine write into one that is there."
 )
+SCANS = (
+    "Scans run as in the model that archcli builds, in many small kernels; one that is fused, such as "
+    "mamba-ssm's or flash-linear-attention's, launches far fewer."
+)
 KEYS = ("path", "stage", "kernel", "class", "times", "flops", "bytes", "time_s", "floor_s", "bound_by")
 
 
@@ -63,7 +74,8 @@ def predict(
         question, choice = fastest(question)
     check_question(question.memory())
     answer = question.answer()
-    totals = _totals(question, answer)
+    decoded = () if question.phase == "train" else decoded_rows(question)
+    totals = _totals(question, answer, decoded)
     if curve is not None:
         from archcli.measure.predict.answers.curve import curve_points  # asked for by name
 
@@ -79,7 +91,7 @@ def predict(
         totals=totals,
         rows=rows,
         tables=tuple(_tables(question, totals, rows, curve)),
-        notes=tuple(_notes(question, totals, choice, curve)),
+        notes=tuple(_notes(question, totals, choice, curve, decoded)),
         keys=KEYS,
         title=title(question),
         not_modelled=tuple(_not_modelled(question, answer)),
@@ -91,12 +103,10 @@ def _convention(question: PredictQuestion, totals: Record) -> str:
     return floor + (FLOOR_ALONE if totals["time_s"]["expected"] is None else EXPECTED)
 
 
-def _totals(question: PredictQuestion, answer: PredictAnswer) -> Record:
+def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row, ...]) -> Record:
     """Times and rates, whether it fits, what takes the time, and where decoding breaks even."""
     totals = totals_of(question, answer)
-    decoded = () if question.phase == "train" else decoded_rows(question)
-    cached = frozenset(row.path for row in decoded if row.states)
-    total, spent = told(answer.prediction.time), limits(answer.prediction, cached)
+    total, spent = told(answer.prediction.time), limits(answer.prediction, of_states(decoded))
     memory, needed = question.device.memory, question.memory().answer().needed_bytes
     totals |= {
         "fits": needed <= memory.memory_bytes,
@@ -172,7 +182,11 @@ def _tables(
 
 
 def _notes(
-    question: PredictQuestion, totals: Record, choice: FastestPlan | None, curve: Curve | None
+    question: PredictQuestion,
+    totals: Record,
+    choice: FastestPlan | None,
+    curve: Curve | None,
+    decoded: tuple[Row, ...],
 ) -> Iterator[str]:
     device, settings, model = question.device.memory, question.settings, question.model
     yield from context_notes(model, settings.tokens(model) + question.new_tokens)
@@ -187,11 +201,19 @@ def _notes(
     if choice is not None:
         yield from choice.sentences
     yield from _of_decoding(question, totals)
-    if question.phase == "decode" and not question.is_served:
-        yield GROWN
+    yield from _of_states(question, totals, decoded)
     if totals["time_s"]["expected"] is not None:
         of = totals["device"]
         yield f"Constants: {of['source']}; mean error of what was held out {100 * of['held_out_error']:.1f}%."
+
+
+def _of_states(question: PredictQuestion, totals: Record, decoded: Iterable[Row]) -> Iterator[str]:
+    """What the kernels of caches and of recurrent states are those of."""
+    kinds = of_states(decoded).values()
+    if question.phase == "decode" and not question.is_served and OF_CACHE in kinds:
+        yield GROWN
+    if totals["limits"][0]["what"] == LAUNCHING and OF_STATES in kinds:
+        yield SCANS
 
 
 def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
@@ -201,7 +223,8 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
     batch = points["batch_size"]["expected"] or points["batch_size"]["floor"]
     if batch and batch >= 1:
         kind = "expected" if points["batch_size"]["expected"] else "floor"
-        yield f"From {batch:,.0f} sequences on, products compute longer than weights are read ({kind})."
+        many = f"{batch:,.0f} sequence{'' if round(batch) == 1 else 's'}"
+        yield f"From {many} on, products compute longer than weights are read ({kind})."
     if points["context"]:
         n = question.settings.batch_size
         of_each = f" in each of {n:,} sequences" if n > 1 else ""

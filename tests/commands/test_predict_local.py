@@ -7,8 +7,8 @@ import pytest
 
 from archcli.commands import _device
 from archcli.commands._profiles import local as local_device
-from archcli.load.devices import budget
 from archcli.measure.predict.calibrate import local
+from archcli.recording import cuda_driver
 
 KEY = "a CPU | AVX512 | 2 | fp32 | cpu | 2.13.0"
 MEASURED = {
@@ -23,7 +23,7 @@ MEASURED = {
 @pytest.fixture
 def machine(monkeypatch, tmp_path):
     """machine(ceilings by key): this machine without a GPU, and what earlier profiles measured."""
-    monkeypatch.setattr(budget, "local_gpus", lambda: ())
+    monkeypatch.setattr(cuda_driver, "local_gpus", lambda: ())
     monkeypatch.setattr(local_device, "processor", lambda: "a CPU")
     monkeypatch.setattr(local, "cache_size", lambda: 1 << 20)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -3,10 +3,10 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.devices import budget
 from archcli.load.devices.budget import OF_DRIVER, OF_SYSTEM, STATED, read_budget
 from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.load.devices.names import ALIASES, KINDS_OF_TORCH
+from archcli.recording import cuda_driver, machine
 from archcli.recording.cuda_driver import LocalGpu
 
 H100 = 84_932_978_278
@@ -147,7 +147,7 @@ GPUS = (LocalGpu("NVIDIA H200", 140 * 2**30, "sm_90"), LocalGpu("NVIDIA L4", 22 
 
 
 def test_local_is_the_gpu_of_this_machine(monkeypatch):
-    monkeypatch.setattr(budget, "local_gpus", lambda: GPUS)
+    monkeypatch.setattr(cuda_driver, "local_gpus", lambda: GPUS)
     asked = read_budget("local")
     assert (asked.name, asked.n_devices, asked.memory_bytes) == ("NVIDIA H200", 1, 140 * 2**30)
     assert (asked.certainty, asked.source, asked.architecture) == ("A", OF_DRIVER, "sm_90")
@@ -158,13 +158,13 @@ def test_local_is_the_gpu_of_this_machine(monkeypatch):
 
 
 def test_local_without_a_gpu_is_the_memory_of_the_processor(monkeypatch):
-    monkeypatch.setattr(budget, "local_gpus", tuple)
-    monkeypatch.setattr(budget, "available_memory", lambda: 12_345)
-    monkeypatch.setattr(budget, "processor", str)
+    monkeypatch.setattr(cuda_driver, "local_gpus", tuple)
+    monkeypatch.setattr(machine, "available_memory", lambda: 12_345)
+    monkeypatch.setattr(machine, "processor", str)
     asked = read_budget("local")
     assert (asked.name, asked.kind, asked.memory_bytes, asked.source) == ("CPU", "cpu", 12_345, OF_SYSTEM)
     with pytest.raises(ArchError, match="2 × local: this machine has no GPU that CUDA sees, and one memory"):
         read_budget("2xlocal")
-    monkeypatch.setattr(budget, "available_memory", lambda: None)
+    monkeypatch.setattr(machine, "available_memory", lambda: None)
     with pytest.raises(ArchError, match="does not say what memory is available; state it: --memory 16GiB"):
         read_budget("local")

@@ -8,6 +8,7 @@ import pytest
 from archcli.graph.kept import Execution
 from archcli.kernels import trace_kernels
 from archcli.kernels.compiled import compiled_kernels
+from archcli.load.source import load
 from archcli.modules.request import Request
 from archcli.recording.kernels import JOIN
 from small import decoder
@@ -64,6 +65,18 @@ def test_a_residual_is_written_once_it_sums_more_than_four_tensors(groups):
     ]
     # ids, table, and of the first layer two results are four; with the third result the sum is written
     assert written == [1, 1, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_a_cpu_runs_all_between_two_calls_of_a_library_in_one_launch(backend):
+    """A CPU computes what is joined at once, into its place; a GPU right before the call that reads it."""
+    model, layer = load("smollm2-135m").model, "layers.0.attention"
+    runs = compiled_kernels(model, Request("forward", 2, 16), Execution(backend))
+    order = [run.path for run in runs if layer in run.path][1:]
+    q, k, v = (f"{layer}.{name}_proj" for name in "qkv")
+    rotated = [f"rotary.0 + {layer}.q_rotate", f"{layer}.k_rotate"]
+    expected = {"cpu": [q, k, JOIN.join(rotated), v], "cuda": [q, k, v, *rotated]}[backend]
+    assert order[: len(expected)] == expected
 
 
 @pytest.mark.parametrize("phase", ["forward", "prefill", "decode", "train"])

@@ -29,8 +29,8 @@ PRESETS = (
 def shallow(name):
     """A preset of two layers and few tokens in its vocabulary, of its own widths otherwise."""
     model = load(name).model
-    sizes = {path: n for path, n in settings(model) if path.rpartition(".")[2] in MOST}
-    return substitute(model, {path: min(n, MOST[path.rpartition(".")[2]]) for path, n in sizes.items()})
+    sizes = [(path, path.rpartition(".")[2], n) for path, n in settings(model) if isinstance(n, int)]
+    return substitute(model, {path: min(n, MOST[name]) for path, name, n in sizes if name in MOST})
 
 
 @pytest.mark.long

@@ -33,8 +33,9 @@ PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
 ONE_DEVICE = Plan()
 OF_SINGLE_KERNELS = "Compiled kernels: the constants are those of kernels that a compiler did not fuse."
-OF_LOOPS = "Compiled kernels: the orders of loops are not compared, and a GPU's were not beside torch's."
-OF_RECOMPUTED = "Compiled training: kernels moved to save memory, and what the backward computes again."
+OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory. No GPU's were compared."
+OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
+OF_RECOMPUTED = "Compiled training: results that the backward computes again instead of reading them."
 
 
 class PredictedRow(NamedTuple):
@@ -157,7 +158,7 @@ def predict_pass(
         device.clock.rates.peak(settings.dtype) * plan.devices,
         device.origin(settings) if has_constants else None,
         (
-            *(_of_compiled(settings, has_constants=has_constants) if compiled else ()),
+            *(_of_compiled(rows, settings, has_constants=has_constants) if compiled else ()),
             *_not_modelled(rows, settings, plan, has_constants=has_constants),
         ),
     )
@@ -236,11 +237,15 @@ def _model_flops(model: Model, settings: MemorySettings, plan: Plan) -> float:
     return float(flops) * batches
 
 
-def _of_compiled(settings: MemorySettings, *, has_constants: bool) -> Iterator[str]:
+def _of_compiled(
+    rows: Iterable[PredictedRow], settings: MemorySettings, *, has_constants: bool
+) -> Iterator[str]:
     """What the figures of a compiled pass leave out."""
     if has_constants:
         yield OF_SINGLE_KERNELS
     yield OF_LOOPS
+    if any(row.op_class == TimeClass.ROUTING for row in rows):
+        yield OF_EXPERTS
     if settings.phase == "train":
         yield OF_RECOMPUTED
 

@@ -166,10 +166,8 @@ def _exchanged(planned: PlannedPass, plan: Plan) -> frozenset[str]:
         return frozenset()
     from archcli.ops.communicate import Communication  # of several ranks alone
 
-    exchanges = [
-        row for row in planned.rows if isinstance(row.op, Communication)
-    ]  # no other op knows of ranks
-    return frozenset(row.path for row in exchanges)
+    # no other op knows of ranks
+    return frozenset(row.path for row in planned.rows if isinstance(row.op, Communication))
 
 
 def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:

@@ -126,7 +126,11 @@ def test_several_devices_share_the_model_as_is_usual(predicted):
 
 def test_what_does_not_fit_is_marked(cli, predicted):
     assert predicted("predict", "llama-3.1-70b", "--device", "h100-sxm")["totals"]["fits"] is False
-    assert "does not fit into h100-sxm" in cli("predict", "llama-3.1-70b", "--device", "h100-sxm").out
+    out = " ".join(cli("predict", "llama-3.1-70b", "--device", "h100-sxm").out.split())
+    assert "does not fit into h100-sxm" in out
+    assert "`archcli memory --fit devices` says how many would do." in out
+    asked = ("memory", "llama-3.1-70b", "--phase", "decode", "--device", "h100-sxm", "--fit", "devices")
+    assert json.loads(cli(*asked, "--json").out)["totals"]["fit"]["value"] == 2
 
 
 def test_an_engine_and_reads_of_each_head_take_longer(predicted):

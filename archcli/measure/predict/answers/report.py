@@ -193,7 +193,10 @@ def _notes(
     yield from source_notes(model, settings.source_len)
     if not totals["fits"]:
         needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
-        yield f"It does not fit into {device.name}: {needed} of {there} a device; the times are as if it did."
+        yield (
+            f"It does not fit into {device.name}: {needed} of {there} a device; the times are as if it did. "
+            "`archcli memory --fit devices` says how many would do."
+        )
     if question.plan.devices < device.n_devices:
         yield f"This plan uses {question.plan.devices:,} of {device.n_devices:,} devices."
     if curve == "devices" and len(totals["curve"]) == 1:

@@ -61,6 +61,15 @@ COMMANDS = {
     "params llama-3.1-405b": ["-m", "archcli", "params", "llama-3.1-405b", "--json"],
     "params deepseek-v3": ["-m", "archcli", "params", "deepseek-v3", "--json"],
     "memory llama-3.1-405b": ["-m", "archcli", "memory", "llama-3.1-405b", "--phase", "train", "--json"],
+    "predict llama-3.1-405b": [
+        "-m",
+        "archcli",
+        "predict",
+        "llama-3.1-405b",
+        "--device",
+        "h100-sxm",
+        "--json",
+    ],
     "witness llama-3.1-405b": ["-c", WITNESS, "LlamaConfig", json.dumps(LLAMA_405B)],
     "witness deepseek-v3": ["-c", WITNESS, "DeepseekV3Config", "{}"],
 }
@@ -126,6 +135,8 @@ def start_checks(rounds: int) -> Iterator[Check]:
 
     ours = medians["memory llama-3.1-405b"] / medians["params llama-3.1-405b"]
     yield Check("memory llama-3.1-405b / params llama-3.1-405b", ours, 1.3)
+    ours = medians["predict llama-3.1-405b"] / medians["params llama-3.1-405b"]
+    yield Check("predict llama-3.1-405b / params llama-3.1-405b", ours, 1.3)
 
 
 def memory_check(rounds: int) -> Check:

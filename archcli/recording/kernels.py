@@ -13,10 +13,8 @@ from typing import NamedTuple
 
 from archcli.graph import OpClass
 from archcli.recording.classes import FRAMEWORK, FUSED, FUSED_KERNELS, class_of, is_fused, is_product
-from archcli.recording.operations import OpInstance, OpKey, Phase
+from archcli.recording.operations import JOIN, OpInstance, OpKey, Phase
 
-JOIN = " + "
-"""Between the paths of a group."""
 CostKey = tuple[str, str, str]
 """(path, phase, class of cost) of an operation of the architecture; an empty class stands for any."""
 

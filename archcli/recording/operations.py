@@ -10,6 +10,8 @@ from archcli.graph import Op
 
 Phase = Literal["forward", "backward", "sums"]
 """`sums` are the additions by which autograd accumulates gradients of a tensor that was used twice."""
+JOIN = " + "
+"""Between the paths of a group of rows that run as one kernel."""
 
 
 class OpKey(NamedTuple):

@@ -7,7 +7,7 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from archcli.measure.predict.prediction import OF_EXPERTS, OF_LOOPS, OF_RECOMPUTED, OF_SINGLE_KERNELS
-from archcli.recording.kernels import JOIN
+from archcli.recording.operations import JOIN
 
 ASKED = ("predict", "gpt2", "--device", "h100-sxm", "-s", "64")
 

@@ -10,7 +10,7 @@ from archcli.kernels import trace_kernels
 from archcli.kernels.compiled import compiled_kernels
 from archcli.load.source import load
 from archcli.modules.request import Request
-from archcli.recording.kernels import JOIN
+from archcli.recording.operations import JOIN
 from small import decoder
 
 CPU = Execution("cpu", True, 4)

@@ -16,8 +16,7 @@ from archcli.kernels.trace import run_pass
 from archcli.modules import Model
 from archcli.modules.request import Request
 from archcli.recording.classes import FUSED_KERNELS, class_of
-from archcli.recording.kernels import JOIN
-from archcli.recording.operations import OpKey
+from archcli.recording.operations import JOIN, OpKey
 
 
 def compiled_kernels(

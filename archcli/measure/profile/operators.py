@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.modules.layers import folded_path
-from archcli.recording.kernels import JOIN
-from archcli.recording.operations import ClassKey, OpTime
+from archcli.recording.operations import JOIN, ClassKey, OpTime
 
 GRADIENT_SUMS = "(gradient sums)"
 """The name of additions that accumulate gradients, which belong to no single operator."""

@@ -19,7 +19,7 @@ from archcli.measure.passes import checked_pass
 from archcli.measure.profile.reports.one import profile_of
 from archcli.modules.request import Request
 from archcli.recording.classes import FUSED_KERNELS, UNATTRIBUTED, TimeClass
-from archcli.recording.kernels import JOIN
+from archcli.recording.operations import JOIN
 from archcli.runtime.profile import compiled as profile_compiled
 from archcli.runtime.profile.compiled import check_compiler, compile_work, reason, record_compiled
 from archcli.runtime.profile.work import prepare

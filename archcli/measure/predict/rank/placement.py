@@ -12,7 +12,7 @@ from archcli.measure.memory.shares import layer_starts
 from archcli.modules import Model
 from archcli.modules.layers import LayerIndex
 from archcli.modules.stack import stacks
-from archcli.recording.kernels import JOIN
+from archcli.recording.operations import JOIN
 
 
 class StagePlacement:

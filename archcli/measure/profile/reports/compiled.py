@@ -12,7 +12,8 @@ from archcli.measure.profile.schema.figures import CompiledCode
 from archcli.measure.report import Unit
 from archcli.modules.layers import folded_path
 from archcli.recording.classes import FUSED_KERNELS
-from archcli.recording.kernels import JOIN, CompiledModel
+from archcli.recording.kernels import CompiledModel
+from archcli.recording.operations import JOIN
 from archcli.recording.recording import Recording
 
 

@@ -119,6 +119,11 @@ def _distinct(model: Spec) -> Iterator[DistinctLayer]:
         yield _using(layer, layer.block.used) if layer.block.used in layer.stack.shared else layer
 
 
+def layer_count(model: Spec) -> int:
+    """How many layers all stacks of a model have together."""
+    return sum(group.n_layers for _, stack in stacks(model) for group in stack.groups)
+
+
 def stated_layers(model: Spec) -> Iterator[DistinctLayer]:
     """Every distinct layer with its block as the model states it."""
     for prefix, stack in stacks(model):

@@ -18,7 +18,7 @@ from archcli.measure.memory.stage import stage_model
 from archcli.measure.memory.traced import TracedPass
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
-from archcli.modules.stack import stacks
+from archcli.modules.layers import layer_count
 
 if TYPE_CHECKING:
     from archcli.measure.memory.training.optimizers import OptimizerBytes
@@ -45,8 +45,7 @@ def rank_peaks(model: Model, settings: MemorySettings, plan: Plan) -> list[RankP
         return [_alone(model, settings)]
     if settings.phase != "train":
         return [_inferring(model, settings, plan, rank) for rank in _ends(plan.tp)]
-    layers = sum(group.n_layers for _, stack in stacks(model) for group in stack.groups)
-    stages = stages_of(plan, layers)
+    stages = stages_of(plan, layer_count(model))
     of_stage = partial(_training, model, settings, plan)
     return [of_stage(stage, rank) for stage in _distinct(stages) for rank in _ends(plan.replicas * plan.tp)]
 
@@ -98,7 +97,7 @@ def held_bytes(
         elements.weights * width,
         elements.gradients * width,
         _states(weights, settings, plan, stage, rank),
-        (others.root + others.layers + 2 * others.reduced) * width,
+        others.elements * width,
         (elements.gradients, max(whole.gradients, 1)),
         in_flight(plan, stage.number),
         plan.virtual_stages,

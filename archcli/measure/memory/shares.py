@@ -144,6 +144,11 @@ class Gathered(NamedTuple):
     layers: int
     reduced: int
 
+    @property
+    def elements(self) -> int:
+        """All of these together, and the gradients that `reduced` is a copy of."""
+        return self.root + self.layers + 2 * self.reduced
+
 
 def gathered(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage) -> Gathered:
     """What a stage gathers under ZeRO 3; nothing with less, or on one device."""

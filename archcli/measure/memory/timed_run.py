@@ -22,9 +22,9 @@ from archcli.measure.memory.traced import TracedPass, cached_before, trace_memor
 from archcli.measure.memory.training.backward import Backward
 from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Model
+from archcli.modules.layers import layer_count
 from archcli.modules.model import inferring
 from archcli.modules.request import Request
-from archcli.modules.stack import stacks
 
 TORCH_BYTES = 400 * 2**20
 """torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest."""
@@ -68,14 +68,13 @@ def sharded_memory(
     of one, of which a copy is scattered.
     """
     plan, weights = Plan(dp=replicas, zero=3), tuple(placed_weights(share, counted.rows))
-    stage = stages_of(plan, sum(group.n_layers for _, stack in stacks(share) for group in stack.groups))[0]
+    stage = stages_of(plan, layer_count(share))[0]
     held, others = shares(plan, weights, stage), gathered(plan, weights, stage)
-    more = others.root + others.layers + 2 * others.reduced
     parts = {
         **{part: size for part, size in memory.items() if part != "needed_bytes"},
         "weights_bytes": int(to_bytes(held.weights, dtype)),
         "gradients_bytes": int(to_bytes(held.gradients, dtype)),
-        "activations_bytes": memory["activations_bytes"] + int(to_bytes(more, dtype)),
+        "activations_bytes": memory["activations_bytes"] + int(to_bytes(others.elements, dtype)),
     }
     return {**parts, "needed_bytes": sum(parts.values())}
 

@@ -17,8 +17,7 @@ from archcli.errors import ArchError, Problem
 from archcli.graph import Row
 from archcli.modules import Model
 from archcli.modules.forms import with_forms
-from archcli.modules.layers import LayerIndex
-from archcli.modules.stack import stacks
+from archcli.modules.layers import LayerIndex, layer_count
 from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
 from archcli.runtime.model.build_tape import MismatchError
 from archcli.runtime.verify.by_fvcore import verify_fvcore
@@ -107,7 +106,7 @@ def _built(spec: Model, counted: Counted, model: LanguageModel | None = None) ->
 
 def _require_buildable(spec: Model, rows: Sequence[Row]) -> None:
     """Raises ArchError for sizes that can be counted, but that torch cannot hold even on meta."""
-    n_layers = sum(group.n_layers for _, stack in stacks(spec) for group in stack.groups)
+    n_layers = layer_count(spec)
     if n_layers > MOST_LAYERS:
         raise ArchError(
             Problem(

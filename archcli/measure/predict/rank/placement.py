@@ -10,8 +10,7 @@ from archcli.graph import Row
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.shares import layer_starts
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex
-from archcli.modules.stack import stacks
+from archcli.modules.layers import LayerIndex, layer_count
 from archcli.recording.operations import JOIN
 
 
@@ -27,7 +26,7 @@ class StagePlacement:
         Several layers that are alike may have rows of their own: the first of them, one in the middle, and
         the last. Each stands for the layers up to the next.
         """
-        self.n_layers: int = sum(group.n_layers for _, stack in stacks(model) for group in stack.groups)
+        self.n_layers = layer_count(model)
         self._layers: dict[str, range] = {}
         self._behind: dict[str, bool] = {}
         self._index = LayerIndex(model)

@@ -20,7 +20,7 @@ from archcli.measure.passes import shape_pass
 from archcli.measure.predict.rank.placement import StagePlacement
 from archcli.measure.predict.search.candidates import Candidate
 from archcli.modules import Model
-from archcli.modules.stack import stacks
+from archcli.modules.layers import layer_count
 
 Degrees = tuple[int, bool, int, int]
 """tp, sp, ep and cp."""
@@ -74,7 +74,7 @@ class LeastMemory:
 
     def _stage(self, plan: Plan) -> Stage:
         """The first stage."""
-        layers = sum(group.n_layers for _, stack in stacks(self.question.model) for group in stack.groups)
+        layers = layer_count(self.question.model)
         return stages_of(plan, layers)[0]
 
     def _of_layers(self, plan: Plan, settings: MemorySettings) -> Number:

@@ -1,16 +1,11 @@
 """`archcli predict`: its options, figures by JSON's keys, what is refused, and how it is shown."""
 
 import json
-from inspect import signature
 
 import pytest
 
 import archcli
-from archcli.commands import memory, predict
-from archcli.commands._asked_time import AskedTime
 from archcli.errors import ArchError
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Report
 
 GPT2 = ("predict", "gpt2", "--device", "h100-sxm")
@@ -194,14 +189,6 @@ def test_the_fastest_plan_that_serves_is_that_of_every_plan(predicted):
     assert fit["plan"]["time_s"] == pytest.approx(min(tokens.values()))
 
 
-@pytest.mark.parametrize("model", ["gpt2", "gpt-oss-20b", "qwen3-next-80b-a3b", "mamba-130m"])
-def test_no_sequence_is_too_long(predicted, model):
-    """Loops over pieces of 10^29 tokens are not run piece by piece, and no length is that of a list."""
-    found = predicted("predict", model, "--device", "h100-sxm", "--phase", "prefill", "-s", "1e29")
-    assert found["totals"]["time_s"]["expected"] > 1e20
-    assert found["totals"]["fits"] is False
-
-
 def test_what_a_reader_must_know(predicted):
     long = predicted(*GPT2, "-s", "1024", "--phase", "serve", "--new", "2")
     assert "1,026 tokens are beyond max_seq_len 1,024: counted by shape all the same." in long["notes"]
@@ -228,64 +215,6 @@ def test_pictures(cli, tmp_path):
     assert "989,400 GFLOP/s" in drawn
 
 
-@pytest.mark.parametrize("command", [("memory",), ("predict", "--device", "h100-sxm")])
-def test_a_picture_that_cannot_be_written_is_told_first(cli, tmp_path, command):
-    for file, words in (("x.bmp", "x.bmp ends in none of .svg"), ("none/x.svg", "cannot write")):
-        done = cli(command[0], "no-such-model", *command[1:], "--plot", tmp_path / file)
-        assert (done.code, done.out) == (2, "")
-        assert words in done.err
-
-
-REFUSED = {
-    "no such device": (("predict", "gpt2", "--device", "h100"), "means one of several devices"),
-    "new tokens of no serving": ((*GPT2, "--new", "5"), "--new are tokens of serving"),
-    "past of a prefill": ((*GPT2, "--phase", "prefill", "--past", "5"), "--past are tokens before"),
-    "tokens of no training": ((*GPT2, "--tokens", "1e9"), "--tokens are those of a training"),
-    "an engine that trains": ((*GPT2, "--phase", "train", "--engine", "vllm"), "--engine is of inference"),
-    "a stage of inference": ((*GPT2, "--pp", "2"), "--pp is of training"),
-    "a price of nothing": ((*GPT2, "--price-per-hour", "0"), "price_per_hour must be a number of at least"),
-    "a price without end": (
-        (*GPT2, "--price-per-hour", "inf"),
-        "price_per_hour must be a number of at least",
-    ),
-    "tokens without end": ((*GPT2, "--phase", "train", "--tokens", "inf"), "'inf' is not a whole number"),
-    "nothing to decode behind": ((*GPT2, "--past", "0"), "--past 1, or --phase prefill -s 1"),
-    "a dtype": ((*GPT2, "--dtype", "int3"), "no time is predicted in int3"),
-    "fp8 without a peak": (
-        ("predict", "gpt2", "--device", "a100-sxm-80gb", "--dtype", "fp8"),
-        "no peak of fp8",
-    ),
-    "an encoder that decodes": (
-        ("predict", "roberta-base", "--device", "h100-sxm"),
-        "an encoder has no cache",
-    ),
-    "a plan that is to be chosen": (
-        (*GPT2, "--tp", "4", "--fit", "time"),
-        "--fit time chooses the plan, and --tp states it",
-    ),
-    "heads that do not split": (("predict", "gpt2", "--device", "5xh100-sxm", "--tp", "5"), "5"),
-    "recomputation": ((*GPT2, "--recompute", "layer"), "--recompute is of training"),
-    "nothing fits": (
-        ("predict", "llama-3.1-405b", "--device", "2xh100-sxm", "--fit", "time"),
-        "none of 1 plans fits into 2 x h100-sxm\n  = help: more devices, fewer sequences, or shorter ones",
-    ),
-    "no plan has so many devices": (
-        ("predict", "gpt2", "--device", "8xh100-sxm", "--fit", "time"),
-        "no plan shares the model among 8 x h100-sxm\n  = help: -b 8, a sequence for each, or fewer devices",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_in_a_line(cli, name):
-    args, words = REFUSED[name]
-    done = cli(*args)
-    assert done.code == 2
-    assert done.out == ""
-    assert words in done.err
-    assert "Traceback" not in done.err
-
-
 @pytest.mark.parametrize("form", ["plain", "md", "csv", "json"])
 def test_forms(cli, form):
     done = cli(*GPT2, "--curve", "batch", "-s", "64", "--format", form)
@@ -299,22 +228,6 @@ def test_a_narrow_terminal_without_colours(cli, monkeypatch):
     out = cli(*GPT2, "--format", "table").out
     assert "\x1b[" not in out
     assert max(map(len, out.splitlines())) <= 60
-
-
-@pytest.mark.parametrize(
-    ("command", "record", "beside"),
-    [
-        (memory.run, MemorySettings, {"cache_dtype"}),
-        (archcli.count_memory, MemorySettings, {"cache_dtype"}),
-        (predict.run, AskedTime, set()),
-        (archcli.predict, AskedTime, set()),
-        (memory.run, Plan, set()),
-        (predict.run, Plan, set()),
-    ],
-)
-def test_every_setting_is_an_option(command, record, beside):
-    """Records are filled by the names of the options: one that no option has would keep its default."""
-    assert set(signature(record).parameters) - beside <= set(signature(command).parameters)
 
 
 def test_in_python():

@@ -1,0 +1,97 @@
+"""`archcli predict`: what is refused, each in a line that says what would do, and extreme questions."""
+
+import json
+from inspect import signature
+
+import pytest
+
+import archcli
+from archcli.commands import memory, predict
+from archcli.commands._asked_time import AskedTime
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+
+GPT2 = ("predict", "gpt2", "--device", "h100-sxm")
+
+
+@pytest.mark.parametrize("command", [("memory",), ("predict", "--device", "h100-sxm")])
+def test_a_picture_that_cannot_be_written_is_told_first(cli, tmp_path, command):
+    for file, words in (("x.bmp", "x.bmp ends in none of .svg"), ("none/x.svg", "cannot write")):
+        done = cli(command[0], "no-such-model", *command[1:], "--plot", tmp_path / file)
+        assert (done.code, done.out) == (2, "")
+        assert words in done.err
+
+
+REFUSED = {
+    "no such device": (("predict", "gpt2", "--device", "h100"), "means one of several devices"),
+    "new tokens of no serving": ((*GPT2, "--new", "5"), "--new are tokens of serving"),
+    "past of a prefill": ((*GPT2, "--phase", "prefill", "--past", "5"), "--past are tokens before"),
+    "tokens of no training": ((*GPT2, "--tokens", "1e9"), "--tokens are those of a training"),
+    "an engine that trains": ((*GPT2, "--phase", "train", "--engine", "vllm"), "--engine is of inference"),
+    "a stage of inference": ((*GPT2, "--pp", "2"), "--pp is of training"),
+    "a price of nothing": ((*GPT2, "--price-per-hour", "0"), "price_per_hour must be a number of at least"),
+    "a price without end": (
+        (*GPT2, "--price-per-hour", "inf"),
+        "price_per_hour must be a number of at least",
+    ),
+    "tokens without end": ((*GPT2, "--phase", "train", "--tokens", "inf"), "'inf' is not a whole number"),
+    "nothing to decode behind": ((*GPT2, "--past", "0"), "--past 1, or --phase prefill -s 1"),
+    "a dtype": ((*GPT2, "--dtype", "int3"), "no time is predicted in int3"),
+    "fp8 without a peak": (
+        ("predict", "gpt2", "--device", "a100-sxm-80gb", "--dtype", "fp8"),
+        "no peak of fp8",
+    ),
+    "an encoder that decodes": (
+        ("predict", "roberta-base", "--device", "h100-sxm"),
+        "an encoder has no cache",
+    ),
+    "a plan that is to be chosen": (
+        (*GPT2, "--tp", "4", "--fit", "time"),
+        "--fit time chooses the plan, and --tp states it",
+    ),
+    "heads that do not split": (("predict", "gpt2", "--device", "5xh100-sxm", "--tp", "5"), "5"),
+    "recomputation": ((*GPT2, "--recompute", "layer"), "--recompute is of training"),
+    "nothing fits": (
+        ("predict", "llama-3.1-405b", "--device", "2xh100-sxm", "--fit", "time"),
+        "none of 1 plans fits into 2 x h100-sxm\n  = help: more devices, fewer sequences, or shorter ones",
+    ),
+    "no plan has so many devices": (
+        ("predict", "gpt2", "--device", "8xh100-sxm", "--fit", "time"),
+        "no plan shares the model among 8 x h100-sxm\n  = help: -b 8, a sequence for each, or fewer devices",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_in_a_line(cli, name):
+    args, words = REFUSED[name]
+    done = cli(*args)
+    assert done.code == 2
+    assert done.out == ""
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("model", ["gpt2", "gpt-oss-20b", "qwen3-next-80b-a3b", "mamba-130m"])
+def test_no_sequence_is_too_long(cli, model):
+    """Loops over pieces of 10^29 tokens are not run piece by piece, and no length is that of a list."""
+    asked = ("predict", model, "--device", "h100-sxm", "--phase", "prefill", "-s", "1e29", "--json")
+    totals = json.loads(cli(*asked).out)["totals"]
+    assert totals["time_s"]["expected"] > 1e20
+    assert totals["fits"] is False
+
+
+@pytest.mark.parametrize(
+    ("command", "record", "beside"),
+    [
+        (memory.run, MemorySettings, {"cache_dtype"}),
+        (archcli.count_memory, MemorySettings, {"cache_dtype"}),
+        (predict.run, AskedTime, set()),
+        (archcli.predict, AskedTime, set()),
+        (memory.run, Plan, set()),
+        (predict.run, Plan, set()),
+    ],
+)
+def test_every_setting_is_an_option(command, record, beside):
+    """Records are filled by the names of the options: one that no option has would keep its default."""
+    assert set(signature(record).parameters) - beside <= set(signature(command).parameters)

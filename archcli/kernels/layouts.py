@@ -53,11 +53,11 @@ def ordered_strides(shape: Sizes, operands: Sequence[Sizes]) -> Sizes:
     for i in range(1, len(order)):
         at = i
         for before in range(i - 1, -1, -1):
-            further_out = _compared(shape, operands, order[before], order[at])
-            if further_out > 0:
+            further_in = _compared(shape, operands, order[before], order[at])
+            if further_in > 0:
                 order[before], order[at] = order[at], order[before]
                 at = before
-            elif further_out < 0:
+            elif further_in < 0:
                 break
     step, dense = 1, [0] * len(shape)
     for axis in order:

@@ -14,10 +14,8 @@ from archcli.kernels.tensor import ShapeTensor, in_torch, method, operation, row
 def _two(name: str, a: Any, b: Any, of_a: Callable[[Any], Any], of_b: Callable[[Any], Any]) -> ShapeTensor:
     """An element-wise function of two; each gradient is found where it is needed, and summed to its shape."""
 
-    def backward(g: Any) -> tuple[Any, Any]:
-        return tuple(  # type: ignore[return-value]
-            sum_to(f(g), x.shape) if needs_grad(x) else None for x, f in ((a, of_a), (b, of_b))
-        )
+    def backward(g: Any) -> tuple[Any, ...]:
+        return tuple([sum_to(f(g), x.shape) if needs_grad(x) else None for x, f in ((a, of_a), (b, of_b))])
 
     return elementwise(name, a, b, backward=backward)
 

@@ -12,69 +12,43 @@ MATRIX = 2
 """Axes of a matrix."""
 
 
+def _product(name: str, a: Any, b: Any, added: Any = None, *, beta: float = 1, alpha: float = 1) -> Any:
+    """alpha a b + beta added, of two matrices or of batches of them; backward a product for each."""
+    plain = mm if a.ndim == MATRIX else bmm
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        scaled = g if alpha == 1 else g * alpha
+        of_added = sum_to(g if beta == 1 else g * beta, added.shape) if needs_grad(added) else None
+        of_a = plain(scaled, b.transpose(-2, -1)) if needs_grad(a) else None
+        of_b = plain(a.transpose(-2, -1), scaled) if needs_grad(b) else None
+        return of_a, of_b, of_added
+
+    shape, work = (*a.shape[:-1], b.shape[-1]), StatedWork(2 * a.numel() * b.shape[-1])
+    return launch(name, [a, b, added], shape, a.dtype, backward=backward, work=work)
+
+
 @operation
 def mm(a: Any, b: Any) -> Any:
     """[m, k] times [k, n]."""
-
-    def backward(g: Any) -> tuple[Any, ...]:
-        return (
-            mm(g, b.t()) if needs_grad(a) else None,
-            mm(a.t(), g) if needs_grad(b) else None,
-        )
-
-    flops = 2 * a.numel() * b.shape[1]
-    return launch("mm", [a, b], (a.shape[0], b.shape[1]), a.dtype, backward=backward, work=StatedWork(flops))
+    return _product("mm", a, b)
 
 
 @in_torch
 def addmm(bias: Any, a: Any, b: Any) -> Any:
     """bias + a b."""
-
-    def backward(g: Any) -> tuple[Any, ...]:
-        return (
-            sum_to(g, bias.shape) if needs_grad(bias) else None,
-            mm(g, b.t()) if needs_grad(a) else None,
-            mm(a.t(), g) if needs_grad(b) else None,
-        )
-
-    flops = 2 * a.numel() * b.shape[1]
-    return launch(
-        "addmm", [bias, a, b], (a.shape[0], b.shape[1]), a.dtype, backward=backward, work=StatedWork(flops)
-    )
+    return _product("addmm", a, b, bias)
 
 
 @operation
 def bmm(a: Any, b: Any) -> Any:
     """[B, m, k] times [B, k, n]."""
-
-    def backward(g: Any) -> tuple[Any, ...]:
-        return (
-            bmm(g, b.transpose(1, 2)) if needs_grad(a) else None,
-            bmm(a.transpose(1, 2), g) if needs_grad(b) else None,
-        )
-
-    shape = (*a.shape[:2], b.shape[2])
-    return launch(
-        "bmm", [a, b], shape, a.dtype, backward=backward, work=StatedWork(2 * a.numel() * b.shape[2])
-    )
+    return _product("bmm", a, b)
 
 
 @operation
 def baddbmm(c: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any:
     """beta c + alpha a b."""
-
-    def backward(g: Any) -> tuple[Any, ...]:
-        scaled = g if alpha == 1 else g * alpha
-        return (
-            sum_to(g if beta == 1 else g * beta, c.shape) if needs_grad(c) else None,
-            bmm(scaled, b.transpose(1, 2)) if needs_grad(a) else None,
-            bmm(a.transpose(1, 2), scaled) if needs_grad(b) else None,
-        )
-
-    shape = (*a.shape[:2], b.shape[2])
-    return launch(
-        "baddbmm", [c, a, b], shape, a.dtype, backward=backward, work=StatedWork(2 * a.numel() * b.shape[2])
-    )
+    return _product("baddbmm", a, b, c, beta=beta, alpha=alpha)
 
 
 @operation

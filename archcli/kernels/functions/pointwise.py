@@ -7,6 +7,7 @@ from typing import Any
 
 from archcli.kernels.dtypes import BOOL, COMPLEX, FP32, INT32, INT64, REAL, DType
 from archcli.kernels.launching import elementwise, launch, launch_many, needs_grad, result_type, sum_to
+from archcli.kernels.layouts import is_channels_last
 from archcli.kernels.log import current
 from archcli.kernels.tensor import ShapeTensor, in_torch, method, operation, row_major
 
@@ -164,12 +165,14 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Any:
 
 @method
 def to(x: Any, *args: Any, dtype: DType | None = None, memory_format: Any = None, **_: Any) -> Any:
+    """x in another number type; if asked, in the order of its axes where torch takes it for an image."""
     given = next((a.dtype if isinstance(a, ShapeTensor) else a for a in args if not isinstance(a, str)), None)
-    wanted = dtype or (given if isinstance(given, DType) else None)
-    if wanted is None or wanted == x.dtype:
+    wanted = dtype or (given if isinstance(given, DType) else x.dtype)
+    in_order = memory_format == "contiguous"
+    if wanted == x.dtype and not (in_order and is_channels_last(x)):
         return x
     out = elementwise("_to_copy", x, dtype=wanted, backward=lambda g: (g.to(x.dtype),))
-    if memory_format == "contiguous":
+    if in_order:
         out.strides = row_major(x.shape)
     return out
 

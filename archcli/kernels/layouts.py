@@ -44,6 +44,11 @@ def dense_strides(shape: Sizes, strides: Sizes) -> Sizes:
     return ordered_strides(shape, [strides])
 
 
+def preserved_strides(x: ShapeTensor) -> Sizes:
+    """Strides of a copy: those of x where it has no gaps, else without them in the same order of axes."""
+    return x.strides if is_dense(x) else dense_strides(x.shape, x.strides)
+
+
 def ordered_strides(shape: Sizes, operands: Sequence[Sizes]) -> Sizes:
     """Strides without gaps in the order of axes that torch's TensorIterator finds (reorder_dimensions).
 

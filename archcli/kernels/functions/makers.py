@@ -8,7 +8,7 @@ from typing import Any
 from archcli.kernels.dtypes import FP32, INT64, DType, of_number, promoted
 from archcli.kernels.functions.views import contiguous_copy, expand, flatten, sizes_of, unsqueeze
 from archcli.kernels.launching import broadcast, launch
-from archcli.kernels.layouts import dense_strides
+from archcli.kernels.layouts import preserved_strides
 from archcli.kernels.tensor import ShapeTensor, Sizes, in_torch, method
 
 
@@ -64,7 +64,7 @@ def tensor(value: Any, dtype: DType | None = None, device: Any = None) -> Any:
 
 def _like(name: str) -> None:
     def function(x: Any, *_: Any, dtype: DType | None = None, **__: Any) -> Any:
-        return launch(name, [], x.shape, dtype or x.dtype, strides=dense_strides(x.shape, x.strides))
+        return launch(name, [], x.shape, dtype or x.dtype, strides=preserved_strides(x))
 
     function.__name__ = name
     in_torch(function)

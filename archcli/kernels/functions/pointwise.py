@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.kernels.dtypes import BOOL, COMPLEX, FP32, INT32, INT64, REAL, DType
 from archcli.kernels.launching import elementwise, launch, launch_many, needs_grad, result_type, sum_to
-from archcli.kernels.layouts import is_channels_last
+from archcli.kernels.layouts import is_channels_last, preserved_strides
 from archcli.kernels.log import current
 from archcli.kernels.tensor import ShapeTensor, in_torch, method, operation, row_major
 
@@ -172,8 +172,7 @@ def to(x: Any, *args: Any, dtype: DType | None = None, memory_format: Any = None
     if wanted == x.dtype and not (in_order and is_channels_last(x)):
         return x
     out = elementwise("_to_copy", x, dtype=wanted, backward=lambda g: (g.to(x.dtype),))
-    if in_order:
-        out.strides = row_major(x.shape)
+    out.strides = row_major(x.shape) if in_order else preserved_strides(x)
     return out
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from archcli.kernels.dtypes import INT64, REAL, DType
 from archcli.kernels.functions.reductions import reduced_shape
 from archcli.kernels.launching import elementwise, launch, needs_grad, sum_to
-from archcli.kernels.layouts import dense_strides
+from archcli.kernels.layouts import preserved_strides
 from archcli.kernels.tensor import in_torch, method, operation
 
 
@@ -67,7 +67,7 @@ def cumsum(x: Any, dim: int, dtype: DType | None = None) -> Any:
 
 
 def _flipped(x: Any) -> Any:
-    return launch("flip", [x], x.shape, x.dtype, strides=dense_strides(x.shape, x.strides))
+    return launch("flip", [x], x.shape, x.dtype, strides=preserved_strides(x))
 
 
 @method

@@ -8,6 +8,7 @@ from typing import Any
 from archcli.arith import prod
 from archcli.kernels.dtypes import FP32, INT64, REAL, DType
 from archcli.kernels.launching import StatedWork, launch, launch_gradients, launch_many
+from archcli.kernels.layouts import is_channels_last
 from archcli.kernels.log import current
 from archcli.kernels.tensor import Sizes, in_torch, operation
 
@@ -102,8 +103,9 @@ def layer_norm(x: Any, shape: Sizes, weight: Any = None, bias: Any = None, eps: 
 
 @in_torch
 def rms_norm(x: Any, shape: Sizes, weight: Any = None, eps: float | None = None) -> Any:
-    """One kernel on a GPU; on a CPU step by step, in fp32."""
-    if not current().on_cuda:
+    """One kernel on a GPU; step by step in fp32 on a CPU, of images, and where number types differ."""
+    alike = weight is None or weight.dtype == x.dtype
+    if not (current().on_cuda and alike) or is_channels_last(x):
         wide = x.float()
         normalized = wide * (wide.pow(2).mean(-1, keepdim=True) + (eps or 0)).rsqrt()
         return (normalized if weight is None else normalized * weight).to(x.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.arith import prod
 from archcli.kernels.launching import launch, sum_to, view
-from archcli.kernels.layouts import dense_strides
+from archcli.kernels.layouts import preserved_strides
 from archcli.kernels.tensor import ShapeTensor, Sizes, method, operation, row_major
 
 
@@ -90,7 +90,7 @@ def contiguous(x: Any, **_: Any) -> Any:
 
 @operation
 def clone(x: Any, *, memory_format: Any = None) -> Any:
-    strides = None if memory_format == "contiguous" else dense_strides(x.shape, x.strides)
+    strides = None if memory_format == "contiguous" else preserved_strides(x)
     return launch("clone", [x], x.shape, x.dtype, strides=strides, backward=lambda g: (g,))
 
 

@@ -25,8 +25,6 @@ def among_zeros(name: str, g: Any, shape: Sizes) -> Any:
 def narrow_by(x: Any, dim: int, start: int, stop: int, step: int = 1) -> Any:
     """x[start:stop:step] along an axis: a view, whose backward writes into zeros."""
     length = max(0, -(-(stop - start) // step))
-    if length == x.shape[dim] and step == 1:
-        return view(x, x.shape, x.strides, backward=lambda g: (g,))
     return view(
         x,
         (*x.shape[:dim], length, *x.shape[dim + 1 :]),
@@ -74,10 +72,10 @@ def getitem(x: Any, index: Any) -> Any:
 
 
 def _sliced(x: Any, dim: int, by: slice) -> Any:
-    if by == slice(None):
-        return x
+    """x[by] along an axis: x itself only if all of it is asked for from the front."""
     start, stop, step = by.indices(x.shape[dim])
-    return narrow_by(x, dim, start, stop, step)
+    whole = not by.start and stop == x.shape[dim] and step == 1
+    return x if whole else narrow_by(x, dim, start, stop, step)
 
 
 @operation

@@ -142,6 +142,21 @@ def test_a_backward_has_a_product_for_each_operand():
     assert (of_x.shape, of_weight.shape, of_bias) == ((3, 5), (5, 7), None)
 
 
+def test_a_slice_of_all_that_is_counted_from_the_end_is_recorded_as_torch_does():
+    x = tensor(3, 1, trained=True)
+    with logged(Log()) as log:
+        assert x[:, 0:] is x
+        assert x[:, -1:].shape == x.shape
+    assert [node.inputs for node in log.nodes] == [(x,)]
+
+
+def test_an_rms_norm_of_what_lies_as_images_do_runs_step_by_step():
+    """The second of four axes innermost, with the last axis normalized: torch has no kernel for it."""
+    x = ShapeTensor((2, 3, 4, 5), BF16, (60, 1, 15, 3))
+    steps = ["_to_copy", "pow", "mean", "add", "rsqrt", "mul", "mul", "_to_copy"]
+    assert [kernel.name for kernel in launched(lambda: TORCH.rms_norm(x, (5,), tensor(5)))] == steps
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OutsidersOp(Op):
     """An operation of someone else's, which calls torch in its own way."""

@@ -79,6 +79,7 @@ def test_a_cut_pattern_is_counted_and_built_alike(name):
     assert failures(ask(loaded(name, n_layers=len(HYBRIDS[name]) + 1))) == []
 
 
+@pytest.mark.sample(6)
 @every_hybrid
 def test_it_decodes_like_its_full_pass(name):
     made, ids = built(loaded(name), attention="eager"), tokens()

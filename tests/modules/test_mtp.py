@@ -98,6 +98,7 @@ def test_the_loss_is_that_of_the_paper(name):
         assert_close(ours, theirs, 1e-5)
 
 
+@pytest.mark.sample(1)
 @EVERY
 def test_every_witness_counts_the_same(name):
     assert failures(ask(COUNTED[name], 2, 10)) == []

@@ -40,7 +40,7 @@ MIXTURES = [
 ]
 
 
-@pytest.mark.sample(25)
+@pytest.mark.sample(15)
 @FAMILY
 def test_every_weight_has_its_name_and_is_random(name):
     ours, model = witness(name).ours, our_model(name, "eager")
@@ -50,7 +50,7 @@ def test_every_weight_has_its_name_and_is_random(name):
     assert [key for key, value in ours.items() if value.numel() > 1 and value.min() == value.max()] == []
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if not family.in_memory])
 def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     seen = witness(name)
@@ -72,7 +72,7 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     assert [key for key, value in filled.items() if not torch.equal(value, seen.ours[key])] == []
 
 
-@pytest.mark.sample(50)
+@pytest.mark.sample(32)
 @torch.inference_mode()
 @ATTENTION
 @FAMILY
@@ -87,7 +87,7 @@ def test_one_pass_gives_the_same_logits(name, attention):
         )
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(20)
 @torch.inference_mode()
 @pytest.mark.parametrize("prompt", [1, 13])
 @ATTENTION

@@ -80,7 +80,10 @@ class Case(NamedTuple):
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param((kind, config), id=f"{kind}-{name}") for kind, name, config in cases()],
+    params=[
+        pytest.param((kind, config), id=f"{kind}-{name}", marks=pytest.mark.sample(48))
+        for kind, name, config in cases()
+    ],
 )
 def case(request):
     model_type, config = request.param

@@ -36,6 +36,7 @@ def not_understood(config):
     return [note for note in import_config(config).notes if "was not understood" in note]
 
 
+@pytest.mark.sample(120)
 @pytest.mark.parametrize(("kind", "name"), CONFIGS, ids=map("-".join, CONFIGS))
 def test_what_a_class_writes_is_understood(kind, name):
     config = dict(CONFIGS[kind, name])

@@ -87,7 +87,7 @@ class Counting(PlanTimer):
         return super().parts(candidate)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("constants", DEVICES)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_best_is_that_of_all(name, constants):

@@ -140,6 +140,7 @@ def test_an_adapted_model_generates(name):
     assert_close(torch.cat(steps, dim=1), made(text)[:, 4:], 2e-5)
 
 
+@pytest.mark.sample(2)
 @every
 def test_dropout_and_batch_statistics_on_the_way_to_a_loss(name):
     norm = BatchNorm()

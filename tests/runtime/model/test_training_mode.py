@@ -123,6 +123,7 @@ BATCH_NORMED = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("spec", [*BATCH_NORMED.values(), dropping(**SHARES)], ids=[*BATCH_NORMED, "dropout"])
 def test_all_witnesses_agree(spec):
     assert failures(ask(spec, batch_size=1)) == []

@@ -79,6 +79,7 @@ def test_what_cannot_be_counted_is_listed():
     assert notes[3] == "fvcore saw no call of layers.0.attention.kv_b_proj: their weights are used elsewhere."
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("op", "method", "broken", "told"),
     [

@@ -24,7 +24,7 @@ os.environ.update(
 for name in ("FORCE_COLOR", "COLUMNS"):
     os.environ.pop(name, None)
 
-for profile, examples in {"quick": 10, "long": 80, "whole": 300}.items():
+for profile, examples in {"quick": 10, "long": 60, "whole": 300}.items():
     settings.register_profile(
         profile,
         max_examples=examples,

@@ -53,7 +53,7 @@ def test_a_pair_decodes_like_its_full_pass(pair, bias):
         assert_close(stepwise(made, ids, 5), full[:, 4:])
 
 
-@pytest.mark.sample(1, per=lambda bias, pair: bias, second=50)
+@pytest.mark.sample(1, per=lambda bias, pair: bias, second=35)
 @every_pair
 def test_all_witnesses_count_a_pair_alike(pair, bias):
     assert failures(ask(combined(*pair, bias))) == []

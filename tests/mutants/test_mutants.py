@@ -158,7 +158,7 @@ def test_green_as_it_is(suite):
         run(suite)
 
 
-@pytest.mark.sample(500)
+@pytest.mark.sample(300)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.title for mutant in MUTANTS])
 def test_red_when_broken(mutant, monkeypatch):
     old = mutant.owner.__dict__[mutant.name]

@@ -72,7 +72,7 @@ def test_a_checkpoint_holds_the_same_weights(name, tmp_path):
     assert [key for key, value in filled.items() if not torch.equal(value, seen.ours[key])] == []
 
 
-@pytest.mark.sample(32)
+@pytest.mark.sample(20)
 @torch.inference_mode()
 @ATTENTION
 @FAMILY
@@ -87,7 +87,7 @@ def test_one_pass_gives_the_same_logits(name, attention):
         )
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(14)
 @torch.inference_mode()
 @pytest.mark.parametrize("prompt", [1, 13])
 @ATTENTION
@@ -131,7 +131,7 @@ def test_every_mutant_is_seen(name):
     assert unseen == {"unchanged", *family.inert}
 
 
-@pytest.mark.sample(60)
+@pytest.mark.sample(30)
 @FAMILY
 def test_mutants_change_what_is_easily_mistaken(name):
     labels = [label.split(": ") for label, _ in mutants(FAMILIES[name].spec)]

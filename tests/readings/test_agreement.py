@@ -20,14 +20,14 @@ PAST = st.integers(1, 9)
 
 
 @given(model=MODELS, **LENGTHS)
-@settings(max_examples=settings.default.max_examples * 3 // 5)
+@settings(max_examples=settings.default.max_examples // 2)
 def test_torch_counts_what_ints_count(model, batch_size, seq_len):
     ours, theirs = counted_dense(model, batch_size, seq_len), by_torch(model, batch_size, seq_len)
     assert theirs == {name: ours[name] for name in theirs}
 
 
 @given(model=GENERATORS, **LENGTHS)
-@settings(max_examples=settings.default.max_examples * 3 // 5)
+@settings(max_examples=settings.default.max_examples // 2)
 def test_torch_counts_and_caches_in_prefill_and_decode_what_ints_count(model, batch_size, seq_len):
     ours, theirs = counted_dense(model, batch_size, seq_len), by_torch_cache(model, batch_size, seq_len)
     assert theirs == {name: ours[name] for name in theirs}

@@ -81,7 +81,7 @@ class Case(NamedTuple):
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param((kind, config), id=f"{kind}-{name}", marks=pytest.mark.sample(48))
+        pytest.param((kind, config), id=f"{kind}-{name}", marks=pytest.mark.sample(30))
         for kind, name, config in cases()
     ],
 )

@@ -60,7 +60,7 @@ def file_of(kind, text="", whole_tie=None, text_tie=None):
     }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 @EACH_BUILT
 def test_the_language_model_is_that_of_the_class_however_it_is_tied(kind):
     for whole_tie, text_tie in TIES:

@@ -3,15 +3,21 @@
     python benchmarks/predict_cpu.py FOLDER
 
 Three models calibrate; five others are profiled and predicted, in four passes each. Profiles that are in
-FOLDER already are not measured again. For each pass: measured, expected, range, and the share of each class.
+FOLDER already are not measured again, but predicted anew. For each pass: measured, expected, their ratio, and
+the share of the class that is furthest off.
 """
 
 import argparse
-import json
 import subprocess
 import sys
 from itertools import product
 from pathlib import Path
+
+from archcli.commands._profiles.calibration import calibrated
+from archcli.commands._profiles.profiled_pass import kernels_of, model_of, request_of
+from archcli.commands._profiles.saved import read_profile
+from archcli.measure.predict.calibrate.against import compared, seconds_by_class
+from archcli.recording.machine import processor
 
 CALIBRATE = ("gpt2", "qwen3-0.6b", "opt-125m")
 PREDICTED = ("gpt2-medium", "qwen2.5-0.5b", "smollm2-135m", "smollm2-360m", "gemma-3-270m")
@@ -23,13 +29,22 @@ PASSES = {
 }
 
 
-def profiled(folder, model, name, *more):
+def profiled(folder, model, name):
     """The profile of a pass, measured unless its file is there."""
     file = folder / f"{model}-{name}.json"
     if not file.exists():
-        command = [sys.executable, "-m", "archcli", "profile", model, *PASSES[name], *more]
+        command = [sys.executable, "-m", "archcli", "profile", model, *PASSES[name]]
         subprocess.run([*command, "--json", "-o", str(file)], check=True)
     return file
+
+
+def against(file, clock):
+    """Measured beside predicted, by class and as a whole: what `profile --against-prediction` prints."""
+    profile = read_profile(file)
+    request = request_of(profile["inputs"])
+    kernels = kernels_of(model_of(profile), request, profile["inputs"])
+    measured = {name: of_class["seconds"] for name, of_class in profile["totals"]["by_class"].items()}
+    return compared(measured, seconds_by_class(kernels, clock, request.phase))
 
 
 def main():
@@ -41,11 +56,10 @@ def main():
     asked = parser.parse_args()
     asked.folder.mkdir(exist_ok=True)
     known = [profiled(asked.folder, model, name) for model, name in product(asked.calibrate, PASSES)]
-    constants = [part for file in known for part in ("--calibrate", str(file))]
+    clock = calibrated(known, processor(), "cpu").clock
     errors, inside, shares = [], 0, []
     for model, name in product(asked.predict, PASSES):
-        file = profiled(asked.folder, model, name, "--against-prediction", *constants)
-        *classes, whole = json.loads(file.read_text())["totals"]["prediction"]
+        *classes, whole = against(profiled(asked.folder, model, name), clock)
         measured, expected = whole["measured_s"], whole["expected_s"]
         errors.append(abs(expected / measured - 1))
         inside += whole["low_s"] <= measured <= whole["high_s"]

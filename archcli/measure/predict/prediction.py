@@ -192,7 +192,8 @@ def _rows(times: RankTimes, plan: Plan, stage: Stage) -> Iterator[PredictedRow]:
     for run, number in often.items():
         path, moment, kernel, op_class, _ = run.kernel
         time = run.time.scaled(number)
-        moved = number * kernel.bytes
+        # a call of an operation writes what its kernels write
+        moved = 0 if op_class == TimeClass.FRAMEWORK else number * kernel.bytes
         yield PredictedRow(path, moment, kernel.name, op_class, number, number * kernel.flops, moved, time)
 
 

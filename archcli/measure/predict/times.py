@@ -16,7 +16,6 @@ from archcli.measure.predict.terms import Bound, Terms
 from archcli.recording.classes import TimeClass, is_product
 
 PRODUCTS, ATTENTION = "matrix_products", "attention"
-FRAMEWORK, TRAINING_FRAMEWORK = "framework", "training_framework"
 ADDITIONS = ("add", "add_", "sub", "sub_")
 GATHERS = ("embedding", "embedding_dense_backward", "index", "index_select", "gather", "index_copy")
 ACTIVATIONS = ("silu", "gelu", "relu", "tanh", "sigmoid")
@@ -129,6 +128,9 @@ class KernelClock(NamedTuple):
         of_memory, constants = bare_terms(kernel, kind, self.rates), self._constants(kernel, kind)
         floor, moved = floor_terms(kernel, of_memory, self.rates), kernel.read + kernel.written
         least, is_cached = max(floor.compute, floor.memory), self.rates.is_cached(moved)
+        if op_class == TimeClass.FRAMEWORK and constants is not None:  # the host binds
+            expected, origin = constants.terms(of_memory, 0.0).joined(1.0), constants.origin
+            return KernelTime(0.0, expected, origin.low * expected, origin.high * expected, "launch")
         if constants is None:
             return KernelTime(least, None, None, None, floor.bound_by(is_cached=is_cached))
         terms = constants.terms(of_memory, depth_of(kernel) if kind == PRODUCTS else 0.0)

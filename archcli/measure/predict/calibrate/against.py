@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from archcli.kernels import KernelRun
+from archcli.measure.predict.framework import FRAMEWORK, operation_calls
 from archcli.measure.predict.rank.seconds import Seconds
-from archcli.measure.predict.rank.times import launch_of
-from archcli.measure.predict.times import FRAMEWORK, KernelClock
+from archcli.measure.predict.times import KernelClock
 from archcli.measure.profile.schema.prediction import PredictedClass
 from archcli.measure.report import Column, Table
 from archcli.recording.classes import COMMUNICATION, UNATTRIBUTED, TimeClass, label_of
@@ -33,14 +33,15 @@ NONE = Seconds()
 def seconds_by_class(kernels: Iterable[KernelRun], clock: KernelClock, phase: str) -> dict[str, Seconds]:
     """Predicted seconds of a pass by class; those beside kernels among them where constants are known."""
     kernels = [*kernels]
-    found: dict[str, Seconds] = {}
+    predicted: dict[str, Seconds] = {}
     for run in kernels:
         of_run = Seconds.of(clock.time(run.kernel, run.op_class)).scaled(run.times)
-        found[str(run.op_class)] = found.get(str(run.op_class), NONE).plus(of_run)
+        predicted[str(run.op_class)] = predicted.get(str(run.op_class), NONE).plus(of_run)
     if clock.efficiency.memory_bound(FRAMEWORK) is not None:
-        launch = Seconds.of(clock.time(launch_of(phase), TimeClass.FRAMEWORK))
-        found[BESIDE] = launch.scaled(sum(run.times for run in kernels))
-    return found
+        for call in operation_calls(kernels, phase):
+            of_call = Seconds.of(clock.time(call.kernel, TimeClass.FRAMEWORK)).scaled(call.times)
+            predicted[BESIDE] = predicted.get(BESIDE, NONE).plus(of_call)
+    return predicted
 
 
 def compared(measured: Mapping[str, float], predicted: Mapping[str, Seconds]) -> list[PredictedClass]:

@@ -1,14 +1,13 @@
 """Calibration: the constants of a machine from profiles of it.
 
 Matrix products, kernels that memory bounds, attention in one kernel, and what the framework takes for each
-kernel it launches. Each is fitted to measured rows, and its error is that of sizes left out of the fit.
+call of an operation. Each is fitted to measured rows, and its error is that of sizes left out of the fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import log
-from statistics import median
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
@@ -17,7 +16,6 @@ from archcli.measure.predict.calibrate.fit import (
     SIZES_FOR_EXPONENT,
     Constants,
     Fitted,
-    HeldOut,
     entry,
     fit,
     launch_start,
@@ -25,15 +23,15 @@ from archcli.measure.predict.calibrate.fit import (
     of_movements,
     of_products,
 )
-from archcli.measure.predict.calibrate.samples import MeasuredRun, RowSample, samples_of
+from archcli.measure.predict.calibrate.samples import MeasuredRun, RowSample, framework_sample, samples_of
 from archcli.measure.predict.constants import Efficiency
+from archcli.measure.predict.framework import FRAMEWORK, TRAINING_FRAMEWORK
 from archcli.measure.predict.rates import Rates
-from archcli.measure.predict.times import ATTENTION, FRAMEWORK, PRODUCTS, TRAINING_FRAMEWORK
+from archcli.measure.predict.times import ATTENTION, PRODUCTS
 
 LEAST_SIZES = 3
 KINDS = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
 """Kinds of kernels that memory bounds."""
-LEAST_S = 1e-9
 MEMORY_BOUND = "memory_bound"
 LABELS = {
     PRODUCTS: "matrix products",
@@ -69,7 +67,7 @@ def calibrate(runs: Sequence[MeasuredRun], rates: Rates, source: CalibrationSour
     fitted = _products(products)
     groups: dict[str, Entries] = {
         PRODUCTS: {source.dtype: _product_entry(fitted, source)},
-        MEMORY_BOUND: {**_movements(of_kinds, others, source), **_frameworks(runs, source)},
+        MEMORY_BOUND: {**_movements(of_kinds, others, source), **_frameworks(runs, rates, source)},
     }
     if fused:
         groups[ATTENTION] = {source.dtype: _attention(fused, fitted.constants, source)}
@@ -126,23 +124,11 @@ def _movement_entry(samples: Sequence[RowSample], source: CalibrationSource) -> 
     return entry(constants, fitted.origin(source.table, source.date))
 
 
-def _frameworks(runs: Sequence[MeasuredRun], source: CalibrationSource) -> Entries:
-    """Those of passes and of training, whose kernels autograd launches; of all where either has too few."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for name, trains in ((FRAMEWORK, False), (TRAINING_FRAMEWORK, True)):
-        alike = [run for run in runs if run.trains == trains]
-        is_enough = len({run.sizes for run in alike}) >= LEAST_SIZES
-        found[name] = _framework(alike if is_enough else runs, source)
-    return found
-
-
-def _framework(runs: Sequence[MeasuredRun], source: CalibrationSource) -> dict[str, Any]:
-    """Seconds beside kernels for each of them: the median of the passes, one pass left out at a time."""
-    per_kernel = [max(run.framework_s / run.launches, LEAST_S) for run in runs]
-    held_out = []
-    for run, seconds in zip(runs, per_kernel, strict=True):
-        others = [s for other, s in zip(runs, per_kernel, strict=True) if other.sizes != run.sizes]
-        held_out.append(HeldOut(seconds / median(others), 1.0))
-    launch = median(per_kernel)
-    origin = Fitted(Constants(launch, 1.0, 1.0), tuple(held_out)).origin(source.table, source.date)
-    return entry({"launch_us": launch / MICRO, "memory": 1.0}, origin)
+def _frameworks(runs: Sequence[MeasuredRun], rates: Rates, source: CalibrationSource) -> Entries:
+    """Those of passes and of training, whose backward autograd calls; of all where either has too few."""
+    every = [framework_sample(run, rates) for run in runs]
+    entries: dict[str, Mapping[str, Any]] = {}
+    for name in (FRAMEWORK, TRAINING_FRAMEWORK):
+        alike = [sample for sample in every if sample.kind == name]
+        entries[name] = _movement_entry(alike if len(_sizes(alike)) >= LEAST_SIZES else every, source)
+    return entries

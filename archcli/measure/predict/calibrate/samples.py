@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.kernels import KernelRun
+from archcli.measure.predict.framework import operation_calls
 from archcli.measure.predict.rates import Rates
 from archcli.measure.predict.terms import Terms
-from archcli.measure.predict.times import bare_terms, floor_terms, kind_of, least_terms
+from archcli.measure.predict.times import NO_TERMS, bare_terms, floor_terms, kind_of, least_terms
 from archcli.measure.profile.operators import GRADIENT_SUMS, operator_name
 from archcli.wording import quote
 
+LEAST_S = 1e-9
 LEAST_SHARE, LEAST_LAUNCHES = 0.9, 0.5
 """A row stands for a kind of kernels that has so much of its floor's time, and so many of its launches."""
 
@@ -30,11 +32,6 @@ class MeasuredRun(NamedTuple):
     seconds: Mapping[str, float]
     framework_s: float
     trains: bool = False
-
-    @property
-    def launches(self) -> int:
-        """Kernels of the pass."""
-        return sum(run.times for run in self.kernels)
 
 
 class SampleWork(NamedTuple):
@@ -97,6 +94,17 @@ def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[RowSample]:
         if kind and seconds > 0:
             beside = sum(work.least for work in works if work.kind != kind)
             yield RowSample(kind, _joined(works, kind), seconds, beside, seconds / total)
+
+
+def framework_sample(run: MeasuredRun, rates: Rates) -> RowSample:
+    """What a pass takes beside its kernels, as one row: so many calls, each of the mean of bytes written."""
+    calls = [*operation_calls(run.kernels, "train" if run.trains else "forward")]
+    number = sum(call.times for call in calls)
+    written = sum(call.times * call.kernel.written for call in calls)
+    bare = Terms(0.0, 0.0, written / number / rates.bandwidth)
+    work = SampleWork(calls[0].kernel.name, bare, NO_TERMS, 0.0, int(number), (run.sizes, 0, 0))
+    seconds = max(run.framework_s, LEAST_S)
+    return RowSample(work.kind, (work,), seconds, 0.0, seconds / (seconds + sum(run.seconds.values())))
 
 
 def work_of(run: KernelRun, rates: Rates) -> SampleWork:

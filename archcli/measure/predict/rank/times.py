@@ -11,13 +11,12 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.fabric import Fabric
 from archcli.measure.predict.constants import Origin, StepConstants
+from archcli.measure.predict.framework import FRAMEWORK, operation_calls
 from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.rank.kernels import RankKernels, update_kernel
 from archcli.measure.predict.rank.seconds import Seconds
 from archcli.measure.predict.times import (
     ATTENTION,
-    FRAMEWORK,
-    TRAINING_FRAMEWORK,
     KernelClock,
     KernelTime,
     kind_of,
@@ -89,20 +88,12 @@ class TimedKernelRun(NamedTuple):
     kind: str
 
 
-def launch_of(phase: str) -> KernelCost:
-    """What the framework does for a kernel: no arithmetic, no bytes of the model; in training more."""
-    return KernelCost(TRAINING_FRAMEWORK if phase == "train" else FRAMEWORK, 0, 0, 0, "fp32")
-
-
-def launches(kernels: Iterable[RankKernel], device: TimingDevice, phase: str) -> Iterator[RankKernel]:
-    """What the framework does to launch kernels, one for each; none where its time is not known."""
+def calls(kernels: Iterable[RankKernel], device: TimingDevice, phase: str) -> Iterator[RankKernel]:
+    """What the framework does to call operations; none where its time is not known."""
     if device.clock.efficiency.memory_bound(FRAMEWORK) is None:
         return
-    number: dict[tuple[str, str], float] = {}
-    for one in kernels:
-        number[one.path, one.stage] = number.get((one.path, one.stage), 0.0) + one.times
-    for (path, stage), times in number.items():
-        yield RankKernel(path, stage, launch_of(phase), TimeClass.FRAMEWORK, times)
+    for path, stage, kernel, times in operation_calls(kernels, phase):
+        yield RankKernel(path, stage, kernel, TimeClass.FRAMEWORK, times)
 
 
 class RankTimes:
@@ -122,8 +113,8 @@ class RankTimes:
         self._known: KnownTimes = {} if known is None else known
         self.rank, self.device, self.settings = rank, device, settings
         self.step = device.step_constants(settings)
-        launched = launches(rank.kernels, device, settings.phase)
-        self.runs = [self._timed(kernel) for kernel in (*rank.kernels, *launched)]
+        called = calls(rank.kernels, device, settings.phase)
+        self.runs = [self._timed(kernel) for kernel in (*rank.kernels, *called)]
         self._of_stages: dict[Stage, StageTimes] = {}
         self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
         self._places: dict[object, tuple[str, StageTimes]] = {}

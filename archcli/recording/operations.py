@@ -45,21 +45,28 @@ REPLICAS = "(weights and gradients of replicas)"
 """The path of what FSDP2 does between operations of the architecture, of none of which it is part."""
 
 
-class SentBytes(NamedTuple):
-    """Calls of a collective in a pass, and the bytes that a rank sends by them over a ring."""
-
-    calls: int = 0
-    bytes: int = 0
-
-
 class CollectiveTime(NamedTuple):
-    """A collective in a pass: calls and bytes sent, its time, and the part not hidden by computing."""
+    """A collective in a pass: calls and bytes sent over a ring, its time, and the part not hidden.
+
+    Those `of_replicas` exchange weights and gradients, beside the operations of the architecture.
+    """
 
     collective: str
     calls: int
     bytes: int
     seconds: float
     exposed_s: float
+    of_replicas: bool = False
+
+    def plus(self, other: CollectiveTime) -> CollectiveTime:
+        """Both together, of the same kind."""
+        return CollectiveTime(
+            self.collective,
+            self.calls + other.calls,
+            self.bytes + other.bytes,
+            self.seconds + other.seconds,
+            self.exposed_s + other.exposed_s,
+        )
 
 
 class OpInstance(NamedTuple):

@@ -43,7 +43,8 @@ class Recording:
     - `trace`: one pass in Chrome's format.
     - `gpu`: on a GPU. `compiled`: of a compiled model, whose paths are those of fused groups, and whose
       executed operations are kernels. `stacks`: the small stacks that an extrapolation was made from.
-    - `collectives`: of a rank of a plan, None of a process by itself.
+    - `collectives`: of a rank of a plan, None of a process by itself. `sent`: bytes that the rank sends by
+      them, by the path of the operation.
     """
 
     timed: tuple[OpTime, ...]
@@ -69,6 +70,7 @@ class Recording:
     stacks: tuple[str, ...] = ()
     disturbance: Disturbance = field(default_factory=Disturbance)
     collectives: tuple[CollectiveTime, ...] | None = None
+    sent: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def extrapolated(self) -> bool:

@@ -18,17 +18,23 @@ from archcli.measure.profile.operators import line_of, operator_name
 from archcli.modules import Model
 from archcli.recording.ceilings import Ceilings
 from archcli.recording.classes import COMMUNICATION, FRAMEWORK, UNATTRIBUTED, TimeClass
+from archcli.recording.operations import REPLICAS
 from archcli.recording.recording import Recording
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counted costs and measured time of a class or an operator, and the seconds of each class within it."""
+    """Counted costs and measured time of a class or an operator, and the seconds of each class within it.
+
+    Of what ranks exchange, bytes are those that one sends. `under_way_s` is how long that took where it ran
+    beside computing, of which `seconds` are what nothing hid.
+    """
 
     flops: int = 0
     executed_flops: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    under_way_s: float = 0.0
     by_class: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     @property
@@ -101,6 +107,8 @@ def fold(
         moved = _moved_bytes(charge, dtype)
         for tally in (by_class[charge.op_class], by_operator[operator_name(charge.path, depth)]):
             tally.add_cost(charge, moved)
+    if not alone:
+        _add_exchanged(recording, by_class[COMMUNICATION], by_operator, depth)
     for timed in recording.timed:
         by_class[timed.op_class].add_time(timed.seconds, timed.op_class)
         if timed.op_class != FRAMEWORK:
@@ -113,8 +121,24 @@ def fold(
     return Breakdown(by_class, present, wall, unlabelled, ceilings, busy)
 
 
+def _add_exchanged(recording: Recording, of_class: Tally, by_operator: dict[str, Tally], depth: int) -> None:
+    """Add the bytes that a rank sends, and how long they were under way."""
+    for path, sent in recording.sent.items():
+        for tally in (of_class, by_operator[operator_name(path, depth)]):
+            tally.bytes += sent
+    for one in recording.collectives or ():
+        of_class.under_way_s += one.seconds
+        if one.of_replicas:
+            by_operator[operator_name(REPLICAS, depth)].under_way_s += one.seconds
+
+
 def _moved_bytes(charge: Charge, dtype: str) -> int:
-    """Bytes read and written; weights of routed experts once for every expert that a token went to."""
+    """Bytes read and written; weights of routed experts once for every expert that a token went to.
+
+    0 of what ranks exchange, whose bytes are measured.
+    """
+    if charge.op_class == COMMUNICATION:
+        return 0
     part = charge.part
     elements = part.read + part.written + part.weights * (charge.experts - 1)
     moved: int = to_bytes(rounded(charge.times * elements), dtype)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from archcli.recording.operations import OpInstance, OpKey, Phase, SentBytes
+from archcli.recording.operations import OpInstance, OpKey, Phase
 from archcli.recording.walk import operation
 from archcli.runtime.model.op_log import OpLog, op_log
 from archcli.runtime.profile.executed import Executed, executed
@@ -24,14 +24,14 @@ class Census(NamedTuple):
     """Calls, FLOPs and bytes of torch operations, and the architecture's operations that ran.
 
     `reached`: to how many experts any token went, by the path of an operation within routed experts. `sent`:
-    what a rank of a plan sends to others, by collective.
+    bytes that a rank of a plan sends to others, by the collectives among the calls.
     """
 
     calls: dict[OpKey, int]
     ran: tuple[OpInstance, ...]
     executed: dict[OpKey, Executed]
     reached: dict[str, int]
-    sent: Mapping[str, SentBytes] = MappingProxyType({})
+    sent: Mapping[OpKey, int] = MappingProxyType({})
 
 
 def take_census(
@@ -51,7 +51,7 @@ class Counting(TorchDispatchMode):
     def __init__(self, log: OpLog) -> None:
         super().__init__()
         self.log, self.calls, self.executed = log, Counter[OpKey](), defaultdict[OpKey, Executed](Executed)
-        self.sent: dict[str, SentBytes] = {}
+        self.sent = Counter[OpKey]()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -9,7 +9,7 @@ from torch._C._distributed_c10d import _resolve_process_group
 from torch.utils._pytree import tree_leaves
 
 from archcli.recording.classes import COLLECTIVES
-from archcli.recording.operations import REPLICAS, Phase, SentBytes
+from archcli.recording.operations import REPLICAS, OpKey, Phase
 from archcli.recording.walk import SHARDING, operation
 from archcli.runtime.profile.census import Counting
 
@@ -29,8 +29,13 @@ class RankCounting(Counting):
         if name.startswith("profiler::"):
             self._enter_or_leave(name, args)
             return None
-        if operation(name) in COLLECTIVES:
-            self._send(operation(name), args)
+        place = self._place(name)
+        if place is not None and operation(name) in COLLECTIVES:
+            key = OpKey(*place, operation(name))
+            self.sent[key] += SENT[COLLECTIVES[key.name]](args)
+        return place
+
+    def _place(self, name: str) -> tuple[str, Phase] | None:
         if not any(outer.startswith(SHARDING) for outer in self.ranges):
             return self.log.place()
         return (REPLICAS, "forward") if name.partition("::")[0] in OF_SHARDING else None
@@ -40,10 +45,6 @@ class RankCounting(Counting):
             self.ranges = (*self.ranges, args[0])
         elif name == END:
             self.ranges = self.ranges[:-1]
-
-    def _send(self, name: str, args: Any) -> None:
-        kind, before = COLLECTIVES[name], self.sent.get(COLLECTIVES[name], SentBytes())
-        self.sent[kind] = SentBytes(before.calls + 1, before.bytes + SENT[kind](args))
 
 
 def _all_reduced(args: Any) -> int:

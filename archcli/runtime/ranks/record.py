@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 from typing import Any, NamedTuple
 
 from archcli.recording.chrome_trace import chrome_trace
-from archcli.recording.classes import WAIT, communicates
+from archcli.recording.classes import COLLECTIVES, WAIT, communicates
 from archcli.recording.device import account
 from archcli.recording.operations import REPLICAS, CallTime, CollectiveTime, OpKey
 from archcli.recording.recording import Recording
@@ -97,6 +98,7 @@ def record_rank(
         trace=kept[-1] if kept else None,
         gpu=with_states(recording.gpu, before, gpu_state(group.device)),
         collectives=tuple(_collectives(census, exchanged)),
+        sent=_sent(census),
     )
 
 
@@ -128,13 +130,29 @@ def _traced(work: Work, census: Census, clock: Clock, name: str, kept: list[dict
 
 
 def _collectives(census: Census, exchanged: list[list[UnderWay]]) -> Iterator[CollectiveTime]:
-    """Each collective with the medians of its times over the passes."""
-    for kind, sent in sorted(census.sent.items()):
-        of_kind = [[one for one in of_pass if one.collective == kind] for of_pass in exchanged]
+    """Each collective, of rows and of replicas apart, with the medians of its times over the passes."""
+    keys: dict[tuple[str, bool], list[OpKey]] = defaultdict(list)
+    for key in census.sent:
+        keys[COLLECTIVES[key.name], key.path == REPLICAS].append(key)
+    for (kind, of_replicas), of_kind in sorted(keys.items()):
+        is_both = (kind, not of_replicas) in keys
+        passes = [
+            [one for one in of_pass if one.collective == kind and not (is_both and one.of_row == of_replicas)]
+            for of_pass in exchanged
+        ]
         yield CollectiveTime(
             kind,
-            sent.calls,
-            sent.bytes,
-            median(sum(one.ns for one in of_pass) for of_pass in of_kind) / 1e9,
-            median(sum(one.exposed_ns for one in of_pass) for of_pass in of_kind) / 1e9,
+            sum(census.calls[key] for key in of_kind),
+            sum(census.sent[key] for key in of_kind),
+            median(sum(one.ns for one in of_pass) for of_pass in passes) / 1e9,
+            median(sum(one.exposed_ns for one in of_pass) for of_pass in passes) / 1e9,
+            of_replicas,
         )
+
+
+def _sent(census: Census) -> dict[str, int]:
+    """Bytes sent, by the path of the operation that sends them."""
+    by_path = Counter[str]()
+    for key, sent in census.sent.items():
+        by_path[key.path] += sent
+    return dict(by_path)

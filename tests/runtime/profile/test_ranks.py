@@ -83,6 +83,20 @@ def checked(document, model, request, tp, dp):
         assert one["gbytes_per_s"] == one["bytes"] / one["time_s"] / 1e9
     for figures in [*totals["by_class"].values(), *document["rows"]]:
         assert figures["seconds"] <= figures["slowest_s"]
+    checked_class(document)
+
+
+def checked_class(document):
+    """The class of communication, and its operators, have the bytes of the collectives, and a rate."""
+    collectives = document["totals"]["communication"]
+    sent = sum(one["bytes"] for one in collectives)
+    of_class = document["totals"]["by_class"]["communication"]
+    rows = [row for row in document["rows"] if row["class"] == "communication"]
+    assert of_class["bytes"] == sum(row["bytes"] for row in rows) == sent
+    under_way = [sum(one[key] for one in collectives) for key in ("time_s", "slowest_s")]
+    assert sent / under_way[1] / 1e9 <= of_class["gbytes_per_s"] <= 2 * sent / under_way[0] / 1e9
+    assert 0 < of_class["byte_share"] < 1
+    assert of_class["roof"] is None
 
 
 @pytest.mark.long

@@ -24,9 +24,18 @@ class Figures(Record):
     executed_flops: Annotated[Amount, Meaning("FLOPs that the kernels ran, masked scores included.")]
     bytes: Annotated[
         Amount,
-        Meaning("Bytes read and written by operations that run one by one; a fused kernel moves fewer."),
+        Meaning(
+            "Bytes read and written by operations that run one by one; a fused kernel moves fewer. Of "
+            "communication those that a rank sends over a ring."
+        ),
     ]
-    seconds: Annotated[float, Meaning("Seconds of a pass; of what is unattributed perhaps below zero.")]
+    seconds: Annotated[
+        float,
+        Meaning(
+            "Seconds of a pass; of what is unattributed perhaps below zero. Of what replicas exchange those "
+            "in which the rank computed nothing."
+        ),
+    ]
     flop_share: Annotated[float, Meaning("Of the pass's counted FLOPs; 1 is all.")]
     byte_share: Annotated[float, Meaning("Of the pass's bytes; 1 is all.")]
     time_share: Annotated[float, Meaning("Of the plain wall time; 1 is all.")]
@@ -34,7 +43,9 @@ class Figures(Record):
         float | None, Meaning("Of the time that a GPU was busy in a traced pass; null on a CPU.")
     ]
     gflops_per_s: Annotated[float | None, Meaning("1e9 executed FLOPs a second.")]
-    gbytes_per_s: Annotated[float | None, Meaning("1e9 bytes a second.")]
+    gbytes_per_s: Annotated[
+        float | None, Meaning("1e9 bytes a second; of what replicas exchange, a second under way.")
+    ]
     intensity: Annotated[float | None, Meaning("Executed FLOPs a byte.")]
     roof: Annotated[
         Literal["compute", "memory", "cache"] | None,

@@ -56,7 +56,7 @@ def figures_of(breakdown: Breakdown, tally: Tally) -> Figures:
         "time_share": tally.seconds / whole.seconds,
         "busy_share": _busy_share(breakdown, tally),
         "gflops_per_s": _giga_per_s(tally.executed_flops, tally.seconds),
-        "gbytes_per_s": _giga_per_s(tally.bytes, tally.seconds),
+        "gbytes_per_s": _giga_per_s(tally.bytes, tally.under_way_s or tally.seconds),
         "intensity": tally.executed_flops / tally.bytes if tally.bytes else None,
         "roof": roof,
         "roof_share": roof_share,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -69,9 +68,19 @@ def _ranks(totals: Sequence[Mapping[str, Any]], run: RunOfRanks) -> RanksFigures
 
 def _communication(documents: Sequence[RankDocument]) -> list[CollectiveFigures]:
     by_kind: dict[str, list[CollectiveTime]] = defaultdict(list)
-    for one in chain.from_iterable(document.collectives for document in documents):
-        by_kind[one.collective].append(one)
+    for document in documents:
+        for kind, of_rank in _of_rank(document.collectives).items():
+            by_kind[kind].append(of_rank)
     return [_collective(kind, of_ranks) for kind, of_ranks in by_kind.items()]
+
+
+def _of_rank(collectives: Sequence[CollectiveTime]) -> dict[str, CollectiveTime]:
+    """The collectives of a rank by kind, those of rows and of replicas together."""
+    by_kind: dict[str, CollectiveTime] = {}
+    for one in collectives:
+        before = by_kind.get(one.collective)
+        by_kind[one.collective] = one if before is None else before.plus(one)
+    return by_kind
 
 
 def _collective(kind: str, of_ranks: Sequence[CollectiveTime]) -> CollectiveFigures:

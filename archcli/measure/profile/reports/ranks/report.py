@@ -19,7 +19,8 @@ from archcli.measure.report import Report
 
 OF_RANKS = (
     "Figures are those of one rank: medians over the ranks, each for itself, so that shares need not add up "
-    "to 100%. Bytes sent are of a ring; exposed is what no computing of the rank hides."
+    "to 100%. Bytes of communication are those that a rank sends over a ring, its time is what no computing "
+    "of the rank hides, and its GB/s are of all the time under way."
 )
 
 

@@ -64,6 +64,17 @@ def ceil_div(a: Number, b: Number) -> Number:
     return (a + b - 1) // b
 
 
+def common_divisor(a: Number, b: Number) -> Number:
+    """The greatest common divisor of ints, or of arrays of them, element by element."""
+    from math import gcd
+
+    if isinstance(a, int) and isinstance(b, int):
+        return gcd(a, b)
+    import numpy as np
+
+    return np.gcd(a, b)
+
+
 def is_one(n: Number) -> bool:
     """Whether a size is the number 1. Symbols and arrays stand for larger ones."""
     return isinstance(n, int) and n == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import gcd
 
 from archcli.arith import ELEMENT_BITS
 from archcli.errors import ArchError
@@ -38,6 +39,7 @@ LONGEST = 30
 """Digits of a number that anybody means."""
 
 NUMBER = re.compile(r"(\d+(?:_\d+)*)(?:\.(\d+))?(?:[eE]\+?(\d\d?))? ?([A-Za-z]*)", re.ASCII)
+DECIMAL = re.compile(r"(\d+(?:_\d+)*)(?:\.(\d+))?(?:[eE]([+-]?\d\d?))?(?: ?%|x)?", re.ASCII)
 
 ROUNDED = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?([MBT])", re.ASCII)
 FIGURE = "a whole number, or a figure as it is printed, such as 7.62B"
@@ -71,6 +73,36 @@ def parse_bytes(text: str) -> int:
     lower = text.strip().lower()
     hint = "write KiB (powers of 1,024) or kB (powers of 1,000)" if lower.endswith("k") else ""
     return _amount(text, lower, BYTE_UNITS, MEMORY, hint)
+
+
+def parse_decimal(text: str) -> tuple[int, int]:
+    """(numerator, denominator) of a decimal such as 2.5, 1e-5, 25% (1/4) or 2.5x; ArchError otherwise."""
+    number = DECIMAL.fullmatch(text.strip())
+    power = int((number and number[3]) or 0)
+    if number is None or len(number[1] + (number[2] or "")) > LONGEST or abs(power) > LONGEST:
+        raise ArchError(f"{text[:40]!r} is not a number such as 2.5 or 25%")
+    decimals = number[2] or ""
+    power -= len(decimals) + 2 * number[0].endswith("%")
+    over, under = int(number[1] + decimals) * 10 ** max(power, 0), 10 ** max(-power, 0)
+    shared = gcd(over, under)
+    return over // shared, under // shared
+
+
+def parse_quotient(text: str) -> tuple[int, int]:
+    """(numerator, denominator) of a number of an expression: a decimal, a count or an amount of memory.
+
+    4096, 2.5, 1e-5, 25%, 2.5x, 8k, 8K, 70B, 1GiB; B is a billion. ArchError otherwise.
+    """
+    number = text.strip()
+    if DECIMAL.fullmatch(number):
+        return parse_decimal(number)
+    match = NUMBER.fullmatch(number)
+    unit = match[4] if match else "?"
+    if unit in COUNT_UNITS:
+        return parse_count(number), 1
+    if unit.lower() in BYTE_UNITS:
+        return parse_bytes(number), 1
+    raise ArchError(f"{text[:40]!r} is no number", f"write {COUNT}, 2.5, 25% or 1GiB")
 
 
 def parse_dtype(text: str) -> str:

@@ -3,7 +3,15 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.units import bytes_note, parse_bytes, parse_count, parse_dtype, tokens_note
+from archcli.units import (
+    bytes_note,
+    parse_bytes,
+    parse_count,
+    parse_decimal,
+    parse_dtype,
+    parse_quotient,
+    tokens_note,
+)
 
 COUNTS = {
     "0": 0,
@@ -139,3 +147,65 @@ def test_a_dtype_in_any_case(name):
 def test_an_unknown_dtype():
     with pytest.raises(ArchError, match="unknown dtype 'bf17'; one of fp64, "):
         parse_dtype("bf17")
+
+
+DECIMALS = {
+    "0": (0, 1),
+    "2.5": (5, 2),
+    "25%": (1, 4),
+    "12.5 %": (1, 8),
+    "2.5x": (5, 2),
+    "1e-5": (1, 100_000),
+    "1.5e3": (1500, 1),
+    "1e-1%": (1, 1000),
+    "1_000.50": (2001, 2),
+}
+NO_DECIMALS = [
+    "",
+    "half",
+    "-1",
+    "1e99",
+    "1e-99",
+    "2.5y",
+    "1,5",
+    ".5",
+    "5.",
+    "٣",
+    31 * "9",
+    5000 * "9",
+    "1%%",
+    "8k",
+]
+
+
+@pytest.mark.parametrize(("text", "parts"), DECIMALS.items(), ids=DECIMALS)
+def test_a_decimal_is_exact(text, parts):
+    assert parse_decimal(text) == parse_quotient(text) == parts
+
+
+@pytest.mark.parametrize("text", NO_DECIMALS, ids=[text[:9] for text in NO_DECIMALS])
+def test_no_decimal_is_answered(text):
+    with pytest.raises(ArchError, match=r"is not a number such as 2\.5 or 25%$"):
+        parse_decimal(text)
+
+
+QUOTIENTS = {
+    "8k": 8000,
+    "8K": 8192,
+    "1.5M": 1_500_000,
+    "8B": 8 * 10**9,
+    "1GiB": 2**30,
+    "1 kB": 1000,
+    "24gb": 24 * 10**9,
+}
+
+
+@pytest.mark.parametrize(("text", "number"), QUOTIENTS.items(), ids=QUOTIENTS)
+def test_a_number_of_an_expression_may_be_a_count_or_an_amount_of_memory(text, number):
+    assert parse_quotient(text) == (number, 1)
+
+
+@pytest.mark.parametrize("text", ["", "8q", "GiB", "1e99", "1.0001k", "8e3k", "x"])
+def test_what_is_no_number_of_an_expression_is_answered(text):
+    with pytest.raises(ArchError, match="is no"):
+        parse_quotient(text)

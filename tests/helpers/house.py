@@ -16,6 +16,7 @@ STOREYS = (
     ("cli",),
     ("commands",),
     ("load", "rules", "measure", "render", "runtime"),
+    ("query",),
     ("kernels",),
     ("recording",),
     ("modules",),

@@ -10,7 +10,7 @@ from collections import defaultdict
 import house
 
 MOST_IN_A_FOLDER = 14
-MOST_AT_THE_TOP = 19
+MOST_AT_THE_TOP = 20
 LIBRARIES = (
     "archcli.load.huggingface.families",
     "archcli.rules",

@@ -40,7 +40,7 @@ def prod(numbers: Iterable[Number]) -> Number:
 
 def minimum(a: Number, b: Number) -> Number:
     """The smaller of two numbers, element by element."""
-    if isinstance(a, int) and isinstance(b, int):
+    if type(a) is int and type(b) is int:
         return min(a, b)
     symbolic = next((number for number in (a, b) if hasattr(number, "minimum")), None)
     if symbolic is not None:
@@ -147,6 +147,11 @@ def rounded_shape(shape: Any) -> Any:
 def repetitions(total: Number, period: Number, i: int) -> Number:
     """The number of layers of `total` at position i of a repeated pattern."""
     return (total + period - 1 - i) // period
+
+
+def first_value(number: Number) -> Number:
+    """A number for words: that of the first of many candidates; any other as it is."""
+    return getattr(number, "first", number)
 
 
 def label(index: Number) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from archcli.arith import Number
 from archcli.graph import Row
 from archcli.measure.passes import shape_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
@@ -48,15 +49,25 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
 
 def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
     """The report's `totals`."""
-    by_group: dict[str, int] = {}
-    active = trained = 0
+    counts, by_group = param_counts(model, rows)
+    return {
+        **counts,
+        "by_group": {group: n for group, n in sorted(by_group.items(), key=lambda item: -item[1]) if n},
+    }
+
+
+def param_counts(model: Model, rows: Iterable[Row]) -> tuple[dict[str, Number], dict[str, Number]]:
+    """(the numbers of the report's `totals`, parameters by group)."""
+    by_group: dict[str, Number] = {}
+    active: Number = 0
+    trained: Number = 0
     for row in rows:
         by_group[row.group] = by_group.get(row.group, 0) + row.params
         active += row.active_params
         trained += row.params if row.trained else 0
     total = sum(by_group.values())
     tokens = by_group.get("embedding", 0)
-    return {
+    counts = {
         "params": total,
         "active_params": active,
         "active_params_excl_input_embedding": active if model.embedding.tied else active - tokens,
@@ -64,8 +75,8 @@ def param_totals(model: Model, rows: Iterable[Row]) -> Totals:
         "non_embedding_params": total - sum(by_group.get(group, 0) for group in TABLES),
         "trainable_params": trained,
         "lora_params": by_group.get("lora", 0),
-        "by_group": {group: n for group, n in sorted(by_group.items(), key=lambda item: -item[1]) if n},
     }
+    return counts, by_group
 
 
 def prediction_rows(model: Model) -> tuple[Row, ...]:

@@ -9,7 +9,7 @@ Module: a Spec with a `forward`, stated once, in ops, on a tape.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
 from archcli.errors import ArchError, Problem
@@ -195,6 +195,15 @@ def settings(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from settings(child, f"{path}{step}.")
 
 
+def ends_in(path: str, steps: Sequence[str]) -> bool:
+    """Whether a full path ends in these steps; `layer` also matches an entry of a pattern."""
+    names = path.split(".")
+    named = [
+        "layer" if before == "pattern" else step for before, step in zip(["", *names], names, strict=False)
+    ]
+    return named[-len(steps) :] == [*steps] or names == [*steps]
+
+
 def substitute(spec: M, values: Mapping[str, Any]) -> M:
     """The same spec with the values at full paths replaced, unvalidated.
 
@@ -228,6 +237,7 @@ __all__ = [
     "Size",
     "Spec",
     "children",
+    "ends_in",
     "find",
     "settings",
     "substitute",

@@ -7,6 +7,7 @@ i+2p, … of its group. A built model has all of them; of layers that share weig
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from archcli.arith import Number, label, repetitions
@@ -60,7 +61,11 @@ class LayerIndex:
     def __init__(self, model: Spec) -> None:
         self.prefixes = [f"{prefix}layers." for prefix, _ in stacks(model)]
         self._distinct = tuple(_distinct(model))
-        self._spans = dict(_spans(model))
+        self._model = model
+
+    @cached_property
+    def _spans(self) -> dict[str, range]:
+        return dict(_spans(self._model))
 
     def __iter__(self) -> Iterator[DistinctLayer]:
         """Every distinct layer, in the order of the model. Sizes may be symbols."""

@@ -172,7 +172,7 @@ def _converted(accepted: ValueType, value: Any) -> Any:
         if value.is_integer is False or value.is_negative:
             raise refused(value, accepted.words)
         return value
-    if hasattr(value, "minimum") and not hasattr(value, "ndim"):  # an interval of whole numbers
+    if hasattr(value, "minimum") and not hasattr(value, "ndim"):  # a number known later
         return value
     return accepted.convert(value)
 

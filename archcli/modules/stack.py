@@ -43,7 +43,8 @@ class Group(Spec):
     def blocks(self) -> tuple[Block, ...]:
         """The layers of one period; in a group shorter than its pattern only those that run."""
         pattern = self.pattern if self.layer is None else (self.layer,)
-        return pattern[: self.n_layers] if isinstance(self.n_layers, int) else pattern
+        short = isinstance(self.n_layers, int) and self.n_layers < len(pattern)
+        return pattern[: self.n_layers] if short else pattern
 
     def step(self, j: int) -> str:
         """The YAML path of layer j of a period below the group's."""

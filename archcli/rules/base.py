@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
-from archcli.arith import to_bytes
+from archcli.arith import first_value, to_bytes
 from archcli.errors import Problem
 from archcli.measure.params import param_totals
 from archcli.measure.passes import Pass, cache_pass, shape_pass
@@ -260,6 +260,7 @@ def nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:
 
     Searches `reach` numbers to both sides; n itself where there is none.
     """
+    n, wanted = first_value(n), first_value(wanted)
     near = [k for step in range(reach) for k in (wanted + step, wanted - step)]
     divisors = [k for k in near if 0 < k <= n and n % k == 0]
     even = [k for k in divisors if k % tp == 0 or tp % k == 0]

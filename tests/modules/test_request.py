@@ -8,8 +8,8 @@ import sympy
 
 from archcli.errors import ArchError
 from archcli.load.source import load
+from archcli.measure.kvcache.deferred import Unknown
 from archcli.measure.passes import count_pass
-from archcli.measure.symbolic.sweep import SizeRange
 from archcli.modules.request import InputSpec, Request
 from sources import OTHERS
 
@@ -117,9 +117,9 @@ def test_whole_numbers_of_numpy_become_ints():
     assert request_ == Request(batch_size=2, seq_len=5, past=3)
 
 
-def test_symbols_arrays_and_ranges_are_sizes():
-    symbol, array, interval = sympy.Symbol("n"), np.array([3, 4]), SizeRange(1, 9)
-    request_ = Request(batch_size=symbol, seq_len=array, past=interval)
-    assert (request_.batch_size, request_.seq_len, request_.past) == (symbol, array, interval)
+def test_symbols_arrays_and_deferred_numbers_are_sizes():
+    symbol, array, later = sympy.Symbol("n"), np.array([3, 4]), Unknown("context")
+    request_ = Request(batch_size=symbol, seq_len=array, past=later)
+    assert (request_.batch_size, request_.seq_len, request_.past) == (symbol, array, later)
     assert not request_.is_plain
     assert Request(past=3).is_plain

@@ -19,7 +19,7 @@ from archcli.load.yaml.nodes import Node, Place, Source, shown
 from archcli.load.yaml.reader import DEEPEST, parse
 from archcli.load.yaml.text import text_of
 from archcli.modules import Module
-from archcli.modules.base import Spec, children
+from archcli.modules.base import Spec, children, ends_in
 from archcli.modules.kinds import kind_of, kinds
 from archcli.units import parse_count
 from archcli.wording import format_value, quote, suggest
@@ -133,7 +133,7 @@ def _put_everywhere(
         now.setdefault(path.rpartition(".")[2], []).append((path, value))
     for override in overrides:
         matches = {
-            path: value for path, value in now.get(override.steps[-1], ()) if _ends(path, override.steps)
+            path: value for path, value in now.get(override.steps[-1], ()) if ends_in(path, override.steps)
         }
         ambiguities = [*_ambiguities(override, matches, now)]
         meant = (
@@ -155,15 +155,6 @@ def _places(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
     yield from ((path + field, getattr(spec, field)) for field in spec.fields)
     for step, child in children(spec):
         yield from _places(child, f"{path}{step}.")
-
-
-def _ends(path: str, steps: Sequence[str]) -> bool:
-    """Whether a full path ends in these steps; `layer` also matches an entry of a pattern."""
-    names = path.split(".")
-    named = [
-        "layer" if before == "pattern" else step for before, step in zip(["", *names], names, strict=False)
-    ]
-    return named[-len(steps) :] == [*steps]
 
 
 def _ambiguities(override: Override, matches: dict[str, Any], now: Iterable[str]) -> Iterable[Problem]:

@@ -6,10 +6,10 @@ figures the value of most layers stands in the column and, where layers differ, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from archcli.arith import to_bytes
+from archcli.arith import Number, to_bytes
 from archcli.measure.report import Column, Unit
 from archcli.measure.survey import attributes as of
 from archcli.measure.survey.layers import (
@@ -80,6 +80,17 @@ class SurveyColumn(NamedTuple):
         """Whether the values are numbers, so that medians and ratios exist."""
         return self.unit not in WORDS
 
+    def figure(self, architecture: Architecture) -> Any:
+        """The value of a column of figures; where layers differ that of most of them."""
+        if self.of_layer is not None:
+            return most_common(self.by_layer(architecture))
+        return None if self.of_model is None else self.of_model(architecture)
+
+    def by_layer(self, architecture: Architecture) -> Iterator[tuple[Any, Number]]:
+        """(value, how many layers have it) of each distinct layer."""
+        of_layer = self.of_layer or (lambda *_: None)
+        return ((of_layer(architecture, layer), layer.times) for layer in architecture.layers)
+
     @property
     def column(self) -> Column:
         """The table column: key, heading and unit."""
@@ -100,10 +111,10 @@ def describe_architecture(name: str, architecture: Architecture) -> Record:
     mixed: dict[str, list[list[Any]]] = {}
     for column in COLUMNS.values():
         if column.of_layer is None:
-            record[column.key] = None if column.of_model is None else column.of_model(architecture)
+            record[column.key] = column.figure(architecture)
             continue
-        counts = tally((column.of_layer(architecture, layer), layer.times) for layer in architecture.layers)
-        record[column.key] = format_tally(counts) if column.unit == "text" else most_common(counts)
+        counts = tally(column.by_layer(architecture))
+        record[column.key] = format_tally(counts) if column.unit == "text" else most_common(counts.items())
         if len(counts) > 1 and column.unit != "text":
             mixed[column.key] = [[value, times] for value, times in counts.items()]
     return {**record, "mixed": mixed}

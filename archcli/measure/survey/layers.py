@@ -66,9 +66,9 @@ class Architecture:
     layers: tuple[SurveyLayer, ...]
 
 
-def architecture_of(model: Model) -> Architecture:
-    """Count a pass of one token through the model, and sort its rows by distinct layer."""
-    counted = shape_pass(model, Request("prefill", seq_len=1))
+def architecture_of(model: Model, counted: Pass | None = None) -> Architecture:
+    """Count a pass of one token through the model, if there is none yet, and sort its rows by layer."""
+    counted = counted or shape_pass(model, Request("prefill", seq_len=1))
     return Architecture(model, counted, tuple(_layers(model, counted.rows)))
 
 
@@ -98,7 +98,16 @@ def format_tally(counts: dict[Any, Number], nothing: str = "none") -> str | None
     return ", ".join(f"{words[value]} {TIMES}{times}" for value, times in counts.items())
 
 
-def most_common(counts: dict[Any, Number]) -> Any:
-    """The value of most layers, of those that have one; the first of equally many."""
-    stated = {value: times for value, times in counts.items() if value is not None}
-    return max(stated, key=lambda value: stated[value]) if stated else None
+def most_common(counts: Iterable[tuple[Any, Number]]) -> Any:
+    """The value of most layers, of those that have one; the first of equally many.
+
+    Values are compared and not hashed, as they may stand for many candidates.
+    """
+    stated: list[list[Any]] = []
+    for value, times in counts:
+        known = next((entry for entry in stated if entry[0] == value), None)
+        if known is not None:
+            known[1] += times
+        elif value is not None:
+            stated.append([value, times])
+    return max(stated, key=lambda entry: entry[1])[0] if stated else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from archcli.errors import ArchError, Problem
 from archcli.modules import Model, find
-from archcli.modules.base import Size, Spec
+from archcli.modules.base import Size, Spec, ends_in
 from archcli.modules.fields import Field
 from archcli.modules.values import value_type
 from archcli.wording import suggest
@@ -29,17 +29,19 @@ def _schemas(field: Field) -> Iterator[object]:
 
 
 def fields_named(model: Model, name: str) -> list[str]:
-    """Full paths of all sizes with this name, whose values must agree.
+    """Full paths of all sizes with this name or end of a path, whose values must agree.
 
-    A full path means itself. Raises ArchError where they do not, or there are none.
+    A full path means itself where they do not. Raises ArchError where there are none, or no single one.
     """
     fields = {path: value for path, _, value in sizes(model)}
-    paths = [name] if name in fields else [path for path in fields if path.rsplit(".", 1)[-1] == name]
+    paths = [path for path in fields if ends_in(path, name.split("."))]
     if not paths:
         known = dict.fromkeys(path.rsplit(".", 1)[-1] for path in fields)
         raise ArchError(Problem("no size of this name", suggest(name, known), path=name))
-    if len({fields[path] for path in paths}) > 1:
-        values = ", ".join(f"{path} {fields[path]}" for path in paths)
-        hint = f"say which by its full path: {values}"
-        raise ArchError(Problem("sizes of this name have different values", hint, path=name))
-    return paths
+    if len({fields[path] for path in paths}) == 1:
+        return paths
+    if name in fields:
+        return [name]
+    values = ", ".join(f"{path} {fields[path]}" for path in paths)
+    hint = f"say which by its full path: {values}"
+    raise ArchError(Problem("sizes of this name have different values", hint, path=name))

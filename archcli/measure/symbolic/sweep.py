@@ -1,7 +1,6 @@
 """Sweep: parameters and FLOPs of very many candidate shapes, as numpy arrays through the same forward.
 
-Candidates go through in chunks, so that the arrays of a chunk stay in the processor's cache. Ranges of sizes
-go through first: they prove that no number leaves 64 bits, where numpy would wrap around without a word.
+Candidates go through in chunks, so that the arrays of a chunk stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from archcli.arith import Number
 from archcli.errors import ArchError, Problem
 from archcli.measure.passes import forward_pass
 from archcli.measure.symbolic import required
+from archcli.measure.symbolic.candidates import branches, gathered
 from archcli.measure.symbolic.sizes import fields_named
 from archcli.modules import Model, substitute
 
 CHUNK = 16_384
-LIMIT = 2**63
 
 Paths: TypeAlias = list[tuple[str, Any]]
 """Full paths of the sizes that are swept, with the array of each."""
@@ -51,54 +50,6 @@ class Sweep(SweepArrays):
         return f"<Sweep of {len(self.params):,} candidates: {', '.join(ranges)}>"
 
 
-class SizeRange:
-    """Interval arithmetic on whole numbers: bounds of a size, or of a count that is made of sizes."""
-
-    __slots__ = ("high", "low")
-
-    def __init__(self, low: int, high: int) -> None:
-        if not -LIMIT <= low <= high < LIMIT:
-            raise OverflowError
-        self.low, self.high = low, high
-
-    def __add__(self, operand: Number) -> SizeRange:
-        low, high = _ends(operand)
-        return SizeRange(self.low + low, self.high + high)
-
-    def __sub__(self, operand: Number) -> SizeRange:
-        low, high = _ends(operand)
-        return SizeRange(self.low - high, self.high - low)
-
-    def __rsub__(self, operand: Number) -> SizeRange:
-        return SizeRange(*_ends(operand)) - self
-
-    def __mul__(self, operand: Number) -> SizeRange:
-        corners = [a * b for a in (self.low, self.high) for b in _ends(operand)]
-        return SizeRange(min(corners), max(corners))
-
-    def __floordiv__(self, operand: Number) -> SizeRange:
-        corners = [a // b for a in (self.low, self.high) for b in _ends(operand)]
-        return SizeRange(min(corners), max(corners))
-
-    def __rfloordiv__(self, operand: Number) -> SizeRange:
-        return SizeRange(*_ends(operand)) // self
-
-    def __pow__(self, power: float) -> float:
-        return float("nan")  # scales are no counts
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def minimum(self, operand: Number) -> SizeRange:
-        """The smaller of two."""
-        low, high = _ends(operand)
-        return SizeRange(min(self.low, low), min(self.high, high))
-
-
-def _ends(number: Number) -> tuple[int, int]:
-    # a plain int, which stands for itself, has no ends
-    return (number.low, number.high) if isinstance(number, SizeRange) else (number, number)
-
-
 def sweep(
     model: Model,
     values: Mapping[str, Any],
@@ -122,37 +73,40 @@ def sweep(
     twice = [path for path, times in Counter(path for path, _ in paths).items() if times > 1]
     if twice:
         raise ArchError(Problem("two arrays for one size", "leave one of its names out", path=twice[0]))
-    ends = {path: SizeRange(int(array.min()), int(array.max())) for path, array in paths}
-
-    def at_the_ends() -> Any:
-        batch, seq = SizeRange(batch_size, batch_size), SizeRange(seq_len, seq_len)
-        return _counted(substitute(model, ends), batch, seq, unmasked=unmasked)
-
-    _prove_no_overflow(at_the_ends)
     counted = partial(_counted, batch_size=batch_size, seq_len=seq_len, unmasked=unmasked)
     result = Sweep(*_of_candidates(model, paths, counted))
-    result.count_kept = partial(_kept, model, paths, ends, batch_size, seq_len)
+    result.count_kept = partial(_kept, model, paths, batch_size, seq_len)
     return result
 
 
 def _of_candidates(model: Model, paths: Paths, count: Callable[[Model], tuple[Number, ...]]) -> Any:
     """The figures of all candidates, chunk by chunk: an array for each."""
     np = required("numpy")
-    length, rows = len(paths[0][1]), []
-    for start in range(0, length, CHUNK):
-        chunk = slice(start, start + CHUNK)
-        part = substitute(model, {path: array[chunk] for path, array in paths})
-        size = len(paths[0][1][chunk])
-        with np.errstate(all="ignore"):  # attention's scale, in shapes that do not fit together
-            rows.append([np.broadcast_to(np.asarray(n, dtype=np.int64), size) for n in count(part)])
+    rows = []
+    for start in range(0, len(paths[0][1]), CHUNK):
+        chunk = {path: array[start : start + CHUNK] for path, array in paths}
+        rows.append(_of_chunk(model, chunk, count))
     return [np.concatenate(columns) for columns in zip(*rows, strict=True)]
 
 
-def _kept(model: Model, paths: Paths, ends: Mapping[str, SizeRange], batch_size: int, seq_len: int) -> Any:
+def _of_chunk(model: Model, chunk: dict[str, Any], count: Callable[[Model], tuple[Number, ...]]) -> list[Any]:
+    length = len(next(iter(chunk.values())))
+    parts = list(branches(chunk, length, lambda numbers: count(substitute(model, numbers))))
+    figures = range(len(parts[0].result))
+    arrays = [
+        gathered(length, ((part.places, part.array(part.result[i])) for part in parts)) for i in figures
+    ]
+    if any(array.dtype == object for array in arrays):
+        raise ArchError(
+            "some candidates are too large for 64-bit counts", "sweep smaller shapes, or a shorter sequence"
+        )
+    return arrays
+
+
+def _kept(model: Model, paths: Paths, batch_size: int, seq_len: int) -> Any:
     """Bytes that each candidate keeps for the backward."""
     from archcli.measure.symbolic.kept import activation_memory  # rules that counts do not need
 
-    _prove_no_overflow(lambda: activation_memory(substitute(model, ends), batch_size, seq_len))
     return _of_candidates(model, paths, lambda part: (activation_memory(part, batch_size, seq_len),))[0]
 
 
@@ -162,7 +116,7 @@ def _sizes(np: Any, name: str, value: Any) -> Any:
     except (TypeError, ValueError):  # lists of unequal length, or what cannot be read as an array
         array = np.empty(0, dtype=object)
     whole = array.ndim == 1 and np.issubdtype(array.dtype, np.integer)
-    if not whole or (array.size and not 1 <= array.min() <= array.max() < LIMIT):
+    if not whole or (array.size and not 1 <= array.min() <= array.max() < 2**63):
         raise ArchError(Problem("a sweep needs a list of whole numbers above 0", path=name))
     return array.astype(np.int64)
 
@@ -172,13 +126,3 @@ def _counted(
 ) -> tuple[Number, Number, Number]:
     counted = forward_pass(model, batch_size, seq_len)
     return counted.params(), *counted.flops(unmasked=unmasked)
-
-
-def _prove_no_overflow(count: Callable[[], object]) -> None:
-    """Raise ArchError where counting with ranges of sizes might overflow 64 bits."""
-    try:
-        count()
-    except OverflowError:
-        raise ArchError(
-            "some candidates are too large for 64-bit counts", "sweep smaller shapes, or a shorter sequence"
-        ) from None

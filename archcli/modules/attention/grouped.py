@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from archcli.arith import Number
+from archcli.arith import Number, first_value
 from archcli.graph import Tensor
 from archcli.modules.attention.base import Attention, IndexedAttention
 from archcli.modules.base import Conflict, Count, Positive, Size
@@ -269,6 +269,7 @@ def uneven_heads(n_heads: int, d_model: int) -> Conflict:
 
 def _divisors_near(n: int, wanted: int, reach: int = 4096) -> list[int]:
     """The divisors of n nearest to the wanted number, below and above, within a search limit."""
+    n, wanted = first_value(n), first_value(wanted)
     below = next((k for k in range(min(wanted, n), max(wanted - reach, 0), -1) if n % k == 0), 1)
     above = next((k for k in range(wanted, min(wanted + reach, n + 1)) if n % k == 0), n)
     return [below, above] if wanted < n else [n]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from archcli.load.source import load
 from archcli.measure.symbolic.formula import formula
 from archcli.measure.symbolic.kept import activation_memory
-from archcli.measure.symbolic.sweep import SizeRange, sweep
+from archcli.measure.symbolic.sweep import sweep
 from archcli.modules import GLU, Group, MixtureOfExperts, substitute
 from small import attention, decoder, layer
 
@@ -67,15 +67,3 @@ def test_the_closed_form_of_gpt2_by_hand():
     positions = 8 * tokens
     by_hand = layers * (tokens * per_token + seeds) + final + positions
     assert closed.kept_bytes.subs(closed.values) == by_hand
-
-
-def test_ranges_of_sizes_hold_the_counts_of_their_ends():
-    """By which a sweep proves that no count leaves 64 bits."""
-    ranges = activation_memory(replaced(DENSE, d_model=SizeRange(16, 64), n_layers=SizeRange(4, 9)), 2, 9)
-    least, most = (
-        activation_memory(replaced(DENSE, d_model=width, n_layers=layers), 2, 9)
-        for width, layers in ((16, 4), (64, 9))
-    )
-    assert ranges.low <= least < most <= ranges.high
-    with pytest.raises(OverflowError):
-        activation_memory(replaced(DENSE, d_model=SizeRange(2**50, 2**60)), 2, 9)

@@ -1,0 +1,91 @@
+"""Candidates: ordinary code run once for the numbers of very many candidates.
+
+Where the code branches on a number, the run goes on with those candidates that take the branch of the first
+of them; the others are run again. So the code that reads one model reads all of them, branches included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from archcli.arith import Number
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.varied import Varied, stands_for
+
+T = TypeVar("T")
+
+
+class Run:
+    """One run: the candidates that it began with, and which of them still take the same branches."""
+
+    __slots__ = ("active", "length")
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.active = required("numpy").ones(length, dtype=bool)
+
+    def decide(self, holds: Any) -> bool:
+        """Whether a condition [N] holds of the first candidate; those of which it does not leave the run."""
+        answer = bool(holds[0])
+        self.active &= holds if answer else ~holds
+        return answer
+
+    def number(self, array: Any) -> Number:
+        """The number that an int64 array [N] is to the code: a plain int where all are equal."""
+        low, high = int(array.min()), int(array.max())
+        return low if low == high else Varied(self, array, low, high)
+
+
+class Branch(NamedTuple):
+    """What a run gave for the candidates that stayed in it.
+
+    `places` [M] are their indices. Numbers of `result` hold N candidates, of whom `active` are these.
+    """
+
+    places: Any
+    run: Run
+    result: Any
+
+    def array(self, number: Number) -> Any:
+        """A number of the result as an array [M]: int64, float64, or Python's ints beyond 64 bits."""
+        np = required("numpy")
+        if stands_for(number):
+            return number.array[self.run.active]
+        if number is None:
+            return np.full(len(self.places), np.nan)
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        wide = whole and not -(2**63) <= number < 2**63
+        return np.full(len(self.places), number, dtype=object if wide else np.int64 if whole else np.float64)
+
+
+def branches(
+    values: Mapping[str, Any], length: int, compute: Callable[[Mapping[str, Number]], Any]
+) -> Iterator[Branch]:
+    """Run `compute` on arrays [N] by name until every candidate has gone all the way.
+
+    The numbers that `compute` is called with stand for the candidates of a run, and what it returns is true
+    of those in its branch alone.
+    """
+    np = required("numpy")
+    waiting = np.arange(length)
+    with np.errstate(all="ignore"):  # of candidates that have left the run
+        while len(waiting):
+            run = Run(len(waiting))
+            whole = len(waiting) == length
+            numbers = {name: run.number(array if whole else array[waiting]) for name, array in values.items()}
+            result = compute(numbers)
+            yield Branch(waiting[run.active], run, result)
+            waiting = waiting[~run.active]
+
+
+def gathered(length: int, parts: Iterable[tuple[Any, Any]]) -> Any:
+    """One array [N] of the arrays [M] of several branches at their places."""
+    np = required("numpy")
+    pairs = list(parts)
+    if len(pairs) == 1:
+        return pairs[0][1]
+    whole = np.empty(length, dtype=np.result_type(np.int64, *[array.dtype for _, array in pairs]))
+    for places, array in pairs:
+        whole[places] = array
+    return whole

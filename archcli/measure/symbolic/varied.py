@@ -1,0 +1,285 @@
+"""Varied: a number that has another value in each candidate, for code that is written for one.
+
+Bounds are carried along by interval arithmetic. A whole number that may leave 64 bits is held as Python's
+ints, so that nothing ever wraps around.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from archcli.measure.symbolic import required
+
+if TYPE_CHECKING:
+    from archcli.measure.symbolic.candidates import Run
+
+LIMIT = 2**63
+EXACT_FLOAT = 2**53
+"""Below it every whole number is a float."""
+
+
+class Varied:
+    """An array [N] of the values of a run's candidates, as one number.
+
+    Arithmetic is done for all of them. A comparison, or any other use that needs one value, is answered for
+    the first, and the run goes on without the candidates that would answer otherwise. Of whole numbers `low`
+    and `high` bound all values; real numbers have None.
+    """
+
+    __slots__ = ("array", "high", "low", "run")
+    __array_ufunc__ = None  # numpy leaves operators to this class
+
+    def __init__(self, run: Run, array: Any, low: int | None = None, high: int | None = None) -> None:
+        self.run, self.array, self.low, self.high = run, array, low, high
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        """An int or a float to whoever asks, as a size of one model is."""
+        return float if self.low is None else int
+
+    @property
+    def numerator(self) -> Any:
+        """The number itself, where it is whole."""
+        return self
+
+    @property
+    def denominator(self) -> int:
+        """1, as of an int."""
+        return 1
+
+    def __add__(self, operand: Any) -> Any:
+        return _made(operator.add, self, operand, lambda a, b: (a[0] + b[0], a[1] + b[1]))
+
+    def __radd__(self, operand: Any) -> Any:
+        return self + operand
+
+    def __sub__(self, operand: Any) -> Any:
+        return _made(operator.sub, self, operand, lambda a, b: (a[0] - b[1], a[1] - b[0]))
+
+    def __rsub__(self, operand: Any) -> Any:
+        return -self + operand
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __mul__(self, operand: Any) -> Any:
+        if isinstance(operand, Fraction):
+            return self._times(operand)
+        return _made(operator.mul, self, operand, _products)
+
+    def __rmul__(self, operand: Any) -> Any:
+        return self * operand
+
+    def __floordiv__(self, operand: Any) -> Any:
+        return _made(operator.floordiv, self, _divisor(operand), _quotients)
+
+    def __rfloordiv__(self, operand: Any) -> Any:
+        return _made(operator.floordiv, operand, _divisor(self), _quotients)
+
+    def __mod__(self, operand: Any) -> Any:
+        return _made(operator.mod, self, _divisor(operand), _remainders)
+
+    def __rmod__(self, operand: Any) -> Any:
+        return _made(operator.mod, operand, _divisor(self), _remainders)
+
+    def __divmod__(self, operand: Any) -> Any:
+        return self // operand, self % operand
+
+    def __truediv__(self, operand: Any) -> Any:
+        return _ratio(self, _divisor(operand))
+
+    def __rtruediv__(self, operand: Any) -> Any:
+        return _ratio(operand, _divisor(self))
+
+    def __pow__(self, power: Any) -> Any:
+        if self.low is not None and type(power) is int and power >= 0:
+            result: Any = 1
+            for _ in range(power):
+                result = result * self
+            return result
+        return Varied(self.run, self.array.astype(float) ** power)
+
+    def __abs__(self) -> Any:
+        return -self if self < 0 else self
+
+    def __eq__(self, operand: object) -> bool:
+        return isinstance(operand, int | float) and self._decided(operator.eq, operand)
+
+    def __ne__(self, operand: object) -> bool:
+        return not self == operand
+
+    def __lt__(self, operand: Any) -> bool:
+        return self._decided(operator.lt, operand)
+
+    def __le__(self, operand: Any) -> bool:
+        return self._decided(operator.le, operand)
+
+    def __gt__(self, operand: Any) -> bool:
+        return self._decided(operator.gt, operand)
+
+    def __ge__(self, operand: Any) -> bool:
+        return self._decided(operator.ge, operand)
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __hash__(self) -> int:
+        return hash(self._pinned())
+
+    def __index__(self) -> int:
+        if self.low is None:
+            raise TypeError("a real number is no index")
+        return int(self._pinned())
+
+    def __int__(self) -> int:
+        return int(self._pinned())
+
+    def __float__(self) -> float:
+        return float(self._pinned())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._pinned(), digits)
+
+    def __str__(self) -> str:
+        return str(self.first)
+
+    def __repr__(self) -> str:
+        return repr(self.first)
+
+    def __format__(self, form: str) -> str:
+        return format(self.first, form)
+
+    @property
+    def first(self) -> Any:
+        """The first candidate's value, for words alone: it says nothing of the others."""
+        value = self.array[0]
+        return value.item() if hasattr(value, "item") else value
+
+    def bit_length(self) -> int:
+        """Binary digits, as of an int; candidates with another number of them leave the run."""
+        digits: int = self.first.bit_length()
+        most = 1 << digits
+        _ = self < most
+        _ = self >= most // 2
+        return digits
+
+    def minimum(self, operand: Any) -> Any:
+        """The smaller of two numbers, candidate by candidate."""
+        np = required("numpy")
+        return _made(np.minimum, self, operand, lambda a, b: (min(a[0], b[0]), min(a[1], b[1])))
+
+    def _times(self, fraction: Fraction) -> Any:
+        """The product with a fraction: an array where it is whole, else the first candidate's alone."""
+        product = self * fraction.numerator
+        if product % fraction.denominator == 0:
+            return product // fraction.denominator
+        return self._pinned() * fraction
+
+    def _pinned(self) -> Any:
+        """The first candidate's value; those with another leave the run."""
+        self.run.decide(self.array == self.array[0])
+        return self.first
+
+    def _decided(self, compare: Callable[[Any, Any], Any], operand: Any) -> bool:
+        ends = None if self.low is None else _ends(operand)
+        if ends is not None:
+            answers = {compare(a, b) for a in (self.low, self.high) for b in ends}
+            if len(answers) == 1 and compare is not operator.eq:
+                return bool(answers.pop())
+            if compare is operator.eq and (self.high < ends[0] or ends[1] < self.low):  # type: ignore[operator]
+                return False
+        mine, its = _operands(self, operand)
+        return self.run.decide(_as_flags(compare(mine, its)))
+
+
+def stands_for(number: Any) -> bool:
+    """Whether this is a number of many candidates; to `isinstance` it is an int or a float."""
+    return type(number) is Varied
+
+
+def _as_flags(answers: Any) -> Any:
+    return answers.astype(bool)
+
+
+def _ends(number: Any) -> tuple[int, int] | None:
+    """The least and the largest value of a whole number; None for a real one."""
+    if stands_for(number):
+        return None if number.low is None else (number.low, number.high)
+    return None if isinstance(number, float) else (int(number), int(number))
+
+
+def _raw(number: Any) -> Any:
+    return number.array if stands_for(number) else number
+
+
+def _operands(a: Any, b: Any, *, wide: bool = False) -> tuple[Any, Any]:
+    """The arrays or plain numbers of two operands; of Python's ints where one of them may need more bits."""
+    wide = wide or any(not stands_for(n) and isinstance(n, int) and not -LIMIT <= n < LIMIT for n in (a, b))
+    x, y = _raw(a), _raw(b)
+    if not wide:
+        return x, y
+    return tuple(n.astype(object) if hasattr(n, "astype") else n for n in (x, y))
+
+
+def _made(compute: Callable[[Any, Any], Any], a: Any, b: Any, bounds: Callable[[Any, Any], Any]) -> Any:
+    """The number of an operation on two numbers, one of which stands for many."""
+    if not all(stands_for(n) or isinstance(n, int | float) for n in (a, b)):
+        return NotImplemented
+    run = a.run if stands_for(a) else b.run
+    ends = _ends(a), _ends(b)
+    if ends[0] is None or ends[1] is None:
+        x, y = (n.astype(float) if hasattr(n, "astype") else float(n) for n in (_raw(a), _raw(b)))
+        return Varied(run, compute(x, y))
+    low, high = bounds(*ends)
+    wide = not (low >= -LIMIT and high < LIMIT)
+    array = compute(*_operands(a, b, wide=wide))
+    if not wide and array.dtype == object:
+        array = array.astype("int64")
+    return Varied(run, array, low, high)
+
+
+def _products(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    corners = (a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
+    return min(corners), max(corners)
+
+
+def _quotients(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    ends = [*b, *([-1, 1] if b[0] < 0 < b[1] else [])]
+    corners = [n // d for n in a for d in ends]
+    return min(corners), max(corners)
+
+
+def _remainders(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    if b[0] > 0:
+        return a if a[0] >= 0 and a[1] < b[0] else (0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1)
+    most = max(abs(b[0]), abs(b[1]))
+    return -most, most
+
+
+def _divisor(number: Any) -> Any:
+    """The divisor without zeros: candidates that have one leave the run.
+
+    Raises ZeroDivisionError where the first one's is zero.
+    """
+    if number == 0:
+        raise ZeroDivisionError
+    if not stands_for(number) or number.low is None or not number.low <= 0 <= number.high:
+        return number
+    array = number.array + (number.array == 0)
+    return Varied(number.run, array, number.low or 1, max(number.high, 1))
+
+
+def _ratio(a: Any, b: Any) -> Any:
+    """a / b as floats, rounded once as Python does."""
+    run = a.run if stands_for(a) else b.run
+    ends = _ends(a), _ends(b)
+    large = any(end is not None and max(map(abs, end)) > EXACT_FLOAT for end in ends)
+    if large and None not in ends:
+        np = required("numpy")
+        divide = np.frompyfunc(lambda x, y: x / y if y else float("nan"), 2, 1)
+        return Varied(run, divide(*_operands(a, b, wide=True)).astype(float))
+    x, y = (n.astype(float) if hasattr(n, "astype") else float(n) for n in (_raw(a), _raw(b)))
+    return Varied(run, x / y)

@@ -1,0 +1,148 @@
+"""Code that is run once for many candidates gives each what it gives that candidate alone."""
+
+import math
+import operator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archcli.arith import is_one, maximum, minimum, share_of
+from archcli.measure.symbolic.candidates import branches, gathered
+from archcli.measure.symbolic.varied import stands_for
+
+numbers = st.one_of(st.integers(-9, 9), st.integers(-(2**62), 2**62))
+columns = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6)
+OPERATIONS = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "truediv": operator.truediv,
+    "minimum": minimum,
+    "maximum": maximum,
+}
+
+
+def of_all(function, *arrays):
+    """What the function gives for each candidate, in one run for all of them."""
+    values = {str(i): np.array(array, dtype=np.int64) for i, array in enumerate(arrays)}
+    parts = list(branches(values, len(arrays[0]), lambda sizes: function(*sizes.values())))
+    return gathered(len(arrays[0]), ((part.places, part.array(part.result)) for part in parts)).tolist()
+
+
+def alone(function, *row):
+    try:
+        return function(*row)
+    except ZeroDivisionError:
+        return None
+
+
+def guarded(function):
+    """The function with None where it divides by zero, as the caller of a run has to say."""
+    return lambda *row: alone(function, *row)
+
+
+def stated(value):
+    """None for NaN, which stands for a figure that a candidate does not have."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@given(rows=columns)
+def test_an_operation_on_two_columns(name, rows):
+    function = guarded(OPERATIONS[name])
+    found = of_all(function, *zip(*rows, strict=True))
+    expected = [function(*row) for row in rows]
+    assert list(map(stated, found)) == expected
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@given(rows=columns, constant=numbers)
+def test_an_operation_on_a_column_and_a_number(name, rows, constant):
+    column = [a for a, _ in rows]
+    for function in (
+        guarded(lambda a: OPERATIONS[name](a, constant)),
+        guarded(lambda a: OPERATIONS[name](constant, a)),
+    ):
+        found = of_all(function, column)
+        assert list(map(stated, found)) == [function(a) for a in column]
+
+
+@given(st.lists(st.integers(1, 2**40), min_size=1, max_size=5))
+def test_a_product_beyond_64_bits_is_exact(sizes):
+    assert of_all(lambda n: n * n * n + 1, sizes) == [n**3 + 1 for n in sizes]
+
+
+def collatz(n):
+    steps = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+def looked_up(n):
+    return {1: 10, 2: 20}.get(n, 0) + len("abcdef"[:n]) + sum(range(n))
+
+
+def sorted_by_size(n):
+    return sorted([n, 3, 7 - n])[1] * 10 + max(n, 4)
+
+
+def as_text(n):
+    return len(str(int(n)))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        collatz,
+        looked_up,
+        sorted_by_size,
+        as_text,
+        lambda n: n.bit_length(),
+        lambda n: 1 if n == 3 else 2 if n != 4 else 5,
+        lambda n: 1 if is_one(n) else 0,
+        lambda n: abs(3 - n),
+        lambda n: divmod(n, 4)[1] + n**3 - (-n),
+        lambda n: n**-0.5,
+        lambda n: round(n / 3, 1),
+        lambda n: 7 if n / 4 < 1.1 else n / 4,
+        lambda n: share_of(n, 0.25) if share_of(n, 0.25) == n // 4 else -1,
+        lambda n: int(n * Fraction(3, 4)) + (n + Fraction(1, 2)).numerator,
+        lambda n: 1 if isinstance(n, int) and isinstance(n / 2, float) else 0,
+        lambda n: 1 if n is None or n == "gqa" or n in ("a", None) else 0,
+    ],
+)
+def test_code_that_branches(function):
+    sizes = [6, 1, 3, 4, 2, 7, 4, 12]
+    assert of_all(function, sizes) == [function(n) for n in sizes]
+
+
+def test_words_name_the_first_candidate():
+    words = {}
+
+    def message(n):
+        words[f"{n:,} of {n}"] = None
+        return n
+
+    assert of_all(message, [2048, 3, 4]) == [2048, 3, 4]
+    assert list(words) == ["2,048 of 2048"]
+
+
+def test_equal_sizes_are_one_number():
+    runs = list(branches({"n": np.array([5, 5, 5])}, 3, lambda sizes: sizes["n"]))
+    assert len(runs) == 1
+    assert not stands_for(runs[0].result)
+    assert runs[0].array(runs[0].result).tolist() == [5, 5, 5]
+
+
+def test_a_decision_that_all_take_alike_needs_one_run():
+    runs = list(branches({"n": np.array([5, 6, 7])}, 3, lambda sizes: 1 if sizes["n"] > 4 else 2))
+    assert [run.places.tolist() for run in runs] == [[0, 1, 2]]
+    runs = list(branches({"n": np.array([5, 3, 7])}, 3, lambda sizes: 1 if sizes["n"] > 4 else 2))
+    assert [(run.places.tolist(), run.result) for run in runs] == [([0, 2], 1), ([1], 2)]

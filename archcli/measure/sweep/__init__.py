@@ -1,0 +1,1 @@
+"""Sweep: which shapes of an architecture meet conditions, and which of those are best."""

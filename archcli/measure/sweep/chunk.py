@@ -1,0 +1,127 @@
+"""Chunk: the candidates of a part of a grid, as arrays that lose those which are dropped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from archcli.arith import Number
+from archcli.errors import ArchError
+from archcli.measure.sweep.grid import Grid
+from archcli.measure.sweep.reading import Reading, first_conflict
+from archcli.measure.sweep.terms import Key, Term
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.candidates import Branch, branches, gathered
+from archcli.modules import Model, substitute
+
+NOT_WHOLE = "tied to no whole number above 0"
+LARGEST = 2**62
+
+Judge = Callable[[Model], bool]
+
+
+class Structure(NamedTuple):
+    """A model whose sizes are swept, the kinds that it was given, and its grid.
+
+    `paths` are the full paths that each varied or tied name stands for.
+    """
+
+    model: Model
+    kinds: Mapping[str, str]
+    grid: Grid
+    paths: Mapping[str, Sequence[str]]
+
+    def sized(self, sizes: Mapping[str, Number]) -> Model:
+        """The model with sizes by the names of the grid."""
+        return substitute(
+            self.model, {path: size for name, size in sizes.items() for path in self.paths.get(name, ())}
+        )
+
+
+class Chunk:
+    """Candidates with their sizes and figures, an array [N] each. Dropped ones are gone from all arrays."""
+
+    def __init__(self, structure: Structure, sizes: dict[str, Any], length: int) -> None:
+        self.structure, self.sizes, self.length = structure, sizes, length
+        self.figures: dict[Key, Any] = {}
+
+    def of(self, key: Key) -> Any:
+        """The array of a size or a figure, as conditions and objectives ask for it."""
+        return self.figures[key] if key in self.figures else self.sizes[str(key)]
+
+    def keep(self, flags: Any) -> int:
+        """Drop the candidates of which a flag [N] is false; says how many they were."""
+        np = required("numpy")
+        kept = int(np.count_nonzero(flags))
+        dropped, self.length = self.length - kept, kept
+        if dropped:
+            self.sizes = {name: array[flags] for name, array in self.sizes.items()}
+            self.figures = {key: array[flags] for key, array in self.figures.items()}
+        return dropped
+
+    def tie(self, name: str, expression: Any) -> int:
+        """Give a field the values of an expression; drops candidates that it gives no size."""
+        np = required("numpy")
+        values = np.broadcast_to(np.asarray(expression.value(self.of)), (self.length,))
+        flags = np.asarray((values >= 1) & (values <= LARGEST), dtype=bool)
+        flags &= np.asarray(values == values // 1, dtype=bool)
+        dropped = self.keep(flags)
+        self.sizes[name] = values[flags].astype(np.int64)
+        return dropped
+
+    def drop_conflicts(self) -> Counter[str]:
+        """Drop candidates whose values contradict each other; how many by the conflict's code."""
+        codes, parts = Counter[str](), []
+        for branch in self._branches(first_conflict):
+            codes[branch.result] += len(branch.places)
+            parts.append((branch.places, branch.array(0 if branch.result else 1)))
+        self.keep(gathered(self.length, parts).astype(bool))
+        del codes[""]
+        return codes
+
+    def count(self, terms: Iterable[Term]) -> int:
+        """Read figures of all candidates; drops those that have no such pass."""
+        terms = list(terms)
+        parts = list(self._branches(lambda model: _read(model, terms)))
+        readable = gathered(
+            self.length, [(part.places, part.array(0 if part.result is None else 1)) for part in parts]
+        )
+        for i, term in enumerate(terms):
+            arrays = [(part.places, part.array(part.result and part.result[i])) for part in parts]
+            self.figures[term.key] = gathered(self.length, arrays)
+        return self.keep(readable.astype(bool))
+
+    def count_one_by_one(self, terms: Iterable[Term], tell: Callable[[int], None]) -> int:
+        """Read slow figures of one candidate after the other; drops those that have no such pass."""
+        np = required("numpy")
+        terms, rows = list(terms), []
+        for i, model in enumerate(self.models()):
+            rows.append(_read(model, terms))
+            tell(i + 1)
+        for j, term in enumerate(terms):
+            values = [np.nan if row is None or row[j] is None else row[j] for row in rows]
+            self.figures[term.key] = np.asarray(values)
+        return self.keep(np.asarray([row is not None for row in rows], dtype=bool)) if terms else 0
+
+    def drop_broken(self, breaks_rule: Judge) -> int:
+        """Drop candidates that break a rule."""
+        parts = [(part.places, part.array(1 - part.result)) for part in self._branches(breaks_rule)]
+        return self.keep(gathered(self.length, parts).astype(bool))
+
+    def models(self) -> Iterable[Model]:
+        """Every candidate as a model of its own."""
+        for i in range(self.length):
+            yield self.structure.sized({name: int(array[i]) for name, array in self.sizes.items()})
+
+    def _branches(self, read: Callable[[Model], Any]) -> Iterable[Branch]:
+        return branches(self.sizes, self.length, lambda sizes: read(self.structure.sized(sizes)))
+
+
+def _read(model: Model, terms: Sequence[Term]) -> list[Number] | None:
+    """The figures of a model; None where it has no such pass."""
+    reading = Reading(model)
+    try:
+        return [term.figure.read(reading, term.settings) for term in terms]
+    except (ArchError, ZeroDivisionError):
+        return None

@@ -1,0 +1,124 @@
+"""Figures: what a sweep can ask of a candidate, by the names that the other commands print it under."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from archcli.arith import Number
+from archcli.errors import ArchError, Problem
+from archcli.graph import StateKind
+from archcli.measure.kvcache.cache_dtypes import CacheDtypes
+from archcli.measure.kvcache.cache_size import OWN
+from archcli.measure.passes import GROWING
+from archcli.measure.report import Unit
+from archcli.measure.survey.columns import COLUMNS
+from archcli.measure.sweep.reading import Reading
+from archcli.modules.arguments import accept
+from archcli.modules.request import FIELDS, Request
+from archcli.units import parse_count
+from archcli.wording import suggest
+
+Settings = Mapping[str, Any]
+DEFAULT_CONTEXT = 2048
+
+
+class Figure(NamedTuple):
+    """A figure: its name, unit, the settings that it takes, and how it is read.
+
+    One that is `slow` is read of one model at a time, after all others.
+    """
+
+    name: str
+    unit: Unit
+    settings: tuple[str, ...]
+    read: Callable[[Reading, Settings], Any]
+    slow: bool = False
+
+
+PASS = ("phase", "batch_size", "seq_len", "past", "source_len", "logits", "mla", "scan", "mask")
+CACHE = ("context", "batch_size", "dtype", "state_dtype", "source_len")
+PARAMS = (
+    "params",
+    "active_params",
+    "active_params_excl_input_embedding",
+    "embedding_params",
+    "non_embedding_params",
+    "trainable_params",
+    "lora_params",
+)
+
+
+def _params(name: str) -> Callable[[Reading, Settings], Number]:
+    return lambda reading, _: reading.params[name]
+
+
+def _flops(fold: Callable[[Number, Number, Number], Number]) -> Callable[[Reading, Settings], Number]:
+    def read(reading: Reading, settings: Settings) -> Number:
+        sizes = {name: settings[name] for name in FIELDS if name in settings}
+        forms = {name: settings[name] for name in ("mla", "scan") if name in settings}
+        return fold(*reading.flops(Request(**sizes, forms=forms), settings.get("mask", "exact")))
+
+    return read
+
+
+def _cached(
+    kinds: tuple[StateKind, ...], *, per_token: bool = False
+) -> Callable[[Reading, Settings], Number]:
+    def read(reading: Reading, settings: Settings) -> Number:
+        context = settings.get("context") or reading.model.max_seq_len or DEFAULT_CONTEXT
+        tokens, sequences = (1, 1) if per_token else (context, settings.get("batch_size", 1))
+        request = Request("prefill", sequences, tokens, source_len=settings.get("source_len") or tokens)
+        dtypes = CacheDtypes(settings.get("dtype", "bf16"), settings.get("state_dtype"))
+        return dtypes.bytes_of(reading.cached(request, kinds))
+
+    return read
+
+
+def _column(key: str) -> Callable[[Reading, Settings], Any]:
+    return lambda reading, _: reading.column(key)
+
+
+FIGURES: dict[str, Figure] = {
+    figure.name: figure
+    for figure in (
+        *(Figure(name, "count", (), _params(name)) for name in PARAMS),
+        Figure("flops", "flops", PASS, _flops(lambda matmul, _, __: matmul)),
+        Figure("matmul_flops", "flops", PASS, _flops(lambda matmul, _, __: matmul)),
+        Figure("other_flops", "flops", PASS, _flops(lambda _, others, __: others)),
+        Figure("flops_per_token", "flops", PASS, _flops(lambda matmul, _, tokens: matmul / tokens)),
+        Figure("kv_bytes", "bytes", CACHE, _cached(GROWING)),
+        Figure("cache_bytes", "bytes", CACHE, _cached(OWN)),
+        Figure("kv_bytes_per_token", "bytes", ("dtype",), _cached(GROWING, per_token=True)),
+        Figure("state_bytes", "bytes", CACHE, _cached((StateKind.FIXED,))),
+    )
+}
+"""Figures of `archcli params`, `flops` and `kvcache` by name."""
+
+_OF_SURVEY = {
+    key: Figure(key, column.unit, (), _column(key))
+    for key, column in COLUMNS.items()
+    if column.is_figure and key not in FIGURES
+}
+FIGURES |= _OF_SURVEY
+
+
+def read_settings(figure: Figure, given: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    """The settings of a figure's call, as its option accepts them; ArchError for any other."""
+    settings: dict[str, Any] = {}
+    for name, text in given:
+        if name not in figure.settings:
+            what = f"{figure.name} has no setting {name[:40]!r}"
+            hint = suggest(name, figure.settings, "it has") if figure.settings else "it has none"
+            raise ArchError(Problem(what, hint))
+        settings[name] = _setting(name, text, figure)
+    return settings
+
+
+def _setting(name: str, text: str, figure: Figure) -> Any:
+    value: Any = text
+    try:
+        value = parse_count(text)
+    except ArchError:
+        value = {"true": True, "false": False}.get(text, text)
+    return value if figure.slow else accept(name, value, figure.name)

@@ -1,0 +1,151 @@
+"""Search: walk the candidates chunk by chunk, drop what does not fit, and keep the best."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from archcli.measure.sweep.best import Best
+from archcli.measure.sweep.chunk import NOT_WHOLE, Chunk, Judge, Structure
+from archcli.measure.sweep.grid import spans
+from archcli.measure.sweep.terms import Term, Vocabulary
+from archcli.measure.symbolic import required
+
+CHUNK = 32_768
+"""Candidates at a time, whose arrays stay in the processor's cache."""
+UNCOUNTED = "no such pass"
+"""Why candidates were dropped that a figure cannot be read of."""
+STRUCTURE = "structure"
+"""The column that says which structure a candidate has."""
+
+Tick = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class SweepQuestion:
+    """What is asked: candidates, conditions, objectives, and figures to show.
+
+    `ties` are expressions by the name of the field that they give a value, each from those before it.
+    `objectives` are (expression, whether the largest is best). `breaks_rule` says whether a model breaks a
+    design rule; None asks no rule.
+    """
+
+    structures: tuple[Structure, ...]
+    vocabulary: Vocabulary
+    ties: Mapping[str, Any] = field(default_factory=dict)
+    where: tuple[Any, ...] = ()
+    objectives: tuple[tuple[Any, bool], ...] = ()
+    shown: tuple[Any, ...] = ()
+    top: int | None = None
+    breaks_rule: Judge | None = None
+
+    @property
+    def candidates(self) -> int:
+        """How many candidates there are."""
+        return sum(structure.grid.size for structure in self.structures)
+
+    @cached_property
+    def terms(self) -> tuple[list[Term], list[Term]]:
+        """The figures that are needed: (of all candidates at a time, of one after the other)."""
+        expressions = (*self.where, *(expression for expression, _ in self.objectives), *self.shown)
+        terms = self.vocabulary.terms(expressions)
+        return [term for term in terms if not term.figure.slow], [term for term in terms if term.figure.slow]
+
+    @cached_property
+    def conditions(self) -> tuple[list[Any], list[Any]]:
+        """The conditions: (those without a slow figure, the others)."""
+        slow = {term.key for term in self.terms[1]}
+        late = [condition for condition in self.where if slow & {*condition.names, *condition.calls}]
+        return [condition for condition in self.where if condition not in late], late
+
+
+@dataclass
+class Tally:
+    """How many candidates were looked at, how many match, and why the others do not.
+
+    `dropped` counts candidates that are no model, by the reason; `failed` by condition those of the others
+    that do not meet it, `broken` those that break a rule.
+    """
+
+    seen: int = 0
+    matching: int = 0
+    broken: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+
+    def add(self, tally: Tally) -> None:
+        """Count those of another tally as well."""
+        self.seen += tally.seen
+        self.matching += tally.matching
+        self.broken += tally.broken
+        self.dropped.update(tally.dropped)
+        self.failed.update(tally.failed)
+
+    @property
+    def counted(self) -> int:
+        """How many candidates are models that can be counted."""
+        return self.seen - sum(self.dropped.values())
+
+
+class Outcome(NamedTuple):
+    """What a search found: the best candidates, the tally of all, and whether it was interrupted."""
+
+    best: Best
+    tally: Tally
+    interrupted: bool
+
+
+def search(question: SweepQuestion, tick: Tick = lambda *_: None) -> Outcome:
+    """Walk all candidates; an interrupt ends with what was found until then."""
+    best, tally, total = Best(len(question.objectives), question.top), Tally(), question.candidates
+    try:
+        for number, structure in enumerate(question.structures):
+            for start, stop in spans(structure.grid.size, CHUNK):
+                chunk = Chunk(structure, structure.grid.chunk(start, stop), stop - start)
+                judged = _judge(question, chunk, lambda i: tick(f"{i:,} read", tally.seen, total))
+                if chunk.length:
+                    best.add(*_ranked(question, chunk, number))
+                tally.add(judged)
+                tick(f"{tally.matching:,} match", tally.seen, total)
+    except KeyboardInterrupt:
+        return Outcome(best, tally, interrupted=True)
+    return Outcome(best, tally, interrupted=False)
+
+
+def _judge(question: SweepQuestion, chunk: Chunk, tell: Callable[[int], None]) -> Tally:
+    """Drop what is no model, what does not meet the conditions, and what breaks a rule."""
+    tally, (fast, slow), (cheap, late) = Tally(seen=chunk.length), question.terms, question.conditions
+    for name, expression in question.ties.items():
+        tally.dropped[NOT_WHOLE] += chunk.tie(name, expression)
+    tally.dropped.update(chunk.drop_conflicts())
+    tally.dropped[UNCOUNTED] += chunk.count(fast)
+    _meet(chunk, cheap, tally)
+    if slow:
+        tally.dropped[UNCOUNTED] += chunk.count_one_by_one(slow, tell)
+        _meet(chunk, late, tally)
+    if question.breaks_rule is not None:
+        tally.broken = chunk.drop_broken(question.breaks_rule)
+    tally.matching = chunk.length
+    return tally
+
+
+def _meet(chunk: Chunk, conditions: Iterable[Any], tally: Tally) -> None:
+    """Drop the candidates that do not meet all conditions; each is counted under every one it fails."""
+    np = required("numpy")
+    together = np.ones(chunk.length, dtype=bool)
+    for condition in conditions:
+        flags = np.broadcast_to(condition.holds(chunk.of), (chunk.length,))
+        tally.failed[condition.text] += chunk.length - int(np.count_nonzero(flags))
+        together &= flags
+    chunk.keep(together)
+
+
+def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[Any], dict[Any, Any]]:
+    """(what is to be small, by objective; the columns) of the candidates of a chunk."""
+    np = required("numpy")
+    values = [(expression.value(chunk.of), largest) for expression, largest in question.objectives]
+    keys = [np.broadcast_to(-value if largest else value, (chunk.length,)) for value, largest in values]
+    return keys, {**chunk.sizes, **chunk.figures, STRUCTURE: np.full(chunk.length, number)}

@@ -10,7 +10,7 @@ from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.measure.sweep.grid import Grid
 from archcli.measure.sweep.reading import Reading, first_conflict
-from archcli.measure.sweep.terms import Key, Term
+from archcli.measure.sweep.terms import Key, Term, size_of
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.candidates import Branch, branches, gathered
 from archcli.modules import Model, substitute
@@ -48,7 +48,9 @@ class Chunk:
 
     def of(self, key: Key) -> Any:
         """The array of a size or a figure, as conditions and objectives ask for it."""
-        return self.figures[key] if key in self.figures else self.sizes[str(key)]
+        if key in self.figures:
+            return self.figures[key]
+        return self.sizes[key] if key in self.sizes else size_of(self.structure.model, key)
 
     def keep(self, flags: Any) -> int:
         """Drop the candidates of which a flag [N] is false; says how many they were."""

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.measure.sweep.figures import FIGURES, Figure, Settings, read_settings
-from archcli.measure.sweep.reading import Reading
 from archcli.measure.symbolic.sizes import sizes
 from archcli.modules import Model
 from archcli.modules.base import ends_in
@@ -58,7 +57,7 @@ class Vocabulary:
         name, settings = (key, ()) if isinstance(key, str) else (key.name, key.settings)
         figure = self.figures.get(name)
         if figure is None and isinstance(key, str) and self._is_size(key):
-            figure = Figure(key, "number", (), lambda reading, _: size_of(reading, key))
+            figure = Figure(key, "number", (), lambda reading, _: size_of(reading.model, key))
         if figure is None:
             known = [*self.varied, *self.figures, *(path.rsplit(".", 1)[-1] for path in self.sizes)]
             raise ArchError(f"no figure or size is called {quote(name)}", suggest(name, dict.fromkeys(known)))
@@ -68,7 +67,7 @@ class Vocabulary:
         return any(ends_in(path, name.split(".")) for path in self.sizes)
 
 
-def size_of(reading: Reading, name: str) -> Any:
+def size_of(model: Model, name: str) -> Any:
     """The value of a size by its name or the end of its path; None where fields of it differ, or none is."""
-    values = [value for path, _, value in sizes(reading.model) if ends_in(path, name.split("."))]
+    values = [value for path, _, value in sizes(model) if ends_in(path, name.split("."))]
     return values[0] if values and all(value == values[0] for value in values) else None

@@ -35,8 +35,8 @@ class Varied:
     def __init__(self, run: Run, array: Any, low: int | None = None, high: int | None = None) -> None:
         self.run, self.array, self.low, self.high = run, array, low, high
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
         """An int or a float to whoever asks, as a size of one model is."""
         return float if self.low is None else int
 

@@ -11,30 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.varied import Varied, stands_for
+from archcli.measure.symbolic.varied import Run, stands_for
 
 T = TypeVar("T")
-
-
-class Run:
-    """One run: the candidates that it began with, and which of them still take the same branches."""
-
-    __slots__ = ("active", "length")
-
-    def __init__(self, length: int) -> None:
-        self.length = length
-        self.active = required("numpy").ones(length, dtype=bool)
-
-    def decide(self, holds: Any) -> bool:
-        """Whether a condition [N] holds of the first candidate; those of which it does not leave the run."""
-        answer = bool(holds[0])
-        self.active &= holds if answer else ~holds
-        return answer
-
-    def number(self, array: Any) -> Number:
-        """The number that an int64 array [N] is to the code: a plain int where all are equal."""
-        low, high = int(array.min()), int(array.max())
-        return low if low == high else Varied(self, array, low, high)
 
 
 class Branch(NamedTuple):

@@ -9,16 +9,34 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archcli.measure.symbolic import required
-
-if TYPE_CHECKING:
-    from archcli.measure.symbolic.candidates import Run
 
 LIMIT = 2**63
 EXACT_FLOAT = 2**53
 """Below it every whole number is a float."""
+
+
+class Run:
+    """One run: the candidates that it began with, and which of them still take the same branches."""
+
+    __slots__ = ("active", "length")
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self.active = required("numpy").ones(length, dtype=bool)
+
+    def decide(self, holds: Any) -> bool:
+        """Whether a condition [N] holds of the first candidate; those of which it does not leave the run."""
+        answer = bool(holds[0])
+        self.active &= holds if answer else ~holds
+        return answer
+
+    def number(self, array: Any) -> Number:
+        """The number that an int64 array [N] is to the code: a plain int where all are equal."""
+        low, high = int(array.min()), int(array.max())
+        return low if low == high else Varied(self, array, low, high)
 
 
 class Varied:

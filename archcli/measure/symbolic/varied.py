@@ -11,6 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from archcli.arith import Number
 from archcli.measure.symbolic import required
 
 LIMIT = 2**63

@@ -85,6 +85,11 @@ def at_most(a: Number, b: Number) -> bool:
     return not any(is_symbolic(n) or getattr(n, "ndim", 0) for n in (a, b)) and bool(a <= b)
 
 
+def is_less(a: Number, b: Number) -> bool:
+    """Whether a size is less than another. A symbol or array is not: it stands for larger ones."""
+    return isinstance(a, int) and a < b
+
+
 def triangle(n: Number) -> Number:
     """1 + 2 + … + n."""
     return n * (n + 1) / 2 if is_symbolic(n) else n * (n + 1) // 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from archcli.arith import Number, label
+from archcli.arith import Number, is_less, label
 from archcli.graph import Tensor
 from archcli.modules.base import Conflict, Inherit, Module, Size, Spec, children
 from archcli.modules.block import Block
@@ -43,8 +43,7 @@ class Group(Spec):
     def blocks(self) -> tuple[Block, ...]:
         """The layers of one period; in a group shorter than its pattern only those that run."""
         pattern = self.pattern if self.layer is None else (self.layer,)
-        short = isinstance(self.n_layers, int) and self.n_layers < len(pattern)
-        return pattern[: self.n_layers] if short else pattern
+        return pattern[: self.n_layers] if is_less(self.n_layers, len(pattern)) else pattern
 
     def step(self, j: int) -> str:
         """The YAML path of layer j of a period below the group's."""

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from archcli.arith import Number
-from archcli.measure.symbolic import required
+from archcli.measure.symbolic import bounds, required
 
 LIMIT = 2**63
 EXACT_FLOAT = 2**53
@@ -70,13 +70,13 @@ class Varied:
         return 1
 
     def __add__(self, operand: Any) -> Any:
-        return _made(operator.add, self, operand, lambda a, b: (a[0] + b[0], a[1] + b[1]))
+        return _made(operator.add, self, operand, bounds.sums)
 
     def __radd__(self, operand: Any) -> Any:
         return self + operand
 
     def __sub__(self, operand: Any) -> Any:
-        return _made(operator.sub, self, operand, lambda a, b: (a[0] - b[1], a[1] - b[0]))
+        return _made(operator.sub, self, operand, bounds.differences)
 
     def __rsub__(self, operand: Any) -> Any:
         return -self + operand
@@ -87,22 +87,22 @@ class Varied:
     def __mul__(self, operand: Any) -> Any:
         if isinstance(operand, Fraction):
             return self._times(operand)
-        return _made(operator.mul, self, operand, _products)
+        return _made(operator.mul, self, operand, bounds.products)
 
     def __rmul__(self, operand: Any) -> Any:
         return self * operand
 
     def __floordiv__(self, operand: Any) -> Any:
-        return _made(operator.floordiv, self, _divisor(operand), _quotients)
+        return _made(operator.floordiv, self, _divisor(operand), bounds.quotients)
 
     def __rfloordiv__(self, operand: Any) -> Any:
-        return _made(operator.floordiv, operand, _divisor(self), _quotients)
+        return _made(operator.floordiv, operand, _divisor(self), bounds.quotients)
 
     def __mod__(self, operand: Any) -> Any:
-        return _made(operator.mod, self, _divisor(operand), _remainders)
+        return _made(operator.mod, self, _divisor(operand), bounds.remainders)
 
     def __rmod__(self, operand: Any) -> Any:
-        return _made(operator.mod, operand, _divisor(self), _remainders)
+        return _made(operator.mod, operand, _divisor(self), bounds.remainders)
 
     def __divmod__(self, operand: Any) -> Any:
         return self // operand, self % operand
@@ -188,7 +188,7 @@ class Varied:
     def minimum(self, operand: Any) -> Any:
         """The smaller of two numbers, candidate by candidate."""
         np = required("numpy")
-        return _made(np.minimum, self, operand, lambda a, b: (min(a[0], b[0]), min(a[1], b[1])))
+        return _made(np.minimum, self, operand, bounds.minima)
 
     def _times(self, fraction: Fraction) -> Any:
         """The product with a fraction: an array where it is whole, else the first candidate's alone."""
@@ -243,7 +243,7 @@ def _operands(a: Any, b: Any, *, wide: bool = False) -> tuple[Any, Any]:
     return tuple(n.astype(object) if hasattr(n, "astype") else n for n in (x, y))
 
 
-def _made(compute: Callable[[Any, Any], Any], a: Any, b: Any, bounds: Callable[[Any, Any], Any]) -> Any:
+def _made(compute: Callable[[Any, Any], Any], a: Any, b: Any, extent: Callable[[Any, Any], Any]) -> Any:
     """The number of an operation on two numbers, one of which stands for many."""
     if not all(stands_for(n) or isinstance(n, int | float) for n in (a, b)):
         return NotImplemented
@@ -252,30 +252,12 @@ def _made(compute: Callable[[Any, Any], Any], a: Any, b: Any, bounds: Callable[[
     if ends[0] is None or ends[1] is None:
         x, y = (n.astype(float) if hasattr(n, "astype") else float(n) for n in (_raw(a), _raw(b)))
         return Varied(run, compute(x, y))
-    low, high = bounds(*ends)
+    low, high = extent(*ends)
     wide = not (low >= -LIMIT and high < LIMIT)
     array = compute(*_operands(a, b, wide=wide))
     if not wide and array.dtype == object:
         array = array.astype("int64")
     return Varied(run, array, low, high)
-
-
-def _products(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-    corners = (a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
-    return min(corners), max(corners)
-
-
-def _quotients(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-    ends = [*b, *([-1, 1] if b[0] < 0 < b[1] else [])]
-    corners = [n // d for n in a for d in ends]
-    return min(corners), max(corners)
-
-
-def _remainders(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-    if b[0] > 0:
-        return a if a[0] >= 0 and a[1] < b[0] else (0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1)
-    most = max(abs(b[0]), abs(b[1]))
-    return -most, most
 
 
 def _divisor(number: Any) -> Any:

@@ -1,0 +1,41 @@
+"""Bounds: interval arithmetic on whole numbers, (least, largest) of a result from those of its operands."""
+
+from __future__ import annotations
+
+Ends = tuple[int, int]
+
+
+def sums(a: Ends, b: Ends) -> Ends:
+    """Of a sum."""
+    return a[0] + b[0], a[1] + b[1]
+
+
+def differences(a: Ends, b: Ends) -> Ends:
+    """Of a difference."""
+    return a[0] - b[1], a[1] - b[0]
+
+
+def minima(a: Ends, b: Ends) -> Ends:
+    """Of the smaller of two."""
+    return min(a[0], b[0]), min(a[1], b[1])
+
+
+def products(a: Ends, b: Ends) -> Ends:
+    """Of a product."""
+    corners = (a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
+    return min(corners), max(corners)
+
+
+def quotients(a: Ends, b: Ends) -> Ends:
+    """Of a quotient rounded down, of a divisor that is not 0."""
+    ends = [*b, *([-1, 1] if b[0] < 0 < b[1] else [])]
+    corners = [n // d for n in a for d in ends]
+    return min(corners), max(corners)
+
+
+def remainders(a: Ends, b: Ends) -> Ends:
+    """Of the remainder of a division, of a divisor that is not 0."""
+    if b[0] > 0:
+        return a if a[0] >= 0 and a[1] < b[0] else (0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1)
+    most = max(abs(b[0]), abs(b[1]))
+    return -most, most

@@ -56,11 +56,11 @@ def test_names_carry_their_path_where_values_differ():
     found = formula(decoder(Group(n_layers=1, layer=layer()), Group(n_layers=2, layer=layer(ffn=moe))))
     names = {symbol.name: value for symbol, value in found.values.items()}
     assert {
-        "groups.0.n_layers": 1,
-        "groups.1.n_layers": 2,
-        "expert.d_ff": 5,
-        "shared.d_ff": 7,
-        "ffn.d_ff": 12,
+        "groups_0_n_layers": 1,
+        "groups_1_n_layers": 2,
+        "expert_d_ff": 5,
+        "shared_d_ff": 7,
+        "ffn_d_ff": 12,
     }.items() <= names.items()
     assert names["n_heads"] == 4
 

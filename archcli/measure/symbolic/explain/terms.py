@@ -1,0 +1,105 @@
+"""Terms: what each operation of a pass adds to a quantity, with ints or symbols as sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias
+
+from archcli.arith import Number, prod
+from archcli.graph import OpClass, Row, StateKind
+from archcli.measure.flops import component
+from archcli.measure.passes import Pass, cache_pass, checked_pass, count_pass, shape_pass
+from archcli.modules import Model
+from archcli.modules.request import Request
+
+QuantityName = Literal["params", "flops", "kvcache"]
+OWN = (StateKind.TOKENS, StateKind.WINDOW, StateKind.FIXED)
+"""States of the tokens themselves, without those of an encoder's output."""
+
+
+class Term(NamedTuple):
+    """What one operation adds: `each` time, for each of `experts`, in `times` places.
+
+    `heading` is what reports count it under, `name` a weight, a part of the cost or what a state holds.
+    """
+
+    path: str
+    heading: str
+    name: str
+    each: Number
+    times: Number
+    experts: Number = 1
+
+    @property
+    def total(self) -> Number:
+        """What it adds in all."""
+        return self.each * self.experts * self.times
+
+
+Terms: TypeAlias = Callable[[Pass], Iterator[Term]]
+
+
+class Quantity(NamedTuple):
+    """What is explained: how a pass is read, its terms, and those of a second figure beside it.
+
+    `title` and `unit` are of what the terms add up to, `beside` is the name of the second figure.
+    """
+
+    title: str
+    unit: Literal["count", "flops"]
+    read: Callable[[Model, Request], Pass]
+    terms: Terms
+    beside: str
+    beside_title: str
+    beside_terms: Terms
+
+
+def _parameters(counted: Pass, *, active: bool) -> Iterator[Term]:
+    """A term for each weight; of routed experts all, or those that a token passes through."""
+    for row in counted.rows:
+        n_experts = 1 if row.experts is None else row.experts.top_k if active else row.experts.n_experts
+        for name, shape in row.weights.items():
+            yield Term(row.path, row.group or "other", name, prod(shape), row.copies, n_experts)
+
+
+def flop_terms(counted: Pass, *, contractions: bool, unmasked: bool = False) -> Iterator[Term]:
+    """A term for each part of a cost: matrix products, or all the others."""
+    for row in counted.rows:
+        for stage, name, part in row.pieces(counted.phase):
+            if (part.op_class is OpClass.CONTRACTION) is contractions:
+                flops = part.unmasked_flops if unmasked else part.flops
+                yield Term(row.path, component(row), f"{stage} {name}", flops, row.times)
+
+
+def _elements(counted: Pass, kinds: Container[StateKind]) -> Iterator[Term]:
+    """A term for each state of these kinds."""
+    held: list[tuple[Row, Number, str]] = [
+        (row, state.elements, state.holds.value)
+        for row in counted.rows
+        for state in row.states
+        if state.kind in kinds
+    ]
+    for row, elements, content in held:
+        yield Term(row.path, content, content, elements, row.times)
+
+
+def quantity(name: QuantityName, *, unmasked: bool = False) -> Quantity:
+    """The quantity of a name; `unmasked` also counts the FLOPs of scores that a mask forbids."""
+    if name == "params":
+        all_of_them, active = partial(_parameters, active=False), partial(_parameters, active=True)
+        return Quantity("parameters", "count", _shapes, all_of_them, "active", "active per token", active)
+    if name == "kvcache":
+        own, cross = partial(_elements, kinds=OWN), partial(_elements, kinds=(StateKind.SOURCE,))
+        return Quantity("elements", "count", cache_pass, own, "cross", "of the encoder's output", cross)
+    matmul = partial(flop_terms, contractions=True, unmasked=unmasked)
+    other = partial(flop_terms, contractions=False, unmasked=unmasked)
+    return Quantity("matmul FLOPs", "flops", _costs, matmul, "other", "non-matmul FLOPs", other)
+
+
+def _shapes(model: Model, _: Request) -> Pass:
+    return shape_pass(model)
+
+
+def _costs(model: Model, request: Request) -> Pass:
+    return checked_pass(model, request) if request.is_plain else count_pass(model, request)

@@ -1,0 +1,150 @@
+"""ModelSymbols: a model whose sizes are sympy symbols, named by YAML keys, and the values of these."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from math import lcm
+from typing import Any
+
+from archcli.arith import repetitions
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.sizes import sizes
+from archcli.modules import Model, RopeScaling, find, substitute
+from archcli.modules.headings import MTP
+from archcli.modules.stack import Group
+
+
+NUMBER = re.compile(r"\b\d+\b")
+
+
+class ModelSymbols:
+    """A model with a symbol for every size, or for those that `keeps` accepts by name.
+
+    `asked` are sizes of a pass by name, such as seq_len. `model` has symbols in the place of sizes, `values`
+    their numbers, `paths` the fields that each stands for. Where fields of one name differ in value, the
+    name carries as much of the path as tells them apart: shared.d_ff is shared_d_ff.
+    """
+
+    def __init__(
+        self, model: Model, asked: Mapping[str, int], keeps: Callable[[str], bool] = lambda _: True
+    ) -> None:
+        by_path = _sizes(model)
+        names = {path: name for path, name in _names(by_path).items() if keeps(name)}
+        self._symbols = {name: symbol(name) for name in (*filter(keeps, asked), *names.values())}
+        self.sizes = {name: self._symbols.get(name, number) for name, number in asked.items()}
+        self.values = {self._symbols[name]: by_path[path] for path, name in names.items()}
+        self.values |= {self._symbols[name]: n for name, n in asked.items() if name in self._symbols}
+        self.paths: dict[Any, list[str]] = {}
+        for path, name in names.items():
+            self.paths.setdefault(self._symbols[name], []).append(path)
+        # where whole patterns fill a group, its layers are written period * count, which the period divides
+        counts = {
+            self._symbols[name]: (n, symbol(f"{name}/{n}")) for name, n in _periods(model, names).items()
+        }
+        multiples = {layers: n * count for layers, (n, count) in counts.items()}
+        placed = {path: self._symbols[name] for path, name in names.items()}
+        self.model = substitute(model, {path: multiples.get(one, one) for path, one in placed.items()})
+        self._known = self.values | {count: self.values[layers] // n for layers, (n, count) in counts.items()}
+        self._layers = {count: layers / n for layers, (n, count) in counts.items()}
+        self._unfilled = [
+            (group.n_layers, len(group.blocks))
+            for _, group in find(self.model, Group)
+            if group.n_layers in self.values and len(group.blocks) > 1
+        ]
+
+    def tidied(self, expression: Any) -> Any:
+        """The expression in these symbols, without floors that are exact at their values."""
+        sympy = required("sympy")
+        expression = sympy.sympify(expression)
+        if expression.has(sympy.floor, sympy.Min):
+            expression = _tidy(expression, self._known)
+        return expression.subs(self._layers) if self._layers else expression
+
+    def occurrences(self, times: Any) -> Any:
+        """A sum of repetitions of layers, tidied: most layers of a pattern as all but the others."""
+        for layers, period in self._unfilled:
+            each = [repetitions(layers, period, i) for i in range(period)]
+            known = times.as_coefficients_dict()
+            if 2 * sum(known.get(one, 0) == 1 for one in each) > period:
+                times = times + layers - sum(each)
+        return self.tidied(times)
+
+    def value(self, expression: Any) -> Any:
+        """The expression at the model's sizes."""
+        return expression.xreplace(
+            {one: required("sympy").Integer(number) for one, number in self.values.items()}
+        )
+
+
+def symbol(name: str) -> Any:
+    """The symbol of a size: a whole number above 0."""
+    return required("sympy").Symbol(name, integer=True, positive=True)
+
+
+def _sizes(model: Model) -> dict[str, int]:
+    """Every size by full path, without those of RoPE scaling and MTP, which no formula contains."""
+    return {
+        path: value
+        for path, spec, value in sizes(model)
+        # a RoPE scaling's only sizes are lengths of training, on which no count depends
+        if value is not None and not isinstance(spec, RopeScaling) and path.split(".")[0] != MTP
+    }
+
+
+def _names(by_path: Mapping[str, int]) -> dict[str, str]:
+    """A symbol name per path, an identifier: the shortest end of it on whose value all fields agree.
+
+    Fields of layers that are told apart by their number alone share the first's name where values agree.
+    """
+    kin: dict[str, list[str]] = {}
+    for path in by_path:
+        kin.setdefault(path.rsplit(".", 1)[-1], []).append(path)
+    ends: dict[str, str] = {}
+    first: dict[tuple[str, int], str] = {}
+    for path, value in by_path.items():
+        bare = path.rsplit(".", 1)[-1]
+        end = _telling_end(path, {known: by_path[known] for known in kin[bare]})
+        if bare != "n_layers" and any(step.isdigit() for step in end.split(".")):
+            end = first.setdefault((NUMBER.sub("*", path), value), end)
+        ends[path] = end
+    taken = Counter(end.replace(".", "_") for end in set(ends.values()))
+    longest = {end: path for path, end in reversed(ends.items())}
+    return {
+        path: (end if taken[end.replace(".", "_")] == 1 else longest[end]).replace(".", "_")
+        for path, end in ends.items()
+    }
+
+
+def _telling_end(path: str, kin: Mapping[str, int]) -> str:
+    """The shortest end of a path that all fields share which have its value, and no other field."""
+    steps = path.split(".")
+    for start in range(len(steps) - 1, 0, -1):
+        end = ".".join(steps[start:])
+        alike = {value for known, value in kin.items() if f".{known}".endswith(f".{end}")}
+        if not steps[start].isdigit() and len(alike) == 1:
+            return end
+    return path
+
+
+def _periods(model: Model, names: Mapping[str, str]) -> dict[str, int]:
+    """By the symbol of n_layers, the pattern length that must divide it."""
+    periods: dict[str, int] = {}
+    for path, group in find(model, Group):
+        name, period = names.get(f"{path}.n_layers"), len(group.blocks)
+        if name is not None and group.n_layers % period == 0:
+            periods[name] = lcm(periods.get(name, 1), period)
+    return {name: period for name, period in periods.items() if period > 1}
+
+
+def _tidy(expression: Any, values: dict[Any, int]) -> Any:
+    """Simplify: drop floors that are exact at these values, and write Min(a - 1, b - 1) + 1 as Min(a, b)."""
+    from sympy import Min, floor
+
+    def raised(*numbers: Any) -> Any:
+        less = all(number.as_coeff_Add()[0] == -1 for number in numbers)
+        return Min(*[number + 1 for number in numbers]) - 1 if less else Min(*numbers)
+
+    even = expression.replace(floor, lambda inner: inner if inner.subs(values).is_integer else floor(inner))
+    return even.replace(Min, raised)

@@ -4,6 +4,7 @@
     build("my.yaml")           an ordinary torch.nn.Module, freshly initialised (needs archcli[torch])
     count_params, count_flops, count_kv_cache, count_memory    reports, as commands print them
     predict, survey, compare   time on a device; many architectures by columns; a few side by side
+    explain                    where a number comes from, component by component, as a formula
     formula, sweep             closed forms with sympy; a million shapes with numpy
     register                   a kind of your own, for YAML files to name
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from archcli.commands._count_memory import count_memory
+    from archcli.commands._explain import explain, formula
     from archcli.commands._predict import predict
     from archcli.errors import ArchError
     from archcli.load import load
@@ -206,22 +208,6 @@ def compare(  # noqa: PLR0913
 
 
 @_checked
-def formula(
-    model: ModelLike, *, batch_size: int = 1, seq_len: int = 2048, mask: CountedPairs = "exact"
-) -> Formula:
-    """Closed forms of parameters, FLOPs of a forward and cached elements (needs `archcli[formula]`).
-
-    sympy expressions in the YAML's names, each checked to equal the counted integer; `values` of the symbols.
-
-    Example: `formula("gpt2").kv_elements` is 2*batch_size*d_model*n_layers*seq_len.
-    """
-    from archcli.commands.base import given
-    from archcli.measure.symbolic.formula import formula as closed_form
-
-    return closed_form(given(model).model, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense")
-
-
-@_checked
 def sweep(
     model: ModelLike,
     values: Mapping[str, Any],
@@ -255,6 +241,7 @@ def register(kind: str, place: str) -> None:
 
 HOMES = {
     ".commands._count_memory": ["count_memory"],
+    ".commands._explain": ["explain", "formula"],
     ".commands._predict": ["predict"],
     ".errors": ["ArchError"],
     ".measure.report": ["Report"],
@@ -291,6 +278,7 @@ __all__ = [
     "count_kv_cache",
     "count_memory",
     "count_params",
+    "explain",
     "formula",
     "load",
     "predict",

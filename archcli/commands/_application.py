@@ -24,7 +24,7 @@ GROUPS = {
     "Count": ("params", "flops", "kvcache", "memory", "predict", "compare"),
     "Judge": ("check", "rules", "rule"),
     "Measure": ("profile", "plot", "verify"),
-    "Look": ("list", "survey", "show", "families", "devices", "schema"),
+    "Look": ("list", "survey", "show", "explain", "families", "devices", "schema"),
 }
 COMMANDS = {name: group for group, names in GROUPS.items() for name in names}
 BESIDE = ("torch", "transformers")

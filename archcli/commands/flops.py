@@ -12,35 +12,20 @@ from archcli.commands.options import (
     BatchSize,
     Form,
     Json,
+    LogitsOption,
+    MaskOption,
     Mla,
     Model,
     Output,
     Past,
+    PhaseOption,
     Scan,
     SeqLen,
     Set,
     SourceLen,
 )
 from archcli.measure.flops import count_flops
-from archcli.modules.arguments import CountedPairs
-from archcli.modules.request import Logits, Phase, Request
-
-PhaseOption = Annotated[
-    Phase,
-    typer.Option(
-        help=(
-            "A full pass; with its backward; a pass that fills the cache; one token against a filled cache."
-        )
-    ),
-]
-MaskOption = Annotated[
-    CountedPairs,
-    typer.Option(help="Count the scores that the mask allows, or all S x S, as torch's counter does."),
-]
-LogitsOption = Annotated[
-    Logits | None,
-    typer.Option(help="Logits of every position or of the last. [default: all; of prefill and decode last]"),
-]
+from archcli.modules.request import Request
 
 
 def run(  # noqa: PLR0913

@@ -14,6 +14,7 @@ from archcli.commands import _completion
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
 from archcli.modules import arguments
+from archcli.modules.request import Logits, Phase
 from archcli.render import Format
 from archcli.units import bytes_note, parse_bytes, parse_count, tokens_note
 
@@ -137,6 +138,22 @@ SeqLen = Annotated[
         parser=length("seq_len"),
         help="New tokens of each sequence; 8k is 8,000, 8K is 8,192.",
     ),
+]
+PhaseOption = Annotated[
+    Phase,
+    typer.Option(
+        help=(
+            "A full pass; with its backward; a pass that fills the cache; one token against a filled cache."
+        )
+    ),
+]
+MaskOption = Annotated[
+    arguments.CountedPairs,
+    typer.Option(help="Count the scores that the mask allows, or all S x S, as torch's counter does."),
+]
+LogitsOption = Annotated[
+    Logits | None,
+    typer.Option(help="Logits of every position or of the last. [default: all; of prefill and decode last]"),
 ]
 Past = Annotated[
     int | None,

@@ -8,6 +8,7 @@ import typer
 
 from archcli.commands.base import Subject, subject
 from archcli.commands.options import Depth, Dtype, Form, Json, Model, Output, Set
+from archcli.errors import ArchError
 from archcli.measure.params import count_params
 from archcli.measure.report import Report
 
@@ -19,6 +20,12 @@ Against = Annotated[
         help="Compare with a .safetensors file, its index, a folder, or org/name on the hub.",
     ),
 ]
+Explain = Annotated[
+    str | None,
+    typer.Option(
+        "--explain", metavar="PATH", help="Say which formula gave a row: layers.*.attention, layers.3.ffn."
+    ),
+]
 
 
 def run(  # noqa: PLR0913
@@ -27,6 +34,7 @@ def run(  # noqa: PLR0913
     dtype: Dtype = "bf16",
     depth: Depth = 3,
     against: Against = None,
+    explain: Explain = None,
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
@@ -36,10 +44,17 @@ def run(  # noqa: PLR0913
 
     With --against, compare a checkpoint's tensors with the architecture by name and shape: which are
     missing, misshapen or unexpected, and why any other is there. Only headers are read, no weights. Exits
-    with 1 where a tensor is left unexplained.
+    with 1 where a tensor is left unexplained. With --explain, say which formula gave a row.
     """
     asked = subject(model, overrides)
-    report = count_params(asked.model, dtype, depth) if against is None else _compared(asked, against)
+    if explain is not None and against is not None:
+        raise ArchError("--explain and --against ask for different reports", "leave one of them out")
+    if explain is not None:
+        from archcli.commands._explain import explained  # not for counting alone
+
+        report = explained(asked, "params", {"path": explain}, steps=True)
+    else:
+        report = count_params(asked.model, dtype, depth) if against is None else _compared(asked, against)
     asked.show(report, form, output, as_json=as_json)
     if not report.totals.get("ok", True):
         raise typer.Exit(1)

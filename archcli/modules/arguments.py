@@ -35,6 +35,8 @@ Schedule = Literal["1f1b", "interleaved"]
 """The order in which a pipeline's stages take micro batches: arXiv:2104.04473."""
 ZeroStage = Literal[0, 1, 2, 3]
 """What ZeRO shards: nothing, the optimizer's states, gradients too, weights too."""
+Quantity = Literal["params", "flops", "kvcache"]
+"""What a closed form is of."""
 AttentionKernel = Literal["sdpa", "eager"]
 """Attention in torch: one fused call, or its operations one by one."""
 
@@ -85,6 +87,8 @@ TEXT, BYTES, TEXTS = value_type(str), value_type(Annotated[int, Interval(ge=0)])
 ARGUMENTS: Mapping[str, ValueType] = {
     **FIELDS,
     "all_presets": value_type(bool),
+    "approx": value_type(bool),
+    "at": TEXTS,
     "attention": value_type(AttentionKernel),
     "by": value_type(By | None),
     "columns": TEXTS,
@@ -96,15 +100,20 @@ ARGUMENTS: Mapping[str, ValueType] = {
     "kind": TEXT,
     "mask": value_type(CountedPairs),
     "memory": ValueType("bytes", memory_bytes, {}),
+    "latex": value_type(bool),
     "mla": value_type(Mla),
     "overrides": TEXTS,
+    "path": value_type(str | None),
     "place": TEXT,
+    "quantity": value_type(Quantity),
     "request": ValueType("a Request", _request, {}),
     "scan": value_type(Scan),
     "schedule": value_type(Schedule),
     "sort": value_type(str | None),
     "sp": value_type(bool),
     "state_dtype": ValueType("the name of a dtype", _plain_dtype, {"type": "string"}),
+    "steps": value_type(bool),
+    "symbols": TEXTS,
     "values": ValueType("a mapping from names", _mapping, {}),
     "where": TEXTS,
     "zero": value_type(ZeroStage),

@@ -26,6 +26,7 @@ RENDERERS: dict[str, tuple[str, str]] = {
     "csv": ("archcli.render.data", "as_csv"),
     "md": ("archcli.render.markdown", "markdown"),
     "html": ("archcli.render.notebook.html", "html"),
+    "latex": ("archcli.render.notebook.latex", "latex"),
     "plain": ("archcli.render.plain", "plain"),
     "concise": ("archcli.render.findings.lines", "concise"),
     "github": ("archcli.render.findings.annotations", "github"),
@@ -34,7 +35,7 @@ RENDERERS: dict[str, tuple[str, str]] = {
 """(module, function) of each format; the function takes a Report and returns text."""
 
 ANY_REPORT = ("plain", "table", "md", "html", "json", "csv")
-"""The formats of every report; the others are for findings."""
+"""The formats of every report; the others are for findings and formulas."""
 
 DATA = {"json", "csv", "github", "sarif"}
 """Formats with a way of their own to hold what a CI runner would obey."""

@@ -36,6 +36,7 @@ APART = {
         "_completion",
         "_help",
         "_asked_time",
+        "_explain",
         "_arguments",
         "_plan",
         "_verify_memory",

@@ -15,7 +15,6 @@ from archcli.modules import Model, RopeScaling, find, substitute
 from archcli.modules.headings import MTP
 from archcli.modules.stack import Group
 
-
 NUMBER = re.compile(r"\b\d+\b")
 
 
@@ -31,7 +30,7 @@ class ModelSymbols:
         self, model: Model, asked: Mapping[str, int], keeps: Callable[[str], bool] = lambda _: True
     ) -> None:
         by_path = _sizes(model)
-        names = {path: name for path, name in _names(by_path).items() if keeps(name)}
+        names = {path: name for path, name in size_names(model).items() if keeps(name)}
         self._symbols = {name: symbol(name) for name in (*filter(keeps, asked), *names.values())}
         self.sizes = {name: self._symbols.get(name, number) for name, number in asked.items()}
         self.values = {self._symbols[name]: by_path[path] for path, name in names.items()}
@@ -93,11 +92,12 @@ def _sizes(model: Model) -> dict[str, int]:
     }
 
 
-def _names(by_path: Mapping[str, int]) -> dict[str, str]:
+def size_names(model: Model) -> dict[str, str]:
     """A symbol name per path, an identifier: the shortest end of it on whose value all fields agree.
 
     Fields of layers that are told apart by their number alone share the first's name where values agree.
     """
+    by_path = _sizes(model)
     kin: dict[str, list[str]] = {}
     for path in by_path:
         kin.setdefault(path.rsplit(".", 1)[-1], []).append(path)

@@ -56,9 +56,18 @@ def components(model: Model, terms: Iterable[Term], symbols: ModelSymbols) -> li
         else:
             _join(alike, one, place)
     for one in merged:
-        one.bodies = {symbols.occurrences(times): body for times, body in one.bodies.items()}
+        one.bodies = _settled(one.bodies, symbols)
     _name(merged)
     return merged
+
+
+def _settled(bodies: Mapping[Any, Any], symbols: ModelSymbols) -> dict[Any, Any]:
+    """The bodies by the number of places, tidied."""
+    settled: dict[Any, Any] = {}
+    for times, body in bodies.items():
+        places = symbols.occurrences(times)
+        settled[places] = settled.get(places, 0) + body
+    return settled
 
 
 def split_path(index: LayerIndex, path: str) -> tuple[str, str]:

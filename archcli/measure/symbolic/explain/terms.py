@@ -10,10 +10,9 @@ from archcli.arith import Number, prod
 from archcli.graph import OpClass, Row, StateKind
 from archcli.measure.flops import component
 from archcli.measure.passes import Pass, cache_pass, checked_pass, count_pass, shape_pass
-from archcli.modules import Model
+from archcli.modules import Model, arguments
 from archcli.modules.request import Request
 
-QuantityName = Literal["params", "flops", "kvcache"]
 OWN = (StateKind.TOKENS, StateKind.WINDOW, StateKind.FIXED)
 """States of the tokens themselves, without those of an encoder's output."""
 
@@ -84,7 +83,7 @@ def _elements(counted: Pass, kinds: Container[StateKind]) -> Iterator[Term]:
         yield Term(row.path, content, content, elements, row.times)
 
 
-def quantity(name: QuantityName, *, unmasked: bool = False) -> Quantity:
+def quantity(name: arguments.Quantity, *, unmasked: bool = False) -> Quantity:
     """The quantity of a name; `unmasked` also counts the FLOPs of scores that a mask forbids."""
     if name == "params":
         all_of_them, active = partial(_parameters, active=False), partial(_parameters, active=True)

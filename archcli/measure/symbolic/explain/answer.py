@@ -1,0 +1,65 @@
+"""Answer: the components of a quantity with their closed forms, each checked against the count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from archcli.arith import Number
+from archcli.errors import ArchError
+from archcli.measure.passes import Pass
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.explain.components import Component, components, total
+from archcli.measure.symbolic.explain.question import Question
+from archcli.measure.symbolic.explain.selection import require_known, selected
+from archcli.measure.symbolic.explain.terms import Quantity, Term, Terms, quantity
+from archcli.measure.symbolic.symbols import ModelSymbols
+from archcli.modules import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a question is answered with: components, the total, and the second figure beside it.
+
+    `counted` is the pass of whole numbers that the formulas were checked against.
+    """
+
+    model: Model
+    question: Question
+    quantity: Quantity
+    symbols: ModelSymbols
+    counted: Pass
+    components: list[Component]
+    total: Any
+    beside: Any
+
+
+def answered(model: Model, question: Question) -> Answer:
+    """Trace the pass with numbers and with symbols. Raises ArchError where they differ."""
+    required("sympy")
+    measured = quantity(question.quantity, unmasked=question.mask == "dense")
+    counted = measured.read(model, question.request)
+    if question.path:
+        require_known(measured.terms(counted), model, question.path)
+    symbols = question.symbols_of(model)
+    traced = measured.read(symbols.model, question.with_sizes(symbols.sizes))
+    parts = components(symbols.model, _terms(measured.terms, traced, question, symbols.model, model), symbols)
+    others = _terms(measured.beside_terms, traced, question, symbols.model, model)
+    whole, beside = total(parts), total(components(symbols.model, others, symbols))
+    for terms, expression in ((measured.terms, whole), (measured.beside_terms, beside)):
+        of_numbers = _terms(terms, counted, question, model, model)
+        _require_equal(symbols, expression, sum(term.total for term in of_numbers))
+    return Answer(model, question, measured, symbols, counted, parts, whole, beside)
+
+
+def _terms(terms: Terms, counted: Pass, question: Question, model: Model, stated: Model) -> Iterator[Term]:
+    """The terms that are asked for."""
+    every = terms(counted)
+    return selected(model, every, question.path, stated) if question.path else every
+
+
+def _require_equal(symbols: ModelSymbols, expression: Any, count: Number) -> None:
+    value = symbols.value(expression)
+    if value != required("sympy").Rational(str(count)):
+        raise ArchError(f"the formula {expression} gives {value}, counting gives {count}", "report this")

@@ -1,0 +1,130 @@
+"""The report of `archcli explain`: the closed form of each component, with numbers, and its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from archcli.measure.notes import context_notes, form_notes, source_notes
+from archcli.measure.passes import usual_sizes
+from archcli.measure.report import Report
+from archcli.measure.symbolic.explain.answer import Answer, answered
+from archcli.measure.symbolic.explain.components import Component, shortened
+from archcli.measure.symbolic.explain.growth import growth_of
+from archcli.measure.symbolic.explain.question import Question, legend, named
+from archcli.measure.symbolic.explain.steps import names, steps_of
+from archcli.measure.symbolic.explain.tables import tables
+from archcli.measure.symbolic.explain.text import figure, latex, numbered
+from archcli.measure.symbolic.explain.textbook import FORMS, approximations, letters, textbook_line
+from archcli.modules import Model
+
+CONVENTION = (
+    "Formulas are read off the forward of this architecture and checked: put into them, its numbers give "
+    "the exact count."
+)
+LETTERS = "Textbook letters: L layers, d d_model, V vocab_size, T tokens in all, S tokens of a sequence."
+Meaning = Callable[[Any, str], str]
+Record = dict[str, Any]
+
+
+def explain(model: Model, question: Question, meaning: Meaning) -> Report:
+    """The report of a question; `meaning` says what a field of a class means."""
+    answer = answered(model, question)
+    rows = [_row(answer, part) for part in answer.components]
+    totals = _totals(answer, meaning)
+    for row in rows:
+        row["share"] = row["value"] / totals["value"] if totals["value"] else 0.0
+    return Report(
+        command="explain",
+        model={"name": model.name, "source": model.source},
+        inputs=_inputs(answer),
+        usual={**usual_sizes(answer.counted.phase), "mask": "exact"},
+        convention=" ".join(_convention(question)),
+        totals=totals,
+        rows=rows,
+        tables=tuple(tables(answer.quantity, totals, rows)),
+        notes=tuple(_notes(answer)),
+        keys=("component", "formula", "value", "share"),
+    )
+
+
+def _inputs(answer: Answer) -> Record:
+    """What was asked, by JSON's keys."""
+    question, counted = answer.question, answer.counted
+    asked: Record = {"quantity": question.quantity}
+    if question.quantity == "flops":
+        asked |= {**counted.inputs(), "mask": question.mask}
+    elif question.quantity == "kvcache":
+        asked |= {"context": counted.new, "batch_size": counted.batch_size}
+    told = {"symbols": question.symbols, "at": question.at, "path": question.path}
+    return asked | {
+        name: value if isinstance(value, str) else list(value) for name, value in told.items() if value
+    }
+
+
+def _row(answer: Answer, part: Component) -> Record:
+    """A component: its formula, with numbers, its value; where it is, and its steps where asked for."""
+    row: Record = {
+        "component": part.name,
+        **_formula(answer, part.formula),
+        "share": 0.0,
+        "heading": part.heading,
+        "layers": list(shortened(part.layers)),
+    }
+    if answer.question.steps:
+        form = FORMS.get((answer.question.quantity, part.heading))
+        first = textbook_line(form, letters(answer.model, answer.question)) if form else None
+        row["steps"] = steps_of(part, answer.symbols, first)
+    return row
+
+
+def _formula(answer: Answer, expression: Any) -> Record:
+    """An expression as text, with numbers, its value, and as LaTeX where that is asked for."""
+    values, text = names(answer.symbols), str(expression)
+    record: Record = {"formula": text, "numbers": numbered(text, values)}
+    if answer.question.latex:
+        record["latex"] = latex(expression, values)
+        record["latex_numbers"] = latex(expression, values, numbers=True)
+    return {**record, "value": figure(answer.symbols.value(expression))}
+
+
+def _totals(answer: Answer, meaning: Meaning) -> Record:
+    """The whole, the figure beside it, the symbols, and what else was asked for."""
+    model, question, beside = answer.model, answer.question, answer.quantity.beside
+    used = answer.total.free_symbols | answer.beside.free_symbols
+    told = legend(model, answer.symbols, used, meaning)
+    totals: Record = {
+        "quantity": answer.quantity.title,
+        **_formula(answer, answer.total),
+        "symbols": {record["symbol"]: record["value"] for record in told},
+        **{f"{beside}_{key}": value for key, value in _formula(answer, answer.beside).items()},
+        "legend": told,
+    }
+    if question.at:
+        wanted = dict.fromkeys(
+            name for one in question.at for name in named(model, question.sizes(model), one)
+        )
+        totals["growth"] = [growth_of(answer.total, name, answer.symbols) for name in wanted]
+    if question.approx:
+        totals["approximations"] = approximations(model, question, answer.counted)
+    return totals
+
+
+def _convention(question: Question) -> Iterator[str]:
+    yield CONVENTION
+    if question.approx or question.steps:
+        yield LETTERS
+    if question.approx:
+        yield "N are the active parameters, M those without embeddings and head."
+
+
+def _notes(answer: Answer) -> Iterator[str]:
+    question, counted = answer.question, answer.counted
+    if question.quantity != "params":
+        yield from context_notes(answer.model, counted.new + counted.past)
+    if question.quantity == "flops":
+        yield from source_notes(answer.model, question.request.source_len)
+        yield from form_notes([answer.model], question.request.forms)
+        yield from counted.expectations
+    if question.quantity == "params" and answer.model.mtp_depth:
+        yield "Multi-token prediction runs in training alone and is not in the formula."

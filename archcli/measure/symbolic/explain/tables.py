@@ -1,0 +1,102 @@
+"""Tables of an explanation: components, the symbols, steps, growth, approximations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from archcli.measure.report import Column, Table, facts
+from archcli.measure.symbolic.explain.components import shortened
+from archcli.measure.symbolic.explain.terms import Quantity
+
+Record = Mapping[str, Any]
+
+
+def tables(quantity: Quantity, totals: Record, rows: Sequence[Record]) -> Iterator[Table]:
+    """The tables of a report with these totals and rows."""
+    yield _components(quantity, totals, rows)
+    yield _symbols(totals)
+    for row in rows:
+        if "steps" in row:
+            yield _steps(quantity, row)
+    for growth in totals.get("growth", ()):
+        yield _growth(quantity, growth)
+    if "approximations" in totals:
+        yield _approximations(quantity, totals["approximations"])
+
+
+def _components(quantity: Quantity, totals: Record, rows: Sequence[Record]) -> Table:
+    """Two lines for each component: its formula, and the same with numbers beside the value."""
+    columns = (
+        Column("component", "component"),
+        Column("formula", "formula"),
+        Column("value", quantity.title, quantity.unit),
+        Column("share", "share", "share"),
+    )
+    records = [record for row in rows for record in _two_lines(row["component"], row, row["share"])]
+    records += _two_lines("total", totals, 1.0)
+    beside = {key: totals[f"{quantity.beside}_{key}"] for key in ("formula", "numbers", "value")}
+    if beside["value"] and beside["formula"] != totals["formula"]:
+        records += _two_lines(quantity.beside_title, beside, None)
+    return Table("", columns, records)
+
+
+def _two_lines(name: str, row: Record, share: float | None) -> list[dict[str, Any]]:
+    last = {"value": row["value"], **({} if share is None else {"share": share})}
+    if row["numbers"] in {row["formula"], str(row["value"])}:
+        return [{"component": name, "formula": row["formula"], **last}]
+    first = {"component": name, "formula": row["formula"]}
+    return [first, {"component": "", "formula": f"= {row['numbers']}", **last}]
+
+
+def _symbols(totals: Record) -> Table:
+    columns = (
+        Column("symbol", "symbol"),
+        Column("value", "value", "number"),
+        Column("meaning", "meaning"),
+        Column("where", "fields", minor=True),
+    )
+    records = [{**record, "where": "; ".join(shortened(record["fields"]))} for record in totals["legend"]]
+    return Table("Symbols", columns, records)
+
+
+def _steps(quantity: Quantity, row: Record) -> Table:
+    columns = (
+        Column("step", "step"),
+        Column("formula", "formula"),
+        Column("numbers", "numbers"),
+        Column("value", quantity.title, "number"),
+    )
+    return Table(f"Steps: {row['component']}", columns, row["steps"])
+
+
+def _growth(quantity: Quantity, growth: Record) -> Table:
+    """What one more, one percent more and twice as much of a size do to the total."""
+    name = growth["symbol"]
+    lines: list[tuple[str, Any, Any]] = [
+        ("derivative", growth["derivative"], "text"),
+        (f"{quantity.title} that one more adds", round(growth["at"]), "count"),
+        ("1% more adds", f"{growth['elasticity']:.3g}%", "text"),
+        (f"total with twice the {name}", growth["doubled"], "ratio"),
+    ]
+    lines += [(_power(name, one["power"]), one["share"], "share") for one in growth["powers"]]
+    return facts(f"Growth with {name} = {growth['value']:,}", *lines)
+
+
+def _power(name: str, power: int) -> str:
+    if power == 0:
+        return f"share without {name}"
+    return f"share that grows with {name}" + (f"^{power}" if power > 1 else "")
+
+
+def _approximations(quantity: Quantity, records: Sequence[Record]) -> Table:
+    columns = (
+        Column("of", "of"),
+        Column("formula", "textbook"),
+        Column("numbers", "numbers", minor=True),
+        Column("value", "value", quantity.unit),
+        Column("exact", "exact", quantity.unit),
+        Column("error", "error", "share"),
+        Column("source", "source", minor=True),
+    )
+    return Table("Approximations", columns, records)

@@ -1,0 +1,130 @@
+"""Textbook: the approximations in common use, beside the exact count of a model.
+
+L layers of width d, V tokens in the vocabulary, T tokens, N parameters. They are those of one decoder of
+plain multi-head attention and an ungated feed-forward network four times as wide.
+Kaplan et al. 2020, arXiv:2001.08361, section 2.1 and table 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.measure.params import param_totals
+from archcli.measure.passes import Pass, count_pass, shape_pass
+from archcli.measure.symbolic.explain.question import Question
+from archcli.measure.symbolic.explain.text import numbered
+from archcli.modules import Model
+from archcli.modules.layers import layer_count
+from archcli.modules.request import Request
+
+KAPLAN = "Kaplan et al. 2020, arXiv:2001.08361"
+HOFFMANN = "Hoffmann et al. 2022, arXiv:2203.15556, appendix F"
+FORMS: Mapping[tuple[str, str], str] = {
+    ("params", "embedding"): "V*d",
+    ("params", "lm_head"): "V*d",
+    ("params", "attention"): "4*L*d**2",
+    ("params", "ffn"): "8*L*d**2",
+    ("flops", "attention_proj"): "8*L*d**2*T",
+    ("flops", "attention_scores"): "2*L*d*S*T",
+    ("flops", "ffn"): "16*L*d**2*T",
+    ("flops", "lm_head"): "2*V*d*T",
+    ("kvcache", "keys and values"): "2*L*d*T",
+}
+"""The forms of single components, by quantity and heading."""
+
+
+class Approximation(NamedTuple):
+    """A textbook form, what it stands for, and the exact count of that."""
+
+    of: str
+    formula: str
+    exact: int
+    source: str
+
+
+def letters(model: Model, question: Question) -> dict[str, int]:
+    """The values of the letters that textbooks write; S is the length of a sequence."""
+    asked = question.request.resolved()
+    length = asked.past + asked.seq_len
+    return {
+        "L": layer_count(model),
+        "d": model.d_model,
+        "V": model.vocab_size,
+        "T": asked.batch_size * asked.seq_len,
+        "S": length,
+    }
+
+
+def textbook_line(form: str, values: Mapping[str, int]) -> dict[str, Any]:
+    """A step that says the textbook's form of a component."""
+    numbers = numbered(form, values)
+    return {"step": "textbook", "formula": form, "numbers": numbers, "value": evaluated(numbers)}
+
+
+def evaluated(product: str) -> int:
+    """The value of sums of products of whole numbers and their squares, such as 12*12*768**2 + 768."""
+    total = 0
+    for summand in product.split(" + "):
+        value = 1
+        for factor in summand.replace("**", "^").split("*"):
+            base, _, power = factor.partition("^")
+            value *= int(base) ** int(power or 1)
+        total += value
+    return total
+
+
+def approximations(model: Model, question: Question, counted: Pass) -> list[dict[str, Any]]:
+    """A record for each approximation of the quantity: its value, the exact one, and the error."""
+    values = letters(model, question)
+    rows = shape_pass(model).rows
+    totals = param_totals(model, rows)
+    values["N"] = totals["active_params"]
+    tables = totals["params"] - totals["non_embedding_params"]
+    values["M"] = totals["active_params"] - tables
+    forms = {"params": _of_params(totals), "kvcache": _of_cache(counted)}
+    chosen = forms.get(question.quantity) or _of_flops(model, question, counted)
+    return [_record(one, values) for one in chosen]
+
+
+def _record(one: Approximation, values: Mapping[str, int]) -> dict[str, Any]:
+    numbers = numbered(one.formula, values)
+    value = evaluated(numbers)
+    error = value / one.exact - 1 if one.exact else None
+    return {
+        "of": one.of,
+        "formula": one.formula,
+        "numbers": numbers,
+        "value": value,
+        "exact": one.exact,
+        "error": error,
+        "source": one.source,
+    }
+
+
+def _of_params(totals: Mapping[str, int]) -> Iterator[Approximation]:
+    yield Approximation("non-embedding params", "12*L*d**2", totals["non_embedding_params"], KAPLAN)
+    yield Approximation("params", "12*L*d**2 + V*d", totals["params"], KAPLAN)
+
+
+def _of_cache(counted: Pass) -> Iterator[Approximation]:
+    yield Approximation("elements, multi-head", "2*L*d*T", int(counted.cached()), "2 of width d per token")
+
+
+def _of_flops(model: Model, question: Question, counted: Pass) -> Iterator[Approximation]:
+    unmasked = question.mask == "dense"
+    asked = question.request.resolved()
+    if asked.phase != "train":
+        flops = int(counted.flops(unmasked=unmasked)[0])
+        yield Approximation("forward, N active parameters", "2*N*T", flops, KAPLAN)
+        form = f"2*M*T + {4 if asked.phase == 'decode' else 2}*L*d*S*T"  # causal: half of all pairs
+        yield Approximation("forward, M without embeddings, and scores", form, flops, KAPLAN)
+    if asked.phase in {"prefill", "decode"}:
+        return
+    try:
+        trained = count_pass(model, Request("train", asked.batch_size, asked.seq_len, None, asked.source_len))
+    except ArchError:  # too few tokens to train on
+        return
+    flops = int(trained.flops(unmasked=unmasked)[0])
+    yield Approximation("training, N active parameters", "6*N*T", flops, f"{KAPLAN}; {HOFFMANN}")

@@ -75,6 +75,19 @@ def common_divisor(a: Number, b: Number) -> Number:
     return np.gcd(a, b)
 
 
+def ceil_log2(n: Number) -> Number:
+    """The logarithm of n to the base 2, rounded up."""
+    if isinstance(n, int):
+        return (n - 1).bit_length()
+    if is_symbolic(n):
+        from sympy import ceiling, log
+
+        return ceiling(log(n) / log(2))
+    import numpy as np
+
+    return np.frexp(n - 1)[1].astype(np.int64)  # exact below 2^53
+
+
 def is_one(n: Number) -> bool:
     """Whether a size is the number 1. Symbols and arrays stand for larger ones."""
     return isinstance(n, int) and n == 1

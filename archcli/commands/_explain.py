@@ -84,7 +84,7 @@ def explain(  # noqa: PLR0913
     LaTeX. `path` is a row of `count_params` to explain alone. `totals` has formula, value and symbols;
     `rows` have component, formula, numbers, value and share.
 
-    Example: `explain("gpt2").rows[2]["formula"]` is "4*d_model*n_layers".
+    Example: `explain("gpt2").rows[2]["formula"]` is 4*d_model*n_layers.
     """
     options = {
         "phase": phase,

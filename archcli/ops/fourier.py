@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Shape, prod
+from archcli.arith import Number, Shape, ceil_log2, prod
 from archcli.graph import Op, Part
 from archcli.ops.base import elementwise
 
@@ -35,6 +35,6 @@ class Fourier(Op):
         return torch.fft.fftn(x.float(), dim=(1, 2)).real.to(x.dtype)
 
 
-def transform_flops(n: int, lengths: Sequence[Any]) -> int:
+def transform_flops(n: Number, lengths: Sequence[Number]) -> Number:
     """FLOPs of n complex numbers along axes of these lengths, whose log2 is rounded up."""
-    return PER_STAGE * n * sum(int(length - 1).bit_length() for length in lengths)
+    return PER_STAGE * n * sum(ceil_log2(length) for length in lengths)

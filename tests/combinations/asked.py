@@ -14,6 +14,9 @@ ASKED = {
     "survey": ("survey", "--no-presets"),
     "compare": ("compare", "gpt2"),
     "show": ("show",),
+    "explain": ("explain",),
+    "explain flops": ("explain", "flops", "-s", "7"),
+    "explain kvcache": ("explain", "kvcache", "--context", "30"),
 }
 GENERATES = {
     "memory decode",

@@ -80,6 +80,12 @@ COMMANDS = {
     ),
     "list-where": ("list", "--where", "series=llama", "--where", "params > 10B", "--sort", "released:desc"),
     "show": ("show", "gpt2", "-s", "1024"),
+    "explain": ("explain", "gpt2", "--steps", "--approx"),
+    "explain-latent": ("explain", "deepseek-v3"),
+    "explain-decode": (
+        *("explain", "gemma-3-1b", "flops", "--phase", "decode", "--past", "1000"),
+        *("--symbols", "d_model,past", "--at", "past"),
+    ),
     "rules": ("rules",),
 }
 CHECKED = ("check", "gemma-2-9b", "gpt2", "mixtral-8x7b", "--select", "ATT,HWD,NRM,POS", "--exit-zero")

@@ -12,6 +12,7 @@ from archcli.measure.symbolic.sizes import fields_named, sizes
 from archcli.measure.symbolic.symbols import ModelSymbols, size_names
 from archcli.modules import Model
 from archcli.modules.arguments import CountedPairs, Quantity
+from archcli.modules.base import ends_in
 from archcli.modules.request import Request
 from archcli.wording import suggest
 
@@ -82,9 +83,9 @@ def named(model: Model, asked: Mapping[str, int], name: str) -> list[str]:
     known = dict.fromkeys((*asked, *by_path.values()))
     if name.replace(".", "_") in known:
         return [name.replace(".", "_")]
-    fields = {path for path, _, value in sizes(model) if value is not None}
-    bare = dict.fromkeys(path.rsplit(".", 1)[-1] for path in fields)
-    if name not in bare and name not in fields:
+    fields = [path for path, _, value in sizes(model) if value is not None]
+    if not any(ends_in(path, name.split(".")) for path in fields):
+        bare = dict.fromkeys(path.rsplit(".", 1)[-1] for path in fields)
         raise ArchError(Problem("no size of this name", suggest(name, {**known, **bare}), path=name))
     symbols = [by_path[path] for path in fields_named(model, name) if path in by_path]
     if not symbols:

@@ -96,7 +96,10 @@ def test_a_recurrent_model_has_a_state_and_no_kv_cache(predicted):
     asked = ("predict", "mamba-130m", "--device", "h100-sxm")
     one, many = predicted(*asked), predicted(*asked, "-b", "512")
     assert one["totals"]["limits"][0]["what"] == "launching kernels"
-    assert any("many small kernels" in note for note in one["notes"])
+    trained = predicted(*asked, "--phase", "train", "-s", "16")
+    assert trained["totals"]["limits"][0]["what"] == "launching kernels"
+    for document in (one, trained):
+        assert any("many small kernels" in note for note in document["notes"])
     assert many["totals"]["limits"][0]["what"] == "updating the recurrent state"
     assert not any("KV cache" in limit["what"] for limit in many["totals"]["limits"])
     assert not any("longer one" in note for note in many["notes"])

@@ -6,7 +6,13 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.measure.predict.prediction import OF_EXPERTS, OF_LOOPS, OF_RECOMPUTED, OF_SINGLE_KERNELS
+from archcli.measure.predict.prediction import (
+    OF_EXPERTS,
+    OF_LOOPS,
+    OF_RECOMPUTED,
+    OF_SCANS,
+    OF_SINGLE_KERNELS,
+)
 from archcli.recording.operations import JOIN
 
 ASKED = ("predict", "gpt2", "--device", "h100-sxm", "-s", "64")
@@ -27,7 +33,7 @@ def test_a_compiled_pass_moves_less_and_launches_less(cli, phase):
     held = {path for row in compiled["rows"] for path in row["path"].split(JOIN)}
     assert held <= {row["path"] for row in eager["rows"]}
     assert {OF_SINGLE_KERNELS, OF_LOOPS} <= set(compiled["not_modelled"])
-    assert OF_EXPERTS not in compiled["not_modelled"]
+    assert not {OF_EXPERTS, OF_SCANS} & set(compiled["not_modelled"])
     assert (OF_RECOMPUTED in compiled["not_modelled"]) is (phase == "train")
     assert compiled["inputs"]["compiled"] is True
 
@@ -35,6 +41,11 @@ def test_a_compiled_pass_moves_less_and_launches_less(cli, phase):
 def test_experts_are_said_to_be_fused_otherwise():
     found = archcli.predict("granite-3.0-1b-a400m", "h100-sxm", "prefill", seq_len=16, compiled=True)
     assert OF_EXPERTS in found.to_dict()["not_modelled"]
+
+
+def test_scans_are_said_to_be_fused_otherwise():
+    report = archcli.predict("mamba-130m", "h100-sxm", "prefill", seq_len=16, compiled=True)
+    assert OF_SCANS in report.to_dict()["not_modelled"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.communication.planned import planned_pass
+from archcli.measure.predict.communication.planned import PlannedPass, planned_pass
 from archcli.measure.predict.constants import Origin
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
 from archcli.measure.predict.rank.seconds import Seconds
@@ -35,6 +35,7 @@ ONE_DEVICE = Plan()
 OF_SINGLE_KERNELS = "Compiled kernels: the constants are those of kernels that a compiler did not fuse."
 OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory. No GPU's were compared."
 OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
+OF_SCANS = "Compiled scans: a compiler fuses what goes from token to token otherwise, which is not modelled."
 OF_RECOMPUTED = "Compiled training: results that the backward computes again instead of reading them."
 
 
@@ -158,7 +159,7 @@ def predict_pass(
         device.clock.rates.peak(settings.dtype) * plan.devices,
         device.origin(settings) if has_constants else None,
         (
-            *(_of_compiled(rows, settings, has_constants=has_constants) if compiled else ()),
+            *(_of_compiled(planned, rows, has_constants=has_constants) if compiled else ()),
             *_not_modelled(rows, settings, plan, has_constants=has_constants),
         ),
     )
@@ -238,16 +239,16 @@ def _model_flops(model: Model, settings: MemorySettings, plan: Plan) -> float:
     return float(flops) * batches
 
 
-def _of_compiled(
-    rows: Iterable[PredictedRow], settings: MemorySettings, *, has_constants: bool
-) -> Iterator[str]:
+def _of_compiled(planned: PlannedPass, rows: Iterable[PredictedRow], *, has_constants: bool) -> Iterator[str]:
     """What the figures of a compiled pass leave out."""
     if has_constants:
         yield OF_SINGLE_KERNELS
     yield OF_LOOPS
     if any(row.op_class == TimeClass.ROUTING for row in rows):
         yield OF_EXPERTS
-    if settings.phase == "train":
+    if any(part.scans for row in planned.rows for part in row.op.parts(*row.inputs)):
+        yield OF_SCANS
+    if planned.request.phase == "train":
         yield OF_RECOMPUTED
 
 

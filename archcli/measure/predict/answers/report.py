@@ -91,7 +91,7 @@ def predict(
         totals=totals,
         rows=rows,
         tables=tuple(_tables(question, totals, rows, curve)),
-        notes=tuple(_notes(question, totals, choice, curve, decoded)),
+        notes=tuple(_notes(question, totals, choice, curve, _kept(answer, decoded))),
         keys=KEYS,
         title=title(question),
         not_modelled=tuple(_not_modelled(question, answer)),
@@ -186,7 +186,7 @@ def _notes(
     totals: Record,
     choice: FastestPlan | None,
     curve: Curve | None,
-    decoded: tuple[Row, ...],
+    kept: set[str],
 ) -> Iterator[str]:
     device, settings, model = question.device.memory, question.settings, question.model
     yield from context_notes(model, settings.tokens(model) + question.new_tokens)
@@ -204,18 +204,23 @@ def _notes(
     if choice is not None:
         yield from choice.sentences
     yield from _of_decoding(question, totals)
-    yield from _of_states(question, totals, decoded)
+    yield from _of_states(question, totals, kept)
     if totals["time_s"]["expected"] is not None:
         of = totals["device"]
         yield f"Constants: {of['source']}; mean error of what was held out {100 * of['held_out_error']:.1f}%."
 
 
-def _of_states(question: PredictQuestion, totals: Record, decoded: Iterable[Row]) -> Iterator[str]:
+def _kept(answer: PredictAnswer, decoded: Iterable[Row]) -> set[str]:
+    """What passes keep from token to token; a training step keeps no cache."""
+    is_scanned = any(row.op_class == TimeClass.RECURRENCE for row in answer.prediction.rows)
+    return {*of_states(decoded).values(), *([OF_STATES] if is_scanned else ())}
+
+
+def _of_states(question: PredictQuestion, totals: Record, kept: set[str]) -> Iterator[str]:
     """What the kernels of caches and of recurrent states are those of."""
-    kinds = of_states(decoded).values()
-    if question.phase == "decode" and not question.is_served and OF_CACHE in kinds:
+    if question.phase == "decode" and not question.is_served and OF_CACHE in kept:
         yield GROWN
-    if totals["limits"][0]["what"] == LAUNCHING and OF_STATES in kinds:
+    if totals["limits"][0]["what"] == LAUNCHING and OF_STATES in kept:
         yield SCANS
 
 

@@ -44,6 +44,11 @@ def rounded(number, digits=DIGITS):
     return float(f"{float(number):.{digits}g}")
 
 
+def share(number):
+    """A fraction below 1 that an unbounded number stands for."""
+    return 1 / (1 + np.exp(-number))
+
+
 def folds(keys):
     """A fold of each row: rows of one key are held out together; a fixed seed spreads the keys."""
     distinct = sorted(set(keys))

@@ -10,10 +10,10 @@ import numpy as np
 
 from archcli.measure.predict.constants import MovementConstants
 from archcli.measure.predict.terms import Terms
-from efficiency.held_out import fit, rounded
+from efficiency.held_out import fit, rounded, share
 from efficiency.tables import DEVICES, OPERATIONS, rates, table
 
-START = (np.log(3e-6), np.log(0.5))
+START = (np.log(3e-6), 0.0)
 BF16 = 2
 
 
@@ -66,9 +66,9 @@ class Movements:
 
 
 def constants(numbers):
-    """Constants of unbounded numbers: both above 0."""
-    launch, memory = np.exp(numbers)
-    return MovementConstants(launch, memory, None)
+    """Constants of unbounded numbers: seconds above 0, a fraction below 1."""
+    launch, memory = numbers
+    return MovementConstants(np.exp(launch), share(memory), None)
 
 
 def seconds_of(movements, peaks, numbers, rows):

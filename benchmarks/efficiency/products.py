@@ -6,7 +6,7 @@ from archcli.measure.predict.constants import ProductConstants
 from archcli.measure.predict.terms import Terms
 from archcli.measure.predict.times import PRODUCTS as KIND
 from archcli.measure.predict.times import depth_of
-from efficiency.held_out import fit, folds, rounded
+from efficiency.held_out import fit, folds, rounded, share
 from efficiency.tables import DEVICES, DTYPES, PRODUCTS, column, rates, table
 
 START = (np.log(3e-6), np.log(0.2e-9), 1.4, 1.8, 0.3)
@@ -33,11 +33,7 @@ def constants(numbers, *, with_depth=True):
     launch, depth, compute, memory, exponent = numbers
     exponent = min(1 + np.exp(min(exponent, 20)), LARGEST_EXPONENT)
     depth = np.exp(depth) if with_depth else 0.0
-    return ProductConstants(np.exp(launch), depth, _share(compute), _share(memory), exponent, None)
-
-
-def _share(number):
-    return 1 / (1 + np.exp(-number))
+    return ProductConstants(np.exp(launch), depth, share(compute), share(memory), exponent, None)
 
 
 def fitted(products, peaks, *, with_depth=True):

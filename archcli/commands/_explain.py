@@ -111,7 +111,7 @@ def explained(subject: Subject, quantity: Quantity, options: Mapping[str, Any], 
 
     idle = [name for name, value in options.items() if value is not None and name not in ASKED[quantity]]
     if idle:
-        hint = f"{quantity} depends on {either(ASKED[quantity])}; leave {either(idle)} out"
+        hint = f"it depends on {', '.join(ASKED[quantity])}; leave {either(idle)} out"
         raise ArchError(Problem(f"{either(idle)} changes nothing of {quantity}", hint))
     return explain_model(subject.model, _question(subject, quantity, options, told), meaning)
 
@@ -129,4 +129,4 @@ def _question(
         forms = {name: stated.get(name, "auto") for name in ("mla", "scan")}
         sizes = ("phase", "batch_size", "seq_len", "past", "source_len", "logits")
         request = Request(**{name: stated[name] for name in sizes if name in stated}, forms=forms)
-    return Question(quantity, request, stated.get("mask", "exact"), path=stated.get("path", ""), **told)
+    return Question(quantity, request, stated.get("mask", "exact"), path=stated.get("path"), **told)

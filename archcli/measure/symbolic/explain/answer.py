@@ -40,7 +40,7 @@ def answered(model: Model, question: Question) -> Answer:
     required("sympy")
     measured = quantity(question.quantity, unmasked=question.mask == "dense")
     counted = measured.read(model, question.request)
-    if question.path:
+    if question.path is not None:
         require_known(measured.terms(counted), model, question.path)
     symbols = question.symbols_of(model)
     traced = measured.read(symbols.model, question.with_sizes(symbols.sizes))
@@ -56,7 +56,7 @@ def answered(model: Model, question: Question) -> Answer:
 def _terms(terms: Terms, counted: Pass, question: Question, model: Model, stated: Model) -> Iterator[Term]:
     """The terms that are asked for."""
     every = terms(counted)
-    return selected(model, every, question.path, stated) if question.path else every
+    return selected(model, every, question.path, stated) if question.path is not None else every
 
 
 def _require_equal(symbols: ModelSymbols, expression: Any, count: Number) -> None:

@@ -43,7 +43,7 @@ class Question:
     at: Sequence[str] = ()
     approx: bool = False
     steps: bool = False
-    path: str = ""
+    path: str | None = None
     latex: bool = False
 
     def sizes(self, model: Model) -> dict[str, int]:

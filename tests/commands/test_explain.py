@@ -1,0 +1,187 @@
+"""`archcli explain` and `params --explain`: what they say, in which forms, and what they refuse."""
+
+import json
+import re
+import sys
+
+import pytest
+import sympy
+
+import archcli
+from archcli.errors import ArchError
+
+
+def totals(cli, *args):
+    done = cli("explain", *args, "--json")
+    assert (done.code, done.err) == (0, "")
+    return json.loads(done.out)["totals"]
+
+
+def test_the_keys_of_the_json(cli):
+    found = json.loads(cli("explain", "gpt2", "--json").out)
+    assert found["totals"]["symbols"] == {
+        "vocab_size": 50257,
+        "d_model": 768,
+        "max_seq_len": 1024,
+        "n_layers": 12,
+        "d_ff": 3072,
+    }
+    assert found["totals"]["value"] == 124_439_808
+    norms = found["rows"][2]
+    assert (norms["component"], norms["formula"], norms["numbers"]) == (
+        "norms",
+        "4*d_model*n_layers",
+        "4*768*12",
+    )
+    assert norms["value"] == 4 * 768 * 12
+    assert norms["share"] == 4 * 768 * 12 / 124_439_808
+
+
+def test_layers_alike_are_one_component_and_others_say_where_they_are(cli):
+    found = json.loads(cli("explain", "gemma-3-1b", "kvcache", "--context", "32K", "--json").out)["rows"]
+    local, full = found
+    assert (local["layers"], full["layers"]) == (["groups.0.pattern.0-4"], ["groups.0.pattern.5"])
+    assert local["value"] == (26 - 26 // 6) * 2 * 256 * 512
+    assert full["value"] == 26 // 6 * 2 * 256 * 32_768
+    assert "Min(context, window)" in local["formula"]
+
+
+def test_growth_by_hand(cli):
+    """GPT-2's parameters are a d^2 + b d + c of its width, and linear in its layers."""
+    width, layers = totals(cli, "gpt2", "--at", "d_model,n_layers")["growth"]
+    square, linear, rest = 12 * 4, 12 * (2 * 3072 + 9) + 50257 + 1024 + 2, 12 * 3072
+    whole = 124_439_808
+    assert square * 768**2 + linear * 768 + rest == whole
+    assert width["at"] == 2 * square * 768 + linear
+    assert width["elasticity"] == pytest.approx((2 * square * 768**2 + linear * 768) / whole, rel=1e-12)
+    assert width["doubled"] == pytest.approx((square * 1536**2 + linear * 1536 + rest) / whole, rel=1e-12)
+    assert [power["power"] for power in width["powers"]] == [2, 1, 0]
+    assert width["powers"][0]["share"] == pytest.approx(square * 768**2 / whole, rel=1e-12)
+    of_layer = 4 * 768 * 769 + 2 * 768 * 3072 + 3072 + 5 * 768
+    assert (layers["at"], layers["value"]) == (of_layer, 12)
+
+
+@pytest.mark.parametrize(("context", "grows"), [(100, 1), (4096, 0), (9000, 0)])
+def test_a_full_window_grows_no_more(cli, context, grows):
+    (growth,) = totals(cli, "mistral-7b-v0.1", "kvcache", "-c", context, "--at", "context")["growth"]
+    assert growth["elasticity"] == grows
+    assert growth["at"] == grows * 32 * 2 * 1024
+    (growth,) = totals(cli, "mistral-7b-v0.1", "kvcache", "-c", context, "--at", "d_ff")["growth"]
+    assert (growth["elasticity"], growth["doubled"]) == (0, 1)
+
+
+def test_a_polynomial_is_not_told_of_what_is_none(cli):
+    (growth,) = totals(cli, "llama-3.1-8b", "--at", "n_heads")["growth"]
+    assert growth["powers"] == []  # n_kv_heads/n_heads
+    heads = 2 * 4096**2 * 32 * 8  # over n_heads
+    assert growth["at"] == -heads / 32**2
+
+
+def test_approximations_by_hand(cli):
+    params = totals(cli, "gpt2", "--approx")["approximations"]
+    assert params[0]["value"] == 12 * 12 * 768**2
+    assert params[0]["exact"] == 124_439_808 - (50257 + 1024) * 768
+    assert params[1]["value"] == 12 * 12 * 768**2 + 50257 * 768
+    assert params[1]["error"] == pytest.approx(params[1]["value"] / 124_439_808 - 1, rel=1e-12)
+    flops = {
+        one["formula"]: one for one in totals(cli, "mixtral-8x7b", "flops", "--approx")["approximations"]
+    }
+    active = archcli.count_params("mixtral-8x7b").totals["active_params"]
+    assert flops["2*N*T"]["value"] == 2 * active * 2048
+    trained = archcli.count_flops("mixtral-8x7b", phase="train").totals["matmul_flops"]
+    assert (flops["6*N*T"]["value"], flops["6*N*T"]["exact"]) == (6 * active * 2048, trained)
+    (cache,) = totals(cli, "llama-3.1-8b", "kvcache", "-c", "10", "--approx")["approximations"]
+    assert (cache["value"], cache["exact"]) == (2 * 32 * 4096 * 10, 2 * 32 * 1024 * 10)
+
+
+@pytest.mark.parametrize(
+    "words", [["gpt2"], ["deepseek-v3"], ["t5-small"], ["gpt2", "flops"], ["jamba-1.5-mini", "kvcache"]]
+)
+def test_steps_lead_to_the_value(cli, words):
+    """The last line of each component is its value, and the lines above add up to it."""
+    for row in json.loads(cli("explain", *words, "--steps", "--json").out)["rows"]:
+        steps = row["steps"]
+        assert steps[-1]["value"] == row["value"]
+        assert all(sympy.sympify(step["numbers"].replace("L", "1")) == step["value"] for step in steps)
+        alone = [step["value"] for step in steps if step["step"] not in {"textbook", "sum", "together"}]
+        assert len(steps) < 3 or row["value"] >= max(alone)
+
+
+def test_which_formula_gave_a_row(cli):
+    whole = cli("params", "deepseek-v3", "--explain", "layers.*.ffn", "--json")
+    rows = {row["path"]: row for row in archcli.count_params("deepseek-v3").rows}
+    found = json.loads(whole.out)
+    assert found["totals"]["value"] == rows["layers.*.ffn"]["params"]
+    assert found["totals"]["active_value"] == rows["layers.*.ffn"]["active_params"]
+    dense = json.loads(cli("params", "deepseek-v3", "--explain", "layers.2.ffn", "--json").out)["totals"]
+    sparse = json.loads(cli("params", "deepseek-v3", "--explain", "layers.60.ffn", "--json").out)["totals"]
+    assert (dense["formula"], dense["value"]) == ("3*d_model*ffn_d_ff", 3 * 7168 * 18432)
+    assert sparse["value"] == 7168 * (256 + 257 * 3 * 2048)
+    one = archcli.explain("gpt2", path="layers.*.attention.q_proj", steps=True)
+    assert one.totals["formula"] == "d_model*n_layers*(d_model + 1)"
+
+
+def test_latex(cli, tmp_path):
+    done = cli("explain", "gpt2", "--format", "latex")
+    assert r"\text{norms} &= 4 d_{\mathrm{model}} n_{\mathrm{layers}} \\" in done.out
+    assert r"&= 4 \cdot 768 \cdot 12 \\" in done.out
+    assert done.out.count(r"\begin{align*}") == 1
+    assert all(line.startswith(("%", "\\", "&")) for line in done.out.splitlines())
+    assert cli("explain", "gpt2", "-o", tmp_path / "gpt2.tex").code == 0
+    assert (tmp_path / "gpt2.tex").read_text() == done.out
+
+
+REFUSED = {
+    ("gpt2", "--at", "d_modl"): "d_modl: error: no size of this name = help: did you mean d_model?",
+    ("gpt2", "flops", "--symbols", "seq_ln"): "did you mean seq_len",
+    ("deepseek-v3", "--symbols", "d_ff"): "groups.1.layer.ffn.expert.d_ff 2048",
+    ("gpt2", "parms"): "'parms' is not one of 'params', 'flops', 'kvcache'",
+    ("gpt2", "--seq-len", "9"): "seq_len changes nothing of params",
+    ("gpt2", "kvcache", "--phase", "decode"): "it depends on context, batch_size; leave phase out",
+    ("bert-base-uncased", "flops", "--phase", "decode"): "an encoder has no cache to fill",
+    ("gpt2", "flops", "--phase", "train", "--past", "3"): "training starts from an empty cache",
+    ("gpt2", "--format", "json", "-o", "x.tex"): "contradict each other",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_what_is_refused(cli, words):
+    done = cli("explain", *words)
+    assert (done.code, done.out) == (2, "")
+    assert REFUSED[words] in re.sub(r"\s*\n\s*│?\s*", " ", done.err)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("layers.*.atention", "did you mean layers.*.attention"),
+        ("layers.12.attention", "no parameters at 'layers.12.attention'"),
+        ("", "no parameters at ''"),
+        ("layers.*.attention.", "no parameters at"),
+    ],
+)
+def test_a_path_without_parameters(cli, path, said):
+    done = cli("params", "gpt2", "--explain", path)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_two_reports_at_once_are_refused(cli):
+    done = cli("params", "gpt2", "--explain", "layers.*.ffn", "--against", "nowhere")
+    assert done.code == 2
+    assert "--explain and --against ask for different reports" in done.err
+
+
+@pytest.mark.parametrize("package", ["sympy", "numpy"])
+def test_other_commands_need_no_sympy(cli, monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    assert cli("params", "gpt2").code == 0
+    done = cli("explain", "gpt2")
+    missing = "this needs sympy, which is not installed; pip install 'archcli[formula]' adds it"
+    if package == "sympy":
+        assert (done.code, done.err.replace("\n  = help:", ";").strip()) == (2, f"error: {missing}")
+
+
+def test_a_path_is_one_of_parameters():
+    with pytest.raises(ArchError, match="path changes nothing of flops"):
+        archcli.explain("gpt2", "flops", path="layers.*.ffn")

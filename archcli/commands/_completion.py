@@ -147,13 +147,13 @@ def _kinds() -> Iterator[str]:
 def columns(incomplete: str) -> list[str]:
     """Columns for conditions; where only one fits, that column with each comparison sign."""
     from archcli.measure.survey.columns import CONDITIONS
-    from archcli.measure.survey.filter import comparison_signs
+    from archcli.query.reading import signs_of
 
     fitting = [column for column in CONDITIONS if column.key.startswith(incomplete)]
     exact = [column for column in fitting if column.key == incomplete] or fitting
     if len(exact) != 1:
         return [column.key for column in fitting]
-    return [f"{exact[0].key}{sign}" for sign in comparison_signs(exact[0])]
+    return [f"{exact[0].key}{sign}" for sign in signs_of(exact[0].unit)]
 
 
 def orders(incomplete: str) -> list[str]:

@@ -19,6 +19,8 @@ from archcli.wording import describe_value, quote
 DEEPEST = 50
 """Parentheses inside each other that anybody writes."""
 
+BETWEEN = "write one of + - * / // @ between numbers and names"
+APART = "write each condition by itself: all must hold"
 MISSING = "write one there, or an expression in parentheses"
 
 
@@ -170,7 +172,8 @@ class Parser:
             if token.kind != "sign"
             else f"unexpected {describe_value(token.text)}"
         )
-        return self._fault(token, what, "write one of + - * / // @ between numbers and names")
+        joins = token.text in {"and", "or", "not"}
+        return self._fault(token, what, APART if joins else BETWEEN)
 
     def _fault(self, token: Token, what: str, hint: str = "") -> ArchError:
         return self.scanner.phrase.fault_at(token, what, hint)

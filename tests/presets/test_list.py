@@ -103,7 +103,12 @@ def test_a_csv_of_no_rows_has_its_header(archcli, command):
 def test_the_command_answers_a_mistake(archcli):
     done = archcli("list", "--where", "parms>1B")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "--where parms>1B: error: unknown column 'parms'\n  = help: did you mean params?\n"
+    assert done.stderr.splitlines() == [
+        "--where: error: unknown column 'parms'",
+        "    --where parms>1B",
+        "            ^^^^^",
+        "  = help: did you mean params?",
+    ]
 
 
 def test_nothing_found_is_said(archcli):

@@ -86,10 +86,10 @@ def test_all_columns_are_in_the_data():
     ("options", "said"),
     [
         ({"columns": ["parms"]}, "--columns: unknown column 'parms'; did you mean params?"),
-        ({"sort": "parms:desc"}, "--sort parms:desc: unknown column 'parms'"),
+        ({"sort": "parms:desc"}, "--sort:1:8: unknown column 'parms'; did you mean params?"),
         ({"sort": "params:up"}, "unknown order 'up'"),
-        ({"where": ["params"]}, "--where params: not a condition"),
-        ({"where": ["params>>3"]}, "not a condition"),
+        ({"where": ["params"]}, "--where:1:9: 'params' is not a condition"),
+        ({"where": ["params>>3"]}, "'params>>3' is not a condition"),
         ({"where": ["parms>3", "d_f<2"]}, "unknown column 'd_f'"),
     ],
 )

@@ -1,0 +1,134 @@
+"""The numbers of a condition: its sides as expressions, their amounts read in the unit of what they bound."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from archcli.errors import ArchError
+from archcli.query.expression import Expression, expression_of
+from archcli.query.parser import Call, Parser, StackStep
+from archcli.query.sides import Span
+from archcli.query.tokens import NAME, NUMBER, Phrase, Token
+from archcli.query.vocabulary import Term, Vocabulary
+from archcli.units import parse_bytes, parse_count, parse_decimal, parse_quotient
+from archcli.wording import quote, shorten
+
+WORDS = {"text": "text", "flag": "true or false", "date": "a date"}
+"""Units of values that are no numbers, as messages name them."""
+ALONE = {"text": "series=llama", "flag": "tied=yes", "date": "released>=2024"}
+"""How values of these units are compared."""
+
+
+def _count(text: str) -> tuple[int, int]:
+    return parse_count(text), 1
+
+
+def _bytes(text: str) -> tuple[int, int]:
+    return parse_bytes(text), 1
+
+
+def _number(text: str) -> tuple[int, int]:
+    return parse_decimal(text) if text[-1].isdigit() else _count(text)
+
+
+READ: dict[str, Callable[[str], tuple[int, int]]] = {
+    "": parse_quotient,
+    "bytes": _bytes,
+    "number": _number,
+    **dict.fromkeys(("share", "fine_share", "ratio", "seconds", "bits"), parse_decimal),
+}
+"""How an amount is read that bounds a value of this unit; of any other unit it is a count."""
+
+
+class Side(NamedTuple):
+    """A side of a comparison; of the ends of `middle±tolerance` with the sign of the tolerance."""
+
+    middle: Span
+    sign: str = ""
+    tolerance: Span | None = None
+
+
+class NumberReader:
+    """Reads the sides of a condition on numbers; `spans` are all of them.
+
+    Where each is a name or one amount, amounts are read in the unit of the names; in arithmetic as counts.
+    """
+
+    def __init__(self, phrase: Phrase, vocabulary: Vocabulary, spans: Sequence[Span]) -> None:
+        self.phrase, self.vocabulary = phrase, vocabulary
+        terms = [vocabulary.find(side.text) for side in spans]
+        plain = all(term or _is_plain(side) for term, side in zip(terms, spans, strict=True))
+        self.unit = next((term.unit for term in terms if term), "") if plain else ""
+        self.units = {term.unit for term in terms if term}
+        self.unclear: list[Token] = []
+
+    def expression(self, side: Side) -> Expression:
+        """The expression of a side."""
+        steps, text = self._steps(side.middle), side.middle.text
+        if side.tolerance is not None:
+            text += f" {side.sign} {side.tolerance.text}"
+            steps += (*self._width(steps, side.tolerance), StackStep(side.sign))
+        return expression_of(text, steps, f"{self.phrase.lead}{shorten(self.phrase.text)}")
+
+    def _width(self, middle: tuple[StackStep, ...], tolerance: Span) -> tuple[StackStep, ...]:
+        """The steps of a tolerance, which may be a share of the middle."""
+        if tolerance.text.endswith("%") and _is_plain(tolerance):
+            share = StackStep("number", number=parse_decimal(tolerance.text))
+            return (*middle, share, StackStep("*"))
+        return self._steps(tolerance)
+
+    def require_clear_amounts(self) -> None:
+        """Raise where 8B may be a billion or bytes: in arithmetic with bytes."""
+        for token in self.unclear if "bytes" in self.units else ():
+            number = token.text.rstrip(" Bb")
+            hint = f"write {number}e9, or {number} for bytes"
+            raise self.phrase.fault_at(token, f"{quote(token.text)} may be billions or bytes", hint)
+
+    def _steps(self, side: Span) -> tuple[StackStep, ...]:
+        term = self.vocabulary.find(side.text)
+        if term:
+            return (StackStep("figure", self._key(Token("name", *side), term)),)
+        if self.unit and _is_plain(side) and not self.vocabulary.near(side.text):
+            return (StackStep("number", number=self._amount(side)),)
+        parser = Parser(self.phrase, self._number, self._name, self._call, span=(side.start, side.end))
+        return parser.whole()
+
+    def _amount(self, side: Span) -> tuple[int, int]:
+        try:
+            return READ.get(self.unit, _count)(side.text)
+        except ArchError as error:
+            problem = error.problems[0]
+            raise self.phrase.fault(side.start, len(side.text), problem.what, problem.hint) from None
+
+    def _number(self, token: Token) -> tuple[int, int]:
+        if re.fullmatch(r"[\d_.]+ ?[Bb]", token.text):
+            self.unclear.append(token)
+        return parse_quotient(token.text)
+
+    def _name(self, token: Token) -> str:
+        term = self.vocabulary.find(token.text)
+        if term is None:
+            raise self.phrase.fault_at(token, *self.vocabulary.unknown(token.text))
+        return self._key(token, term)
+
+    def _key(self, token: Token, term: Term) -> str:
+        if term.unit in WORDS:
+            hint = f"it is compared alone, on the left: {ALONE[term.unit]}"
+            raise self.phrase.fault_at(token, f"{term.key} is {WORDS[term.unit]}, and no number", hint)
+        self.units.add(term.unit)
+        return term.key
+
+    def _call(self, token: Token, call: Call) -> Call:
+        term = self.vocabulary.find_call(call)
+        if term is None and self.vocabulary.find(call.name):
+            raise self.phrase.fault_at(token, f"{quote(call.name)} takes no settings", "leave them out")
+        if term is None:
+            raise self.phrase.fault_at(token, *self.vocabulary.unknown(call.name))
+        self.units.add(term.unit)
+        return call
+
+
+def _is_plain(side: Span) -> bool:
+    return bool(re.fullmatch(f"{NUMBER}|{NAME}", side.text, re.ASCII))

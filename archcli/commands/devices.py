@@ -60,7 +60,7 @@ Where = Annotated[
     typer.Option(
         "--where",
         metavar="CONDITION",
-        help="Only devices that meet it: memory_bytes>=80GiB, vendor=AMD. Repeatable; all must hold.",
+        help="Only devices that meet it: memory_bytes in 40GB..80GB, vendor=AMD. Repeatable; all must hold.",
     ),
 ]
 Sort = Annotated[str | None, typer.Option("--sort", metavar="COLUMN[:desc]", help="Sort by a column.")]

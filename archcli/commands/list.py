@@ -14,6 +14,6 @@ def run(
     """List the presets with their size, attention and cache per token.
 
     --where takes any column of `archcli survey`: `params>10B`, `active<=8e9`, `kv_bytes_per_token<100KiB`,
-    `series=llama`, `released>=2024`, `attention=mla`, `kind=encoder`.
+    `series=llama`, `released>=2024`, `attention=mla`, `params in 7B..9B`, `params/active_params > 3`.
     """
     show(list_models(presets_index(), where or (), sort), form, output, as_json=as_json)

@@ -226,7 +226,7 @@ Where = Annotated[
         "--where",
         autocompletion=_completion.columns,
         metavar="CONDITION",
-        help="Only models that meet it: params>10B. Repeatable; all must hold.",
+        help="Only models that meet it: params>10B, params in 7e9±1%. Repeatable; all must hold.",
     ),
 ]
 Sort = Annotated[

@@ -1,4 +1,4 @@
-"""Conditions: `params in 7e9±1%`, `100 <= aspect_ratio <= 150`, `series=llama`, `params/active_params > 3`.
+"""Conditions: `params in 7e9±1%`, `100 <= aspect_ratio <= 150`, `params/active_params > 3`.
 
     condition = expression sign expression {sign expression} | expression "in" range
     range     = expression ".." expression | expression ("±" | "+-") (expression | share)

@@ -1,4 +1,4 @@
-"""The numbers of a condition: its sides as expressions, their amounts read in the unit of what they bound."""
+"""Numbers of a condition: its sides as expressions, with amounts in the unit of what they bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from archcli.errors import ArchError
 from archcli.query.expression import Expression, expression_of
 from archcli.query.parser import Call, Parser, StackStep
-from archcli.query.sides import Span
+from archcli.query.sides import TextSpan
 from archcli.query.tokens import NAME, NUMBER, Phrase, Token
 from archcli.query.vocabulary import Term, Vocabulary
 from archcli.units import parse_bytes, parse_count, parse_decimal, parse_quotient
@@ -45,9 +45,9 @@ READ: dict[str, Callable[[str], tuple[int, int]]] = {
 class Side(NamedTuple):
     """A side of a comparison; of the ends of `middle±tolerance` with the sign of the tolerance."""
 
-    middle: Span
+    middle: TextSpan
     sign: str = ""
-    tolerance: Span | None = None
+    tolerance: TextSpan | None = None
 
 
 class NumberReader:
@@ -56,7 +56,7 @@ class NumberReader:
     Where each is a name or one amount, amounts are read in the unit of the names; in arithmetic as counts.
     """
 
-    def __init__(self, phrase: Phrase, vocabulary: Vocabulary, spans: Sequence[Span]) -> None:
+    def __init__(self, phrase: Phrase, vocabulary: Vocabulary, spans: Sequence[TextSpan]) -> None:
         self.phrase, self.vocabulary = phrase, vocabulary
         terms = [vocabulary.find(side.text) for side in spans]
         plain = all(term or _is_plain(side) for term, side in zip(terms, spans, strict=True))
@@ -72,7 +72,7 @@ class NumberReader:
             steps += (*self._width(steps, side.tolerance), StackStep(side.sign))
         return expression_of(text, steps, f"{self.phrase.lead}{shorten(self.phrase.text)}")
 
-    def _width(self, middle: tuple[StackStep, ...], tolerance: Span) -> tuple[StackStep, ...]:
+    def _width(self, middle: tuple[StackStep, ...], tolerance: TextSpan) -> tuple[StackStep, ...]:
         """The steps of a tolerance, which may be a share of the middle."""
         if tolerance.text.endswith("%") and _is_plain(tolerance):
             share = StackStep("number", number=parse_decimal(tolerance.text))
@@ -86,7 +86,7 @@ class NumberReader:
             hint = f"write {number}e9, or {number} for bytes"
             raise self.phrase.fault_at(token, f"{quote(token.text)} may be billions or bytes", hint)
 
-    def _steps(self, side: Span) -> tuple[StackStep, ...]:
+    def _steps(self, side: TextSpan) -> tuple[StackStep, ...]:
         term = self.vocabulary.find(side.text)
         if term:
             return (StackStep("figure", self._key(Token("name", *side), term)),)
@@ -95,7 +95,7 @@ class NumberReader:
         parser = Parser(self.phrase, self._number, self._name, self._call, span=(side.start, side.end))
         return parser.whole()
 
-    def _amount(self, side: Span) -> tuple[int, int]:
+    def _amount(self, side: TextSpan) -> tuple[int, int]:
         try:
             return READ.get(self.unit, _count)(side.text)
         except ArchError as error:
@@ -130,5 +130,5 @@ class NumberReader:
         return call
 
 
-def _is_plain(side: Span) -> bool:
+def _is_plain(side: TextSpan) -> bool:
     return bool(re.fullmatch(f"{NUMBER}|{NAME}", side.text, re.ASCII))

@@ -9,7 +9,7 @@ from archcli.errors import ArchError
 from archcli.query.comparisons import MIRRORED, DateTest, FlagTest, MissingTest, NumberTest, Test, TextTest
 from archcli.query.expression import Expression
 from archcli.query.numbers import NumberReader, Side
-from archcli.query.sides import COMPARING, RANGING, SIGNS, Span, cut, span
+from archcli.query.sides import COMPARING, RANGING, SIGNS, TextSpan, cut, span
 from archcli.query.tokens import LONGEST, Phrase
 from archcli.query.vocabulary import Term, Vocabulary
 from archcli.wording import quote, shorten
@@ -64,7 +64,7 @@ class ConditionReader:
         equal = len(self.signs) == 1 and self.signs[0].text in EQUAL
         return equal and self.sides[1].text.lower() == NOTHING
 
-    def _of_words(self, term: Term, sign: Span) -> Test:
+    def _of_words(self, term: Term, sign: TextSpan) -> Test:
         """The test of a text or a flag, or of whether a value is missing."""
         value = span(self.phrase, sign.end, self.whole.end)
         if not value.text or value.text[0] in "<>=!~":
@@ -78,7 +78,7 @@ class ConditionReader:
             raise self._fault(value, f"{quote(value.text)} is neither true nor false")
         return FlagTest(term.key, sign.text, FLAGS[value.text.lower()])
 
-    def _require_fit(self, sign: Span, name: str, unit: str) -> None:
+    def _require_fit(self, sign: TextSpan, name: str, unit: str) -> None:
         problem = unfit(sign.text, unit)
         if problem:
             raise self._fault(sign, f"{name} {problem[0]}", problem[1])
@@ -97,7 +97,7 @@ class ConditionReader:
             low, high = self._bounds(self.sides[1])
             yield from ((low, "<=", Side(self.sides[0])), (Side(self.sides[0]), "<=", high))
 
-    def _bounds(self, within: Span) -> tuple[Side, Side]:
+    def _bounds(self, within: TextSpan) -> tuple[Side, Side]:
         """The ends of a range `low..high`, `middle±tolerance` or `middle+-tolerance`."""
         parts, signs = cut(self.phrase, within, RANGING)
         dots = [sign for sign in signs if sign.text == ".."]
@@ -141,7 +141,7 @@ class ConditionReader:
             self._require_room(tests[0].left, tests[1].right)
         return [*tests]
 
-    def _spans(self, pairs: list[tuple[Side, str, Side]]) -> list[Span]:
+    def _spans(self, pairs: list[tuple[Side, str, Side]]) -> list[TextSpan]:
         return list(dict.fromkeys(side.middle for left, _, right in pairs for side in (left, right)))
 
     def _require_room(self, low: Expression, high: Expression) -> None:
@@ -150,5 +150,5 @@ class ConditionReader:
         if plain and not NumberTest(low, "<=", high).holds(lambda _: None):
             raise self._fault(self.sides[1], "no number is in this range", "write the smaller end first")
 
-    def _fault(self, place: Span, what: str, hint: str = "") -> ArchError:
+    def _fault(self, place: TextSpan, what: str, hint: str = "") -> ArchError:
         return self.phrase.fault(place.start, len(place.text), what, hint)

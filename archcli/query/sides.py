@@ -15,7 +15,7 @@ COMPARING = re.compile(r"[()]|[<>=!]=|[<>=~]|(?<![\w.])in(?![\w.])", re.ASCII)
 RANGING = re.compile(r"[()]|\.\.|±|\+-")
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """Characters of a phrase, without the blanks around them: the text, and where it starts."""
 
     text: str
@@ -27,13 +27,13 @@ class Span(NamedTuple):
         return self.start + len(self.text)
 
 
-def span(phrase: Phrase, start: int, end: int) -> Span:
+def span(phrase: Phrase, start: int, end: int) -> TextSpan:
     """The characters from `start` to `end` without the blanks around them."""
     text = phrase.text[start:end]
-    return Span(text.strip(), start + len(text) - len(text.lstrip()))
+    return TextSpan(text.strip(), start + len(text) - len(text.lstrip()))
 
 
-def cut(phrase: Phrase, within: Span, signs: re.Pattern[str]) -> tuple[list[Span], list[Span]]:
+def cut(phrase: Phrase, within: TextSpan, signs: re.Pattern[str]) -> tuple[list[TextSpan], list[TextSpan]]:
     """(sides, signs) of a span that is cut at signs outside of parentheses."""
     found = list(_outside(phrase, within, signs))
     starts = [within.start, *(sign.end for sign in found)]
@@ -41,10 +41,10 @@ def cut(phrase: Phrase, within: Span, signs: re.Pattern[str]) -> tuple[list[Span
     return [span(phrase, *pair) for pair in zip(starts, ends, strict=True)], found
 
 
-def _outside(phrase: Phrase, within: Span, signs: re.Pattern[str]) -> Iterator[Span]:
+def _outside(phrase: Phrase, within: TextSpan, signs: re.Pattern[str]) -> Iterator[TextSpan]:
     depth = 0
     for match in signs.finditer(phrase.text, within.start, within.end):
         if match[0] in "()":
             depth += 1 if match[0] == "(" else -1
         elif depth <= 0:
-            yield Span(match[0], match.start())
+            yield TextSpan(match[0], match.start())

@@ -52,7 +52,7 @@ def test_a_file_of_ones_own_is_read(cli, tmp_path):
 def test_conditions_that_are_none_end_with_a_line(cli):
     for asked, told in (
         (("h1000",), "no device 'h1000'"),
-        (("--where", "colour=red"), "unknown column 'colour'\n  = help: known are name, vendor, kind"),
+        (("--where", "colour=red"), "  = help: known are name, vendor, kind"),
         (("--sort", "colour"), "unknown column 'colour'"),
     ):
         done = cli("devices", *asked)

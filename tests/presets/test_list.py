@@ -57,6 +57,26 @@ def test_can_be_asked_for_those_of_a_kind():
     assert asked("pattern=window", "series=gpt") == {"gpt-oss-20b", "gpt-oss-120b"}
 
 
+# condition: the same in Python
+ALIKE = {
+    "params in 7B..9B": lambda row: 7 * 10**9 <= row["params"] <= 9 * 10**9,
+    "params in 7e9+-10%": lambda row: 6_300_000_000 <= row["params"] <= 7_700_000_000,
+    "100 <= aspect_ratio <= 150": lambda row: (
+        100 * row["n_layers"] <= row["d_model"] <= 150 * row["n_layers"]
+    ),
+    "params/active_params > 3": lambda row: row["params"] > 3 * row["active_params"],
+    "n_heads*head_dim = d_model": lambda row: row["head_ratio"] == 1,
+    "2*n_kv_heads <= n_heads": lambda row: row["n_kv_heads"] and 2 * row["n_kv_heads"] <= row["n_heads"],
+}
+
+
+@pytest.mark.parametrize(("condition", "alike"), ALIKE.items(), ids=ALIKE)
+def test_can_be_asked_for_ranges_and_ratios(condition, alike):
+    chosen = asked(condition)
+    assert chosen == {name for name, row in rows().items() if alike(row)}
+    assert 1 < len(chosen) < len(rows())
+
+
 def test_every_key_of_a_record_can_be_asked_for():
     assert {column.key for column in CONDITIONS} == rows()["gpt2"].keys() - {"mixed"}
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import archcli
+from archcli.commands._explain import ASKED
 from archcli.modules import kinds
 
 NAMES = ("gpt2", "deepseek-v3", "t5-base", "bert-base-uncased", "gemma-2-9b", "performer", "mixtral-8x7b")
@@ -118,6 +119,35 @@ def test_a_survey_is_exact_or_refused(given_models, options):
     report = asked(archcli.survey, given_models, options)
     if report is not None:
         exact(report)
+
+
+explained = mostly(
+    st.sampled_from([[], ["d_model"], ["seq_len", "n_layers"], ["d_ff"], ["window"], ["past"], ["d_modl"]])
+)
+SHOWN = {
+    "symbols": explained,
+    "at": explained,
+    "path": mostly(st.sampled_from([None, "layers.*", "layers.3.attention", "embedding", "final_norm", ""])),
+    **dict.fromkeys(("approx", "steps", "latex"), mostly(st.booleans())),
+}
+
+
+@given(
+    model=models,
+    quantity=mostly(st.sampled_from(list(ASKED))),
+    options=options_of(archcli.explain),
+    told=st.fixed_dictionaries({}, optional=SHOWN),
+    idle=st.integers(0, 9),
+)
+def test_a_formula_is_exact_or_refused(model, quantity, options, told, idle):
+    if quantity in list(ASKED) and idle:  # once in ten draws an option that another quantity takes
+        told = {name: value for name, value in told.items() if name != "path" or quantity == "params"}
+        options = {name: value for name, value in options.items() if name in ASKED[quantity]}
+    report = asked(archcli.explain, [model, quantity], {**options, **told})
+    if report is not None:
+        assert type(report.totals["value"]) is int
+        assert report.totals["value"] == sum(row["value"] for row in report.rows)
+        assert json.loads(f"{report:json}")["rows"] == report.to_dict()["rows"]
 
 
 swept = st.sampled_from(["d_ff", "d_model", "n_layers", "n_heads", "vocab_size", "window", "top_k", "tied"])

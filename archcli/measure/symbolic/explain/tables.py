@@ -26,27 +26,26 @@ def tables(quantity: Quantity, totals: Record, rows: Sequence[Record]) -> Iterat
 
 
 def _components(quantity: Quantity, totals: Record, rows: Sequence[Record]) -> Table:
-    """Two lines for each component: its formula, and the same with numbers beside the value."""
+    """Lines for each component: its formula, the same with numbers, the exact value."""
     columns = (
         Column("component", "component"),
-        Column("formula", "formula"),
-        Column("value", quantity.title, quantity.unit),
+        Column("formula", quantity.title),
         Column("share", "share", "share"),
     )
-    records = [record for row in rows for record in _two_lines(row["component"], row, row["share"])]
-    records += _two_lines("total", totals, 1.0)
+    records = [record for row in rows for record in _lines(row["component"], row, row["share"])]
+    records += _lines("total", totals, 1.0)
     beside = {key: totals[f"{quantity.beside}_{key}"] for key in ("formula", "numbers", "value")}
     if beside["value"] and beside["formula"] != totals["formula"]:
-        records += _two_lines(quantity.beside_title, beside, None)
+        records += _lines(quantity.beside_title, beside, None)
     return Table("", columns, records)
 
 
-def _two_lines(name: str, row: Record, share: float | None) -> list[dict[str, Any]]:
-    last = {"value": row["value"], **({} if share is None else {"share": share})}
-    if row["numbers"] in {row["formula"], str(row["value"])}:
-        return [{"component": name, "formula": row["formula"], **last}]
-    first = {"component": name, "formula": row["formula"]}
-    return [first, {"component": "", "formula": f"= {row['numbers']}", **last}]
+def _lines(name: str, row: Record, share: float | None) -> list[dict[str, Any]]:
+    """The formula beside the share, then what it equals, without repeating itself."""
+    value = f"{row['value']:,}"
+    equal = [line for line in (row["numbers"], value) if line not in {row["formula"], str(row["value"])}]
+    first = {"component": name, "formula": row["formula"], **({} if share is None else {"share": share})}
+    return [first, *({"component": "", "formula": f"= {line}"} for line in dict.fromkeys(equal))]
 
 
 def _symbols(totals: Record) -> Table:

@@ -61,6 +61,42 @@ def test_growth_by_hand(cli):
     assert (layers["at"], layers["value"]) == (of_layer, 12)
 
 
+SIZES = [
+    ("gpt2", "d_model", 1536),
+    ("gpt2", "vocab_size", 2 * 50257),
+    ("llama-3.1-8b", "n_layers", 64),
+    ("gemma-3-1b", "n_layers", 52),
+    ("deepseek-v3", "kv_lora_rank", 1024),
+    ("mixtral-8x7b", "n_experts", 16),
+]
+
+
+@pytest.mark.parametrize(("name", "size", "double"), SIZES)
+def test_twice_the_size_is_what_counting_it_gives(cli, name, size, double):
+    (growth,) = totals(cli, name, "--at", size)["growth"]
+    once, twice = (
+        archcli.count_params(archcli.load(name, change)).totals["params"]
+        for change in ([], [f"{size}={double}"])
+    )
+    assert growth["doubled"] == pytest.approx(twice / once, rel=1e-14)
+
+
+def test_the_textbook_counts_the_layers_that_have_a_component(cli):
+    rows = json.loads(cli("explain", "deepseek-v3", "--steps", "--json").out)["rows"]
+    first = {row["component"]: row["steps"][0] for row in rows}
+    assert first["ffn"]["numbers"] == "8*3*7168**2"
+    assert first["attention"]["value"] == 4 * 61 * 7168**2
+    asked = ("explain", "gpt2", "flops", "--phase", "train", "--steps", "--json")
+    scores = json.loads(cli(*asked).out)["rows"][1]["steps"][0]
+    assert scores["formula"] == "3*2*L*d*S*T"
+
+
+def test_an_encoder_caches_nothing(cli):
+    found = json.loads(cli("explain", "bert-base-uncased", "kvcache", "--json").out)
+    assert (found["totals"]["formula"], found["totals"]["value"], found["rows"]) == ("0", 0, [])
+    assert any("caches nothing" in note for note in found["notes"])
+
+
 @pytest.mark.parametrize(("context", "grows"), [(100, 1), (4096, 0), (9000, 0)])
 def test_a_full_window_grows_no_more(cli, context, grows):
     (growth,) = totals(cli, "mistral-7b-v0.1", "kvcache", "-c", context, "--at", "context")["growth"]

@@ -15,14 +15,17 @@ from archcli.measure.symbolic.explain.question import Question, legend, named
 from archcli.measure.symbolic.explain.steps import names, steps_of
 from archcli.measure.symbolic.explain.tables import tables
 from archcli.measure.symbolic.explain.text import figure, latex, numbered
-from archcli.measure.symbolic.explain.textbook import FORMS, approximations, letters, textbook_line
+from archcli.measure.symbolic.explain.textbook import approximations, textbook_line
 from archcli.modules import Model
 
 CONVENTION = (
     "Formulas are read off the forward of this architecture and checked: put into them, its numbers give "
     "the exact count."
 )
-LETTERS = "Textbook letters: L layers, d d_model, V vocab_size, T tokens in all, S tokens of a sequence."
+LETTERS = (
+    "Textbook letters: L layers (those that have the component), d d_model, V vocab_size, T tokens in all, "
+    "S tokens of a sequence."
+)
 Meaning = Callable[[Any, str], str]
 Record = dict[str, Any]
 
@@ -72,8 +75,8 @@ def _row(answer: Answer, part: Component) -> Record:
         "layers": list(shortened(part.layers)),
     }
     if answer.question.steps:
-        form = FORMS.get((answer.question.quantity, part.heading))
-        first = textbook_line(form, letters(answer.model, answer.question)) if form else None
+        layers = sum(figure(answer.symbols.value(times)) for times in part.bodies)
+        first = textbook_line(answer.model, answer.question, part.heading, layers)
         row["steps"] = steps_of(part, answer.symbols, first)
     return row
 
@@ -126,5 +129,7 @@ def _notes(answer: Answer) -> Iterator[str]:
         yield from source_notes(answer.model, question.request.source_len)
         yield from form_notes([answer.model], question.request.forms)
         yield from counted.expectations
+    if question.quantity == "kvcache" and not answer.model.caches:
+        yield "An encoder generates nothing, and caches nothing."
     if question.quantity == "params" and answer.model.mtp_depth:
         yield "Multi-token prediction runs in training alone and is not in the formula."

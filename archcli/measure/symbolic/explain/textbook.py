@@ -32,7 +32,7 @@ FORMS: Mapping[tuple[str, str], str] = {
     ("flops", "lm_head"): "2*V*d*T",
     ("kvcache", "keys and values"): "2*L*d*T",
 }
-"""The forms of single components, by quantity and heading."""
+"""The forms of single components in a forward, by quantity and heading; L are the layers that have it."""
 
 
 class Approximation(NamedTuple):
@@ -57,9 +57,16 @@ def letters(model: Model, question: Question) -> dict[str, int]:
     }
 
 
-def textbook_line(form: str, values: Mapping[str, int]) -> dict[str, Any]:
-    """A step that says the textbook's form of a component."""
-    numbers = numbered(form, values)
+def textbook_line(model: Model, question: Question, heading: str, layers: int) -> dict[str, Any] | None:
+    """A step that says the textbook's form of a component in so many layers; None where there is none."""
+    form = FORMS.get((question.quantity, heading))
+    if form is None:
+        return None
+    if question.quantity == "flops" and question.request.phase == "train":
+        form = f"3*{form}"  # a backward is two forwards
+    elif heading == "attention_scores" and question.request.phase == "decode":
+        form = form.replace("2*", "4*", 1)  # a new token sees all keys, not half of them
+    numbers = numbered(form, {**letters(model, question), "L": layers})
     return {"step": "textbook", "formula": form, "numbers": numbers, "value": evaluated(numbers)}
 
 

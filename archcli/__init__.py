@@ -5,6 +5,7 @@
     count_params, count_flops, count_kv_cache, count_memory    reports, as commands print them
     predict, survey, compare   time on a device; many architectures by columns; a few side by side
     explain                    where a number comes from, component by component, as a formula
+    scale                      a family at another size, or for a budget of training
     formula, sweep             closed forms with sympy; a million shapes with numpy
     register                   a kind of your own, for YAML files to name
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from archcli.commands._count_memory import count_memory
     from archcli.commands._explain import explain, formula
     from archcli.commands._predict import predict
+    from archcli.commands._scale import scale
     from archcli.errors import ArchError
     from archcli.load import load
     from archcli.measure.report import Report
@@ -243,6 +245,7 @@ HOMES = {
     ".commands._count_memory": ["count_memory"],
     ".commands._explain": ["explain", "formula"],
     ".commands._predict": ["predict"],
+    ".commands._scale": ["scale"],
     ".errors": ["ArchError"],
     ".measure.report": ["Report"],
     ".measure.symbolic.formula": ["Formula"],
@@ -283,6 +286,7 @@ __all__ = [
     "load",
     "predict",
     "register",
+    "scale",
     "survey",
     "sweep",
 ]

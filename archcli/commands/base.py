@@ -83,8 +83,8 @@ def subjects(models: Sequence[str], overrides: Sequence[Sequence[str]] = ()) -> 
 def compared(asked: Sequence[Subject], request: Request, context: int | None, dtype: str) -> Report:
     """The report of `archcli compare` on loaded models, with their notes; ArchError for fewer than two."""
     from archcli.load.yaml.writer import to_mapping
-    from archcli.measure.compare.differences import ModelSettings
-    from archcli.measure.compare.report import Compared, compare_models
+    from archcli.measure.survey.compare.differences import ModelSettings
+    from archcli.measure.survey.compare.report import Compared, compare_models
 
     models = [
         Compared(model.name, model.source, ModelSettings(model.model, to_mapping(model.model)))

@@ -25,7 +25,7 @@ from archcli.commands.options import (
     SourceLen,
 )
 from archcli.errors import ArchError, Problem
-from archcli.measure.compare.report import FEWEST
+from archcli.measure.survey.compare.report import FEWEST
 from archcli.modules.request import Request
 from archcli.render import show
 

@@ -10,6 +10,7 @@ ASKED = {
     "memory decode": ("memory", "--phase", "decode", "-s", "30"),
     "predict": ("predict", "--device", "h100-sxm", "--phase", "train", "-s", "7"),
     "predict decode": ("predict", "--device", "h100-sxm", "-s", "30"),
+    "scale": ("scale", "--params", "2M", "-s", "7"),
     "check": ("check", "--exit-zero"),
     "survey": ("survey", "--no-presets"),
     "compare": ("compare", "gpt2"),

@@ -39,6 +39,7 @@ APART = {
         "_explain",
         "_arguments",
         "_plan",
+        "_scale",
         "_verify_memory",
         "_weights",
         "base",
@@ -99,10 +100,7 @@ class Import(NamedTuple):
 
 
 def room(module: str) -> str:
-    """The folder or file right below the package: `ops` of archcli.ops.dense.
-
-    Empty for the package itself.
-    """
+    """The folder or file right below the package, `ops` of archcli.ops.dense; of the package empty."""
     return [*module.split("."), ""][1]
 
 

@@ -7,13 +7,13 @@ import pytest
 from archcli.commands.base import subject
 from archcli.graph.count_tape import CountTape
 from archcli.load.yaml.writer import to_mapping
-from archcli.measure.compare.differences import ModelSettings
-from archcli.measure.compare.report import Compared, compare_models
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.passes import prefill_pass
+from archcli.measure.survey.compare.differences import ModelSettings
+from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.survey import survey_models
 from archcli.modules import GLU, Group

@@ -11,8 +11,8 @@ from archcli.commands.profile.options import Dtype
 from archcli.commands.profile.settings import RunSettings
 from archcli.errors import SET, ArchError, Problem
 from archcli.load.yaml.writer import to_mapping
-from archcli.measure.compare.differences import ModelSettings, differences
 from archcli.measure.profile.schema.versus import Setting
+from archcli.measure.survey.compare.differences import ModelSettings, differences
 from archcli.modules.arguments import AttentionKernel
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""

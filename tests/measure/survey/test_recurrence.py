@@ -3,9 +3,9 @@
 import pytest
 
 from archcli.load.source import load, load_text
-from archcli.measure.compare.differences import ModelSettings
-from archcli.measure.compare.report import Compared, compare_models
 from archcli.measure.survey.columns import describe
+from archcli.measure.survey.compare.differences import ModelSettings
+from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.survey import survey_models
 from combinations.hybrids import HYBRIDS, hybrid

@@ -5,8 +5,8 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.source import load_preset, load_text
 from archcli.load.yaml.writer import to_mapping
-from archcli.measure.compare.differences import ModelSettings, differences
-from archcli.measure.compare.report import Compared, compare_models
+from archcli.measure.survey.compare.differences import ModelSettings, differences
+from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.modules import GLU, Embedding, Group, Learned, MixtureOfExperts, MultiHeadAttention, QKNorm
 from archcli.modules.request import Request
 from small import NORM, attention, decoder, layer

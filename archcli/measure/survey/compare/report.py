@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.measure.compare.differences import ModelSettings, aligned, differences
-from archcli.measure.compare.figures import CACHE, Figure, figures, passes_of
 from archcli.measure.notes import (
     context_notes,
     form_notes,
@@ -17,6 +15,8 @@ from archcli.measure.notes import (
 )
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import DIFFERING, legend
+from archcli.measure.survey.compare.differences import ModelSettings, aligned, differences
+from archcli.measure.survey.compare.figures import CACHE, Figure, figures, passes_of
 from archcli.modules import Model
 from archcli.modules.request import Request
 

@@ -1,0 +1,109 @@
+"""Scaling laws: the parameters and tokens that a training budget is best spent on.
+
+N parameters, D tokens, C FLOPs. All count C = 6 N D, and were fitted to dense decoders. Each has its source
+and its doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import log
+from typing import Literal, NamedTuple
+
+LawName = Literal["besiroglu", "hoffmann-1", "hoffmann-2", "hoffmann-3"]
+DEFAULT_LAW: LawName = "besiroglu"
+FLOPS_PER_PARAM = 6
+"""FLOPs of training per parameter and token: C = 6 N D (Kaplan et al., arXiv:2001.08361)."""
+HOFFMANN = "Hoffmann et al. 2022, arXiv:2203.15556"
+
+
+class ScalingLaw(NamedTuple):
+    """The best N of a budget is `factor` x C^`exponent`; then D = C / 6N.
+
+    `label` and `source` say whose it is, `doubt` how sure it is.
+    """
+
+    label: str
+    factor: float
+    exponent: float
+    source: str
+    doubt: str
+
+    def params(self, flops: float) -> float:
+        """The best number of parameters for these FLOPs."""
+        best: float = self.factor * flops**self.exponent
+        return best
+
+    def flops(self, params: float) -> float:
+        """The FLOPs for which so many parameters are the best."""
+        budget: float = (params / self.factor) ** (1 / self.exponent)
+        return budget
+
+    def tokens(self, params: float) -> float:
+        """The tokens that so many parameters are best trained on."""
+        return self.flops(params) / (FLOPS_PER_PARAM * params)
+
+
+class TableEnds(NamedTuple):
+    """The first and last row of a table of projections: (parameters, FLOPs) each."""
+
+    first: tuple[float, float]
+    last: tuple[float, float]
+
+    def law(self, label: str, source: str, doubt: str) -> ScalingLaw:
+        """The power law through both, which the rows between follow."""
+        (n, c), (m, d) = self
+        exponent = log(m / n) / log(d / c)
+        return ScalingLaw(label, n / c**exponent, exponent, source, doubt)
+
+
+class LossFit(NamedTuple):
+    """L(N, D) = E + A / N^alpha + B / D^beta, in nats per token."""
+
+    e: float
+    a: float
+    b: float
+    alpha: float
+    beta: float
+
+    def loss(self, params: float, tokens: float) -> float:
+        """The loss of so many parameters after so many tokens."""
+        fitted: float = self.e + self.a / params**self.alpha + self.b / tokens**self.beta
+        return fitted
+
+    def law(self, label: str, source: str, doubt: str) -> ScalingLaw:
+        """Where the loss of C is least: N = G (C / 6)^(beta / (alpha + beta)), Hoffmann's equation 4."""
+        exponent = self.beta / (self.alpha + self.beta)
+        g = (self.alpha * self.a / (self.beta * self.b)) ** (1 / (self.alpha + self.beta))
+        return ScalingLaw(label, g / FLOPS_PER_PARAM**exponent, exponent, source, doubt)
+
+
+BESIROGLU_FIT = LossFit(e=1.8172, a=482.01, b=2085.43, alpha=0.3478, beta=0.3658)
+HOFFMANN_FIT = LossFit(e=1.6934, a=406.4, b=410.7, alpha=0.3392, beta=0.2849)
+FITS: Mapping[str, LossFit] = {"besiroglu": BESIROGLU_FIT, "hoffmann-3": HOFFMANN_FIT}
+"""The laws that say a loss, too."""
+TABLE_3 = TableEnds((4e8, 1.92e19), (1e13, 1.30e28))
+TABLE_A3 = TableEnds((4e8, 1.84e19), (1e13, 1.75e28))
+LAWS: Mapping[LawName, ScalingLaw] = {
+    "besiroglu": BESIROGLU_FIT.law(
+        "Besiroglu et al. 2024",
+        "Besiroglu et al. 2024, arXiv:2404.10102: approach 3 fitted anew",
+        "240 runs read off a figure; standard errors A 125, B 1293, alpha and beta 0.02, exponent 0.02",
+    ),
+    "hoffmann-1": TABLE_3.law(
+        "Hoffmann et al. 2022, approach 1",
+        f"{HOFFMANN}: minima of training curves, by the ends of table 3",
+        "exponent 0.488 to 0.502 (80%); models of 70M to 16B, beyond that a projection",
+    ),
+    "hoffmann-2": TABLE_A3.law(
+        "Hoffmann et al. 2022, approach 2",
+        f"{HOFFMANN}: IsoFLOP profiles, by the ends of table A3",
+        "exponent 0.462 to 0.534 (80%); models of 70M to 16B, beyond that a projection",
+    ),
+    "hoffmann-3": HOFFMANN_FIT.law(
+        "Hoffmann et al. 2022, approach 3",
+        f"{HOFFMANN}: a fitted loss, its exponents unrounded as in the paper's TeX source (arXiv:2404.10102)",
+        "its optimizer stopped early, and its interval of 0.454 to 0.455 is too narrow (arXiv:2404.10102)",
+    ),
+}
+"""The laws that `--law` names."""

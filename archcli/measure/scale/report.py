@@ -1,0 +1,103 @@
+"""The report of `archcli scale`: the shape beside its base, alternatives, and what its training takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from archcli.measure.notes import context_notes
+from archcli.measure.report import Report, Table
+from archcli.measure.scale import tables
+from archcli.measure.scale.budget import law_rows, training_totals
+from archcli.measure.scale.choose import INFO
+from archcli.measure.scale.laws import LAWS
+from archcli.measure.scale.solve import ScaleAnswer, ScaleProblem
+
+Record = dict[str, Any]
+CONVENTION = (
+    "Parameters are all of them, also of a mixture; laws count active ones. Widths and heads follow d_model, "
+    "d_model / n_layers follows GPT-3's table 2.1, all else is kept. FLOPs are those of matrix products in "
+    "training, forward and backward. Laws count 6 N D and were fitted to dense decoders."
+)
+FAR_OFF = 0.02
+"""Share of the size by which a result is off enough to say so."""
+KEYS = ("field", "base", "value", "exact", "change", "off", "paths")
+
+
+def scale_report(problem: ScaleProblem, answer: ScaleAnswer) -> Report:
+    """The report of `archcli scale`."""
+    totals, rows = _totals(problem, answer), tables.size_rows(answer)
+    return Report(
+        command="scale",
+        model={"name": problem.model.name, "source": problem.model.source},
+        inputs=_inputs(problem, answer),
+        convention=CONVENTION,
+        totals=totals,
+        rows=rows,
+        tables=tuple(_tables(problem, answer, totals, rows)),
+        notes=tuple(_notes(problem, answer, totals)),
+        keys=KEYS,
+        not_modelled=answer.step.prediction.not_modelled if answer.step else (),
+    )
+
+
+def _inputs(problem: ScaleProblem, answer: ScaleAnswer) -> Record:
+    settings = problem.settings
+    goals = {"params": settings.params, "compute": settings.compute, "hours": settings.hours}
+    inputs: Record = {name: value for name, value in goals.items() if value is not None}
+    inputs |= {"law": settings.law, "seq_len": answer.cost.seq_len, "batch_tokens": settings.batch_tokens}
+    if problem.timed is not None:
+        devices = problem.timed.device.memory
+        inputs |= {"device": devices.name, "n_devices": devices.n_devices}
+    return {**inputs, **({"keep": list(settings.keep)} if settings.keep else {})}
+
+
+def _totals(problem: ScaleProblem, answer: ScaleAnswer) -> Record:
+    record = tables.shape_record(answer.best, answer.params)
+    totals: Record = {"name": answer.best.model.name, "asked_params": answer.params, **record}
+    totals |= training_totals(answer.cost, answer.tokens, problem.settings.batch_tokens)
+    totals["days"] = None
+    if answer.step is not None:
+        totals |= answer.step.record(answer.tokens)
+    laws = law_rows(answer.best.shape.active_params, totals["flops"])
+    return {**totals, "laws": laws, "alternatives": tables.alternative_rows(answer)}
+
+
+def _tables(
+    problem: ScaleProblem, answer: ScaleAnswer, totals: Record, rows: list[Record]
+) -> Iterator[Table]:
+    yield tables.size_table(answer, rows)
+    yield tables.figure_table(problem.model, answer.best.model)
+    yield tables.alternative_table(answer)
+    yield tables.training_table(totals)
+    if answer.step is not None:
+        yield tables.days_table(totals)
+    yield tables.law_table(totals["laws"], problem.settings.law)
+
+
+def _notes(problem: ScaleProblem, answer: ScaleAnswer, totals: Record) -> Iterator[str]:
+    law, off = LAWS[problem.settings.law], totals["off"]
+    if abs(off) > FAR_OFF:
+        nearest = f"{totals['params']:,} of {answer.params:,}"
+        yield f"The nearest shape is {off:+.1%} off the size, {nearest}: depth goes by whole patterns."
+    worse = {code: what for code, what in answer.best.broken.items() if what != INFO}
+    if answer.best.broken:
+        word = "breaks" if worse else "is noted by"
+        yield f"It {word} {', '.join(answer.best.broken)}, which the base keeps: archcli rule CODE."
+    yield f"Law: {law.source}; {law.doubt}."
+    if answer.cost.active_params != answer.best.shape.params:
+        yield "The laws were fitted to dense models; of this one they are given the active parameters."
+    yield from context_notes(answer.best.model, answer.cost.seq_len)
+    if answer.step is not None:
+        yield from _of_step(answer)
+
+
+def _of_step(answer: ScaleAnswer) -> Iterator[str]:
+    if answer.step is None:
+        return
+    settings, devices = answer.step.question.settings, answer.step.question.device.name
+    how = f"{settings.batch_size} x {settings.grad_accum} sequences of a device"
+    again = "" if settings.recompute == "none" else f", --recompute {settings.recompute}"
+    yield f"Steps: {how} ({answer.step.question.plan.devices} x {devices}, ZeRO 3{again}): archcli predict."
+    if not answer.step.fits:
+        yield f"It does not fit into {devices}, the times are as if it did: archcli memory --fit devices."

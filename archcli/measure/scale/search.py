@@ -1,0 +1,161 @@
+"""Search: the shapes of a family nearest to a number of parameters, the best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import exp, log
+from typing import NamedTuple
+
+from archcli.errors import ArchError
+from archcli.measure.scale.depth import Depths, depths_near
+from archcli.measure.scale.fields import Role
+from archcli.measure.scale.shape import BaseShape, Shape
+
+DEPTHS = 20
+"""Distinct depths that are tried, the nearest to the ideal one."""
+SIZE_WEIGHT, RATIO_WEIGHT = 4.0, 2.0
+"""A size 1% off counts as much as d_model / n_layers 4% off, or another ratio 2% off."""
+ODD = 0.06
+"""What a factor of two less in d_model, heads or layers counts, up to what the base has."""
+TWOS = {"d_model": 8, "heads": 3, "layers": 2}
+"""Factors of two worth having: widths of 256, heads that 8 devices share, layers that 4 stages share."""
+GROWN, GROWTH = 6.7e9, 0.174
+"""GPT-3's table 2.1 (Brown et al. 2020, arXiv:2005.14165): d_model / n_layers is 64 with 125M parameters and
+128 with 6.7B, and stays there up to 175B: it grows with parameters to the power of log 2 / log(6.7B / 125M).
+"""
+KINDS = {Role.HEADS: "heads", Role.KV_HEADS: "heads", Role.DEPTH: "layers"}
+STRETCH = 0.12
+"""How far d_ff may be from the base's ratio to meet a size."""
+NEAR = 0.25
+"""Logarithm of a size that a stretched d_ff may make up for."""
+FAR = 40
+"""Halvings or doublings of depth within which a size must lie."""
+
+
+class RankedShape(NamedTuple):
+    """A shape and what is against it, the less the better: see `cost`."""
+
+    shape: Shape
+    cost: float
+
+
+def aspect_growth(before: float, after: float) -> float:
+    """How much wider for its depth a model of `after` parameters is than one of `before`, as in GPT-3."""
+    grown: float = (min(after, GROWN) / min(before, GROWN)) ** GROWTH
+    return grown
+
+
+def ranked(base: BaseShape, params: int) -> list[RankedShape]:
+    """All shapes that were tried, the best first. Raises ArchError for a size that no shape reaches."""
+    growth = aspect_growth(*_dense(base, params))
+    _require_reachable(base, params)
+    ratio = _ideal_depth(base, params, growth)
+    depths = depths_near(base.groups, ratio, DEPTHS, kept=base.keeps_depth)
+    tried = [shape for of_depth in depths for shape in _of_depth(base, of_depth, params, ratio, growth)]
+    distinct = {tuple(shape.values.values()): shape for shape in tried}
+    costs = [RankedShape(shape, cost(base, shape, params, growth)) for shape in distinct.values()]
+    return sorted(costs, key=lambda entry: (entry.cost, entry.shape.params))
+
+
+def _dense(base: BaseShape, params: int) -> tuple[float, float]:
+    """Active parameters of the base and about those of the result."""
+    total, active = base.counts
+    return active, params * active / total
+
+
+def cost(base: BaseShape, shape: Shape, params: int, growth: float) -> float:
+    """Distance from the asked size, from the family's ratios, and from sizes that divide well."""
+    size = abs(log(shape.params / params))
+    aspect = abs(log(shape.d_model / base.model.d_model / shape.ratio / growth))
+    return SIZE_WEIGHT * size + aspect + RATIO_WEIGHT * shape.distortion + ODD * _oddness(base, shape)
+
+
+def _oddness(base: BaseShape, shape: Shape) -> int:
+    """Factors of two that d_model and numbers of heads have fewer than is worth having and the base has."""
+    lost = {("d_model", base.model.d_model): (base.model.d_model, shape.d_model, TWOS["d_model"])}
+    for size in base.sizes:
+        if size.role in KINDS:
+            lost[size.name, size.value] = (size.value, shape.values[size.path], TWOS[KINDS[size.role]])
+    return sum(max(min(_twos(before), most) - _twos(now), 0) for before, now, most in lost.values())
+
+
+def _twos(n: int) -> int:
+    """How often two divides it."""
+    return (n & -n).bit_length() - 1
+
+
+def _at(base: BaseShape, ratio: float, growth: float) -> Shape:
+    """The shape of about `ratio` times the depth, with the width that its aspect asks for."""
+    depths = depths_near(base.groups, ratio, 1, kept=base.keeps_depth)[0]
+    return base.shape(_width(base, base.model.d_model * ratio * growth), depths)
+
+
+def _width(base: BaseShape, ideal: float) -> int:
+    if base.keeps_width:
+        return base.model.d_model
+    unit = base.unit(ideal)
+    return max(unit, round(ideal / unit) * unit)
+
+
+def _require_reachable(base: BaseShape, params: int) -> None:
+    """Raise ArchError where even the narrowest of the shallowest shapes is larger."""
+    least = _at(base, 2.0**-FAR, 1.0)
+    if least.params > params * exp(NEAR):
+        rows = f"its vocabulary of {base.model.vocab_size:,} words is kept"
+        what = f"{params:,} parameters are fewer than the smallest shape has: {least.params:,}"
+        raise ArchError(what, f"{rows}; ask for more, or --set vocab_size")
+
+
+def _ideal_depth(base: BaseShape, params: int, growth: float) -> float:
+    """The ratio of depth at which a shape of the family's aspect has these parameters."""
+    low, high = -1.0, 1.0
+    while _at(base, 2.0**low, growth).params > params and low > -FAR:
+        low *= 2
+    while _at(base, 2.0**high, growth).params < params:
+        high *= 2
+        if high > FAR:
+            raise ArchError(f"no shape has {params:,} parameters", "its width and depth are kept")
+    for _ in range(12):
+        middle = (low + high) / 2
+        if _at(base, 2.0**middle, growth).params < params:
+            low = middle
+        else:
+            high = middle
+    ratio: float = 2.0 ** ((low + high) / 2)
+    return ratio
+
+
+def _of_depth(base: BaseShape, depths: Depths, params: int, ratio: float, growth: float) -> Iterator[Shape]:
+    """The shapes of this depth next below and above the size, also with d_ff stretched to meet it."""
+    layers = sum(depths.values()) / base.n_layers
+    ideal = base.model.d_model * growth * ratio * (ratio / layers) ** 0.5
+    for width in _widths_around(base, depths, params, ideal):
+        shape = base.shape(width, depths)
+        yield shape
+        yield from _stretched(base, shape, depths, params)
+
+
+def _widths_around(base: BaseShape, depths: Depths, params: int, ideal: float) -> list[int]:
+    """The two multiples next to the size and one beyond either; by counting, as size grows with width."""
+    if base.keeps_width:
+        return [base.model.d_model]
+    unit = base.unit(ideal)
+    low, high = 0, max(round(ideal / unit), 1)
+    while base.shape(high * unit, depths).params < params:
+        low, high = high, high + max(high // 8, 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        below = base.shape(middle * unit, depths).params < params
+        low, high = (middle, high) if below else (low, middle)
+    return [n * unit for n in range(max(low - 1, 1), high + 2)]
+
+
+def _stretched(base: BaseShape, shape: Shape, depths: Depths, params: int) -> Iterator[Shape]:
+    """The shape with d_ff as much wider or narrower as meets the size, where that is little."""
+    if not 0 < abs(log(shape.params / params)) < NEAR:
+        return
+    wider = base.shape(shape.d_model, depths, 1 + STRETCH)
+    if wider.params > shape.params:
+        stretch = STRETCH * (params - shape.params) / (wider.params - shape.params)
+        if abs(stretch) <= STRETCH:
+            yield base.shape(shape.d_model, depths, 1 + stretch)

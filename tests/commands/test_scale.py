@@ -1,0 +1,162 @@
+"""`archcli scale`: what it reports, the YAML that it writes, budgets, and what it refuses."""
+
+import json
+
+import pytest
+
+import archcli
+from archcli.commands._scale import scaled
+from archcli.commands.base import subject
+from archcli.errors import ArchError
+from archcli.load.presets import presets
+from archcli.measure.scale.laws import LAWS
+from archcli.measure.scale.question import ScaleSettings
+
+
+@pytest.fixture
+def answered(cli):
+    """The totals of a command line."""
+
+    def run(*asked):
+        done = cli("scale", *asked, "--json")
+        assert (done.code, done.err) == (0, "")
+        return json.loads(done.out)["totals"]
+
+    return run
+
+
+@pytest.mark.sample(4, second=60)
+@pytest.mark.parametrize("factor", [0.7, 1.9, 10])
+@pytest.mark.parametrize("name", presets())
+def test_the_yaml_has_the_parameters_that_are_reported(name, factor, tmp_path):
+    base = archcli.count_params(name).totals["params"]
+    try:
+        answer = scaled(subject(name, []), ScaleSettings(params=round(base * factor)), None)
+    except ArchError as error:
+        pytest.skip(str(error))
+    file = tmp_path / "scaled.yaml"
+    file.write_text(answer.yaml)
+    totals, counted = answer.report.totals, archcli.count_params(file).totals
+    assert totals["params"] == counted["params"]
+    assert totals["active_params"] == counted["active_params"]
+    per_token = archcli.count_flops(file, phase="train", seq_len=answer.report.inputs["seq_len"]).totals
+    tokens = answer.report.inputs["seq_len"]
+    assert totals["flops_per_token"] == per_token["matmul_flops"] / tokens
+
+
+def test_the_command_writes_what_params_counts(cli, answered, tmp_path):
+    file = tmp_path / "own.yaml"
+    done = cli("scale", "gpt2", "--params", "774M", "--write-yaml", file, "--json")
+    assert done.code == 0
+    totals = json.loads(done.out)["totals"]
+    assert json.loads(cli("params", file, "--json").out)["totals"]["params"] == totals["params"]
+    assert json.loads(cli("check", file, "--exit-zero", "--json").out)["totals"]["errors"] == 0
+    assert f"{totals['name']}" in file.read_text()
+
+
+def test_rows_have_every_size_of_the_base(cli):
+    document = json.loads(cli("scale", "llama-3.1-8b", "--params", "70.6e9", "--json").out)
+    rows = {row["field"]: row for row in document["rows"]}
+    words = rows["vocab_size"]
+    assert (words["base"], words["value"], words["change"], words["off"]) == (128256, 128256, "kept", 0.0)
+    assert words["paths"] == ["vocab_size"]
+    d_model, d_ff = rows["d_model"]["value"], rows["d_ff"]
+    assert d_ff["exact"] == 14336 * d_model / 4096
+    assert d_ff["off"] == d_ff["value"] / d_ff["exact"] - 1
+    assert d_ff["value"] == document["totals"]["values"]["groups.0.layer.ffn.d_ff"]
+
+
+def test_alternatives_are_other_widths(answered):
+    totals = answered("llama-3.1-8b", "--params", "3e9")
+    widths = [totals["d_model"], *(one["d_model"] for one in totals["alternatives"])]
+    assert len(widths) == len({*widths}) == 4
+    assert abs(totals["off"]) < 0.02
+
+
+def test_a_size_has_the_tokens_that_its_law_asks_for(answered):
+    totals = answered("gpt2", "--params", "1e9", "--law", "hoffmann-1", "--batch-tokens", "500k")
+    n = totals["active_params"]
+    assert totals["tokens"] == round(LAWS["hoffmann-1"].tokens(n))
+    assert totals["flops_6nd"] == 6 * n * totals["tokens"]
+    assert totals["steps"] == -(-totals["tokens"] // 500_000)
+    assert totals["flops"] == pytest.approx(totals["flops_per_token"] * totals["tokens"], rel=1e-9)
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "mixtral-8x7b"])
+def test_a_budget_is_spent_by_the_models_own_count(answered, model):
+    totals = answered(model, "--compute", "1e21")
+    assert totals["flops"] == pytest.approx(1e21, rel=1e-6)
+    # the size is the law's for this budget, of a mixture its active parameters, to the nearest shape
+    assert totals["active_params"] == pytest.approx(LAWS["besiroglu"].params(1e21), rel=0.06)
+    assert totals["days"] is None
+
+
+def test_hours_on_devices_are_the_days_of_predict(answered):
+    totals = answered("gpt2", "--hours", "12", "--device", "4xh100-sxm")
+    assert totals["days"]["expected"] == pytest.approx(0.5, rel=1e-6)
+    assert totals["days"]["floor"] < totals["days"]["low"] < 0.5 < totals["days"]["high"]
+    assert totals["device_hours"]["expected"] == pytest.approx(4 * 12, rel=1e-6)
+    assert totals["active_params"] == pytest.approx(LAWS["besiroglu"].params(totals["flops"]), rel=0.06)
+
+
+def test_days_are_those_of_a_prediction_of_the_yaml(answered, tmp_path):
+    answer = scaled(subject("gpt2", []), ScaleSettings(params=10**9), "8xh100-sxm")
+    file = tmp_path / "own.yaml"
+    file.write_text(answer.yaml)
+    totals = answer.report.totals
+    step = archcli.predict(
+        file,
+        "8xh100-sxm",
+        "train",
+        totals["batch_size"],
+        answer.report.inputs["seq_len"],
+        grad_accum=totals["grad_accum"],
+        recompute=totals["recompute"],
+        tokens=totals["tokens"],
+    ).totals
+    assert totals["days"] == step["training"]["days"]
+    assert totals["fits"] is step["fits"] is True
+
+
+def test_python_has_the_report_of_the_command(answered):
+    assert archcli.scale("gpt2", 1e9).to_dict()["totals"] == answered("gpt2", "--params", "1B")
+    assert archcli.scale("gpt2", "1B").totals["params"] == archcli.scale("gpt2", 10**9).totals["params"]
+    kept = archcli.scale("llama-3.1-8b", 20e9, keep=["n_kv_heads"]).totals["values"]
+    assert not any(path.endswith("n_kv_heads") for path in kept)
+
+
+def test_it_breaks_no_rule_that_its_base_keeps(cli, tmp_path):
+    base = {row["code"] for row in json.loads(cli("check", "gpt2", "--exit-zero", "--json").out)["rows"]}
+    file = tmp_path / "own.yaml"
+    cli("scale", "gpt2", "--params", "500M", "--write-yaml", file)
+    found = json.loads(cli("check", file, "--exit-zero", "--json").out)["rows"]
+    assert {row["code"] for row in found} <= base
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ((), "scale needs a size or a budget"),
+        (("--params", "1e9", "--compute", "1e21"), "--params and --compute each ask for another size"),
+        (("--params", "1e9", "--hours", "3"), "--hours are those of a device"),
+        (("--hours", "3"), "add --device 8xh100-sxm"),
+        (("--hours", "-3", "--device", "h100-sxm"), "hours must be a number above 0"),
+        (("--hours", "nan", "--device", "h100-sxm"), "hours must be a number above 0"),
+        (("--params", "-1"), "'-1' is not a whole number"),
+        (("--params", "0"), "0 is below 1"),
+        (("--params", "1e17"), "params must be a whole number above 0 and of at most"),
+        (("--params", "1000"), "1,000 parameters are fewer than the smallest shape has"),
+        (("--compute", "1000"), "the law asks for a size that is not there"),
+        (("--params", "1e9", "--keep", "n_headz"), "did you mean n_heads?"),
+        (("--params", "1e9", "--keep", "d_model", "--keep", "n_layers"), "nothing is left to scale"),
+        (("--params", "1e9", "--law", "kaplan"), "'kaplan' is not one of 'besiroglu'"),
+        (("--params", "1e9", "--device", "h100x"), "no device 'h100x'"),
+        (("--params", "1e9", "--write-yaml", "/dev/null/x.yaml"), "cannot write"),
+    ],
+)
+def test_bad_input_is_a_line(cli, asked, message):
+    done = cli("scale", "gpt2", *asked)
+    assert done.code == 2
+    assert done.out == ""
+    assert message in done.err
+    assert "Traceback" not in done.err

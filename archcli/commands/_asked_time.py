@@ -52,16 +52,18 @@ class AskedTime(NamedTuple):
     fit: FitTime | None = None
 
     def settings(self) -> MemorySettings:
-        """What memory is asked as well. Raises ArchError for `past` of another phase than decode, or 0."""
-        if self.past is not None and self.phase != "decode":
-            what = f"--past are tokens before a decoded one, and the phase is {self.phase}"
+        """What memory is asked as well. Raises ArchError for `past` that the phase has not."""
+        decodes = self.phase == "decode"
+        if self.past is not None and self.phase not in {"decode", "prefill"}:
+            what = f"--past are tokens before a decoded one or a prefill, and the phase is {self.phase}"
             raise ArchError(what, "state the tokens of a sequence: --seq-len")
-        if self.past == 0:
+        if decodes and self.past == 0:
             raise ArchError("--past 0 leaves no token to decode behind", "--past 1, or --phase prefill -s 1")
         return MemorySettings(
             phase=self.phase,
             batch_size=self.batch_size,
-            seq_len=self.seq_len if self.past is None else self.past,
+            seq_len=self.past if decodes and self.past is not None else self.seq_len,
+            past=0 if decodes else self.past or 0,
             source_len=self.source_len,
             dtype="bf16" if self.dtype == FP8 else self.dtype,
             attention=self.attention,

@@ -91,6 +91,24 @@ def test_the_sentence_says_how_many_tokens_and_what_limits(cli, predicted):
     assert "reading the KV cache" in long.out.splitlines()[2]
 
 
+def test_a_prefill_behind_tokens_in_the_cache(predicted):
+    """Chunks of 512: a later one multiplies the same matrices, and its queries see the earlier keys, too."""
+    width, layers, vocabulary, new, past = 768, 12, 50257, 512, 4096
+    asked = (*GPT2, "--phase", "prefill", "-s", new, "--engine", "vllm")
+    first, later = predicted(*asked), predicted(*asked, "--past", past)
+    matrices = 2 * (new * layers * 12 * width**2 + width * vocabulary)
+    scores = [sum(4 * layers * width * (before + i) for i in range(1, new + 1)) for before in (0, past)]
+    ratio = (matrices + scores[1]) / (matrices + scores[0])
+    executed = [one["totals"]["mfu"] * one["totals"]["time_s"]["expected"] for one in (first, later)]
+    assert executed[1] / executed[0] == pytest.approx(ratio)
+    (attention,) = (row for row in later["rows"] if row["path"].endswith("attend"))
+    assert attention["bytes"] >= layers * 2 * (2 * (past + new) * width + 2 * new * width)
+    cache = 2 * 2 * layers * past * width
+    assert later["totals"]["needed_bytes"] - first["totals"]["needed_bytes"] >= cache
+    assert (first["inputs"]["past"], later["inputs"]["past"]) == (0, past)
+    assert later["totals"]["tokens"] == new
+
+
 def test_a_recurrent_model_has_a_state_and_no_kv_cache(predicted):
     """Of one sequence each scan's launches take longest, of many the state is read and written."""
     asked = ("predict", "mamba-130m", "--device", "h100-sxm")

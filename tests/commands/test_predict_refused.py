@@ -25,7 +25,8 @@ def test_a_picture_that_cannot_be_written_is_told_first(cli, tmp_path, command):
 REFUSED = {
     "no such device": (("predict", "gpt2", "--device", "h100"), "means one of several devices"),
     "new tokens of no serving": ((*GPT2, "--new", "5"), "--new are tokens of serving"),
-    "past of a prefill": ((*GPT2, "--phase", "prefill", "--past", "5"), "--past are tokens before"),
+    "past of a training": ((*GPT2, "--phase", "train", "--past", "5"), "--past are tokens before"),
+    "past of serving": ((*GPT2, "--phase", "serve", "--past", "5"), "--past are tokens before"),
     "tokens of no training": ((*GPT2, "--tokens", "1e9"), "--tokens are those of a training"),
     "an engine that trains": ((*GPT2, "--phase", "train", "--engine", "vllm"), "--engine is of inference"),
     "a stage of inference": ((*GPT2, "--pp", "2"), "--pp is of training"),
@@ -84,8 +85,8 @@ def test_no_sequence_is_too_long(cli, model):
 @pytest.mark.parametrize(
     ("command", "record", "beside"),
     [
-        (memory.run, MemorySettings, {"cache_dtype"}),
-        (archcli.count_memory, MemorySettings, {"cache_dtype"}),
+        (memory.run, MemorySettings, {"cache_dtype", "past"}),
+        (archcli.count_memory, MemorySettings, {"cache_dtype", "past"}),
         (predict.run, AskedTime, set()),
         (archcli.predict, AskedTime, set()),
         (memory.run, Plan, set()),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from archcli.arith import Number, to_bytes
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend, Execution
 from archcli.modules import Model
 from archcli.modules.request import ABOVE_0, ABOVE_0_OR_NONE, Request, check_values
-from archcli.modules.values import ValueType, value_type
+from archcli.modules.values import Interval, ValueType, value_type
 
 MemoryPhase = Literal["train", "prefill", "decode", "serve"]
 AttentionForm = Literal["flash", "sdpa", "eager"]
@@ -34,6 +34,7 @@ FIELDS: Mapping[str, ValueType] = {
     "grad_accum": ABOVE_0,
     "chunk": ABOVE_0_OR_NONE,
     "cache_dtype": value_type(str | None),
+    "past": value_type(Annotated[int, Interval(ge=0)]),
 }
 """The values that each setting accepts."""
 
@@ -46,8 +47,8 @@ class MemorySettings:
 
     Training: `batch_size` is the micro batch of one replica. Otherwise it is all sequences in flight.
     `seq_len` are the tokens of a sequence, None the default: 2048, or max_seq_len where that is less. In
-    decoding they are in the cache already, and one more is new. `chunk` cuts a prefill into pieces, and
-    `cache_dtype` is that of a served cache, None for `dtype`.
+    decoding they are in the cache already, and one more is new. `past` are tokens that a prefill finds in the
+    cache. `chunk` cuts a prefill into pieces, and `cache_dtype` is that of a served cache, None for `dtype`.
     """
 
     phase: MemoryPhase = "train"
@@ -63,6 +64,7 @@ class MemorySettings:
     grad_accum: int = 1
     chunk: int | None = None
     cache_dtype: str | None = None
+    past: int = 0
 
     def __post_init__(self) -> None:
         check_values("memory", self, FIELDS)
@@ -109,10 +111,12 @@ class MemorySettings:
         if self.phase == "decode":
             return (Request("decode", self.batch_size, 1, tokens, self.source_len),)
         if self.chunk is None or self.chunk >= tokens:
-            return (Request("prefill", self.batch_size, tokens, source_len=self.source_len),)
+            return (Request("prefill", self.batch_size, tokens, self.past or None, self.source_len),)
         whole, rest = divmod(tokens, self.chunk)
         has_encoder = model.source_length(tokens) is not None
         pieces = {0: self.chunk} if has_encoder else {}
         pieces |= {(whole - 1) * self.chunk: self.chunk, **({whole * self.chunk: rest} if rest else {})}
         source = (self.source_len or tokens) if has_encoder else None
-        return tuple(Request("prefill", self.batch_size, new, past, source) for past, new in pieces.items())
+        return tuple(
+            Request("prefill", self.batch_size, new, self.past + past, source) for past, new in pieces.items()
+        )

@@ -16,8 +16,9 @@ from archcli.measure.predict.rank.times import TimingDevice
 from archcli.measure.predict.rates import Rates
 from archcli.measure.predict.times import KernelClock
 from archcli.measure.predict.training import training_work
+from archcli.modules import Group
 from archcli.modules.request import Request
-from small import decoder
+from small import attention, decoder, layer
 
 B, T, D, V, LAYERS = 2, 16, 8, 50, 3
 BF16 = 2
@@ -239,12 +240,12 @@ def test_steps_are_those_that_constants_were_fitted_on(plan):
 
 
 def test_a_cache_that_is_written_in_place():
-    """Of 16 cached tokens and one more, 2 heads of 2 keys and values: the copies of all fall away."""
-    model, asked = decoder(), settings("decode")
+    """Of 16 cached tokens and one more, 2 heads of 8 keys and values: the copies of all fall away."""
+    model, asked = decoder(Group(n_layers=LAYERS, layer=layer(attention(head_dim=8)))), settings("decode")
     grown, placed = (
         predict_pass(model, asked, device(), use=use) for use in (CacheUse(), CacheUse("in_place"))
     )
-    of_cache = 2 * LAYERS * (B * 2 * 2) * BF16  # a token's keys and values
+    of_cache = 2 * LAYERS * (B * 2 * 8) * BF16  # a token's keys and values
     copied = of_cache * 2 * (T + 1)
     assert grown.time.floor - placed.time.floor == pytest.approx((copied - 2 * of_cache) / GB_S)
     assert grown.tokens == B

@@ -50,6 +50,8 @@ def _of_phase(settings: MemorySettings, model: Model) -> Iterator[Problem]:
     if settings.chunk is not None and phase not in {"prefill", "serve"}:
         hint = "ask for --phase prefill or serve, or leave --chunk out"
         yield Problem(f"--chunk cuts a prefill, and the phase is {phase}", hint)
+    if settings.past and phase != "prefill":
+        yield Problem(f"past are tokens before a prefill, and the phase is {phase}", "seq_len has them all")
 
 
 def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:

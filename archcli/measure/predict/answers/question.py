@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
+from archcli.arith import Number
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import ONE_DEVICE, DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import Plan
@@ -150,11 +151,18 @@ class PredictQuestion:
         """What memory is asked: of serving with all its tokens in the cache."""
         settings, model = self.settings, self.model
         if self.is_served:
-            settings = replace(settings, phase="serve", seq_len=settings.tokens(model) + self.new_tokens)
+            settings = self._as_served(settings.tokens(model))
         if self.asked.dtype == FP8:
             settings = replace(settings, cache_dtype=FP8 if settings.phase == "serve" else None)
             model = in_eight_bits(model)
         return MemoryQuestion(model, settings, self.plan, self.device.memory)
+
+    def _as_served(self, tokens: Number) -> MemorySettings:
+        """What an engine holds: all tokens in the cache, and the prefill of those that are not there yet."""
+        past = self.settings.past
+        chunk = int(tokens) if past else None
+        longest = past + tokens + self.new_tokens
+        return replace(self.settings, phase="serve", seq_len=longest, past=0, chunk=chunk)
 
     def changed(self, **settings: Any) -> PredictQuestion:
         """The same with other settings of memory's."""

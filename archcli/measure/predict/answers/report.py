@@ -47,7 +47,7 @@ EXPECTED = (
 )
 FLOOR_ALONE = "; no constants of this device are known."
 GROWN = (
-    "Each token copies the cache into a longer one, as the model that archcli builds does; "
+    "The pass copies the cache into a longer one, as the model that archcli builds does; "
     "--phase serve and --engine write into one that is there."
 )
 SCANS = (
@@ -151,6 +151,8 @@ def _inputs(question: PredictQuestion) -> Record:
     of_phase: Record = {} if train else {"engine": asked.engine, "kv_read": asked.kv_read}
     if question.phase == "serve":
         of_phase["new"] = asked.new
+    if question.phase == "prefill":
+        of_phase["past"] = settings.past
     if train and asked.tokens is not None:
         of_phase["tokens"] = asked.tokens
     if asked.compiled:
@@ -189,7 +191,7 @@ def _notes(
     kept: set[str],
 ) -> Iterator[str]:
     device, settings, model = question.device.memory, question.settings, question.model
-    yield from context_notes(model, settings.tokens(model) + question.new_tokens)
+    yield from context_notes(model, settings.past + settings.tokens(model) + question.new_tokens)
     yield from source_notes(model, settings.source_len)
     if not totals["fits"]:
         needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
@@ -218,7 +220,8 @@ def _kept(answer: PredictAnswer, decoded: Iterable[Row]) -> set[str]:
 
 def _of_states(question: PredictQuestion, totals: Record, kept: set[str]) -> Iterator[str]:
     """What the kernels of caches and of recurrent states are those of."""
-    if question.phase == "decode" and not question.is_served and OF_CACHE in kept:
+    has_past = question.phase == "decode" or question.settings.past
+    if has_past and not question.is_served and OF_CACHE in kept:
         yield GROWN
     if totals["limits"][0]["what"] == LAUNCHING and OF_STATES in kept:
         yield SCANS

@@ -21,6 +21,8 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
     yield PHASES[question.phase]
     tokens = f"{settings.batch_size:,} x {settings.tokens(question.model):,} tokens"
     made = f" and {asked.new:,} more" if question.phase == "serve" else ""
+    if settings.past:
+        made = f" behind {settings.past:,}"
     yield tokens + (" in the cache" if question.phase == "decode" else made)
     yield asked.dtype
     for name in ("attention", "backend", "recompute", "grad_accum"):

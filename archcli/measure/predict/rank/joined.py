@@ -16,21 +16,24 @@ def joined_rows(
     """The kernels, those of a row of several that are neither products nor attention as one.
 
     `rows` are by the path of the kernels. The one reads the row's inputs, writes its outputs and has the name
-    of the last, as many times as the row runs.
+    of the last, as many times as the row runs. Attention in one kernel makes its mask itself.
     """
     by_row: dict[tuple[str, str], list[RankKernel]] = {}
     for one in kernels:
         by_row.setdefault((one.path, one.stage), []).append(one)
     for (path, _), of_row in by_row.items():
         row = rows.get(path)
-        if row is None or len(of_row) == 1 or any(map(_is_large, of_row)):
+        attention = [one for one in of_row if _kind(one) == ATTENTION]
+        if attention:
+            yield from attention
+        elif row is None or len(of_row) == 1 or any(_kind(one) == PRODUCTS for one in of_row):
             yield from of_row
         else:
             yield _joined(of_row, row, width)
 
 
-def _is_large(one: RankKernel) -> bool:
-    return kind_of(one.op_class, one.kernel.name) in {PRODUCTS, ATTENTION}
+def _kind(one: RankKernel) -> str:
+    return kind_of(one.op_class, one.kernel.name)
 
 
 def _joined(of_row: list[RankKernel], row: Row, width: int) -> RankKernel:

@@ -47,7 +47,9 @@ def rank_peaks(model: Model, settings: MemorySettings, plan: Plan) -> list[RankP
         return [_inferring(model, settings, plan, rank) for rank in _ends(plan.tp)]
     stages = stages_of(plan, layer_count(model))
     of_stage = partial(_training, model, settings, plan)
-    return [of_stage(stage, rank) for stage in _distinct(stages) for rank in _ends(plan.replicas * plan.tp)]
+    return [
+        of_stage(stage, rank) for stage in distinct_stages(stages) for rank in _ends(plan.replicas * plan.tp)
+    ]
 
 
 def _alone(model: Model, settings: MemorySettings) -> RankPeak:
@@ -125,7 +127,7 @@ def _states(
     return rule.state(tensors)
 
 
-def _distinct(stages: tuple[Stage, ...]) -> Iterator[Stage]:
+def distinct_stages(stages: tuple[Stage, ...]) -> Iterator[Stage]:
     """All stages of a short pipeline; of a long one the first two, a middle one and the last two."""
     few = 8
     if len(stages) <= few:

@@ -49,6 +49,7 @@ class PlanCandidates:
     n_devices: int
     devices_per_node: int
     _known: dict[Plan, bool] = field(default_factory=dict)
+    _settings: dict[tuple[int, int, str], MemorySettings] = field(default_factory=dict)
     _tried: tuple[str, ...] = ()
     _has_experts: bool = False
 
@@ -102,7 +103,7 @@ class PlanCandidates:
             if not self._can_be(stages):
                 return None
         forms = [replace(plan, sp=True), plan] if plan.tp > 1 else [plan]
-        found = next((form for form in forms if self._can_be(form)), None)
+        found = next((form for form in forms if self._can_be(replace(form, dp=form.ep))), None)
         if found is None or pp == 1:
             return found
         return replace(found, pp=pp, schedule=stated.schedule, virtual_stages=stated.virtual_stages)
@@ -119,8 +120,16 @@ class PlanCandidates:
             of_batch = replace(plan, micro_batches=number) if plan.pp > 1 else plan
             accumulated = 1 if plan.pp > 1 else number
             for recompute in self._recomputations():
-                changed = replace(settings, batch_size=size, grad_accum=accumulated, recompute=recompute)
-                yield Candidate(of_batch, changed)
+                yield Candidate(of_batch, self._with(size, accumulated, recompute))
+
+    def _with(self, batch_size: int, grad_accum: int, recompute: str) -> MemorySettings:
+        """The question's settings with these; each is checked once."""
+        key = batch_size, grad_accum, recompute
+        if key not in self._settings:
+            self._settings[key] = replace(
+                self.question.settings, batch_size=batch_size, grad_accum=grad_accum, recompute=recompute
+            )
+        return self._settings[key]
 
     def _recomputations(self) -> tuple[str, ...]:
         """The settings of recomputation: those that match a path of the model, or the one that is stated."""

@@ -10,7 +10,7 @@ from archcli.arith import Number
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.pipeline import Stage, in_flight, stages_of
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.ranks import held_bytes
+from archcli.measure.memory.ranks import distinct_stages, held_bytes
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import PlacedWeight, placed_weights
 from archcli.measure.memory.traced import trace_memory
@@ -37,52 +37,59 @@ class KeptOfLayers(NamedTuple):
 class LeastMemory:
     """A lower bound of a training step's peak, quick enough for thousands of plans.
 
-    Of the first stage: weights, the optimizer's states and what is gathered, with the gradients, or with what
-    the layers keep for the backward of all micro batches under way. What plans share is traced once.
+    Of the largest stage: weights, the optimizer's states and what is gathered, with the gradients or with
+    what the layers keep for the backward of all micro batches under way; and the optimizer's step. What
+    plans share is traced once.
     """
 
     question: MemoryQuestion
     _shares: dict[Degrees, tuple[Model, tuple[PlacedWeight, ...]]] = field(default_factory=dict)
-    _held: dict[Plan, Held] = field(default_factory=dict)
+    _held: dict[Plan, tuple[Held, ...]] = field(default_factory=dict)
     _kept: dict[tuple[Degrees, int, str], list[KeptOfLayers]] = field(default_factory=dict)
 
     def fits(self, candidate: Candidate, size: int) -> bool:
-        """Whether the first rank of the first stage may fit into so many bytes."""
+        """Whether the first rank of each stage may fit into so many bytes."""
         bounds = (self.held_bytes, self.peak_bytes)  # the second traces a pass
         return all(bound(candidate) <= size for bound in bounds)
 
     def held_bytes(self, candidate: Candidate) -> int:
-        """Bytes with the gradients, behind the backward."""
-        held = self._held_by(candidate)
-        return int(held.weights + held.optimizer.device + held.gathered + held.gradients)
+        """Bytes with the gradients, behind the backward or in the optimizer's step."""
+        return max(
+            int(held.weights + held.optimizer.device + held.gradients)
+            + int(max(held.gathered, held.optimizer.temporaries))
+            for held in self._held_by(candidate)
+        )
 
     def peak_bytes(self, candidate: Candidate) -> int:
         """Bytes before the backward, with the gradients of earlier micro batches if there are any."""
         plan, settings = candidate
-        held = self._held_by(candidate)
-        under_way = in_flight(plan, 0) * self._of_layers(plan, settings) // plan.virtual_stages
-        gradients = held.gradients if settings.grad_accum * plan.micro_batches > 1 else 0
-        return int(held.weights + held.optimizer.device + held.gathered + gradients + under_way)
+        accumulates = settings.grad_accum * plan.micro_batches > 1
+        return max(
+            int(held.weights + held.optimizer.device + held.gathered + accumulates * held.gradients)
+            + int(in_flight(plan, stage.number) * self._of_layers(candidate, stage) // plan.virtual_stages)
+            for stage, held in zip(self._stages(plan), self._held_by(candidate), strict=True)
+        )
 
-    def _held_by(self, candidate: Candidate) -> Held:
-        """What the rank holds, whatever the batch."""
+    def _held_by(self, candidate: Candidate) -> tuple[Held, ...]:
+        """What a rank of each stage holds, whatever the batch."""
         plan = replace(candidate.plan, micro_batches=1)
         if plan not in self._held:
             _, weights = self._share(plan)
-            self._held[plan] = held_bytes(weights, candidate.settings, plan, self._stage(plan), 0)
+            self._held[plan] = tuple(
+                held_bytes(weights, candidate.settings, plan, stage, 0) for stage in self._stages(plan)
+            )
         return self._held[plan]
 
-    def _stage(self, plan: Plan) -> Stage:
-        """The first stage."""
-        layers = layer_count(self.question.model)
-        return stages_of(plan, layers)[0]
+    def _stages(self, plan: Plan) -> tuple[Stage, ...]:
+        """The stages that may need most."""
+        return tuple(distinct_stages(stages_of(plan, layer_count(self.question.model))))
 
-    def _of_layers(self, plan: Plan, settings: MemorySettings) -> Number:
-        """Bytes that the layers of the first stage keep of one micro batch."""
+    def _of_layers(self, candidate: Candidate, stage: Stage) -> Number:
+        """Bytes that the layers of a stage keep of one micro batch."""
+        plan, settings = candidate
         key = (_degrees(plan), settings.batch_size, settings.recompute)
         if key not in self._kept:
             self._kept[key] = list(self._traced(plan, settings))
-        stage = self._stage(plan)
         return sum((kept.size * stage.layers_of(kept.layers) for kept in self._kept[key]), 0)
 
     def _traced(self, plan: Plan, settings: MemorySettings) -> Iterator[KeptOfLayers]:

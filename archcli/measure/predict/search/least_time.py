@@ -1,14 +1,14 @@
 """LeastTime: seconds that a plan takes at least, by FLOPs, bytes sent and times of other plans.
 
-The mean over the stages of a pipeline, which the slowest does not go below: computing, and what is sent that
-nothing can hide, as if no message had a latency. Computing takes what matrix products do at the best rate
-there is. Once kernels are timed it takes what they do: to train, a sequence takes no less in a smaller batch,
-nor where fewer ranks share the experts, as then weights are read and launches are made for fewer tokens.
+At first the mean over the stages of a pipeline, which the slowest does not go below: what matrix products do
+at the best rate there is, and what is sent that nothing can hide, as if no message had a latency. Once a rank
+is timed, its kernels, of each stage: to train, a sequence takes no less in a smaller batch, nor where fewer
+ranks share the experts, as then weights are read and launches are made for fewer tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -20,23 +20,36 @@ from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.collective import Collective
 from archcli.measure.predict.communication.planned import PlannedPass, planned_pass
 from archcli.measure.predict.communication.replicas import of_replicas
+from archcli.measure.predict.communication.sharded import of_rows
 from archcli.measure.predict.communication.stages import bubble_share
-from archcli.measure.predict.communication.timing import LinkPace, timed
-from archcli.measure.predict.rank.times import TimingDevice
+from archcli.measure.predict.communication.timing import LinkPace, TimedCollective, timed
+from archcli.measure.predict.constants import StepConstants
+from archcli.measure.predict.rank.times import RankTimes, TimingDevice
 from archcli.measure.predict.search.candidates import Candidate, of_replica
 
 Degrees = tuple[int, bool, int, int]
 """tp, sp, ep and cp."""
+ReplicaDegrees = tuple[int, int, Degrees]
+"""dp, zero and the degrees: what replicas send of a stage depends on."""
 WholeDegrees = tuple[int, bool, int]
 """tp, sp and cp: of plans whose ranks have the same, but for experts."""
 
 
-class TimedSequence(NamedTuple):
-    """Seconds of computing for a sequence in a batch of a rank, where `ep` ranks share the experts."""
+class TimedRank(NamedTuple):
+    """The times of a rank of all layers with a batch of sequences, where `ep` ranks share the experts."""
 
     ep: int
     batch: int
-    seconds: float
+    recompute: str
+    times: RankTimes
+
+
+class SentAtLeast(NamedTuple):
+    """Seconds of what a rank sends that nothing hides: of each sequence, once a step, of each micro batch."""
+
+    of_sequence: float
+    of_step: float
+    of_batch: float
 
 
 @dataclass(slots=True)
@@ -46,36 +59,59 @@ class LeastTime:
     question: MemoryQuestion
     device: TimingDevice
     low_dtype: str = ""
+    _step: StepConstants | None = field(init=False)
+    _has_constants: bool = field(init=False)
     _products: float | None = None
-    _timed: dict[WholeDegrees, list[TimedSequence]] = field(default_factory=dict)
+    _timed: dict[WholeDegrees, list[TimedRank]] = field(default_factory=dict)
     _planned: dict[Degrees, PlannedPass] = field(default_factory=dict)
-    _waited: dict[Degrees, float] = field(default_factory=dict)
-    _replicas: dict[Plan, tuple[float, float]] = field(default_factory=dict)
+    _computed: dict[tuple[TimedRank, Stage, bool], float] = field(default_factory=dict)
+    _waited: dict[Degrees, list[tuple[str, float]]] = field(default_factory=dict)
+    _sending: dict[tuple[ReplicaDegrees, Stage], SentAtLeast] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._step = self.device.step_constants(self.question.settings)
+        self._has_constants = self.device.has_constants(self.question.settings.dtype)
 
     def seconds(self, candidate: Candidate) -> float:
         """Seconds of a pass, or of a step."""
-        plan, settings = candidate
-        training, batch = settings.phase == "train", of_replica(candidate)
-        batches = settings.grad_accum * plan.micro_batches if training else 1
-        computing = self._computing(plan, batch) * batch * batches / plan.pp
-        sent = self._waited_for(plan) * batch * batches
-        if training:
-            once, each = self._of_replicas(plan, settings)
-            sent += once + batches * each
-        return float(computing * (1 + bubble_share(plan)) + sent / plan.pp)
-
-    def learn(self, plan: Plan, batch: int, seconds: float) -> None:
-        """Take note of the seconds in which a rank of all layers computes a batch."""
-        timed_sequence = TimedSequence(plan.ep, batch, seconds / batch)
-        self._timed.setdefault(whole_degrees(plan), []).append(timed_sequence)
-
-    def _computing(self, plan: Plan, batch: int) -> float:
-        """Seconds of computing for a sequence in a batch of a rank of all layers."""
+        plan = candidate.plan
         known = self._timed.get(whole_degrees(plan), ())
-        timed = (one.seconds for one in known if self._is_no_more(one, plan, batch))
-        return max(self._of_sequence() / (plan.tp * plan.cp), *timed, 0.0)
+        ranks = (one for one in known if self._is_no_more(one, plan, of_replica(candidate)))
+        return max(self._on_average(candidate), *(self._of_rank(candidate, one) for one in ranks), 0.0)
 
-    def _is_no_more(self, known: TimedSequence, plan: Plan, batch: int) -> bool:
+    def learn(self, candidate: Candidate, times: RankTimes) -> None:
+        """Take note of the times of a candidate's rank."""
+        plan, settings = candidate
+        timed_rank = TimedRank(plan.ep, of_replica(candidate), settings.recompute, times)
+        self._timed.setdefault(whole_degrees(plan), []).append(timed_rank)
+
+    def _on_average(self, candidate: Candidate) -> float:
+        """Seconds of products and of what is sent, the mean over the stages."""
+        plan = candidate.plan
+        products = self._of_sequence() / (plan.tp * plan.cp) * _sequences(candidate)
+        sent = self._sent(candidate, all_layers(self._shared(plan)))
+        return float(products * (1 + bubble_share(plan)) + sent) / plan.pp
+
+    def _of_rank(self, candidate: Candidate, known: TimedRank) -> float:
+        """Seconds of the slowest stage, by the kernels of a rank that needs no more for a sequence."""
+        plan, settings = candidate
+        share = (1 + bubble_share(plan)) * _sequences(candidate) / known.batch
+        repeats = known.recompute == settings.recompute
+        busiest = max(
+            known.times.distinct(plan), key=lambda stage: self._computing(known, stage, repeats=repeats)
+        )
+        return share * self._computing(known, busiest, repeats=repeats) + self._sent(candidate, busiest)
+
+    def _computing(self, known: TimedRank, stage: Stage, *, repeats: bool) -> float:
+        """Seconds in which a rank computes a stage, what it repeats among them or not."""
+        key = known, stage, repeats
+        if key not in self._computed:
+            one = known.times.of_stage(stage)
+            repeated = 0.0 if repeats else one.recomputed.told(expected=self._has_constants)
+            self._computed[key] = one.all.told(expected=self._has_constants) - repeated
+        return self._computed[key]
+
+    def _is_no_more(self, known: TimedRank, plan: Plan, batch: int) -> bool:
         """Whether what is known of a rank holds for one of the plan at least.
 
         Inference is so short that what ranks do to share experts may outweigh what they gain; and a small
@@ -99,43 +135,55 @@ class LeastTime:
 
     def _shared(self, plan: Plan) -> PlannedPass:
         """The pass of one sequence of a rank, by the degrees that it depends on."""
-        key = plan.tp, plan.sp, plan.ep, plan.cp
+        key = _degrees(plan)
         if key not in self._planned:
-            of_one = replace(plan, pp=1, micro_batches=1, virtual_stages=1, schedule="1f1b")
-            self._planned[key] = planned_pass(self.question.model, self._alone(), of_one)
+            self._planned[key] = planned_pass(self.question.model, self._alone(), _of_one_stage(plan))
         return self._planned[key]
 
-    def _waited_for(self, plan: Plan) -> float:
+    def _sent(self, candidate: Candidate, stage: Stage) -> float:
+        """Seconds of what a rank of a stage sends, as far as none is hidden."""
+        plan, settings = candidate
+        key = (plan.dp, plan.zero, _degrees(plan)), stage
+        if key not in self._sending:
+            self._sending[key] = SentAtLeast(self._waited_for(plan, stage), *self._of_replicas(plan, stage))
+        sent = self._sending[key]
+        if settings.phase != "train":
+            return sent.of_sequence * _sequences(candidate)
+        batches = settings.grad_accum * plan.micro_batches
+        return sent.of_sequence * _sequences(candidate) + sent.of_step + sent.of_batch * batches
+
+    def _waited_for(self, plan: Plan, stage: Stage) -> float:
         """Seconds of what a rank sends of one sequence and waits for: nothing is computed meanwhile."""
-        key = plan.tp, plan.sp, plan.ep, plan.cp
+        planned, key = self._shared(plan), _degrees(plan)
         if key not in self._waited:
-            planned = self._shared(plan)
-            of_rows = planned.of_micro_batch(plan, all_layers(planned))
-            self._waited[key] = self._sending(one for one in of_rows if not one.cover)
-        return self._waited[key]
+            self._waited[key] = self._by_place(planned, plan)
+        of_places = self._waited[key]
+        return sum(seconds * float(planned.placement.share(path, stage)) for path, seconds in of_places)
 
-    def _of_replicas(self, plan: Plan, settings: MemorySettings) -> tuple[float, float]:
+    def _by_place(self, planned: PlannedPass, plan: Plan) -> list[tuple[str, float]]:
+        """(a row, seconds of what is sent by all rows of the layers that it stands for)."""
+        of_places: dict[object, tuple[str, float]] = {}
+        repeated = planned.repeated if planned.request.phase == "train" else None
+        for row in planned.rows:
+            sent = of_rows([(row, row.times)], plan, planned.width, repeated)
+            place = planned.placement.place(row.path)
+            path, before = of_places.get(place, (row.path, 0.0))
+            of_places[place] = path, before + self._seconds_of(sent)
+        return [(path, seconds) for path, seconds in of_places.values() if seconds]
+
+    def _of_replicas(self, plan: Plan, stage: Stage) -> tuple[float, float]:
         """Seconds of what replicas send once a step and for each micro batch, as far as none is hidden."""
-        constants = self.device.step_constants(settings)
-        if constants is None:
+        if self._step is None:
             return 0.0, 0.0
-        key = replace(plan, pp=1, micro_batches=1, virtual_stages=1, schedule="1f1b")
-        if key not in self._replicas:
-            planned = self._shared(plan)
-            one, two = (
-                sum(each.time_s for each in timed(self._of_step(planned, key, n), self.device.fabric))
-                for n in (1, 2)
-            )
-            self._replicas[key] = (
-                (2 * one - two) / constants.communication,
-                (two - one) / constants.communication,
-            )
-        return self._replicas[key]
+        one, two = (sum(one.time_s for one in self._of_step(plan, stage, n)) for n in (1, 2))
+        return (2 * one - two) / self._step.communication, (two - one) / self._step.communication
 
-    def _of_step(self, planned: PlannedPass, plan: Plan, micro_batches: int) -> Iterator[Collective]:
-        return of_replicas(planned.weights, plan, all_layers(planned), planned.width, micro_batches)
+    def _of_step(self, plan: Plan, stage: Stage, micro_batches: int) -> list[TimedCollective]:
+        planned, of_one = self._shared(plan), _of_one_stage(plan)
+        sent = of_replicas(planned.weights, of_one, stage, planned.width, micro_batches)
+        return timed(sent, self.device.fabric)
 
-    def _sending(self, collectives: Iterable[Collective]) -> float:
+    def _seconds_of(self, collectives: Iterable[Collective]) -> float:
         """Seconds of the bytes alone, at the share of the rate that rings reach."""
         seconds = 0.0
         for one in collectives:
@@ -144,9 +192,20 @@ class LeastTime:
             seconds += sum(each.time_s for each in timed([one], self.device.fabric, pace))
         return seconds
 
-    @property
-    def _has_constants(self) -> bool:
-        return self.device.has_constants(self.question.settings.dtype)
+
+def _degrees(plan: Plan) -> Degrees:
+    return plan.tp, plan.sp, plan.ep, plan.cp
+
+
+def _of_one_stage(plan: Plan) -> Plan:
+    return replace(plan, pp=1, micro_batches=1, virtual_stages=1, schedule="1f1b")
+
+
+def _sequences(candidate: Candidate) -> int:
+    """Sequences that a replica runs in a pass or a step."""
+    plan, settings = candidate
+    batches = settings.grad_accum * plan.micro_batches if settings.phase == "train" else 1
+    return batches * of_replica(candidate)
 
 
 def whole_degrees(plan: Plan) -> WholeDegrees:

@@ -13,7 +13,7 @@ from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kerne
 from archcli.measure.predict.rank.step import StageStep, stage_step
 from archcli.measure.predict.rank.times import KnownTimes, RankTimes, TimingDevice
 from archcli.measure.predict.search.candidates import Candidate, of_replica
-from archcli.measure.predict.search.least_time import LeastTime, WholeDegrees, all_layers, whole_degrees
+from archcli.measure.predict.search.least_time import LeastTime, WholeDegrees, whole_degrees
 
 RankKey = tuple[int, bool, int, int, int, str]
 """tp, sp, ep, cp, batch size and recomputation: what a rank's pass depends on."""
@@ -51,7 +51,7 @@ class PlanTimer:
             return self._least.seconds(candidate)
         ep, batch = self._most[whole_degrees(candidate.plan)]
         plan = Plan(ep, tp=candidate.plan.tp, sp=candidate.plan.sp, ep=ep, cp=candidate.plan.cp)
-        self._times_of(Candidate(plan, replace(candidate.settings, batch_size=batch, recompute="none")))
+        self._times_of(Candidate(plan, replace(candidate.settings, batch_size=batch)))
         return self._least.seconds(candidate)
 
     def parts(self, candidate: Candidate) -> dict[str, float]:
@@ -72,16 +72,8 @@ class PlanTimer:
                 self._runs[alike] = traced_runs(planned, settings)
             rank = rank_kernels(planned, settings, plan, self.use, self._runs[alike])
             self._times[key] = RankTimes(rank, self.device, settings, self._known)
-            self._learn(candidate, self._times[key])
+            self._least.learn(candidate, self._times[key])
         return self._times[key]
-
-    def _learn(self, candidate: Candidate, times: RankTimes) -> None:
-        """Hand on what the rank computes, but for what it repeats."""
-        plan, settings = candidate
-        one = times.of_stage(all_layers(times.rank.planned))
-        expected = self.device.has_constants(settings.dtype)
-        seconds = one.all.told(expected=expected) - one.recomputed.told(expected=expected)
-        self._least.learn(plan, of_replica(candidate), seconds)
 
 
 def _parts(step: StageStep, *, expected: bool) -> dict[str, float]:

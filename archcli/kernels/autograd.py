@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from archcli.kernels.folding import FoldedLayers
 from archcli.kernels.log import NOT_KNOWN, GradNode, Log, logged, unknown_kernels, without_grad
 from archcli.kernels.tensor import METHODS, ShapeTensor
 
 
-def run_backward(log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTensor]) -> list[ShapeTensor]:
-    """Launch the kernels of the backward from the gradients of the outputs; returns those of the weights."""
+def run_backward(
+    log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTensor], folded: FoldedLayers | None = None
+) -> list[ShapeTensor]:
+    """Launch the kernels of the backward from the gradients of the outputs; returns those of the weights.
+
+    `folded` are layers that stand for others, if there are any, whose gradients are held against each other.
+    """
     waiting: dict[int, dict[int, ShapeTensor]] = {}
     leaves: dict[int, ShapeTensor] = {}
     for output, gradient in zip(outputs, gradients, strict=True):
@@ -21,6 +27,8 @@ def run_backward(log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTens
             given = waiting.pop(id(node), None)
             if given is None:
                 continue
+            if folded is not None:
+                folded.arrive(node, given)
             log.origin, log.repeats = node.origin, node.repeats
             try:
                 of_inputs = node.backward(*[given.get(i) for i in range(node.outputs)])
@@ -29,6 +37,8 @@ def run_backward(log: Log, outputs: list[ShapeTensor], gradients: list[ShapeTens
             for x, gradient in zip(node.inputs, of_inputs, strict=False):
                 _accumulate(x, gradient, waiting, leaves, log)
     log.stage = "forward"
+    if folded is not None:
+        folded.end()
     return list(leaves.values())
 
 

@@ -1,17 +1,20 @@
 """KernelTape: the tape that runs operations on tensors without values, and logs their kernels.
 
-The layers of a pattern are run three times, as where memory is counted: the first period, one that stands for
-all in the middle, and the last.
+The layers of a pattern are run once where one period stands for all (`folding`). Else they are run three
+times, as where memory is counted: the first period, one for all in the middle, and the last.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
+from archcli.arith import Number
 from archcli.graph import Op, Tensor, tree_map
 from archcli.graph.count_tape import CountTape, join
 from archcli.graph.memory_tape import InPeriods
 from archcli.kernels.dtypes import DType
+from archcli.kernels.folding import FoldedLayers
 from archcli.kernels.functions.modules import MODULES
 from archcli.kernels.functions.routed import TokenAssignment, run_stacked
 from archcli.kernels.log import NOT_KNOWN, LaunchOrigin, Log, unknown_kernels, without_grad
@@ -38,14 +41,18 @@ class Weights:
 
 
 class KernelTape(InPeriods):
-    """Runs each op on tensors without values; in `training` as a model in training runs it."""
+    """Runs each op on tensors without values; in `training` as a model in training runs it.
 
-    __slots__ = ("home", "log", "routed", "run_as", "training", "weights")
+    With `folded` each layer of a pattern runs once; raises UnlikeLayersError where it may not stand for all.
+    """
+
+    __slots__ = ("folded", "home", "log", "routed", "run_as", "training", "weights")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.log, self.weights = Log(), Weights(TORCH.bfloat16)
         self.run_as, self.training = "run_fused", False
+        self.folded: FoldedLayers | None = None
         self.home = self.path
         self.routed: TokenAssignment | None = None
 
@@ -53,7 +60,7 @@ class KernelTape(InPeriods):
         child = super()._child(cls, **changes)
         if isinstance(child, KernelTape):
             child.log, child.weights = self.log, self.weights
-            child.run_as, child.training = self.run_as, self.training
+            child.run_as, child.training, child.folded = self.run_as, self.training, self.folded
             child.home, child.routed = self.home, self.routed
         return child
 
@@ -61,6 +68,13 @@ class KernelTape(InPeriods):
     def gradless(self) -> type[CountTape]:
         """The same: nothing is recorded while such a child runs."""
         return type(self)
+
+    def occurrences(
+        self, n_layers: Number, period: int, *, apart: bool = False
+    ) -> Iterator[tuple[int, Number]]:
+        """The layers of one period, or of three."""
+        each = InPeriods if self.folded is None else CountTape
+        yield from each.occurrences(self, n_layers, period, apart=apart)
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Run the op, and log what it launches."""
@@ -114,6 +128,16 @@ class KernelTape(InPeriods):
         return tape
 
     def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
+        """Run a child's forward; of a layer that stands for others, check that it may."""
+        if self.folded is None or "times" not in options:
+            return self._called(module, name, *args, **options)
+        x, context = args
+        self.folded.enter(context, options["shares"])
+        out, kept = self._called(module, name, *args, **options)
+        self.folded.leave(x.value, out.value)
+        return out, kept
+
+    def _called(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Run a child's forward; without gradients where none flows through it."""
         key, home = options.get("shares"), join(self.home, name)
         if key is not None:

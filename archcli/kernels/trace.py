@@ -10,6 +10,7 @@ from archcli.graph.kept import FP32, Execution
 from archcli.kernels.autograd import run_backward
 from archcli.kernels.dtypes import BY_NAME, NAMED, DType
 from archcli.kernels.filled import filled_cache
+from archcli.kernels.folding import FoldedLayers, UnlikeLayersError
 from archcli.kernels.kernel import KernelCost, KernelRun, Stage
 from archcli.kernels.log import Log, LoggedLaunch, logged
 from archcli.kernels.tape import KernelTape, Weights
@@ -31,35 +32,54 @@ def trace_kernels(
     `dtype` is the model's, by default bf16 or fp32 by the execution's width. Training is the forward and
     the backward, without an optimizer. Raises ArchError for a function of torch whose kernels are not known.
     """
-    log = Log()
-    run_pass(log, model, request, execution or Execution(), dtype)
+    execution = execution or Execution()
+    try:
+        log = Log()
+        run_pass(log, model, request, execution, dtype, FoldedLayers())
+    except UnlikeLayersError:
+        log = Log()
+        run_pass(log, model, request, execution, dtype)
     return _runs(log.launches)
 
 
 def run_pass(
-    log: Log, model: Model, request: Request, execution: Execution, dtype: str = ""
+    log: Log,
+    model: Model,
+    request: Request,
+    execution: Execution,
+    dtype: str = "",
+    folded: FoldedLayers | None = None,
 ) -> list[ShapeTensor]:
-    """Run a pass, written to the log; returns what it leaves: outputs and the cache, or gradients."""
+    """Run a pass, written to the log; returns what it leaves: outputs and the cache, or gradients.
+
+    With `folded` one period of a pattern stands for all. Raises UnlikeLayersError where it may not.
+    """
     request = request.resolved()
     number = BY_NAME[dtype or ("fp32" if execution.width == FP32 else "bf16")]
     train = request.phase == "train"
     model, _ = formed(model if train else inferring(model), request)
     cache = _cache_before(model, request, execution, number)
-    output, after = _run_forward(log, model, request, execution, number, cache)
+    output, after = _run_forward(log, model, request, execution, number, cache, folded)
     outputs = _tensors(output)
     if not train:
         return [*outputs, *_tensors(after)]
     gradients = [ShapeTensor(x.shape, x.dtype) for x in outputs]
-    return [*outputs, *run_backward(log, outputs, gradients)]
+    return [*outputs, *run_backward(log, outputs, gradients, folded)]
 
 
 def _run_forward(
-    log: Log, model: Model, request: Request, execution: Execution, dtype: DType, cache: Any
+    log: Log,
+    model: Model,
+    request: Request,
+    execution: Execution,
+    dtype: DType,
+    cache: Any,
+    folded: FoldedLayers | None = None,
 ) -> tuple[Any, Any]:
     """Run the forward of a pass, written to the log: what it returns, and the cache after it."""
     train = request.phase == "train"
     log.backend, log.records, tape = execution.backend, train, KernelTape([])
-    tape.log, tape.weights, tape.training = log, Weights(dtype), train
+    tape.log, tape.weights, tape.training, tape.folded = log, Weights(dtype), train, folded
     tape.run_as = "run_fused" if execution.fused else "run"
     inputs: dict[str, Any] = {
         name: ShapeTensor(_whole(spec.shape), NAMED["int64"] if spec.kind == "ids" else dtype)

@@ -160,6 +160,10 @@ class Inline(Module):
         """What the module computes, its op called `name`."""
 
 
+PLAIN = (str, int, float)
+"""Values of most fields, told from mappings sooner than a mapping is told from others."""
+
+
 def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
     """(path step, child) of every module a spec holds, in the order of its fields.
 
@@ -170,6 +174,8 @@ def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
         value = values[field]
         if isinstance(value, Spec):
             yield field, value
+        elif value is None or isinstance(value, PLAIN):
+            continue
         elif isinstance(value, tuple):
             yield from ((f"{field}.{i}", item) for i, item in enumerate(value) if isinstance(item, Spec))
         elif isinstance(value, Mapping):
@@ -215,6 +221,8 @@ def substitute(spec: M, values: Mapping[str, Any]) -> M:
 def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
     if path in values:
         return values[path]
+    if value is None or isinstance(value, PLAIN):
+        return value
     if isinstance(value, tuple):
         return tuple(_substituted(item, values, f"{path}.{i}") for i, item in enumerate(value))
     if isinstance(value, Mapping) and any(isinstance(item, Spec) for item in value.values()):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.errors import ArchError
@@ -46,10 +45,8 @@ def rank_peaks(model: Model, settings: MemorySettings, plan: Plan) -> list[RankP
     if settings.phase != "train":
         return [_inferring(model, settings, plan, rank) for rank in _ends(plan.tp)]
     stages = stages_of(plan, layer_count(model))
-    of_stage = partial(_training, model, settings, plan)
-    return [
-        of_stage(stage, rank) for stage in distinct_stages(stages) for rank in _ends(plan.replicas * plan.tp)
-    ]
+    trained = _TrainedRanks(model, settings, plan)
+    return [trained.peak(stage, rank) for stage in stages for rank in _ends(plan.replicas * plan.tp)]
 
 
 def _alone(model: Model, settings: MemorySettings) -> RankPeak:
@@ -74,16 +71,37 @@ def _inferring(model: Model, settings: MemorySettings, plan: Plan, rank: int) ->
     return alone._replace(rank=rank)
 
 
-def _training(model: Model, settings: MemorySettings, plan: Plan, stage: Stage, rank: int) -> RankPeak:
-    from archcli.measure.memory.training.step import training_step  # of training alone
+@dataclass(slots=True)
+class _TrainedRanks:
+    """The ranks of a plan that train a model; of stages with the same layers one is traced."""
 
-    replica, tensor = divmod(rank, plan.tp)
-    mine = replace(settings, seq_len=settings.tokens(model) // plan.cp)
-    share = plan.share(model, tensor)
-    weights = tuple(placed_weights(share, shape_pass(share, settings.request(model)).rows))
-    held = held_bytes(weights, settings, plan, stage, replica)
-    step = training_step(plan.share(stage_model(model, stage), tensor), mine, held)
-    return RankPeak(rank, stage.number, highest(step.moments), step.traced, step.moments)
+    model: Model
+    settings: MemorySettings
+    plan: Plan
+    _weights: dict[int, tuple[PlacedWeight, ...]] = field(default_factory=dict)
+    _traced: list[tuple[tuple[Model, int], TracedPass]] = field(default_factory=list)
+
+    def peak(self, stage: Stage, rank: int) -> RankPeak:
+        """The peak of a rank of a stage."""
+        from archcli.measure.memory.training.step import training_step  # of training alone
+
+        replica, tensor = divmod(rank, self.plan.tp)
+        mine = replace(self.settings, seq_len=self.settings.tokens(self.model) // self.plan.cp)
+        held = held_bytes(self._weights_of(tensor), self.settings, self.plan, stage, replica)
+        layers = stage_model(self.model, stage), tensor
+        traced = next((traced for alike, traced in self._traced if alike == layers), None)
+        step = training_step(self.plan.share(*layers), mine, held, traced)
+        if traced is None:
+            self._traced.append((layers, step.traced))
+        return RankPeak(rank, stage.number, highest(step.moments), step.traced, step.moments)
+
+    def _weights_of(self, tensor: int) -> tuple[PlacedWeight, ...]:
+        """The weights of a rank's share of the whole model, by its rank of the tensor-parallel group."""
+        if tensor not in self._weights:
+            share = self.plan.share(self.model, tensor)
+            rows = shape_pass(share, self.settings.request(self.model)).rows
+            self._weights[tensor] = tuple(placed_weights(share, rows))
+        return self._weights[tensor]
 
 
 def held_bytes(

@@ -64,21 +64,28 @@ class TrainingStep:
         return self.traced.ledger.kept
 
 
-def training_step(model: Model, settings: MemorySettings, held: Held | None = None) -> TrainingStep:
+def training_step(
+    model: Model, settings: MemorySettings, held: Held | None = None, traced: TracedPass | None = None
+) -> TrainingStep:
     """Trace a training step of the model on one device.
 
-    `held` left out is all of the model. Raises ArchError for settings that the model cannot have.
+    `held` left out is all of the model; `traced` is the step's pass where it is traced already. Raises
+    ArchError for settings that the model cannot have.
     """
-    form = parse_loss(settings.loss)
-    has_head = getattr(model, "head", None) is not None
-    traced = trace_memory(
-        _without_head(model) if form.has_head and has_head else model,
+    held = held or held_alone(model, settings)
+    traced = traced or _traced(model, settings)
+    return TrainingStep(traced, held, tuple(_moments(model, traced, parse_loss(settings.loss), held)))
+
+
+def _traced(model: Model, settings: MemorySettings) -> TracedPass:
+    """The pass of a step: where the loss runs the head, up to the hidden states."""
+    outside = parse_loss(settings.loss).has_head and getattr(model, "head", None) is not None
+    return trace_memory(
+        _without_head(model) if outside else model,
         settings.request(model),
         settings.execution(),
         recomputed(settings.recompute),
     )
-    held = held or held_alone(model, settings)
-    return TrainingStep(traced, held, tuple(_moments(model, traced, form, held)))
 
 
 def held_alone(model: Model, settings: MemorySettings) -> Held:

@@ -64,7 +64,7 @@ class LeastTime:
     _products: float | None = None
     _timed: dict[WholeDegrees, list[TimedRank]] = field(default_factory=dict)
     _planned: dict[Degrees, PlannedPass] = field(default_factory=dict)
-    _computed: dict[tuple[TimedRank, Stage, bool], float] = field(default_factory=dict)
+    _busiest: dict[tuple[TimedRank, int, int, str], tuple[float, Stage]] = field(default_factory=dict)
     _waited: dict[Degrees, list[tuple[str, float]]] = field(default_factory=dict)
     _sending: dict[tuple[ReplicaDegrees, Stage], SentAtLeast] = field(default_factory=dict)
 
@@ -93,23 +93,22 @@ class LeastTime:
         return float(products * (1 + bubble_share(plan)) + sent) / plan.pp
 
     def _of_rank(self, candidate: Candidate, known: TimedRank) -> float:
-        """Seconds of the slowest stage, by the kernels of a rank that needs no more for a sequence."""
+        """Seconds of the busiest stage, by the kernels of a rank that needs no more for a sequence."""
         plan, settings = candidate
+        key = known, plan.pp, plan.virtual_stages, settings.recompute
+        if key not in self._busiest:
+            stages = known.times.distinct(plan)
+            computing = [self._computing(known, stage, settings.recompute) for stage in stages]
+            self._busiest[key] = max(zip(computing, stages, strict=True))
+        seconds, stage = self._busiest[key]
         share = (1 + bubble_share(plan)) * _sequences(candidate) / known.batch
-        repeats = known.recompute == settings.recompute
-        busiest = max(
-            known.times.distinct(plan), key=lambda stage: self._computing(known, stage, repeats=repeats)
-        )
-        return share * self._computing(known, busiest, repeats=repeats) + self._sent(candidate, busiest)
+        return share * seconds + self._sent(candidate, stage)
 
-    def _computing(self, known: TimedRank, stage: Stage, *, repeats: bool) -> float:
-        """Seconds in which a rank computes a stage, what it repeats among them or not."""
-        key = known, stage, repeats
-        if key not in self._computed:
-            one = known.times.of_stage(stage)
-            repeated = 0.0 if repeats else one.recomputed.told(expected=self._has_constants)
-            self._computed[key] = one.all.told(expected=self._has_constants) - repeated
-        return self._computed[key]
+    def _computing(self, known: TimedRank, stage: Stage, recompute: str) -> float:
+        """Seconds in which a rank computes a stage, what it repeats among them if it is recomputed alike."""
+        one = known.times.of_stage(stage)
+        repeated = 0.0 if recompute == known.recompute else one.recomputed.told(expected=self._has_constants)
+        return one.all.told(expected=self._has_constants) - repeated
 
     def _is_no_more(self, known: TimedRank, plan: Plan, batch: int) -> bool:
         """Whether what is known of a rank holds for one of the plan at least.

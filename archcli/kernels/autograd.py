@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.kernels.folding import FoldedLayers
 from archcli.kernels.log import NOT_KNOWN, GradNode, Log, logged, unknown_kernels, without_grad
+from archcli.kernels.tapes.folding import FoldedLayers
 from archcli.kernels.tensor import METHODS, ShapeTensor
 
 

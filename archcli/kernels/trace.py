@@ -9,11 +9,11 @@ from archcli.graph import Tensor, tree_map
 from archcli.graph.kept import FP32, Execution
 from archcli.kernels.autograd import run_backward
 from archcli.kernels.dtypes import BY_NAME, NAMED, DType
-from archcli.kernels.filled import filled_cache
-from archcli.kernels.folding import FoldedLayers, UnlikeLayersError
 from archcli.kernels.kernel import KernelCost, KernelRun, Stage
 from archcli.kernels.log import Log, LoggedLaunch, logged
-from archcli.kernels.tape import KernelTape, Weights
+from archcli.kernels.tapes.filled import filled_cache
+from archcli.kernels.tapes.folding import FoldedLayers, UnlikeLayersError
+from archcli.kernels.tapes.kernel_tape import KernelTape, Weights
 from archcli.kernels.tensor import ShapeTensor
 from archcli.modules import Model
 from archcli.modules.forms import formed

@@ -11,7 +11,7 @@ from archcli.graph import Op, Tensor
 from archcli.kernels import KernelCost, trace_kernels
 from archcli.kernels.dtypes import BY_NAME
 from archcli.kernels.log import Log, logged
-from archcli.kernels.tape import KernelTape
+from archcli.kernels.tapes.kernel_tape import KernelTape
 from archcli.kernels.tensor import ShapeTensor
 from archcli.kernels.torch_like import TORCH
 from archcli.load import load

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -100,6 +101,54 @@ def test_the_best_is_that_of_all(name, constants):
     runner_up = next(one for one in by_time if degrees(one) != degrees(by_time[0]))
     assert (choice.best.candidate, choice.runner_up.candidate) == (by_time[0], runner_up)
     assert Counting.timed < len(candidates)
+
+
+UNEVEN = decoder(Group(n_layers=1, layer=layer()), Group(n_layers=3, layer=layer(ffn=EXPERTS)), vocab_size=96)
+"""A mixture whose stages differ: the first layer has no experts, and the last stage a wide head."""
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("constants", DEVICES)
+def test_no_plan_takes_less_than_it_is_told_to_at_least(constants):
+    """Neither before anything is timed nor when it may be the next."""
+    asked = MemoryQuestion(UNEVEN, MemorySettings("train", 1, 16), Plan(), None)
+    timer, candidates = PlanTimer(asked, device(DEVICES[constants])), list(PlanCandidates(asked, 4, 4))
+    least = [timer.least(one) for one in candidates]
+    closer = [timer.closer(one) for one in candidates]
+    for first, second, one in zip(least, closer, candidates, strict=True):
+        assert 0 < first <= second <= sum(timer.parts(one).values()) * (1 + 1e-12)
+
+
+@cache
+def every_plan():
+    """(seconds, which, candidate, bytes that it needs) of all plans of four devices, the fastest first."""
+    ours, large = device(DEVICES["steps"]), DeviceMemory("large", 10**9, 4)
+    asked = MemoryQuestion(UNEVEN, MemorySettings("train", 1, 16), Plan(), large)
+    return sorted(
+        (
+            told(predict_pass(UNEVEN, one.settings, ours, one.plan).time),
+            number,
+            one,
+            MemoryQuestion(UNEVEN, one.settings, one.plan, large).answer().needed_bytes,
+        )
+        for number, one in enumerate(PlanCandidates(asked, 4, 4))
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.6, 1.0])
+def test_the_best_that_fits_is_that_of_all(share):
+    """On devices that so many of the plans of a mixture fit into: each is predicted, its memory counted."""
+    every = every_plan()
+    size = sorted(needed for *_, needed in every)[int(share * len(every)) - 1]
+    fitting = [(seconds, one) for seconds, _, one, needed in every if needed <= size]
+    others = [pair for pair in fitting if degrees(pair[1]) != degrees(fitting[0][1])]
+    settings, memory = MemorySettings("train", 1, 16), DeviceMemory("ours", size, 4)
+    asked = MemoryQuestion(UNEVEN, settings, Plan(), memory)
+    choice = best_plan(asked, PlanCandidates(asked, 4, 4), PlanTimer(asked, device(DEVICES["steps"])))
+    assert (choice.best.seconds, choice.runner_up.seconds) == pytest.approx((fitting[0][0], others[0][0]))
+    assert degrees(choice.best.candidate) == degrees(fitting[0][1])
+    assert any(plan.pp > 1 for plan in (one.plan for _, one in fitting))
 
 
 def timed(timer, candidates):

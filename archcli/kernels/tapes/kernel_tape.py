@@ -14,10 +14,10 @@ from archcli.graph import Op, Tensor, tree_map
 from archcli.graph.count_tape import CountTape, join
 from archcli.graph.memory_tape import InPeriods
 from archcli.kernels.dtypes import DType
-from archcli.kernels.folding import FoldedLayers
 from archcli.kernels.functions.modules import MODULES
 from archcli.kernels.functions.routed import TokenAssignment, run_stacked
 from archcli.kernels.log import NOT_KNOWN, LaunchOrigin, Log, unknown_kernels, without_grad
+from archcli.kernels.tapes.folding import FoldedLayers
 from archcli.kernels.tensor import ShapeTensor
 from archcli.kernels.torch_like import TORCH
 

@@ -23,7 +23,7 @@ FormOrLatex = Annotated[
     ),
 ]
 QuantityArgument = Annotated[
-    arguments.Quantity, typer.Argument(metavar="[params|flops|kvcache]", help="What the formula is of.")
+    arguments.Quantity, typer.Argument(metavar="params|flops|kvcache", help="What the formula is of.")
 ]
 NAMES = "NAME[,NAME]"
 Symbols = Annotated[

@@ -136,8 +136,12 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
     from archcli.measure.predict.serving.break_even import break_even  # of decoding alone
 
     of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
-    width = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
-    points = break_even(rows, of_replica, (width, width), question.timing, question.asked.dtype)
+    cached = stored = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
+    if question.model.quantization is not None:
+        from archcli.measure.predict.rank.stored import mean_width  # of quantized weights alone
+
+        stored = mean_width(question.plan.share(question.model), rows, question.settings.dtype)
+    points = break_even(rows, of_replica, (stored, cached), question.timing, question.asked.dtype)
     batch = {"floor": points.floor_batch, "expected": points.batch}
     return {
         "batch_size": {name: size and size * question.plan.dp for name, size in batch.items()},
@@ -255,7 +259,7 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     if question.phase == "train":
         return
     if question.model.quantization is not None:
-        yield "Quantized weights: matrix products are timed with weights in the dtype."
+        yield "Quantized weights: unpacking them. Products read them as stored, of a tied head in the dtype."
     if question.asked.engine != "none":
         engine = ENGINES[question.asked.engine]
         yield f"{engine.label} beside its kernels is one factor, {engine.speed:g}: {engine.source}."

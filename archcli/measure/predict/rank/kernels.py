@@ -96,10 +96,14 @@ def rank_kernels(
     runs = traced_runs(planned, settings) if runs is None else runs
     placement = StagePlacement(planned.model, [*(run.path for run in runs), LOSS])
     kernels = [*_of_rows(planned, runs, placement, plan, use)]
+    rows = {placement.counted_path(row.path): row for row in planned.rows}
+    named = {one.path: rows.get(placement.counted_path(one.path)) for one in kernels}
     if use.form == "in_place":
-        rows = {placement.counted_path(row.path): row for row in planned.rows}
-        named = {one.path: rows.get(placement.counted_path(one.path)) for one in kernels}
         kernels = [*joined_rows(kernels, named, int(planned.width))]
+    if planned.model.quantization is not None and planned.request.phase != "train":
+        from archcli.measure.predict.rank.stored import reading_stored  # of quantized weights alone
+
+        kernels = [*reading_stored(kernels, named, planned.model, settings.dtype)]
     if planned.request.phase == "train":
         kernels.append(_loss(planned, settings))
     return RankKernels(planned, tuple(kernels), placement)

@@ -1,0 +1,73 @@
+"""Products read matrices as they are stored: bytes worked out by hand, and what that does to decoding."""
+
+import pytest
+
+import archcli
+from archcli.graph.part import OpClass
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.communication.planned import planned_pass
+from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels
+from archcli.modules import GLU, Group, MixtureOfExperts
+from archcli.modules.quantization import Quantization, Rule
+from small import decoder, layer
+
+B, D, F, LAYERS, EXPERTS, PER_TOKEN = 2, 16, 32, 3, 8, 2
+BF16, SCALE = 2, 2
+FOUR_BITS = Quantization(bits=4, group_size=8)
+
+
+def read_by_products(ffn, quantization, phase="decode", use=NO_CHANGE):
+    """Bytes that a matrix product reads, by its row."""
+    group = Group(n_layers=LAYERS, layer=layer(ffn=ffn))
+    model = decoder(group, d_model=D, quantization=quantization)
+    settings, plan = MemorySettings(phase, B, 8), Plan()
+    kernels = rank_kernels(planned_pass(model, settings, plan), settings, plan, use).kernels
+    return {one.path: one.kernel.read for one in kernels if one.op_class == OpClass.CONTRACTION}
+
+
+def test_a_product_reads_values_and_scales():
+    """F rows of D numbers: half a byte each, and 2 bytes of scale for 8."""
+    read = read_by_products(GLU(d_ff=F), FOUR_BITS)["layers.0.ffn.up_proj"]
+    assert read == B * D * BF16 + F * (D // 2 + D // 8 * SCALE)
+    plain = read_by_products(GLU(d_ff=F), None)["layers.0.ffn.up_proj"]
+    assert plain == B * D * BF16 + F * D * BF16
+
+
+def test_a_product_of_an_engine_in_fp8_has_the_rest_in_fp8():
+    read = read_by_products(GLU(d_ff=F), FOUR_BITS, use=CacheUse("in_place", low_dtype="fp8"))
+    assert read["layers.0.ffn.up_proj"] == B * D + F * (D // 2 + D // 8 * SCALE)
+
+
+def test_of_experts_those_are_read_that_a_token_goes_to():
+    experts = MixtureOfExperts(n_experts=EXPERTS, top_k=PER_TOKEN, expert=GLU(d_ff=F))
+    plain, stored = (read_by_products(experts, bits) for bits in (None, FOUR_BITS))
+    path = "layers.0.ffn.experts.up_proj"
+    reached = B * PER_TOKEN  # fewer than there are experts
+    assert plain[path] - stored[path] == reached * F * (D * BF16 - D // 2 - D // 8 * SCALE)
+
+
+def test_a_layer_by_layer_mixture_reads_the_mean():
+    """Of three layers two keep bf16: their kernel is one of three times."""
+    mixed = Quantization(bits="dtype", rules=(Rule(match="layers.0", bits=4, group_size=8),))
+    read = read_by_products(GLU(d_ff=F), mixed)["layers.0.ffn.up_proj"]
+    matrices = 2 * F * D * BF16 + F * (D // 2 + D // 8 * SCALE)
+    assert read == round(B * D * BF16 + matrices / LAYERS)
+
+
+def test_training_multiplies_by_unpacked_matrices():
+    whole, stored = (read_by_products(GLU(d_ff=F), bits, "train") for bits in (None, FOUR_BITS))
+    assert whole == stored
+
+
+def test_decoding_of_fewer_bits_is_faster():
+    asked = {"device": "h100-sxm", "engine": "vllm"}
+    plain = archcli.predict("llama-3.1-8b", **asked).totals
+    model = archcli.load("llama-3.1-8b")
+    stored = archcli.predict(model.replace(quantization=Quantization(bits=4)), **asked).totals
+    for name in ("floor", "expected"):
+        assert stored["time_s"][name] < plain["time_s"][name]
+        batch = {
+            one: totals["break_even"]["batch_size"][name] for one, totals in (("p", plain), ("s", stored))
+        }
+        assert batch["s"] / batch["p"] == pytest.approx(4 / 16, rel=0.01)  # but for a scale of each row

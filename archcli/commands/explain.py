@@ -101,7 +101,7 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Explain a number: the formula of this architecture, by component.
+    """Explain a number: the architecture's formula, by component.
 
     The formula is derived by running the architecture's own forward on symbols. Below it stands the same
     line with the model's numbers, and their exact value. Needs archcli[formula].

@@ -80,7 +80,7 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Scale a family to another size: the nearest good shape, and its training.
+    """Scale a family to another size: a good shape, and its training.
 
     One of --params, --compute and --hours says how large. Ratios to d_model, widths of heads, experts and
     patterns of layers stay the base's; sizes are aligned, and no rule breaks that the base keeps.

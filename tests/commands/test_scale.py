@@ -25,7 +25,7 @@ def answered(cli):
     return run
 
 
-@pytest.mark.sample(4, second=60)
+@pytest.mark.sample(2, second=60)
 @pytest.mark.parametrize("factor", [0.7, 1.9, 10])
 @pytest.mark.parametrize("name", presets())
 def test_the_yaml_has_the_parameters_that_are_reported(name, factor, tmp_path):

@@ -11,7 +11,7 @@ from archcli.measure.scale.depth import Depths, depths_near
 from archcli.measure.scale.fields import Role
 from archcli.measure.scale.shape import BaseShape, Shape
 
-DEPTHS = 20
+DEPTHS = 24
 """Distinct depths that are tried, the nearest to the ideal one."""
 SIZE_WEIGHT, RATIO_WEIGHT = 4.0, 2.0
 """A size 1% off counts as much as d_model / n_layers 4% off, or another ratio 2% off."""
@@ -27,7 +27,7 @@ KINDS = {Role.HEADS: "heads", Role.KV_HEADS: "heads", Role.DEPTH: "layers"}
 STRETCH = 0.12
 """How far d_ff may be from the base's ratio to meet a size."""
 NEAR = 0.25
-"""Logarithm of a size that a stretched d_ff may make up for."""
+"""Logarithm of a size beyond which even the smallest shape is too large."""
 FAR = 40
 """Halvings or doublings of depth within which a size must lie."""
 
@@ -129,10 +129,15 @@ def _of_depth(base: BaseShape, depths: Depths, params: int, ratio: float, growth
     """The shapes of this depth next below and above the size, also with d_ff stretched to meet it."""
     layers = sum(depths.values()) / base.n_layers
     ideal = base.model.d_model * growth * ratio * (ratio / layers) ** 0.5
-    for width in _widths_around(base, depths, params, ideal):
-        shape = base.shape(width, depths)
-        yield shape
-        yield from _stretched(base, shape, depths, params)
+    shapes = [base.shape(width, depths) for width in _widths_around(base, depths, params, ideal)]
+    yield from shapes
+    middle = shapes[len(shapes) // 2]
+    per_square = (base.shape(middle.d_model, depths, 1 + STRETCH).params - middle.params) / middle.d_model**2
+    for shape in shapes:
+        gain = per_square * shape.d_model**2  # parameters of a d_ff so much wider: they grow with its product
+        stretch = STRETCH * (params - shape.params) / gain if gain > 0 else 0.0
+        if 0 < abs(stretch) <= STRETCH:
+            yield base.shape(shape.d_model, depths, 1 + stretch)
 
 
 def _widths_around(base: BaseShape, depths: Depths, params: int, ideal: float) -> list[int]:
@@ -140,22 +145,17 @@ def _widths_around(base: BaseShape, depths: Depths, params: int, ideal: float) -
     if base.keeps_width:
         return [base.model.d_model]
     unit = base.unit(ideal)
-    low, high = 0, max(round(ideal / unit), 1)
-    while base.shape(high * unit, depths).params < params:
-        low, high = high, high + max(high // 8, 1)
+
+    def is_below(n: int) -> bool:
+        return base.shape(n * unit, depths).params < params
+
+    low = high = max(round(ideal / unit), 1)
+    step = 1
+    while is_below(high):
+        low, high, step = high, high + step, 2 * step
+    while low > 0 and not is_below(low):
+        low, high, step = max(low - step, 0), low, 2 * step
     while high - low > 1:
         middle = (low + high) // 2
-        below = base.shape(middle * unit, depths).params < params
-        low, high = (middle, high) if below else (low, middle)
+        low, high = (middle, high) if is_below(middle) else (low, middle)
     return [n * unit for n in range(max(low - 1, 1), high + 2)]
-
-
-def _stretched(base: BaseShape, shape: Shape, depths: Depths, params: int) -> Iterator[Shape]:
-    """The shape with d_ff as much wider or narrower as meets the size, where that is little."""
-    if not 0 < abs(log(shape.params / params)) < NEAR:
-        return
-    wider = base.shape(shape.d_model, depths, 1 + STRETCH)
-    if wider.params > shape.params:
-        stretch = STRETCH * (params - shape.params) / (wider.params - shape.params)
-        if abs(stretch) <= STRETCH:
-            yield base.shape(shape.d_model, depths, 1 + stretch)

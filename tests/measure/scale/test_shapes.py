@@ -53,7 +53,7 @@ def test_llama_scaled_is_near_the_published_llama(base, params, published):
     assert found["n_heads"] == pytest.approx(heads, rel=0.10)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("factor", [0.5, 3])
 @pytest.mark.parametrize("name", [*HYBRIDS, *WIDE])
 def test_what_a_family_keeps_stays(name, factor):

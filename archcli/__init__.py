@@ -6,7 +6,7 @@
     predict, survey, compare   time on a device; many architectures by columns; a few side by side
     explain                    where a number comes from, component by component, as a formula
     scale                      a family at another size, or for a budget of training
-    formula, sweep             closed forms with sympy; a million shapes with numpy
+    formula, sweep             closed forms with sympy; which of a million shapes meet conditions, with numpy
     register                   a kind of your own, for YAML files to name
 
 A model is a path, a preset's name, `org/name` on the hub, a mapping as YAML or config.json hold it, or a
@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from archcli.lazy import lazy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from archcli.commands._count_memory import count_memory
     from archcli.commands._explain import explain, formula
     from archcli.commands._predict import predict
     from archcli.commands._scale import scale
+    from archcli.commands._sweep_shapes import sweep
     from archcli.errors import ArchError
     from archcli.load import load
     from archcli.measure.report import Report
@@ -210,27 +211,6 @@ def compare(  # noqa: PLR0913
 
 
 @_checked
-def sweep(
-    model: ModelLike,
-    values: Mapping[str, Any],
-    *,
-    batch_size: int = 1,
-    seq_len: int = 2048,
-    mask: CountedPairs = "exact",
-) -> Sweep:
-    """Parameters and FLOPs of a forward for very many shapes (needs `archcli[formula]`).
-
-    `values` maps a size's name (`d_ff`, or a full path) to an array [N] of candidates, whole numbers above 0.
-
-    Example: `sweep("gpt2", {"d_ff": range(1024, 4097, 64)}).params[0]` is 86,666,496.
-    """
-    from archcli.commands.base import given
-    from archcli.measure.symbolic.sweep import sweep as count
-
-    return count(given(model).model, values, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense")
-
-
-@_checked
 def register(kind: str, place: str) -> None:
     """Let YAML files name your class by its kind: `register("mamba", "my_package.mamba:Mamba")`.
 
@@ -246,6 +226,7 @@ HOMES = {
     ".commands._explain": ["explain", "formula"],
     ".commands._predict": ["predict"],
     ".commands._scale": ["scale"],
+    ".commands._sweep_shapes": ["sweep"],
     ".errors": ["ArchError"],
     ".measure.report": ["Report"],
     ".measure.symbolic.formula": ["Formula"],

@@ -22,7 +22,7 @@ BAD_INPUT = 2
 # line of that stands in the list of subcommands.
 GROUPS = {
     "Count": ("params", "flops", "kvcache", "memory", "predict", "compare"),
-    "Design": ("scale",),
+    "Design": ("sweep", "scale"),
     "Judge": ("check", "rules", "rule"),
     "Measure": ("profile", "plot", "verify"),
     "Look": ("list", "survey", "show", "explain", "families", "devices", "schema"),

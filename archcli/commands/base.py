@@ -15,6 +15,9 @@ from archcli.modules import Model
 from archcli.modules.request import Request
 from archcli.render import show
 
+INTERRUPTED = 130
+"""The exit code of an interrupt, as a shell reports it: 128 + SIGINT."""
+
 
 class Subject(NamedTuple):
     """A loaded model: its name, the file or preset it came from, overrides, notes.

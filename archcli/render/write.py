@@ -1,4 +1,4 @@
-"""Write to standard output, into a pipe or device, or to a file, which is replaced atomically."""
+"""Write to standard output, into a pipe or device, or to files, which are replaced atomically."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,40 @@ def check_writable(output: Path | None) -> None:
     """Raise ArchError, before anything is measured, for a file that could not be written afterwards."""
     if output is not None and descriptor(output) is None:
         _guarded(output, lambda: _require_writable(output))
+
+
+def check_new_files(folder: Path, names: Iterable[str]) -> None:
+    """Raise ArchError, before anything is computed, for files that are there or could not be written."""
+    if folder.exists() and not folder.is_dir():
+        raise ArchError(f"{folder} is no folder", "name another")
+    known = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
+    if known:
+        raise ArchError(f"{folder / known[0]} exists", "move it away, or name another folder")
+    check_writable(folder / ".archcli" if folder.exists() else folder)
+
+
+def write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files by name, in a folder that is made if missing; ArchError where one exists or that fails.
+
+    Files that were written before a failure are removed again.
+    """
+    check_new_files(folder, texts)
+    made, written = not folder.exists(), []
+    try:
+        if made:
+            folder.mkdir()
+        for name, text in texts.items():
+            write_data(text.encode(), folder / name)
+            written.append(folder / name)
+    except BaseException as problem:
+        with suppress(OSError):
+            for path in written:
+                path.unlink()
+            if made:
+                folder.rmdir()
+        if isinstance(problem, OSError):
+            raise ArchError(f"cannot make {folder}: {problem.strerror or problem}") from None
+        raise
 
 
 def tell(text: str) -> None:

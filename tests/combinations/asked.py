@@ -15,6 +15,7 @@ ASKED = {
     "survey": ("survey", "--no-presets"),
     "compare": ("compare", "gpt2"),
     "show": ("show",),
+    "sweep": ("sweep", "--vary", "vocab_size=1000,70000", "--where", "params > 0", "--minimize", "flops"),
     "explain": ("explain",),
     "explain flops": ("explain", "flops", "-s", "7"),
     "explain kvcache": ("explain", "kvcache", "--context", "30"),

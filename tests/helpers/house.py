@@ -40,6 +40,8 @@ APART = {
         "_arguments",
         "_plan",
         "_scale",
+        "_sweep",
+        "_sweep_figures",
         "_verify_memory",
         "_weights",
         "base",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from archcli.commands._plan import Dp, Tp
-from archcli.commands.base import subject
+from archcli.commands.base import INTERRUPTED, subject
 from archcli.commands.options import Form, Json, Mla, Model, Output, Past, Scan, Set, SourceLen
 from archcli.commands.profile.against import PassPrediction, check_against
 from archcli.commands.profile.allocator import keep_large_blocks
@@ -39,7 +39,7 @@ from archcli.commands.profile.options import (
 )
 from archcli.commands.profile.output_files import check_files, write_files
 from archcli.commands.profile.repeat_process import in_processes
-from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
+from archcli.commands.profile.settings import Detail, RunSettings
 from archcli.commands.profile.versus import compare
 from archcli.commands.profile.vs_changes import requested_variants
 from archcli.measure.profile.workloads import workload_of

@@ -8,10 +8,10 @@ from typing import Any
 
 import typer
 
-from archcli.commands.base import Subject
+from archcli.commands.base import INTERRUPTED, Subject
 from archcli.commands.profile.checks import available, cache_bytes, check_positions, pass_memory
 from archcli.commands.profile.machine_ceilings import machine_ceilings
-from archcli.commands.profile.settings import INTERRUPTED, Detail, RunSettings
+from archcli.commands.profile.settings import Detail, RunSettings
 from archcli.errors import ArchError
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth

@@ -12,8 +12,8 @@ from typing import Any
 
 import typer
 
+from archcli.commands.base import INTERRUPTED
 from archcli.commands.profile.restart import program
-from archcli.commands.profile.settings import INTERRUPTED
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
 from archcli.load.yaml.text import read_stdin

@@ -11,7 +11,6 @@ from archcli.errors import ArchError
 if TYPE_CHECKING:
     from archcli.runtime.profile.work import BuildSettings
 
-INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 
 REPORTED = {"dtype", "device", "hide_launch", "attention", "compile", "threads", "pairs"}
 """Settings that a report has among its inputs."""

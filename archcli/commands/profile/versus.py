@@ -8,8 +8,9 @@ from typing import Any
 
 import typer
 
+from archcli.commands.base import INTERRUPTED
 from archcli.commands.profile.checks import check_pass
-from archcli.commands.profile.settings import INTERRUPTED, Detail
+from archcli.commands.profile.settings import Detail
 from archcli.commands.profile.vs_changes import RequestedVariant
 from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, source_notes

@@ -1,4 +1,4 @@
-"""Bounds: interval arithmetic on whole numbers, (least, largest) of a result from those of its operands."""
+"""Bounds: (least, largest) of a result from those of its operands, by interval arithmetic."""
 
 from __future__ import annotations
 

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.varied import Run, stands_for
+from archcli.measure.symbolic.varied import CandidateRun, stands_for
 
 T = TypeVar("T")
+CHUNK = 32_768
+"""Candidates at a time: enough that arithmetic takes most of the time, few enough to stay in the cache."""
 
 
 class Branch(NamedTuple):
@@ -23,7 +25,7 @@ class Branch(NamedTuple):
     """
 
     places: Any
-    run: Run
+    run: CandidateRun
     result: Any
 
     def array(self, number: Number) -> Any:
@@ -50,7 +52,7 @@ def branches(
     waiting = np.arange(length)
     with np.errstate(all="ignore"):  # of candidates that have left the run
         while len(waiting):
-            run = Run(len(waiting))
+            run = CandidateRun(len(waiting))
             whole = len(waiting) == length
             numbers = {name: run.number(array if whole else array[waiting]) for name, array in values.items()}
             result = compute(numbers)

@@ -28,6 +28,11 @@ def _schemas(field: Field) -> Iterator[object]:
         yield from field.type.schema.get("anyOf", ())
 
 
+def has_size(model: Model, name: str) -> bool:
+    """Whether a size has this name, or a path that ends so."""
+    return any(ends_in(path, name.split(".")) for path, _, _ in sizes(model))
+
+
 def fields_named(model: Model, name: str) -> list[str]:
     """Full paths of all sizes with this name or end of a path, whose values must agree.
 

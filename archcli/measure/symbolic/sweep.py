@@ -14,11 +14,9 @@ from archcli.arith import Number
 from archcli.errors import ArchError, Problem
 from archcli.measure.passes import forward_pass
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.candidates import branches, gathered
+from archcli.measure.symbolic.candidates import CHUNK, branches, gathered
 from archcli.measure.symbolic.sizes import fields_named
 from archcli.modules import Model, substitute
-
-CHUNK = 16_384
 
 Paths: TypeAlias = list[tuple[str, Any]]
 """Full paths of the sizes that are swept, with the array of each."""

@@ -14,18 +14,22 @@ from typing import Any
 from archcli.arith import Number
 from archcli.measure.symbolic import bounds, required
 
+Operation = Callable[[Any, Any], Any]
 LIMIT = 2**63
+MOST_KNOWN = 400
+"""Results of a run that are kept for when they are asked for again."""
 EXACT_FLOAT = 2**53
 """Below it every whole number is a float."""
 
 
-class Run:
+class CandidateRun:
     """One run: the candidates that it began with, and which of them still take the same branches."""
 
-    __slots__ = ("active", "length")
+    __slots__ = ("active", "known", "length")
 
     def __init__(self, length: int) -> None:
         self.length = length
+        self.known: dict[Any, Any] = {}
         self.active = required("numpy").ones(length, dtype=bool)
 
     def decide(self, holds: Any) -> bool:
@@ -33,6 +37,15 @@ class Run:
         answer = bool(holds[0])
         self.active &= holds if answer else ~holds
         return answer
+
+    def once(self, operation: Any, a: Any, b: Any, compute: Callable[[], Any]) -> Any:
+        """The result of an operation on two numbers, which are kept so that none is worked out twice."""
+        key = operation, *((id(n), 0) if type(n) is Varied else (n, type(n)) for n in (a, b))
+        if key not in self.known:
+            if len(self.known) >= MOST_KNOWN:
+                self.known.clear()
+            self.known[key] = compute(), a, b  # an id is that of its operand while this holds it
+        return self.known[key][0]
 
     def number(self, array: Any) -> Number:
         """The number that an int64 array [N] is to the code: a plain int where all are equal."""
@@ -51,7 +64,9 @@ class Varied:
     __slots__ = ("array", "high", "low", "run")
     __array_ufunc__ = None  # numpy leaves operators to this class
 
-    def __init__(self, run: Run, array: Any, low: int | None = None, high: int | None = None) -> None:
+    def __init__(
+        self, run: CandidateRun, array: Any, low: int | None = None, high: int | None = None
+    ) -> None:
         self.run, self.array, self.low, self.high = run, array, low, high
 
     @property  # type: ignore[misc]
@@ -70,6 +85,8 @@ class Varied:
         return 1
 
     def __add__(self, operand: Any) -> Any:
+        if type(operand) is int and operand == 0:
+            return self
         return _made(operator.add, self, operand, bounds.sums)
 
     def __radd__(self, operand: Any) -> Any:
@@ -85,6 +102,8 @@ class Varied:
         return self * -1
 
     def __mul__(self, operand: Any) -> Any:
+        if type(operand) is int and operand in {0, 1}:
+            return self if operand else 0
         if isinstance(operand, Fraction):
             return self._times(operand)
         return _made(operator.mul, self, operand, bounds.products)
@@ -203,15 +222,14 @@ class Varied:
         return self.first
 
     def _decided(self, compare: Callable[[Any, Any], Any], operand: Any) -> bool:
-        ends = None if self.low is None else _ends(operand)
-        if ends is not None:
-            answers = {compare(a, b) for a in (self.low, self.high) for b in ends}
+        mine, its = _ends(self), _ends(operand)
+        if mine is not None and its is not None:
+            answers = {compare(a, b) for a in mine for b in its}
             if len(answers) == 1 and compare is not operator.eq:
                 return bool(answers.pop())
-            if compare is operator.eq and (self.high < ends[0] or ends[1] < self.low):  # type: ignore[operator]
+            if compare is operator.eq and (mine[1] < its[0] or its[1] < mine[0]):
                 return False
-        mine, its = _operands(self, operand)
-        return self.run.decide(_as_flags(compare(mine, its)))
+        return self.run.decide(_as_flags(compare(*_operands(self, operand))))
 
 
 def stands_for(number: Any) -> bool:
@@ -243,11 +261,18 @@ def _operands(a: Any, b: Any, *, wide: bool = False) -> tuple[Any, Any]:
     return tuple(n.astype(object) if hasattr(n, "astype") else n for n in (x, y))
 
 
-def _made(compute: Callable[[Any, Any], Any], a: Any, b: Any, extent: Callable[[Any, Any], Any]) -> Any:
+def _made(compute: Operation, a: Any, b: Any, extent: Operation) -> Any:
     """The number of an operation on two numbers, one of which stands for many."""
     if not all(stands_for(n) or isinstance(n, int | float) for n in (a, b)):
         return NotImplemented
     run = a.run if stands_for(a) else b.run
+    return run.once(compute, a, b, lambda: _computed(run, compute, a, b, extent))
+
+
+def _computed(
+    run: CandidateRun, compute: Callable[[Any, Any], Any], a: Any, b: Any, extent: Callable[[Any, Any], Any]
+) -> Any:
+    """The number of an operation that has not been done in this run."""
     ends = _ends(a), _ends(b)
     if ends[0] is None or ends[1] is None:
         x, y = (n.astype(float) if hasattr(n, "astype") else float(n) for n in (_raw(a), _raw(b)))

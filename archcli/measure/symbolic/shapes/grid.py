@@ -80,7 +80,7 @@ def _value(text: str) -> Any:
         return text
 
 
-class Grid(NamedTuple):
+class CandidateGrid(NamedTuple):
     """The product of some axes of whole numbers; the last axis changes fastest."""
 
     axes: tuple[Axis, ...]

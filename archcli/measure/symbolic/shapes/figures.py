@@ -13,7 +13,7 @@ from archcli.measure.kvcache.cache_size import OWN
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Unit
 from archcli.measure.survey.columns import COLUMNS
-from archcli.measure.sweep.reading import Reading
+from archcli.measure.symbolic.shapes.reading import Reading
 from archcli.modules.arguments import accept
 from archcli.modules.request import FIELDS, Request
 from archcli.units import parse_count
@@ -23,10 +23,11 @@ Settings = Mapping[str, Any]
 DEFAULT_CONTEXT = 2048
 
 
-class Figure(NamedTuple):
+class SweepFigure(NamedTuple):
     """A figure: its name, unit, the settings that it takes, and how it is read.
 
-    One that is `slow` is read of one model at a time, after all others.
+    One that is `slow` is read of one model at a time, after all others. `check` refuses settings that no
+    model could be asked with.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Figure(NamedTuple):
     settings: tuple[str, ...]
     read: Callable[[Reading, Settings], Any]
     slow: bool = False
+    check: Callable[[Settings], object] = dict
 
 
 PASS = ("phase", "batch_size", "seq_len", "past", "source_len", "logits", "mla", "scan", "mask")
@@ -79,31 +81,31 @@ def _column(key: str) -> Callable[[Reading, Settings], Any]:
     return lambda reading, _: reading.column(key)
 
 
-FIGURES: dict[str, Figure] = {
+FIGURES: dict[str, SweepFigure] = {
     figure.name: figure
     for figure in (
-        *(Figure(name, "count", (), _params(name)) for name in PARAMS),
-        Figure("flops", "flops", PASS, _flops(lambda matmul, _, __: matmul)),
-        Figure("matmul_flops", "flops", PASS, _flops(lambda matmul, _, __: matmul)),
-        Figure("other_flops", "flops", PASS, _flops(lambda _, others, __: others)),
-        Figure("flops_per_token", "flops", PASS, _flops(lambda matmul, _, tokens: matmul / tokens)),
-        Figure("kv_bytes", "bytes", CACHE, _cached(GROWING)),
-        Figure("cache_bytes", "bytes", CACHE, _cached(OWN)),
-        Figure("kv_bytes_per_token", "bytes", ("dtype",), _cached(GROWING, per_token=True)),
-        Figure("state_bytes", "bytes", CACHE, _cached((StateKind.FIXED,))),
+        *(SweepFigure(name, "count", (), _params(name)) for name in PARAMS),
+        SweepFigure("flops", "flops", PASS, _flops(lambda matmul, _, __: matmul)),
+        SweepFigure("matmul_flops", "flops", PASS, _flops(lambda matmul, _, __: matmul)),
+        SweepFigure("other_flops", "flops", PASS, _flops(lambda _, others, __: others)),
+        SweepFigure("flops_per_token", "flops", PASS, _flops(lambda matmul, _, tokens: matmul / tokens)),
+        SweepFigure("kv_bytes", "bytes", CACHE, _cached(GROWING)),
+        SweepFigure("cache_bytes", "bytes", CACHE, _cached(OWN)),
+        SweepFigure("kv_bytes_per_token", "bytes", ("dtype",), _cached(GROWING, per_token=True)),
+        SweepFigure("state_bytes", "bytes", CACHE, _cached((StateKind.FIXED,))),
     )
 }
 """Figures of `archcli params`, `flops` and `kvcache` by name."""
 
 _OF_SURVEY = {
-    key: Figure(key, column.unit, (), _column(key))
+    key: SweepFigure(key, column.unit, (), _column(key))
     for key, column in COLUMNS.items()
     if column.is_figure and key not in FIGURES
 }
 FIGURES |= _OF_SURVEY
 
 
-def read_settings(figure: Figure, given: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+def read_settings(figure: SweepFigure, given: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     """The settings of a figure's call, as its option accepts them; ArchError for any other."""
     settings: dict[str, Any] = {}
     for name, text in given:
@@ -112,10 +114,11 @@ def read_settings(figure: Figure, given: tuple[tuple[str, str], ...]) -> dict[st
             hint = suggest(name, figure.settings, "it has") if figure.settings else "it has none"
             raise ArchError(Problem(what, hint))
         settings[name] = _setting(name, text, figure)
+    figure.check(settings)
     return settings
 
 
-def _setting(name: str, text: str, figure: Figure) -> Any:
+def _setting(name: str, text: str, figure: SweepFigure) -> Any:
     value: Any = text
     try:
         value = parse_count(text)

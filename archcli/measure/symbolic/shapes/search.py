@@ -8,20 +8,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from archcli.measure.sweep.best import Best
-from archcli.measure.sweep.chunk import NOT_WHOLE, Chunk, Judge, Structure
-from archcli.measure.sweep.grid import spans
-from archcli.measure.sweep.terms import Term, Vocabulary
 from archcli.measure.symbolic import required
+from archcli.measure.symbolic.candidates import CHUNK
+from archcli.measure.symbolic.shapes.best import Best
+from archcli.measure.symbolic.shapes.chunk import NOT_WHOLE, Chunk, Judge, Structure
+from archcli.measure.symbolic.shapes.grid import spans
+from archcli.measure.symbolic.shapes.terms import FigureTerm, SweepNames
 
-CHUNK = 32_768
-"""Candidates at a time, whose arrays stay in the processor's cache."""
 UNCOUNTED = "no such pass"
 """Why candidates were dropped that a figure cannot be read of."""
 STRUCTURE = "structure"
 """The column that says which structure a candidate has."""
 
 Tick = Callable[[str, int, int], None]
+
+
+def no_tick(what: str, done: int, total: int) -> None:
+    """Show no progress."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class SweepQuestion:
     """
 
     structures: tuple[Structure, ...]
-    vocabulary: Vocabulary
+    names: SweepNames
     ties: Mapping[str, Any] = field(default_factory=dict)
     where: tuple[Any, ...] = ()
     objectives: tuple[tuple[Any, bool], ...] = ()
@@ -48,10 +51,10 @@ class SweepQuestion:
         return sum(structure.grid.size for structure in self.structures)
 
     @cached_property
-    def terms(self) -> tuple[list[Term], list[Term]]:
+    def terms(self) -> tuple[list[FigureTerm], list[FigureTerm]]:
         """The figures that are needed: (of all candidates at a time, of one after the other)."""
         expressions = (*self.where, *(expression for expression, _ in self.objectives), *self.shown)
-        terms = self.vocabulary.terms(expressions)
+        terms = self.names.terms(expressions)
         return [term for term in terms if not term.figure.slow], [term for term in terms if term.figure.slow]
 
     @cached_property
@@ -63,24 +66,27 @@ class SweepQuestion:
 
 
 @dataclass
-class Tally:
+class SweepTally:
     """How many candidates were looked at, how many match, and why the others do not.
 
     `dropped` counts candidates that are no model, by the reason; `failed` by condition those of the others
-    that do not meet it, `broken` those that break a rule.
+    that do not meet it, `broken` those that break a rule. `refusal` says why the first of those without a
+    figure has none.
     """
 
     seen: int = 0
     matching: int = 0
     broken: int = 0
+    refusal: str = ""
     dropped: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
 
-    def add(self, tally: Tally) -> None:
+    def add(self, tally: SweepTally) -> None:
         """Count those of another tally as well."""
         self.seen += tally.seen
         self.matching += tally.matching
         self.broken += tally.broken
+        self.refusal = self.refusal or tally.refusal
         self.dropped.update(tally.dropped)
         self.failed.update(tally.failed)
 
@@ -94,13 +100,13 @@ class Outcome(NamedTuple):
     """What a search found: the best candidates, the tally of all, and whether it was interrupted."""
 
     best: Best
-    tally: Tally
+    tally: SweepTally
     interrupted: bool
 
 
-def search(question: SweepQuestion, tick: Tick = lambda *_: None) -> Outcome:
+def search(question: SweepQuestion, tick: Tick = no_tick) -> Outcome:
     """Walk all candidates; an interrupt ends with what was found until then."""
-    best, tally, total = Best(len(question.objectives), question.top), Tally(), question.candidates
+    best, tally, total = Best(len(question.objectives), question.top), SweepTally(), question.candidates
     try:
         for number, structure in enumerate(question.structures):
             for start, stop in spans(structure.grid.size, CHUNK):
@@ -115,11 +121,12 @@ def search(question: SweepQuestion, tick: Tick = lambda *_: None) -> Outcome:
     return Outcome(best, tally, interrupted=False)
 
 
-def _judge(question: SweepQuestion, chunk: Chunk, tell: Callable[[int], None]) -> Tally:
+def _judge(question: SweepQuestion, chunk: Chunk, tell: Callable[[int], None]) -> SweepTally:
     """Drop what is no model, what does not meet the conditions, and what breaks a rule."""
-    tally, (fast, slow), (cheap, late) = Tally(seen=chunk.length), question.terms, question.conditions
+    tally, (fast, slow), (cheap, late) = SweepTally(seen=chunk.length), question.terms, question.conditions
     for name, expression in question.ties.items():
-        tally.dropped[NOT_WHOLE] += chunk.tie(name, expression)
+        if name in chunk.structure.paths:
+            tally.dropped[NOT_WHOLE] += chunk.tie(name, expression)
     tally.dropped.update(chunk.drop_conflicts())
     tally.dropped[UNCOUNTED] += chunk.count(fast)
     _meet(chunk, cheap, tally)
@@ -128,11 +135,11 @@ def _judge(question: SweepQuestion, chunk: Chunk, tell: Callable[[int], None]) -
         _meet(chunk, late, tally)
     if question.breaks_rule is not None:
         tally.broken = chunk.drop_broken(question.breaks_rule)
-    tally.matching = chunk.length
+    tally.matching, tally.refusal = chunk.length, chunk.refusal
     return tally
 
 
-def _meet(chunk: Chunk, conditions: Iterable[Any], tally: Tally) -> None:
+def _meet(chunk: Chunk, conditions: Iterable[Any], tally: SweepTally) -> None:
     """Drop the candidates that do not meet all conditions; each is counted under every one it fails."""
     np = required("numpy")
     together = np.ones(chunk.length, dtype=bool)
@@ -148,4 +155,9 @@ def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[An
     np = required("numpy")
     values = [(expression.value(chunk.of), largest) for expression, largest in question.objectives]
     keys = [np.broadcast_to(-value if largest else value, (chunk.length,)) for value, largest in values]
-    return keys, {**chunk.sizes, **chunk.figures, STRUCTURE: np.full(chunk.length, number)}
+    absent = {name: np.zeros(chunk.length, dtype=np.int64) for name in question.names.varied}
+    of_texts = {
+        expression.text: key for (expression, _), (key, _) in zip(question.objectives, values, strict=True)
+    }
+    columns = {**absent, **chunk.sizes, **of_texts, **chunk.figures}
+    return keys, {**columns, STRUCTURE: np.full(chunk.length, number)}

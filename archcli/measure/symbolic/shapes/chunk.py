@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from archcli.arith import Number
 from archcli.errors import ArchError
-from archcli.measure.sweep.grid import Grid
-from archcli.measure.sweep.reading import Reading, first_conflict
-from archcli.measure.sweep.terms import Key, Term, size_of
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.candidates import Branch, branches, gathered
+from archcli.measure.symbolic.shapes.grid import CandidateGrid
+from archcli.measure.symbolic.shapes.reading import Reading, first_conflict
+from archcli.measure.symbolic.shapes.terms import FigureTerm, Key, size_of
 from archcli.modules import Model, substitute
 
 NOT_WHOLE = "tied to no whole number above 0"
@@ -29,7 +29,7 @@ class Structure(NamedTuple):
 
     model: Model
     kinds: Mapping[str, str]
-    grid: Grid
+    grid: CandidateGrid
     paths: Mapping[str, Sequence[str]]
 
     def sized(self, sizes: Mapping[str, Number]) -> Model:
@@ -40,11 +40,15 @@ class Structure(NamedTuple):
 
 
 class Chunk:
-    """Candidates with their sizes and figures, an array [N] each. Dropped ones are gone from all arrays."""
+    """Candidates with their sizes and figures, an array [N] each. Dropped ones are gone from all arrays.
+
+    `refusal` says why the first of those that have no such pass has none.
+    """
 
     def __init__(self, structure: Structure, sizes: dict[str, Any], length: int) -> None:
         self.structure, self.sizes, self.length = structure, sizes, length
         self.figures: dict[Key, Any] = {}
+        self.refusal = ""
 
     def of(self, key: Key) -> Any:
         """The array of a size or a figure, as conditions and objectives ask for it."""
@@ -82,10 +86,10 @@ class Chunk:
         del codes[""]
         return codes
 
-    def count(self, terms: Iterable[Term]) -> int:
+    def count(self, terms: Iterable[FigureTerm]) -> int:
         """Read figures of all candidates; drops those that have no such pass."""
         terms = list(terms)
-        parts = list(self._branches(lambda model: _read(model, terms)))
+        parts = list(self._branches(lambda model: self._read(model, terms)))
         readable = gathered(
             self.length, [(part.places, part.array(0 if part.result is None else 1)) for part in parts]
         )
@@ -94,12 +98,12 @@ class Chunk:
             self.figures[term.key] = gathered(self.length, arrays)
         return self.keep(readable.astype(bool))
 
-    def count_one_by_one(self, terms: Iterable[Term], tell: Callable[[int], None]) -> int:
+    def count_one_by_one(self, terms: Iterable[FigureTerm], tell: Callable[[int], None]) -> int:
         """Read slow figures of one candidate after the other; drops those that have no such pass."""
         np = required("numpy")
         terms, rows = list(terms), []
         for i, model in enumerate(self.models()):
-            rows.append(_read(model, terms))
+            rows.append(self._read(model, terms))
             tell(i + 1)
         for j, term in enumerate(terms):
             values = [np.nan if row is None or row[j] is None else row[j] for row in rows]
@@ -119,11 +123,13 @@ class Chunk:
     def _branches(self, read: Callable[[Model], Any]) -> Iterable[Branch]:
         return branches(self.sizes, self.length, lambda sizes: read(self.structure.sized(sizes)))
 
-
-def _read(model: Model, terms: Sequence[Term]) -> list[Number] | None:
-    """The figures of a model; None where it has no such pass."""
-    reading = Reading(model)
-    try:
-        return [term.figure.read(reading, term.settings) for term in terms]
-    except (ArchError, ZeroDivisionError):
+    def _read(self, model: Model, terms: Sequence[FigureTerm]) -> list[Number] | None:
+        """The figures of a model; None where it has no such pass, and why."""
+        reading = Reading(model)
+        try:
+            return [term.figure.read(reading, term.settings) for term in terms]
+        except ArchError as error:
+            self.refusal = self.refusal or error.problems[0].what
+        except ZeroDivisionError:
+            self.refusal = self.refusal or "a size comes to 0"
         return None

@@ -1,0 +1,243 @@
+"""The question of `archcli sweep` and `archcli.sweep`, from texts as a user writes them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar
+
+from archcli.commands._sweep_figures import SLOW
+from archcli.commands.base import Subject
+from archcli.errors import ArchError, Problem
+from archcli.load import load
+from archcli.load.yaml.writer import to_yaml
+from archcli.measure.report import Report
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.shapes.chunk import Structure
+from archcli.measure.symbolic.shapes.grid import VARY, Axis, CandidateGrid, check_size, parse_axis
+from archcli.measure.symbolic.shapes.report import SweepInputs, best_models, sweep_report
+from archcli.measure.symbolic.shapes.search import SweepQuestion, Tick, no_tick, search
+from archcli.measure.symbolic.shapes.terms import SweepNames, check_tie
+from archcli.measure.symbolic.sizes import fields_named, has_size
+from archcli.modules import Model
+from archcli.query.condition import parse_condition
+from archcli.query.expression import Expression, parse_expression
+from archcli.render.write import check_new_files, write_new_files
+from archcli.wording import quote
+
+S = TypeVar("S")
+T = TypeVar("T")
+TIE, MINIMIZE, MAXIMIZE, WHERE, SHOW = "--tie", "--minimize", "--maximize", "--where", "--show"
+MOST_STRUCTURES = 1000
+OF_A_PUBLICATION: dict[str, Any] = dict.fromkeys(("source", "series", "sibling_of"), "")
+OF_A_PUBLICATION |= {"released": None, "published": {}}
+"""What a model states of itself and no other shape shares."""
+
+
+class AskedSweep(NamedTuple):
+    """The arguments of a sweep, as a user gives them."""
+
+    vary: Sequence[str] = ()
+    tie: Sequence[str] = ()
+    where: Sequence[str] = ()
+    minimize: Sequence[str] = ()
+    maximize: Sequence[str] = ()
+    show: Sequence[str] = ()
+    top: int = 20
+    check: bool = False
+
+
+class BuiltSweep(NamedTuple):
+    """The question, and what was left out of it: kinds that no model can be built of, with the reason."""
+
+    question: SweepQuestion
+    refused: tuple[str, ...]
+
+    def inputs(self, asked: AskedSweep) -> SweepInputs:
+        """What was asked, for the report."""
+        texts = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asked._asdict().items()
+        }
+        return SweepInputs(texts, self.refused)
+
+
+def built_sweep(base: Model, asked: AskedSweep) -> BuiltSweep:
+    """The question of these arguments; ArchError with all that is wrong in them."""
+    required("numpy")
+    if not asked.vary and not asked.tie:
+        raise ArchError("nothing varies", "such as --vary d_model=1024:8192:128")
+    axes = _all(asked.vary, parse_axis)
+    ties = dict(_all(asked.tie, _tie))
+    objectives = [
+        *((expression, False) for expression in _expressions(asked.minimize, MINIMIZE)),
+        *((expression, True) for expression in _expressions(asked.maximize, MAXIMIZE)),
+    ]
+    shown = [parse_expression("params"), *_expressions(asked.show, SHOW)]
+    _require_once([*(axis.name for axis in axes), *(text.partition("=")[0].strip() for text in asked.tie)])
+    structures, refused = _structures(base, axes, list(ties))
+    names = [*(axis.name for axis in axes), *ties]
+    known = SweepNames(names, [structure.model for structure in structures], SLOW)
+    for i, (name, expression) in enumerate(ties.items()):
+        check_tie(name, expression, known, [*names[: len(axes)], *list(ties)[:i]])
+    where = _all(asked.where, lambda text: parse_condition(text, known, f"{WHERE} "))
+    question = SweepQuestion(
+        tuple(structures),
+        known,
+        ties,
+        tuple(where),
+        tuple(objectives),
+        tuple(shown),
+        asked.top,
+        breaks_rule if asked.check else None,
+    )
+    check_size(question.candidates)
+    _ = question.terms  # which refuses unknown names before anything is counted
+    return BuiltSweep(question, refused)
+
+
+def breaks_rule(model: Model) -> bool:
+    """Whether `archcli check` fails for a model: it breaks a rule that is more than information."""
+    from archcli.rules.base import Case, Severity
+    from archcli.rules.lint import Selection, lint
+
+    findings = lint(Case(model), Selection(), model.ignore)
+    return any(finding.rule.severity is not Severity.INFO for finding in findings)
+
+
+def _all(texts: Iterable[S], parse: Callable[[S], T]) -> list[T]:
+    """Every text parsed; ArchError with the problems of all."""
+    results: list[T] = []
+    problems: list[Problem] = []
+    for text in texts:
+        try:
+            results.append(parse(text))
+        except ArchError as error:
+            problems += error.problems
+    if problems:
+        raise ArchError(problems)
+    return results
+
+
+def _tie(text: str) -> tuple[str, Expression]:
+    name, equals, expression = text.partition("=")
+    if not equals or not name.strip() or not expression.strip():
+        hint = "such as d_ff=8/3*d_model@128"
+        raise ArchError(Problem("NAME=EXPRESSION is needed", hint, path=f"{TIE} {quote(text)}"))
+    return name.strip(), parse_expression(expression, f"{TIE} {name}=")
+
+
+def _expressions(texts: Iterable[str], option: str) -> list[Expression]:
+    return _all(texts, lambda text: parse_expression(text, f"{option} "))
+
+
+def _require_once(names: Iterable[str]) -> None:
+    """Raise ArchError for a name that is varied or tied twice."""
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ArchError(Problem("varied or tied twice", "leave one of them out", path=twice[0]))
+
+
+def _structures(
+    base: Model, axes: Sequence[Axis], ties: Sequence[str]
+) -> tuple[list[Structure], tuple[str, ...]]:
+    """The models of every combination of kinds, each with its grid; and why others are left out."""
+    kinds = [axis for axis in axes if not axis.is_numeric]
+    models, refused = _models(base, kinds, axes)
+    others = [axis for axis in axes if axis.is_numeric and not any(has_size(m, axis.name) for _, m in models)]
+    if others:  # whole numbers that are no size: a model for each
+        _all(others, lambda axis: _require_field(base, axis))
+        kinds = [axis for axis in axes if axis in others or not axis.is_numeric]
+        models, refused = _models(base, kinds, axes)
+    sized = [axis for axis in axes if axis not in kinds]
+    missing = [name for name in ties if not any(has_size(model, name) for _, model in models)]
+    for name in missing:
+        fields_named(models[0][1], name)  # which says what there is
+    return [_structure(model, texts, sized, ties) for texts, model in models], refused
+
+
+def _require_field(base: Model, axis: Axis) -> None:
+    """Raise ArchError for a name that no field has, once for all of its values."""
+    text = f"{axis.name}={axis.values[0]}"
+    try:
+        load(base, [text])
+    except ArchError as error:
+        raise ArchError(Problem(it.what, it.hint, path=f"{VARY} {text}") for it in error.problems) from None
+
+
+def _structure(model: Model, kinds: dict[str, str], axes: Sequence[Axis], ties: Sequence[str]) -> Structure:
+    own = tuple(axis for axis in axes if has_size(model, axis.name))
+    names = [*(axis.name for axis in own), *(name for name in ties if has_size(model, name))]
+    paths = {name: fields_named(model, name) for name in names}
+    _require_once(path for of_name in paths.values() for path in of_name)
+    return Structure(model.replace(**OF_A_PUBLICATION), kinds, CandidateGrid(own), paths)
+
+
+def _models(
+    base: Model, kinds: Sequence[Axis], axes: Sequence[Axis]
+) -> tuple[list[tuple[dict[str, str], Model]], tuple[str, ...]]:
+    """(kinds, model) of every combination that a model can be built of, and why others cannot."""
+    if prod(len(axis.values) for axis in kinds) > MOST_STRUCTURES:
+        raise ArchError(f"{VARY} names more than {MOST_STRUCTURES:,} structures", "list fewer kinds")
+    models, problems = [], []
+    firsts = [f"{axis.name}={axis.values[0]}" for axis in axes if axis not in kinds]
+    for values in product(*(axis.values for axis in kinds)):
+        texts = {axis.name: str(value) for axis, value in zip(kinds, values, strict=True)}
+        sets = [f"{name}={text}" for name, text in texts.items()]
+        try:
+            models.append((texts, _loaded(base, sets, firsts)))
+        except ArchError as error:
+            reasons = "; ".join(dict.fromkeys(problem.what for problem in error.problems))
+            problems.append(Problem(reasons, error.problems[0].hint, path=_words(texts)))
+    if not models:
+        raise ArchError(problems)
+    return models, tuple(f"{problem.path} is left out: {problem.what}." for problem in problems)
+
+
+def _loaded(base: Model, sets: Sequence[str], firsts: Sequence[str]) -> Model:
+    """The model with these settings; where it lacks a field that is varied, with its first value."""
+    try:
+        return load(base, sets)
+    except ArchError:
+        if not firsts:
+            raise
+        try:
+            return load(base, [*sets, *firsts])
+        except ArchError:
+            return load(base, sets)  # raises the mistake that is the user's
+
+
+def _words(texts: dict[str, str]) -> str:
+    return f"{VARY} {' '.join(f'{name}={text}' for name, text in texts.items())}"
+
+
+def swept(base: Subject, asked: AskedSweep, tick: Tick = no_tick, folder: Path | None = None) -> Report:
+    """The report of a sweep of a loaded model, whose best candidates are written into a folder, if any."""
+    start = perf_counter()
+    built = built_sweep(base.model, asked)
+    names = file_names(base.name, asked.top)
+    if folder is not None:
+        check_new_files(folder, names)
+    outcome = search(built.question, tick)
+    report = sweep_report(built.question, outcome, built.inputs(asked), perf_counter() - start)
+    if folder is not None:
+        models = best_models(built.question, outcome)
+        named = {
+            name: model.replace(name=Path(name).stem) for name, model in zip(names, models, strict=False)
+        }
+        write_new_files(folder, {name: to_yaml(model) for name, model in named.items()})
+        report = replace(report, notes=(*report.notes, f"{len(named):,} YAML files are in {folder}."))
+    return base.named(report)
+
+
+def file_names(name: str, top: int) -> list[str]:
+    """The names of YAML files of the best candidates, in their order."""
+    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "model"
+    width = len(str(top))
+    return [f"{stem}-{i:0{width}}.yaml" for i in range(1, top + 1)]

@@ -1,0 +1,134 @@
+"""The report of `archcli sweep`: the best candidates, and why the others are none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from archcli.measure.report import Column, Report, Table, Unit
+from archcli.measure.symbolic.shapes.search import STRUCTURE, UNCOUNTED, Outcome, SweepQuestion
+from archcli.modules import Model
+from archcli.wording import as_int, quote
+
+CONVENTION = (
+    "Every candidate is read by the forward that counts one model; those that `archcli params` would refuse "
+    "are dropped. "
+)
+ORDERS = (
+    "In the order of the grid.",
+    "In the order of the objective; equals in that of the grid.",
+    "Pareto front: none is beaten by another in one objective without being better in another.",
+)
+
+Record = dict[str, Any]
+
+
+class SweepInputs(NamedTuple):
+    """What was asked, as it was written, and kinds that were left out with the reason."""
+
+    texts: Mapping[str, Any]
+    refused: Sequence[str] = ()
+
+
+def sweep_report(question: SweepQuestion, outcome: Outcome, inputs: SweepInputs, elapsed_s: float) -> Report:
+    """The report of a search."""
+    rows = list(best_rows(question, outcome))
+    tally = outcome.tally
+    model = question.structures[0].model
+    totals = {
+        "candidates": question.candidates,
+        "matching": tally.matching,
+        "elapsed_s": elapsed_s,
+        "seen": tally.seen,
+        "dropped": {reason: n for reason, n in tally.dropped.most_common() if n},
+        "failed": dict(tally.failed),
+        "broken": tally.broken,
+        "front": outcome.best.size if len(question.objectives) > 1 else None,
+    }
+    order = ORDERS[min(len(question.objectives), 2)]
+    return Report(
+        command="sweep",
+        model={"name": model.name, "source": model.source},
+        inputs=inputs.texts,
+        convention=CONVENTION + order,
+        totals=totals,
+        rows=rows,
+        tables=(Table("", tuple(_columns(question)), rows),) if rows else (),
+        notes=tuple(_notes(question, outcome, inputs)),
+        usual={name: value for name, value in inputs.texts.items() if not value},
+        keys=[column.key for column in _columns(question)],
+    )
+
+
+def best_rows(question: SweepQuestion, outcome: Outcome) -> Iterator[Record]:
+    """The best candidates in their order: kinds, varied and tied fields, figures."""
+    columns = outcome.best.rows()
+    for i in range(len(columns[STRUCTURE]) if columns else 0):
+        structure = question.structures[int(columns[STRUCTURE][i])]
+        values = {str(key): _plain(array[i]) for key, array in columns.items() if key != STRUCTURE}
+        sizes = {name: values[name] if name in structure.paths else None for name in question.names.varied}
+        values |= sizes | dict(structure.kinds)
+        yield {column.key: values.get(column.key) for column in _columns(question)}
+
+
+def best_models(question: SweepQuestion, outcome: Outcome) -> Iterator[Model]:
+    """The best candidates as models, in their order."""
+    columns = outcome.best.rows()
+    for i in range(len(columns[STRUCTURE]) if columns else 0):
+        structure = question.structures[int(columns[STRUCTURE][i])]
+        yield structure.sized({name: int(columns[name][i]) for name in structure.paths})
+
+
+def _plain(value: Any) -> Any:
+    """A number of an array as JSON has it, whole ones as ints; None for a figure that there is not."""
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, float):
+        return None if math.isnan(number) else as_int(number)
+    return number
+
+
+def _columns(question: SweepQuestion) -> Iterator[Column]:
+    """Kinds, then fields, then figures."""
+    units: dict[str, Unit] = dict.fromkeys(question.structures[0].kinds, "text")
+    units |= dict.fromkeys(question.names.varied, "number")
+    units |= {str(term.key): term.figure.unit for terms in question.terms for term in terms}
+    for expression, _ in question.objectives:
+        units.setdefault(expression.text, "number")
+    return (Column(name, name, unit) for name, unit in units.items())
+
+
+def _notes(question: SweepQuestion, outcome: Outcome, inputs: SweepInputs) -> Iterator[str]:
+    tally = outcome.tally
+    yield from inputs.refused
+    if outcome.interrupted:
+        yield f"interrupted after {tally.seen:,} of {question.candidates:,} candidates."
+    reasons = [_reason(reason, n, tally.refusal) for reason, n in tally.dropped.most_common() if n]
+    if reasons:
+        dropped = sum(tally.dropped.values())
+        yield f"no model: {dropped:,} of {tally.seen:,} candidates ({'; '.join(reasons)})."
+    if tally.broken:
+        yield f"dropped by --check: {tally.broken:,} candidates that meet all conditions."
+    if tally.seen and not tally.matching:
+        yield _emptiness(outcome)
+
+
+def _reason(reason: str, number: int, refusal: str) -> str:
+    """Why candidates are no model, and how many: of those without a pass with what was said of the first."""
+    example = f", such as: {refusal}" if reason == UNCOUNTED and refusal else ""
+    return f"{reason}: {number:,}{example}"
+
+
+def _emptiness(outcome: Outcome) -> str:
+    """Why no candidate is left, with the condition that most do not meet."""
+    tally = outcome.tally
+    worst = max(tally.failed, key=lambda text: tally.failed[text], default="")
+    if not tally.counted:
+        return "no candidate is a model."
+    if worst and tally.failed[worst]:
+        share = tally.failed[worst] / tally.counted
+        return (
+            f"no candidate is left: {quote(worst)} alone rules out {tally.failed[worst]:,} of "
+            f"{tally.counted:,}, {100 * share:.4g}%."
+        )
+    return "no candidate is left: all break a design rule."

@@ -289,8 +289,8 @@ def _silent(node: ast.AST, path: str) -> Iterator[str]:
             )
 
 
-STAND_INS = {"in_torch", "method", "operation"}
-"""Decorators of functions that have the names of torch's, which documents them."""
+STAND_INS = {"in_torch", "method", "operation", "overload"}
+"""Decorators of functions that are documented elsewhere: in torch, or where they are not overloaded."""
 
 
 def _silent_function(node: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> Iterator[str]:

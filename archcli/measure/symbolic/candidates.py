@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.varied import CandidateRun, stands_for
+from archcli.measure.symbolic.run import CandidateRun
+from archcli.measure.symbolic.varied import Varied, stands_for
 
 T = TypeVar("T")
 CHUNK = 32_768
@@ -54,10 +55,18 @@ def branches(
         while len(waiting):
             run = CandidateRun(len(waiting))
             whole = len(waiting) == length
-            numbers = {name: run.number(array if whole else array[waiting]) for name, array in values.items()}
+            numbers = {
+                name: _number(run, array if whole else array[waiting]) for name, array in values.items()
+            }
             result = compute(numbers)
             yield Branch(waiting[run.active], run, result)
             waiting = waiting[~run.active]
+
+
+def _number(run: CandidateRun, array: Any) -> Number:
+    """The number that an int64 array [N] is to the code: a plain int where all are equal."""
+    low, high = int(array.min()), int(array.max())
+    return low if low == high else Varied(run, array, low, high)
 
 
 def gathered(length: int, parts: Iterable[tuple[Any, Any]]) -> Any:

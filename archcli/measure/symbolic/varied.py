@@ -11,46 +11,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from archcli.arith import Number
 from archcli.measure.symbolic import bounds, required
+from archcli.measure.symbolic.run import CandidateRun
 
 Operation = Callable[[Any, Any], Any]
 LIMIT = 2**63
-MOST_KNOWN = 400
-"""Results of a run that are kept for when they are asked for again."""
 EXACT_FLOAT = 2**53
 """Below it every whole number is a float."""
-
-
-class CandidateRun:
-    """One run: the candidates that it began with, and which of them still take the same branches."""
-
-    __slots__ = ("active", "known", "length")
-
-    def __init__(self, length: int) -> None:
-        self.length = length
-        self.known: dict[Any, Any] = {}
-        self.active = required("numpy").ones(length, dtype=bool)
-
-    def decide(self, holds: Any) -> bool:
-        """Whether a condition [N] holds of the first candidate; those of which it does not leave the run."""
-        answer = bool(holds[0])
-        self.active &= holds if answer else ~holds
-        return answer
-
-    def once(self, operation: Any, a: Any, b: Any, compute: Callable[[], Any]) -> Any:
-        """The result of an operation on two numbers, which are kept so that none is worked out twice."""
-        key = operation, *((id(n), 0) if type(n) is Varied else (n, type(n)) for n in (a, b))
-        if key not in self.known:
-            if len(self.known) >= MOST_KNOWN:
-                self.known.clear()
-            self.known[key] = compute(), a, b  # an id is that of its operand while this holds it
-        return self.known[key][0]
-
-    def number(self, array: Any) -> Number:
-        """The number that an int64 array [N] is to the code: a plain int where all are equal."""
-        low, high = int(array.min()), int(array.max())
-        return low if low == high else Varied(self, array, low, high)
 
 
 class Varied:

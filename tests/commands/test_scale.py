@@ -99,6 +99,20 @@ def test_hours_on_devices_are_the_days_of_predict(answered):
     assert totals["active_params"] == pytest.approx(LAWS["besiroglu"].params(totals["flops"]), rel=0.06)
 
 
+def test_a_device_without_constants_has_the_floor_alone(cli):
+    document = json.loads(cli("scale", "gpt2", "--hours", "12", "--device", "mi300x", "--json").out)
+    days = document["totals"]["days"]
+    assert days["floor"] == pytest.approx(0.5, rel=1e-6)
+    assert days["expected"] is days["low"] is days["high"] is None
+    assert any(note.startswith("No constants of mi300x are known") for note in document["notes"])
+
+
+def test_what_does_not_fit_says_so(cli):
+    document = json.loads(cli("scale", "gpt2", "--params", "70e9", "--device", "h100-sxm", "--json").out)
+    assert document["totals"]["fits"] is False
+    assert any(note.startswith("It does not fit into h100-sxm") for note in document["notes"])
+
+
 def test_days_are_those_of_a_prediction_of_the_yaml(answered, tmp_path):
     answer = scaled(subject("gpt2", []), ScaleSettings(params=10**9), "8xh100-sxm")
     file = tmp_path / "own.yaml"

@@ -21,6 +21,7 @@ CONVENTION = (
 )
 FAR_OFF = 0.02
 """Share of the size by which a result is off enough to say so."""
+STEPS = "widths go by tiles and heads, layers by patterns"
 KEYS = ("field", "base", "value", "exact", "change", "off", "paths")
 
 
@@ -79,7 +80,7 @@ def _notes(problem: ScaleProblem, answer: ScaleAnswer, totals: Record) -> Iterat
     law, off = LAWS[problem.settings.law], totals["off"]
     if abs(off) > FAR_OFF:
         nearest = f"{totals['params']:,} of {answer.params:,}"
-        yield f"The nearest shape is {off:+.1%} off the size, {nearest}: depth goes by whole patterns."
+        yield f"The best shape is {off:+.1%} off the size, {nearest}: {STEPS}."
     worse = {code: what for code, what in answer.best.broken.items() if what != INFO}
     if answer.best.broken:
         word = "breaks" if worse else "is noted by"
@@ -99,5 +100,7 @@ def _of_step(answer: ScaleAnswer) -> Iterator[str]:
     how = f"{settings.batch_size} x {settings.grad_accum} sequences of a device"
     again = "" if settings.recompute == "none" else f", --recompute {settings.recompute}"
     yield f"Steps: {how} ({answer.step.question.plan.devices} x {devices}, ZeRO 3{again}): archcli predict."
+    if answer.step.prediction.time.expected is None:
+        yield f"No constants of {devices} are known: all times are the floor, which no training reaches."
     if not answer.step.fits:
         yield f"It does not fit into {devices}, the times are as if it did: archcli memory --fit devices."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import lcm
 from typing import Any
 
@@ -98,15 +98,15 @@ def size_names(model: Model) -> dict[str, str]:
     Fields of layers that are told apart by their number alone share the first's name where values agree.
     """
     by_path = _sizes(model)
-    kin: dict[str, list[str]] = {}
-    for path in by_path:
-        kin.setdefault(path.rsplit(".", 1)[-1], []).append(path)
+    values: dict[str, set[int]] = {}
+    for path, value in by_path.items():
+        for end in _ends(path):
+            values.setdefault(end, set()).add(value)
     ends: dict[str, str] = {}
     first: dict[tuple[str, int], str] = {}
     for path, value in by_path.items():
-        bare = path.rsplit(".", 1)[-1]
-        end = _telling_end(path, {known: by_path[known] for known in kin[bare]})
-        if bare != "n_layers" and any(step.isdigit() for step in end.split(".")):
+        end = next((end for end in _ends(path) if len(values[end]) == 1), path)
+        if not end.endswith("n_layers") and any(step.isdigit() for step in end.split(".")):
             end = first.setdefault((NUMBER.sub("*", path), value), end)
         ends[path] = end
     taken = Counter(end.replace(".", "_") for end in set(ends.values()))
@@ -117,15 +117,12 @@ def size_names(model: Model) -> dict[str, str]:
     }
 
 
-def _telling_end(path: str, kin: Mapping[str, int]) -> str:
-    """The shortest end of a path that all fields share which have its value, and no other field."""
+def _ends(path: str) -> Iterator[str]:
+    """The ends of a path that begin with a name, the shortest first."""
     steps = path.split(".")
-    for start in range(len(steps) - 1, 0, -1):
-        end = ".".join(steps[start:])
-        alike = {value for known, value in kin.items() if f".{known}".endswith(f".{end}")}
-        if not steps[start].isdigit() and len(alike) == 1:
-            return end
-    return path
+    yield from (
+        ".".join(steps[start:]) for start in reversed(range(len(steps))) if not steps[start].isdigit()
+    )
 
 
 def _periods(model: Model, names: Mapping[str, str]) -> dict[str, int]:

@@ -8,11 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from archcli.commands.options import Form, Json, Output
+from archcli.errors import ArchError
 from archcli.load.devices.datasheet import FIGURES, Datasheet, devices, load_datasheet
 from archcli.load.devices.efficiency import GROUPS
+from archcli.load.devices.names import LOCAL, is_file, split_count
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.filter import select
 from archcli.render import show
+from archcli.wording import quote
 
 CONVENTION = (
     "Rates are dense, in 1e12 per second, and of a GeForce with fp32 accumulation; bandwidths in 1e9 bytes "
@@ -75,8 +78,19 @@ def run(
     output: Output = None,
 ) -> None:
     """List GPUs and other devices, or show one with its sources."""
-    report = _listed(where or (), sort) if device is None else _one(load_datasheet(device))
+    report = _listed(where or (), sort) if device is None else _one(_datasheet(device))
     show(report, form, output, as_json=as_json)
+
+
+def _datasheet(asked: str) -> Datasheet:
+    """The figures of one device. Raises ArchError where several are asked for, or this machine."""
+    number, name = (1, asked) if is_file(asked) else split_count(asked)
+    if name == LOCAL:
+        what = f"{LOCAL} is this machine, and its figures are measured"
+        raise ArchError(what, "`archcli profile MODEL` measures its ceilings")
+    if number > 1:
+        raise ArchError(f"figures are those of one device, and {quote(asked)} are {number:,}", name)
+    return load_datasheet(name)
 
 
 def _listed(where: Sequence[str], sort: str | None) -> Report:

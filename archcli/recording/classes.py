@@ -16,6 +16,12 @@ from archcli.ops.base import (
     LAYERNORM_BACKWARD,
     LAYERNORM_FORWARD,
     LAYERNORM_WEIGHT,
+    LOG_SOFTMAX,
+    LOG_SOFTMAX_BACKWARD,
+    LOG_SUM_EXP,
+    RMSNORM_BACKWARD,
+    RMSNORM_FORWARD,
+    RMSNORM_WEIGHT,
     SOFTMAX_BACKWARD,
     SOFTMAX_FORWARD,
 )
@@ -113,8 +119,13 @@ _IN_ONE_KERNEL = {
     "addcmul": 2,  # a product, and its sum with what is there
     "_softmax": SOFTMAX_FORWARD - 1,  # its input is scaled before
     "_softmax_backward_data": SOFTMAX_BACKWARD - 1,
+    "_log_softmax": LOG_SOFTMAX,
+    "_log_softmax_backward_data": LOG_SOFTMAX_BACKWARD,
+    "logsumexp": LOG_SUM_EXP,
     "native_layer_norm": LAYERNORM_FORWARD,
     "native_layer_norm_backward": LAYERNORM_BACKWARD + LAYERNORM_WEIGHT,
+    "_fused_rms_norm": RMSNORM_FORWARD,
+    "_fused_rms_norm_backward": RMSNORM_BACKWARD + RMSNORM_WEIGHT,
 }
 """FLOPs per element of operations with several steps, by the table of `ops/base.py`."""
 

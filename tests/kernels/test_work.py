@@ -53,7 +53,7 @@ ONE_KERNEL = {
     ),
     "an RMS norm": (
         lambda: TORCH.rms_norm(tensor(3, 5), (5,), tensor(5)),
-        KernelCost("_fused_rms_norm", 3 * 5, 2 * (3 * 5 + 5), 2 * 3 * 5 + 4 * 3, "bf16"),
+        KernelCost("_fused_rms_norm", 4 * 3 * 5, 2 * (3 * 5 + 5), 2 * 3 * 5 + 4 * 3, "bf16"),
     ),
     # rows are read, no table
     "an embedding": (

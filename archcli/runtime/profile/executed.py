@@ -1,22 +1,33 @@
 """FLOPs and elements of one execution of a torch operation, by its arguments.
 
-Matrix products go by torch's own formulas, where it has one; softmax and LayerNorm, each one kernel, by the
-steps of the table in `ops/base.py` that they contain. Comparisons, copies, choices and whole-number
-arithmetic compute nothing; everything else one FLOP per element of its largest tensor.
+Matrix products go by torch's own formulas, where it has one; softmax and norms, each one kernel, by the steps
+of the table in `ops/base.py` that they contain, a Fourier transform as it is counted. Comparisons, copies,
+choices and whole-number arithmetic compute nothing, everything else one FLOP per element of its largest
+tensor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+from archcli.ops.fourier import transform_flops
 from archcli.recording.classes import flops_per_element, is_fused
 
 OVERWRITES = {"bernoulli", "copy", "fill", "normal", "uniform", "zero"}
 """Operations in place that do not read what they write over."""
+
+
+BY_SHAPES: Mapping[str, Callable[[Any, Any], Any]] = {
+    "_grouped_mm": lambda tokens, matrices: 2 * tokens.numel() * matrices.shape[-1],
+    "linalg_solve_triangular": lambda matrix, right: right.numel() * matrix.shape[-1],
+    "_fft_c2c": lambda x, axes: transform_flops(x.numel(), [x.shape[axis] for axis in axes]),
+}
+"""FLOPs that torch has no formula for, by the first two arguments."""
 
 
 class Executed(NamedTuple):
@@ -42,12 +53,8 @@ def executed(func: Any, name: str, args: Any, kwargs: Any, out: Any) -> Executed
 
 
 def _flops(func: Any, name: str, args: Any, kwargs: Any, out: Any, tensors: list[torch.Tensor]) -> int | None:
-    if name == "_grouped_mm":
-        tokens, matrices = args[:2]
-        return 2 * tokens.numel() * int(matrices.shape[-1])
-    if name == "linalg_solve_triangular":
-        matrix, right = args[:2]
-        return int(right.numel() * matrix.shape[-1])
+    if name in BY_SHAPES:
+        return int(BY_SHAPES[name](*args[:2]))
     if func.overloadpacket in flop_registry:
         flops: int = flop_registry[func.overloadpacket](*args, **kwargs, out_val=out)
         return flops

@@ -28,6 +28,17 @@ DID = {
         (X, [4], torch.zeros(4), torch.zeros(4), 1e-5),
         Executed(7 * 24, 24 + 8, 24 + 6 + 6),
     ),
+    "a norm without a mean": (  # square, sum, scale, weight
+        aten._fused_rms_norm.default,
+        (X, [4], torch.zeros(4), 1e-5),
+        Executed(4 * 24, 24 + 4, 24 + 6),
+    ),
+    "not scaled": (aten._log_softmax.default, (X, -1, False), Executed(4 * 24, 24, 24)),
+    "a transform": (  # 5 for each of log2 8 + log2 4 stages
+        aten._fft_c2c.default,
+        (torch.zeros(2, 8, 4, dtype=torch.complex64), [1, 2], 0, True),
+        Executed(5 * 64 * (3 + 2), 64, 64),
+    ),
     "a maximum": (aten.relu.default, (X,), Executed(0, 24, 24)),
     "a choice": (aten.masked_fill.Scalar, (X, X > 0, 0.0), Executed(0, 48, 24)),
     "a copy": (aten.clone.default, (X,), Executed(0, 24, 24)),

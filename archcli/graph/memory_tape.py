@@ -92,9 +92,8 @@ class MemoryTape(InPeriods):
         """Write the op's row, and note what is alive while it runs and what its backward keeps."""
         shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
         out = op.shape(*shapes)
-        row = self._row(
-            op, shapes, out, self._parts(op, shapes, grads, trained=trained), group, trained=trained
-        )
+        parts = self._parts(op, shapes, grads, trained=trained) if self.ledger.follows else ()
+        row = self._row(op, shapes, out, parts, group, trained=trained)
         grad = self.records and op.trained(grads, *shapes) and (trained or any(grads))
         call = self._call(op, xs, trained=trained and bool(row.weights))
         places = self._places(op, call, xs, row)

@@ -195,12 +195,18 @@ class Tensor:
         return tuple(self.value.shape)
 
 
+PLAIN = (int, str)
+"""Most leaves of no kind, told sooner than by a call of `tree_map`."""
+
+
 def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
     """Replace every leaf of type `kind` in nested tuples, named tuples, lists and dicts."""
     if isinstance(tree, kind):
         return change(tree)
     if isinstance(tree, tuple):
-        items = [tree_map(change, kind, item) for item in tree]
+        items: list[Any] = [
+            item if item is None or isinstance(item, PLAIN) else tree_map(change, kind, item) for item in tree
+        ]
         return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
     if isinstance(tree, list):
         return [tree_map(change, kind, item) for item in tree]

@@ -46,7 +46,8 @@ def trace_memory(
 ) -> TracedPass:
     """Trace the pass of a request with its storages.
 
-    Without `moments` what is kept is found alone: sums of what is alive are slow in symbols and arrays.
+    Without `moments` what is kept is found alone, and rows have no cost: sums of what is alive are slow in
+    symbols and arrays.
     `recomputed` says of a row's or a module's path whether its backward computes it again. Raises ArchError
     for an operation that does not state what its backward keeps.
     """

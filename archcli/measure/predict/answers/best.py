@@ -35,8 +35,8 @@ class ServedPlanTimer:
         """Seconds that it takes at least."""
         return self.timer.least(_decoding(candidate))
 
-    def closer(self, candidate: Candidate) -> float:
-        """The same, as close as what is timed of others allows."""
+    def closer(self, candidate: Candidate) -> Iterator[float]:
+        """The same, ever closer."""
         return self.timer.closer(_decoding(candidate))
 
     def parts(self, candidate: Candidate) -> Parts:

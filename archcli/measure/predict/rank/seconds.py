@@ -23,11 +23,16 @@ class Seconds(NamedTuple):
 
     def plus(self, other: Seconds) -> Seconds:
         """Both, one after the other."""
-        return Seconds(*(a + b for a, b in zip(self, other, strict=True)))
+        return Seconds(
+            self.floor + other.floor,
+            self.expected + other.expected,
+            self.low + other.low,
+            self.high + other.high,
+        )
 
     def scaled(self, times: float) -> Seconds:
         """So many of it."""
-        return Seconds(*(times * seconds for seconds in self))
+        return Seconds(times * self.floor, times * self.expected, times * self.low, times * self.high)
 
     def at_least_within(self, low: float, high: float) -> Seconds:
         """The same with a range that holds these shares of the expected time."""

@@ -79,6 +79,13 @@ class StageTimes(NamedTuple):
         """With so many of a share."""
         return StageTimes(*(a.plus(b.scaled(times)) for a, b in zip(self, share, strict=True)))
 
+    def with_run(self, run: TimedKernelRun) -> StageTimes:
+        """With the runs of a kernel."""
+        seconds = Seconds.of(run.time).scaled(run.kernel.times)
+        sums = ["forward" if run.kernel.stage == FORWARD else "other"]
+        sums += ["attention"] * (run.kind == ATTENTION) + ["recomputed"] * (run.kernel.stage == RECOMPUTED)
+        return self._replace(**{name: getattr(self, name).plus(seconds) for name in sums})
+
 
 class TimedKernelRun(NamedTuple):
     """A kernel of a rank, and the time of one launch."""
@@ -119,9 +126,9 @@ class RankTimes:
         self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
         self._places: dict[object, tuple[str, StageTimes]] = {}
         for run in self.runs:
-            path = run.kernel.path
-            place = rank.placement.place(path)
-            self._places[place] = path, self._places.get(place, (path, StageTimes()))[1].plus(_of(run), 1.0)
+            place = rank.placement.place(run.kernel.path)
+            path, times = self._places.get(place, (run.kernel.path, StageTimes()))
+            self._places[place] = path, times.with_run(run)
 
     def of_stage(self, stage: Stage) -> StageTimes:
         """The seconds of a stage's micro batch."""
@@ -178,12 +185,3 @@ class RankTimes:
             low, high = (edge * expected for edge in (self.step.origin.low, self.step.origin.high))
             time = time._replace(expected=expected, low=low, high=high)
         return time, kind
-
-
-def _of(run: TimedKernelRun) -> StageTimes:
-    seconds, none = Seconds.of(run.time).scaled(run.kernel.times), Seconds()
-    attention = seconds if run.kind == ATTENTION else none
-    recomputed = seconds if run.kernel.stage == RECOMPUTED else none
-    return StageTimes(
-        *((seconds, none) if run.kernel.stage == FORWARD else (none, seconds)), attention, recomputed
-    )

@@ -29,8 +29,6 @@ from archcli.measure.predict.search.candidates import Candidate, of_replica
 
 Degrees = tuple[int, bool, int, int]
 """tp, sp, ep and cp."""
-ReplicaDegrees = tuple[int, int, Degrees]
-"""dp, zero and the degrees: what replicas send of a stage depends on."""
 WholeDegrees = tuple[int, bool, int]
 """tp, sp and cp: of plans whose ranks have the same, but for experts."""
 
@@ -44,12 +42,12 @@ class TimedRank(NamedTuple):
     times: RankTimes
 
 
-class SentAtLeast(NamedTuple):
-    """Seconds of what a rank sends that nothing hides: of each sequence, once a step, of each micro batch."""
+class StageAtLeast(NamedTuple):
+    """Seconds of a stage at least, or of one of so many `parts` of it, but for what replicas send."""
 
-    of_sequence: float
-    of_step: float
-    of_batch: float
+    stage: Stage
+    seconds: float
+    parts: int = 1
 
 
 @dataclass(slots=True)
@@ -65,19 +63,24 @@ class LeastTime:
     _timed: dict[WholeDegrees, list[TimedRank]] = field(default_factory=dict)
     _planned: dict[Degrees, PlannedPass] = field(default_factory=dict)
     _busiest: dict[tuple[TimedRank, int, int, str], tuple[float, Stage]] = field(default_factory=dict)
-    _waited: dict[Degrees, list[tuple[str, float]]] = field(default_factory=dict)
-    _sending: dict[tuple[ReplicaDegrees, Stage], SentAtLeast] = field(default_factory=dict)
+    _average: dict[Degrees, tuple[Stage, float, float]] = field(default_factory=dict)
+    _of_places: dict[Degrees, list[tuple[str, float]]] = field(default_factory=dict)
+    _waited: dict[tuple[Degrees, Stage], float] = field(default_factory=dict)
+    _replicas: dict[tuple[int, int, Degrees, Stage], tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._step = self.device.step_constants(self.question.settings)
         self._has_constants = self.device.has_constants(self.question.settings.dtype)
 
-    def seconds(self, candidate: Candidate) -> float:
-        """Seconds of a pass, or of a step."""
+    def seconds(self, candidate: Candidate, *, replicas: bool = True) -> float:
+        """Seconds of a pass, or of a step; without `replicas` but for what these send each other."""
         plan = candidate.plan
         known = self._timed.get(whole_degrees(plan), ())
         ranks = (one for one in known if self._is_no_more(one, plan, of_replica(candidate)))
-        return max(self._on_average(candidate), *(self._of_rank(candidate, one) for one in ranks), 0.0)
+        stages = [self._on_average(candidate), *(self._of_rank(candidate, one) for one in ranks)]
+        if replicas:
+            return max(one.seconds + self._of_replicas(candidate, one.stage) / one.parts for one in stages)
+        return max(one.seconds for one in stages)
 
     def learn(self, candidate: Candidate, times: RankTimes) -> None:
         """Take note of the times of a candidate's rank."""
@@ -85,14 +88,18 @@ class LeastTime:
         timed_rank = TimedRank(plan.ep, of_replica(candidate), settings.recompute, times)
         self._timed.setdefault(whole_degrees(plan), []).append(timed_rank)
 
-    def _on_average(self, candidate: Candidate) -> float:
+    def _on_average(self, candidate: Candidate) -> StageAtLeast:
         """Seconds of products and of what is sent, the mean over the stages."""
-        plan = candidate.plan
-        products = self._of_sequence() / (plan.tp * plan.cp) * _sequences(candidate)
-        sent = self._sent(candidate, all_layers(self._shared(plan)))
-        return float(products * (1 + bubble_share(plan)) + sent) / plan.pp
+        plan, degrees = candidate.plan, _degrees(candidate.plan)
+        if degrees not in self._average:
+            whole = Stage(0, (range(self._shared(plan).placement.n_layers),))
+            products = self._of_sequence() / (plan.tp * plan.cp)
+            self._average[degrees] = whole, products, self._waited_for(plan, whole)
+        whole, products, waited = self._average[degrees]
+        of_sequence = products * (1 + bubble_share(plan)) + waited
+        return StageAtLeast(whole, _sequences(candidate) * of_sequence / plan.pp, plan.pp)
 
-    def _of_rank(self, candidate: Candidate, known: TimedRank) -> float:
+    def _of_rank(self, candidate: Candidate, known: TimedRank) -> StageAtLeast:
         """Seconds of the busiest stage, by the kernels of a rank that needs no more for a sequence."""
         plan, settings = candidate
         key = known, plan.pp, plan.virtual_stages, settings.recompute
@@ -100,9 +107,9 @@ class LeastTime:
             stages = known.times.distinct(plan)
             computing = [self._computing(known, stage, settings.recompute) for stage in stages]
             self._busiest[key] = max(zip(computing, stages, strict=True))
-        seconds, stage = self._busiest[key]
-        share = (1 + bubble_share(plan)) * _sequences(candidate) / known.batch
-        return share * seconds + self._sent(candidate, stage)
+        computing_s, stage = self._busiest[key]
+        of_sequence = (1 + bubble_share(plan)) * computing_s / known.batch + self._waited_for(plan, stage)
+        return StageAtLeast(stage, _sequences(candidate) * of_sequence)
 
     def _computing(self, known: TimedRank, stage: Stage, recompute: str) -> float:
         """Seconds in which a rank computes a stage, what it repeats among them if it is recomputed alike."""
@@ -114,7 +121,8 @@ class LeastTime:
         """Whether what is known of a rank holds for one of the plan at least.
 
         Inference is so short that what ranks do to share experts may outweigh what they gain; and a small
-        batch may lie in a cache.
+        batch may lie in a cache. In training the gradient of an expert's weight is a longer sum where fewer
+        have more of its tokens, by far less than its weights take to be read.
         """
         if self.question.settings.phase != "train" or self.device.clock.rates.cache is not None:
             return (known.ep, known.batch) == (plan.ep, batch)
@@ -139,25 +147,18 @@ class LeastTime:
             self._planned[key] = planned_pass(self.question.model, self._alone(), _of_one_stage(plan))
         return self._planned[key]
 
-    def _sent(self, candidate: Candidate, stage: Stage) -> float:
-        """Seconds of what a rank of a stage sends, as far as none is hidden."""
-        plan, settings = candidate
-        key = (plan.dp, plan.zero, _degrees(plan)), stage
-        if key not in self._sending:
-            self._sending[key] = SentAtLeast(self._waited_for(plan, stage), *self._of_replicas(plan, stage))
-        sent = self._sending[key]
-        if settings.phase != "train":
-            return sent.of_sequence * _sequences(candidate)
-        batches = settings.grad_accum * plan.micro_batches
-        return sent.of_sequence * _sequences(candidate) + sent.of_step + sent.of_batch * batches
-
     def _waited_for(self, plan: Plan, stage: Stage) -> float:
         """Seconds of what a rank sends of one sequence and waits for: nothing is computed meanwhile."""
-        planned, key = self._shared(plan), _degrees(plan)
-        if key not in self._waited:
-            self._waited[key] = self._by_place(planned, plan)
-        of_places = self._waited[key]
-        return sum(seconds * float(planned.placement.share(path, stage)) for path, seconds in of_places)
+        degrees = _degrees(plan)
+        if (degrees, stage) not in self._waited:
+            planned = self._shared(plan)
+            if degrees not in self._of_places:
+                self._of_places[degrees] = self._by_place(planned, plan)
+            self._waited[degrees, stage] = sum(
+                seconds * float(planned.placement.share(path, stage))
+                for path, seconds in self._of_places[degrees]
+            )
+        return self._waited[degrees, stage]
 
     def _by_place(self, planned: PlannedPass, plan: Plan) -> list[tuple[str, float]]:
         """(a row, seconds of what is sent by all rows of the layers that it stands for)."""
@@ -170,12 +171,17 @@ class LeastTime:
             of_places[place] = path, before + self._seconds_of(sent)
         return [(path, seconds) for path, seconds in of_places.values() if seconds]
 
-    def _of_replicas(self, plan: Plan, stage: Stage) -> tuple[float, float]:
-        """Seconds of what replicas send once a step and for each micro batch, as far as none is hidden."""
+    def _of_replicas(self, candidate: Candidate, stage: Stage) -> float:
+        """Seconds of what replicas send in a step, as far as none is hidden."""
+        plan, settings = candidate
         if self._step is None:
-            return 0.0, 0.0
-        one, two = (sum(one.time_s for one in self._of_step(plan, stage, n)) for n in (1, 2))
-        return (2 * one - two) / self._step.communication, (two - one) / self._step.communication
+            return 0.0
+        key = plan.dp, plan.zero, _degrees(plan), stage
+        if key not in self._replicas:
+            one, two = (sum(one.time_s for one in self._of_step(plan, stage, n)) for n in (1, 2))
+            self._replicas[key] = 2 * one - two, two - one
+        once, each = self._replicas[key]
+        return (once + settings.grad_accum * plan.micro_batches * each) / self._step.communication
 
     def _of_step(self, plan: Plan, stage: Stage, micro_batches: int) -> list[TimedCollective]:
         planned, of_one = self._shared(plan), _of_one_stage(plan)
@@ -210,8 +216,3 @@ def _sequences(candidate: Candidate) -> int:
 def whole_degrees(plan: Plan) -> WholeDegrees:
     """The degrees that split what is no expert."""
     return plan.tp, plan.sp, plan.cp
-
-
-def all_layers(planned: PlannedPass) -> Stage:
-    """All of a model as one stage."""
-    return Stage(0, (range(planned.placement.n_layers),))

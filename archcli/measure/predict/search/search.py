@@ -27,8 +27,8 @@ class StepTimer(Protocol):
     def least(self, candidate: Candidate) -> float:
         """Seconds that it takes at least, found quickly."""
 
-    def closer(self, candidate: Candidate) -> float:
-        """The same, as close as what is timed of other candidates allows."""
+    def closer(self, candidate: Candidate) -> Iterator[float]:
+        """The same, ever closer; the last as close as what is timed of other candidates allows."""
 
     def parts(self, candidate: Candidate) -> Parts:
         """Its seconds, by what takes them."""
@@ -111,7 +111,7 @@ def _faster(too_large: Sequence[Candidate], best: TimedPlan | None, timer: StepT
     """The fastest of the candidates that do not fit, as far as is known, if it is faster than the best."""
     if not too_large:
         return None
-    candidate = min(too_large, key=timer.closer)
+    candidate = min(too_large, key=lambda one: max(timer.closer(one)))
     first = TimedPlan(candidate, timer.parts(candidate))
     return first if best is None or first.seconds < best.seconds else None
 
@@ -136,8 +136,8 @@ def by_time(
             yield timed
             continue
         try:
-            closer = timer.closer(candidates[number])
-            if closer > seconds:
+            closer = next((least for least in timer.closer(candidates[number]) if least > seconds), None)
+            if closer is not None:
                 heappush(waiting, (closer, False, number, None))
                 continue
             if not may_fit(candidates[number]):

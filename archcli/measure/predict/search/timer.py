@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from archcli.kernels import KernelRun
@@ -30,6 +30,7 @@ class PlanTimer:
     _runs: dict[tuple[int, ...], Sequence[KernelRun]] = field(default_factory=dict)
     _known: KnownTimes = field(default_factory=dict)
     _most: dict[WholeDegrees, tuple[int, int]] = field(default_factory=dict)
+    _efficient: set[tuple[WholeDegrees, str]] = field(default_factory=set)
     _least: LeastTime = field(init=False)
 
     def __post_init__(self) -> None:
@@ -40,19 +41,26 @@ class PlanTimer:
         whole = whole_degrees(candidate.plan)
         ep, batch = self._most.get(whole, (1, 1))
         self._most[whole] = max(ep, candidate.plan.ep), max(batch, of_replica(candidate))
-        return self._least.seconds(candidate)
+        return self._least.seconds(candidate, replicas=False)
 
-    def closer(self, candidate: Candidate) -> float:
-        """The same, closer: of training by kernels of the most efficient rank of those that split as much.
+    def closer(self, candidate: Candidate) -> Iterator[float]:
+        """The same, ever closer: of training by kernels of the most efficient rank that splits as much."""
+        if candidate.settings.phase == "train":
+            self._time_most_efficient(candidate, self.question.settings.recompute)
+            yield self._least.seconds(candidate, replicas=False)
+            self._time_most_efficient(candidate, candidate.settings.recompute)
+        yield self._least.seconds(candidate)
 
-        It has the largest batch, and shares the experts with the most ranks.
-        """
-        if candidate.settings.phase != "train":
-            return self._least.seconds(candidate)
-        ep, batch = self._most[whole_degrees(candidate.plan)]
-        plan = Plan(ep, tp=candidate.plan.tp, sp=candidate.plan.sp, ep=ep, cp=candidate.plan.cp)
-        self._times_of(Candidate(plan, replace(candidate.settings, batch_size=batch)))
-        return self._least.seconds(candidate)
+    def _time_most_efficient(self, candidate: Candidate, recompute: str) -> None:
+        """Time the rank that splits as much, with the most ranks that share experts and the largest batch."""
+        plan, settings = candidate
+        key = whole_degrees(plan), recompute
+        if key in self._efficient:
+            return
+        self._efficient.add(key)
+        ep, batch = self._most[whole_degrees(plan)]
+        alike = Plan(ep, tp=plan.tp, sp=plan.sp, ep=ep, cp=plan.cp)
+        self._times_of(Candidate(alike, replace(settings, batch_size=batch, recompute=recompute)))
 
     def parts(self, candidate: Candidate) -> dict[str, float]:
         """Its seconds: computing, recomputing, communication and the bubble."""

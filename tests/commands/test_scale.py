@@ -1,6 +1,8 @@
 """`archcli scale`: what it reports, the YAML that it writes, budgets, and what it refuses."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -145,6 +147,28 @@ def test_it_breaks_no_rule_that_its_base_keeps(cli, tmp_path):
     cli("scale", "gpt2", "--params", "500M", "--write-yaml", file)
     found = json.loads(cli("check", file, "--exit-zero", "--json").out)["rows"]
     assert {row["code"] for row in found} <= base
+
+
+FOUND = re.compile(
+    r"\| (\S+) \| (\S+) \| (\d+) layers, ([\d,]+), d_ff ([\d,]+), (\d+)(?: / (\d+))? heads \|.*"
+)
+ROWS = FOUND.findall((Path(__file__).parents[2] / "docs" / "commands" / "scale.md").read_text())
+
+
+@pytest.mark.sample(3, second=60)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(row[:2]))
+def test_the_page_says_what_is_found(row):
+    base, params, layers, d_model, d_ff, heads, kv_heads = row
+    totals = archcli.scale(base, params).totals
+    values = {path.rsplit(".", 1)[-1]: value for path, value in totals["values"].items()}
+    assert totals["n_layers"] == int(layers)
+    assert values["d_model"] == int(d_model.replace(",", ""))
+    assert values["d_ff"] == int(d_ff.replace(",", ""))
+    assert (values["n_heads"], values.get("n_kv_heads")) == (int(heads), int(kv_heads) if kv_heads else None)
+
+
+def test_the_page_has_rows():
+    assert len(ROWS) == 10
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,12 @@ def _notes(problem: ScaleProblem, answer: ScaleAnswer, totals: Record) -> Iterat
     if abs(off) > FAR_OFF:
         nearest = f"{totals['params']:,} of {answer.params:,}"
         yield f"The best shape is {off:+.1%} off the size, {nearest}: {STEPS}."
-    worse = {code: what for code, what in answer.best.broken.items() if what != INFO}
-    if answer.best.broken:
-        word = "breaks" if worse else "is noted by"
-        yield f"It {word} {', '.join(answer.best.broken)}, which the base keeps: archcli rule CODE."
+    broken = [code for code, severity in answer.best.broken.items() if severity != INFO]
+    noted = [code for code, severity in answer.best.broken.items() if severity == INFO]
+    if broken:
+        yield f"It breaks {', '.join(broken)}, which the base keeps: archcli rule {broken[0]}."
+    if noted:
+        yield f"archcli check has information that the base lacks: {', '.join(noted)}."
     yield f"Law: {law.source}; {law.doubt}."
     if answer.cost.active_params != answer.best.shape.params:
         yield "The laws were fitted to dense models; of this one they are given the active parameters."

@@ -102,6 +102,24 @@ def test_the_aspect_grows_as_in_gpt3(before, after, growth):
     assert aspect_growth(before, after) == pytest.approx(growth, rel=0.001)
 
 
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [
+        ("opt-125m", "opt-6.7b"),
+        ("opt-125m", "opt-1.3b"),
+        ("pythia-1.4b", "pythia-6.9b"),
+        ("rwkv-4-169m", "rwkv-4-7b"),
+        ("phi-1.5", "phi-4"),
+    ],
+)
+def test_other_families_grow_alike(small, large):
+    before, after = BaseShape(load(small)), BaseShape(load(large))
+    aspects = [base.model.d_model / base.n_layers for base in (before, after)]
+    assert aspect_growth(before.counts[0], after.counts[0]) == pytest.approx(
+        aspects[1] / aspects[0], rel=0.15
+    )
+
+
 def test_rounding():
     assert nearest(14336, 8704, 4096, 256) == 30464  # 14336 * 8704 / 4096 = 30464
     assert nearest(100, 1, 2, 64) == 64  # 50 is nearer to 64 than to 0, which is none

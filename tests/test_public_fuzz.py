@@ -158,13 +158,42 @@ candidates = mostly(fitting) | mostly(fitting) | st.lists(anything, max_size=3)
 @given(
     model=st.sampled_from(MODELS),
     values=mostly(st.dictionaries(swept, candidates, min_size=1, max_size=2)),
-    options=options_of(archcli.sweep),
+    options=st.fixed_dictionaries(
+        {}, optional={name: values_of(name) for name in ("batch_size", "seq_len", "mask")}
+    ),
 )
 def test_a_sweep_is_exact_or_refused(model, values, options):
     figures = asked(archcli.sweep, [model, values], options)
     if figures is not None:
         assert all(row.dtype == np.int64 and row.min() >= 0 for row in figures)
         assert "candidates" in str(figures)
+
+
+def texts(*fitting):
+    return mostly(st.lists(st.sampled_from(fitting), max_size=2))
+
+
+SEARCHED = {
+    "vary": texts(
+        "d_ff=8:64:8", "d_model=16,32,64", "n_layers=1:3", "norm.kind=rmsnorm,layernorm,x", "d_ff=8:1"
+    ),
+    "tie": texts("d_ff=8/3*d_model@8", "n_heads=d_model/16", "d_ff=params", "vocab_size=3", "d_model"),
+    "where": texts("params > 0", "params in 1..1e30", "head_ratio < 2", "kv_bytes(context=9) >= 0", "x > 1"),
+    "minimize": texts("params", "flops(seq_len=5)/params", "1/(d_model - 16)", "active_share", "time"),
+    "maximize": texts("n_layers", "kv_bytes_per_token"),
+    "show": texts("aspect_ratio", "peak_bytes(seq_len=4)", "d_model*n_layers"),
+    "check": mostly(st.booleans()),
+    "top": values_of("batch_size"),
+}
+
+
+@given(model=st.sampled_from(MODELS), options=st.fixed_dictionaries({}, optional=SEARCHED))
+def test_a_search_is_exact_or_refused(model, options):
+    report = asked(archcli.sweep, [model], options)
+    if report is not None:
+        exact(report)
+        tried = sum(report.totals["dropped"].values()) + report.totals["matching"]
+        assert len(report.rows) <= report.totals["matching"] <= tried <= report.totals["candidates"]
 
 
 request_fields = {name: values_of(name) for name in signature(archcli.Request).parameters if name != "forms"}

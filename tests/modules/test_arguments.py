@@ -8,6 +8,7 @@ import pytest
 import typer
 
 import archcli
+from archcli.commands._sweep_shapes import OWN
 from archcli.commands.options import size
 from archcli.errors import ArchError
 from archcli.modules.arguments import ARGUMENTS
@@ -67,6 +68,10 @@ GPT2 = archcli.load("gpt2")
         (lambda: archcli.formula(GPT2, seq_len=0), "formula: seq_len must be a whole number above 0, not 0"),
         (lambda: archcli.sweep(GPT2, 5), "values must be a mapping from names, not 5"),
         (lambda: archcli.sweep(GPT2, {1: [1]}), "values must be a mapping from names"),
+        (lambda: archcli.sweep(GPT2, vary=3), "vary must be a list of texts, not 3"),
+        (lambda: archcli.sweep(GPT2, vary="d_ff=8", top=0), "top must be a whole number above 0, not 0"),
+        (lambda: archcli.sweep(GPT2, vary="d_ff=8", check=1), "check must be true or false, not 1"),
+        (lambda: archcli.sweep(GPT2, vary="d_ff=8", write_yaml=3), "write_yaml must be a folder, not 3"),
         (lambda: archcli.load("gpt2", "d_ff=4"), 'load: overrides must be a list, each text, not "d_ff=4"'),
         (lambda: archcli.load("gpt2", override=["d_ff=4"]), "did you mean overrides?"),
         (lambda: archcli.build(GPT2, attention="flash"), 'attention must be sdpa or eager, not "flash"'),
@@ -99,7 +104,8 @@ def test_an_unknown_argument_names_those_near_it(function):
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_every_argument_is_checked(function):
-    unchecked = set(signature(function).parameters) - set(ARGUMENTS)
+    own = OWN if function is archcli.sweep else {}
+    unchecked = set(signature(function).parameters) - {*ARGUMENTS, *own}
     assert unchecked <= {"model", "models"}
 
 

@@ -59,6 +59,7 @@ def branches(
                 name: _number(run, array if whole else array[waiting]) for name, array in values.items()
             }
             result = compute(numbers)
+            run.known.clear()  # numbers know their run, and it them: none would be freed at once
             yield Branch(waiting[run.active], run, result)
             waiting = waiting[~run.active]
 

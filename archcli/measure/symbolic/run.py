@@ -9,6 +9,8 @@ from archcli.measure.symbolic import required
 
 MOST_KNOWN = 400
 """Results of a run that are kept for when they are asked for again."""
+FREED = 16 << 20
+"""Bytes: more than any array of a run, and less than glibc's own bound of 32 MiB."""
 PLAIN = (int, float)
 """Types of numbers that are the same for all candidates."""
 
@@ -37,3 +39,13 @@ class CandidateRun:
                 self.known.clear()
             self.known[key] = compute(), a, b  # an id is that of its operand while this holds it
         return self.known[key][0]
+
+
+def keep_freed_memory() -> None:
+    """Let freed arrays stay with the process for those that come next, which doubles the speed of a sweep.
+
+    glibc gives memory back to the system, page by page, above twice the largest block that it has mapped and
+    freed (mallopt(3), M_MMAP_THRESHOLD), and would at every chunk. So a block is freed that is larger than
+    any array of a run. No page of it is touched.
+    """
+    _ = required("numpy").empty(FREED, dtype="uint8")

@@ -15,6 +15,7 @@ from archcli.errors import ArchError, Problem
 from archcli.measure.passes import forward_pass
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.candidates import CHUNK, branches, gathered
+from archcli.measure.symbolic.run import keep_freed_memory
 from archcli.measure.symbolic.sizes import fields_named
 from archcli.modules import Model, substitute
 
@@ -80,6 +81,7 @@ def sweep(
 def _of_candidates(model: Model, paths: Paths, count: Callable[[Model], tuple[Number, ...]]) -> Any:
     """The figures of all candidates, chunk by chunk: an array for each."""
     np = required("numpy")
+    keep_freed_memory()
     rows = []
     for start in range(0, len(paths[0][1]), CHUNK):
         chunk = {path: array[start : start + CHUNK] for path, array in paths}

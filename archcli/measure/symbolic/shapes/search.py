@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.candidates import CHUNK
+from archcli.measure.symbolic.run import keep_freed_memory
 from archcli.measure.symbolic.shapes.best import Best
 from archcli.measure.symbolic.shapes.chunk import NOT_WHOLE, Chunk, Judge, Structure
 from archcli.measure.symbolic.shapes.grid import spans
@@ -106,6 +107,7 @@ class Outcome(NamedTuple):
 
 def search(question: SweepQuestion, tick: Tick = no_tick) -> Outcome:
     """Walk all candidates; an interrupt ends with what was found until then."""
+    keep_freed_memory()
     best, tally, total = Best(len(question.objectives), question.top), SweepTally(), question.candidates
     try:
         for number, structure in enumerate(question.structures):

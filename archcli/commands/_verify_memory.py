@@ -57,6 +57,8 @@ def verify_memory(name: str, model: Model, settings: MemorySettings) -> VerifyRe
         decode = replace(settings, phase="decode", seq_len=SHORT if short else tokens)
         passes += [replace(settings, phase="prefill"), decode]
         notes += [SHORTENED] if short else []
+    else:
+        passes.append(replace(settings, phase="forward"))
     # torch is imported only now, so that a model that cannot be traced is refused at once
     from archcli.runtime.verify.result import VerifyResult
 

@@ -37,7 +37,8 @@ PhaseOption = Annotated[
     MemoryPhase,
     typer.Option(
         "--phase",
-        help="A training step; a prompt; one token against a full cache; an engine that serves sequences.",
+        help="A training step; a pass without a cache, as of an encoder; a prompt; one token against a full "
+        "cache; an engine that serves sequences.",
     ),
 ]
 DtypeOption = Annotated[

@@ -40,7 +40,8 @@ PhaseOption = Annotated[
     MemoryPhase,
     typer.Option(
         "--phase",
-        help="A training step; a prompt; one token of each sequence; a prompt and --new tokens behind it.",
+        help="A training step; a pass without a cache, as of an encoder; a prompt; one token of each "
+        "sequence; a prompt and --new tokens behind it.",
     ),
 ]
 New = Annotated[

@@ -38,7 +38,7 @@ WEIGHED = (
 REMEMBERED = (
     "Bytes as torch takes them, run without values: kept for the backward, with CUDA's operators on the meta "
     "device and a CPU's, equal row by row; peaks of live storages beyond the weights, of a training step "
-    "within 1 KiB, of a prefill and a decoded token within 1%."
+    "within 1 KiB, of a forward, a prefill and a decoded token within 1%."
 )
 Memory = Annotated[
     bool,

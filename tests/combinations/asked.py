@@ -7,6 +7,7 @@ ASKED = {
     "flops past a window": ("flops", "--phase", "decode", "--past", "30"),
     "kvcache": ("kvcache", "--context", "30"),
     "memory": ("memory", "-s", "7"),
+    "memory forward": ("memory", "--phase", "forward", "-s", "7"),
     "memory decode": ("memory", "--phase", "decode", "-s", "30"),
     "predict": ("predict", "--device", "h100-sxm", "--phase", "train", "-s", "7"),
     "predict decode": ("predict", "--device", "h100-sxm", "-s", "30"),

@@ -69,7 +69,7 @@ def test_alternatives_are_a_table_each(cli):
 @pytest.mark.parametrize(
     ("args", "told", "hint"),
     [
-        (("bert-base-uncased", "--phase", "decode"), "an encoder has no cache", "--phase train"),
+        (("bert-base-uncased", "--phase", "decode"), "an encoder has no cache", "--phase forward"),
         (("bert-base-uncased", "--loss", "fused"), "runs the model's head, and it has none", "--loss"),
         (("gpt2", "--recompute", "layers.*.fn"), "'layers.*.fn' matches no module", "layers.*.ffn"),
         (("gpt2", "--recompute", "layers.*.ffn,"), "'' matches no module", "layers.*.attention"),
@@ -197,7 +197,7 @@ def test_in_python_as_on_the_command_line(cli):
         ({"device": 3}, "device must be text"),
         ({"memory": 1.5}, "memory must be a whole number"),
         ({"seqlen": 5}, "unknown argument 'seqlen'"),
-        ({"phase": "forward"}, "phase must be train"),
+        ({"phase": "generate"}, "phase must be train"),
         ({"attention": "ring"}, "attention must be flash"),
         ({"optimizer": 3}, "optimizer must be text"),
     ],

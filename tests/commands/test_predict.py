@@ -25,7 +25,7 @@ def predicted(cli):
     return ask
 
 
-@pytest.mark.parametrize("phase", ["prefill", "decode", "train", "serve"])
+@pytest.mark.parametrize("phase", ["forward", "prefill", "decode", "train", "serve"])
 def test_names_of_the_json(predicted, phase):
     found = predicted(*GPT2, "--phase", phase, "-s", "64")
     totals = found["totals"]
@@ -89,6 +89,19 @@ def test_the_sentence_says_how_many_tokens_and_what_limits(cli, predicted):
     assert "tokens a second at most and is bound by" in unknown
     long = cli("predict", "llama-2-7b", "--device", "h100-sxm", "--engine", "vllm", "-b", "64", "-s", "4096")
     assert "reading the KV cache" in long.out.splitlines()[2]
+
+
+def test_an_encoder_runs_forward(predicted):
+    """BERT's layers: 12 d^2 weights each, and every token sees all 128."""
+    batch, tokens, width, layers = 4, 128, 768, 12
+    asked = ("predict", "bert-base-uncased", "--device", "h100-sxm", "--phase", "forward")
+    totals = predicted(*asked, "-b", batch, "-s", tokens)["totals"]
+    products = 2 * batch * layers * (tokens * 12 * width**2 + 2 * tokens**2 * width)
+    pooler = 2 * batch * width**2
+    executed = totals["mfu"] * totals["time_s"]["expected"] * DENSE_BF16
+    assert executed == pytest.approx(products + pooler)
+    assert totals["tokens"] == batch * tokens
+    assert not {"first_token_s", "per_token_s", "break_even"} & set(totals)
 
 
 def test_a_prefill_behind_tokens_in_the_cache(predicted):

@@ -13,7 +13,7 @@ from archcli.modules import Model
 from archcli.modules.request import ABOVE_0, ABOVE_0_OR_NONE, Request, check_values
 from archcli.modules.values import Interval, ValueType, value_type
 
-MemoryPhase = Literal["train", "prefill", "decode", "serve"]
+MemoryPhase = Literal["train", "forward", "prefill", "decode", "serve"]
 AttentionForm = Literal["flash", "sdpa", "eager"]
 DEFAULT_TOKENS = 2048
 COMPUTED = ("bf16", "fp16", "fp32")
@@ -108,6 +108,8 @@ class MemorySettings:
         tokens = self.tokens(model)
         if self.phase == "train":
             return (Request("train", self.batch_size, tokens, source_len=self.source_len),)
+        if self.phase == "forward":
+            return (Request("forward", self.batch_size, tokens, source_len=self.source_len),)
         if self.phase == "decode":
             return (Request("decode", self.batch_size, 1, tokens, self.source_len),)
         if self.chunk is None or self.chunk >= tokens:

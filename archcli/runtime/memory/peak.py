@@ -82,7 +82,7 @@ def inference_peak(
     chunk: int | None = None,
     setting: WitnessSetting = FAKE_CPU,
 ) -> LivePeak:
-    """The peak of a prefill or decode beyond weights and ids; the cache counts, also the one before.
+    """The peak of a pass without a backward beyond weights and ids; the cache counts, also the one before.
 
     A prefill is in pieces of `chunk` tokens, each with the logits of its last token. The cache before a piece
     lives until the one after it is whole, as the caller owns it: the pieces' peak holds two caches.
@@ -98,6 +98,9 @@ def inference_peak(
         with op_log(model, experts=False) as log, LiveStorages(held, _placed(log)) as live:
             cache = model.prefill(**before)[1] if request.continues else Cache()
             live.reset()
+            if request.phase == "forward":
+                model(tokens, **given)
+                return live.peak
             for piece in tokens.split(size, 1):
                 source = {} if cache.length else given
                 cache = model.step(piece, cache, last_only=True, **source)[1]

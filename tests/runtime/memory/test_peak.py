@@ -5,6 +5,9 @@ import torch
 from torch.distributed._tools.mem_tracker import MemTracker
 
 from archcli.load.source import load
+from archcli.measure.memory.inference import inference_pass
+from archcli.measure.memory.moments import highest
+from archcli.measure.memory.settings import MemorySettings
 from archcli.modules.request import Request
 from archcli.runtime.memory.live import LiveStorages
 from archcli.runtime.memory.models import WitnessSetting, loss_of, prepared
@@ -109,6 +112,14 @@ def test_fake_tensors_take_what_real_ones_take(name):
         for backend in ("cpu", "real")
     )
     assert fake == real
+
+
+@pytest.mark.parametrize("name", ["bert-base-uncased", "gpt2"])
+def test_a_forward_without_a_cache_peaks_where_it_is_counted(name):
+    spec, settings = load(name).model, MemorySettings("forward", B, 64, attention="sdpa", backend="cpu")
+    counted = highest(inference_pass(spec, settings).moments)
+    peak = inference_peak(spec, settings.request(spec), setting=CPU)
+    assert (counted.path, counted.bytes - counted.weights) == (peak.path, peak.bytes)
 
 
 def test_a_prefill_peaks_with_its_cache():

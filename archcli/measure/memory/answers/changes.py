@@ -43,6 +43,7 @@ FULL: ZeroStage = 3
 """The stage of ZeRO that shards everything."""
 CHANGES = {
     "train": TRAINING,
+    "forward": (SERVING[0], SERVING[2]),
     "prefill": SERVING,
     "decode": (SERVING[0], SERVING[2]),
     "serve": SERVING,

@@ -44,9 +44,9 @@ def _of_phase(settings: MemorySettings, model: Model) -> Iterator[Problem]:
             if getattr(settings, name) != getattr(DEFAULTS, name):
                 option = f"--{name.replace('_', '-')}"
                 yield Problem(f"{option} is of training, and the phase is {phase}", f"leave {option} out")
-        if not model.caches:
+        if not model.caches and phase != "forward":
             what = "an encoder has no cache to fill and generates nothing"
-            yield Problem(what, "ask for --phase train")
+            yield Problem(what, "--phase forward runs it once, --phase train trains it")
     if settings.chunk is not None and phase not in {"prefill", "serve"}:
         hint = "ask for --phase prefill or serve, or leave --chunk out"
         yield Problem(f"--chunk cuts a prefill, and the phase is {phase}", hint)

@@ -11,6 +11,7 @@ from archcli.measure.memory.settings import MemorySettings
 
 PHASES = {
     "train": "a training step",
+    "forward": "a forward",
     "prefill": "a prefill",
     "decode": "one decoded token each",
     "serve": "serving",

@@ -26,10 +26,12 @@ def _problems(question: PredictQuestion) -> Iterator[Problem]:
         yield Problem(f"no time is predicted in {asked.dtype}", f"one of {', '.join(DTYPES)}")
     if asked.compiled:
         yield from _of_compiled(question)
-    if phase == "train":
+    if not question.caches:
         for name, option in OF_INFERENCE.items():
             if getattr(asked, name) != getattr(DEFAULTS, name):
-                yield Problem(f"{option} is of inference, and the phase is train", f"leave {option} out")
+                what = f"{option} is of inference with a cache, and the phase is {phase}"
+                yield Problem(what, f"leave {option} out")
+    if phase == "train":
         if asked.dtype == FP8:
             yield Problem("training in fp8 is not predicted", "--dtype bf16")
     elif asked.tokens is not None:

@@ -111,6 +111,7 @@ def _rate(rates: Mapping[str, float | None]) -> str:
 
 DOING: dict[MemoryPhase, str] = {
     "train": "A training step",
+    "forward": "A forward",
     "prefill": "Prefill",
     "decode": "Decoding",
     "serve": "Serving",

@@ -100,13 +100,18 @@ class PredictQuestion:
 
     @property
     def phase(self) -> str:
-        """train, prefill, decode or serve."""
+        """train, forward, prefill, decode or serve."""
         return self.settings.phase
+
+    @property
+    def caches(self) -> bool:
+        """Whether it leaves a cache for the next token."""
+        return self.phase not in {"train", "forward"}
 
     @property
     def is_served(self) -> bool:
         """Whether an engine runs it, which writes into a cache that is there."""
-        return self.phase == "serve" or (self.phase != "train" and self.asked.engine != "none")
+        return self.phase == "serve" or (self.caches and self.asked.engine != "none")
 
     @property
     def new_tokens(self) -> int:

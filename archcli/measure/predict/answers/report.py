@@ -74,7 +74,7 @@ def predict(
         question, choice = fastest(question)
     check_question(question.memory())
     answer = question.answer()
-    decoded = () if question.phase == "train" else decoded_rows(question)
+    decoded = decoded_rows(question) if question.caches else ()
     totals = _totals(question, answer, decoded)
     if curve is not None:
         from archcli.measure.predict.answers.curve import curve_points  # asked for by name

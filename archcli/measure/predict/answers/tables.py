@@ -13,6 +13,7 @@ Record = dict[str, Any]
 ROWS = 8
 TIMES = {
     "train": "time of a step",
+    "forward": "time of the forward",
     "prefill": "time of the prefill",
     "decode": "time of a token of each sequence",
     "serve": "time of all",

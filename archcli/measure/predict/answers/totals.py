@@ -102,7 +102,7 @@ def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
     if answer.served is not None:
         totals["first_token_s"] = time_record(answer.served.first_token)
         totals["per_token_s"] = time_record(answer.served.per_token)
-    elif question.phase != "train":
+    elif question.caches:
         name = "first_token_s" if question.phase == "prefill" else "per_token_s"
         totals[name] = time_record(prediction.time)
     if question.asked.price_per_hour is not None:

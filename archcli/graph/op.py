@@ -47,6 +47,10 @@ class Op(ABC):
     """Whether the gradient of its bias is summed up when its backward has let go of what it kept."""
     keeps_nothing: ClassVar[bool] = False
     """Whether its backward needs neither inputs nor outputs."""
+    collective: ClassVar[str] = ""
+    """The collective by which the ranks of a plan run it forward, by torch's name; empty where none is."""
+    collective_back: ClassVar[str] = ""
+    """The collective that runs backward."""
     expected: ClassVar[str] = ""
     """Where its cost depends on data, and the counted one is an expected value: a sentence that says so."""
 
@@ -129,6 +133,19 @@ class Op(ABC):
     def in_training(self) -> Op:
         """The op to run in training; for most ops the op itself."""
         return self
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether the ranks of a plan exchange tensors by it."""
+        return bool(self.collective or self.collective_back)
+
+    def sent(self, *xs: Shape) -> Number:
+        """Elements that a rank of a plan sends forward, over a ring."""
+        return 0
+
+    def sent_back(self, *xs: Shape) -> Number:
+        """Elements that a rank of a plan sends backward, for the gradient."""
+        return 0
 
     def among(self, peers: Any) -> Op:
         """The op to run among the ranks of a plan; for all that exchange nothing the op itself."""

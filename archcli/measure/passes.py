@@ -108,11 +108,9 @@ class Pass:
 
     def sent_elements(self) -> Number:
         """Elements that the rank of a plan sends to others over rings; 0 for a whole model."""
-        from archcli.ops.communicate import Communication  # of plans alone
-
         sent: Number = 0
         for row in self.rows:
-            if isinstance(row.op, Communication):  # no other op knows of ranks
+            if row.op.exchanges:
                 back = row.op.sent_back(*row.inputs) if self.phase == "train" else 0
                 sent = sent + row.times * (row.op.sent(*row.inputs) + back)
         return whole(sent)

@@ -48,10 +48,6 @@ class Communication(Op):
     ranks: Number
     peers: Peers | None = field(default=None, kw_only=True, repr=False)
     keeps_nothing: ClassVar[bool] = True
-    collective: ClassVar[str] = ""
-    """The collective that runs forward, by torch's name; empty where nothing is sent."""
-    collective_back: ClassVar[str] = ""
-    """The collective that runs backward."""
 
     @abstractmethod
     def sent(self, x: Shape) -> Number:

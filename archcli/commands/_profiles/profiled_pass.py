@@ -7,14 +7,12 @@ from typing import Any
 
 from archcli.commands.base import subject
 from archcli.graph.kept import Backend, Execution
-from archcli.kernels import KernelRun
+from archcli.kernels import KernelRun, trace_kernels
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.rank.kernels import known_kernels
 from archcli.measure.predict.rates import WIDTHS
 from archcli.modules import Model
 from archcli.modules.layers import folded_path
 from archcli.modules.request import Request
-from archcli.ops.communicate import Communication
 
 PRESET = "preset "
 FORMS = ("mla", "scan")
@@ -47,12 +45,12 @@ def kernels_of(model: Model, request: Request, inputs: Mapping[str, Any]) -> tup
     dtype, is_fused = inputs["dtype"], inputs["attention"] != "eager"
     execution = Execution(backend, is_fused, int(WIDTHS[dtype]), request.phase == "train")
     sent = frozenset(_sent(model, request))
-    runs = known_kernels(model, request, execution, dtype)
+    runs = trace_kernels(model, request, execution, dtype=dtype)
     return tuple(run for run in runs if folded_path(run.path) not in sent)
 
 
 def _sent(model: Model, request: Request) -> Iterator[str]:
     """Paths of what ranks exchange, layers folded."""
     for row in count_pass(model, request).rows:
-        if isinstance(row.op, Communication):  # no other op knows of ranks
+        if row.op.exchanges:
             yield folded_path(row.path)

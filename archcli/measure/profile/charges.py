@@ -17,7 +17,6 @@ from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass
 from archcli.modules import Model
 from archcli.modules.layers import LayerIndex
-from archcli.ops.communicate import Communication
 from archcli.recording.classes import COMMUNICATION, FUSED, RECURRENCE
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import OpInstance
@@ -56,7 +55,7 @@ def _by_row(index: LayerIndex, counted: Pass, recording: Recording) -> Iterator[
             op_class = FUSED if row.path in fused else str(part.op_class)
             if part.scans and (row.path, stage) in scanned:
                 op_class = RECURRENCE
-            if isinstance(row.op, Communication):  # no other op knows of ranks
+            if row.op.exchanges:
                 op_class = COMMUNICATION
             executed = _executed_flops(row, part, op_class)
             yield Charge(row.path, op_class, part, executed, int(row.times), experts)

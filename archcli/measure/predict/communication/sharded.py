@@ -10,7 +10,6 @@ from archcli.graph import Row
 from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.communication.collective import Collective
 from archcli.measure.predict.communication.groups import expert_group, tensor_group
-from archcli.ops.communicate import Communication
 
 
 def of_rows(
@@ -23,7 +22,7 @@ def of_rows(
     """
     for row, times in rows:
         op = row.op
-        if not isinstance(op, Communication):  # no other op knows of ranks
+        if not op.exchanges:
             continue
         sent, back = op.sent(*row.inputs), op.sent_back(*row.inputs)
         ahead = times * (2 if repeated is not None and row.path in repeated else 1)

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from archcli.arith import prod
-from archcli.errors import ArchError
 from archcli.graph import Row
-from archcli.graph.kept import Execution
 from archcli.kernels import KernelCost, KernelRun, trace_kernels
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
@@ -24,8 +22,6 @@ from archcli.measure.predict.rank.kernel import SCORES, RankKernel
 from archcli.measure.predict.rank.placement import StagePlacement
 from archcli.measure.predict.rates import WIDTHS
 from archcli.measure.predict.times import PRODUCTS, kind_of
-from archcli.modules import Model
-from archcli.modules.request import Request
 from archcli.recording.classes import TimeClass
 
 LOSS_PASSES = (2, 1)
@@ -111,15 +107,7 @@ def rank_kernels(
 
 def traced_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[KernelRun, ...]:
     """The kernels of a rank's pass. Raises ArchError for an operation whose kernels are not known."""
-    return known_kernels(planned.model, planned.request, settings.execution(), settings.dtype)
-
-
-def known_kernels(model: Model, request: Request, execution: Execution, dtype: str) -> tuple[KernelRun, ...]:
-    """The kernels of a pass. Raises ArchError for an operation whose kernels are not known."""
-    try:
-        return trace_kernels(model, request, execution, dtype=dtype)
-    except NotImplementedError as missing:
-        raise ArchError(str(missing), "its time is not predicted; `archcli profile` measures it") from missing
+    return trace_kernels(planned.model, planned.request, settings.execution(), dtype=settings.dtype)
 
 
 def compiled_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[KernelRun, ...]:
@@ -139,12 +127,12 @@ def _of_rows(
     planned: PlannedPass, runs: Iterable[KernelRun], placement: StagePlacement, plan: Plan, use: CacheUse
 ) -> Iterator[RankKernel]:
     """The kernels of rows, those that the backward runs again twice."""
-    rows, exchanged = {row.path: row for row in planned.rows}, _exchanged(planned, plan)
+    rows = {row.path: row for row in planned.rows}
     written: set[str] = set()
     for run in runs:
         counted = placement.counted_path(run.path)
         row = rows.get(counted)
-        if counted in exchanged:
+        if row is not None and row.op.exchanges:
             continue  # timed as what is sent: what runs here stands in for it
         times, kernel = float(run.times), run.kernel
         if kind_of(run.op_class, kernel.name) == PRODUCTS:
@@ -162,16 +150,6 @@ def _of_rows(
         yield one
         if run.stage == "forward" and counted in planned.repeated:
             yield one._replace(stage="recomputed")
-
-
-def _exchanged(planned: PlannedPass, plan: Plan) -> frozenset[str]:
-    """Paths of the rows by which ranks exchange tensors."""
-    if plan.tp * plan.ep == 1:
-        return frozenset()
-    from archcli.ops.communicate import Communication  # of several ranks alone
-
-    # no other op knows of ranks
-    return frozenset(row.path for row in planned.rows if isinstance(row.op, Communication))
 
 
 def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:

@@ -58,7 +58,7 @@ def run_pass(
     number = BY_NAME[dtype or ("fp32" if execution.width == FP32 else "bf16")]
     train = request.phase == "train"
     model, _ = formed(model if train else inferring(model), request)
-    cache = _cache_before(model, request, execution, number)
+    cache = _cache_before(model, request, execution, number, folded)
     output, after = _run_forward(log, model, request, execution, number, cache, folded)
     outputs = _tensors(output)
     if not train:
@@ -89,7 +89,9 @@ def _run_forward(
         return run_on(tape, model.adapted, request, inputs, cache)
 
 
-def _cache_before(model: Model, request: Request, execution: Execution, dtype: DType) -> Any:
+def _cache_before(
+    model: Model, request: Request, execution: Execution, dtype: DType, folded: FoldedLayers | None
+) -> Any:
     """The cache that a pass begins with: None where none is kept, empty, or of the tokens before.
 
     A step of one token launches the same whatever the layout of the states it reads. Several tokens read them
@@ -98,8 +100,8 @@ def _cache_before(model: Model, request: Request, execution: Execution, dtype: D
     if not request.continues:
         return () if request.caches else None
     if request.phase == "decode" and not request.forms:
-        return filled_cache(model, request.filling(), execution, dtype)
-    return _run_forward(Log(), model, request.filling(), execution, dtype, ())[1]
+        return filled_cache(model, request.filling(), execution, dtype, folded=folded is not None)
+    return _run_forward(Log(), model, request.filling(), execution, dtype, (), folded)[1]
 
 
 def _whole(shape: Any) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ from archcli.kernels.dtypes import COMPLEX, FP32, NAMED
 from archcli.kernels.functions.pieces import among_zeros
 from archcli.kernels.launching import StatedWork, elementwise, launch, view
 from archcli.kernels.tensor import Sizes, in_torch, method, row_major
-from archcli.ops.fourier import transform_flops
 
 COMPLEX64 = NAMED["complex64"]
 PAIR = 2
@@ -27,6 +26,8 @@ def fftn(x: Any, *, dim: Sequence[int]) -> Any:
 
 def _transformed(x: Any, axes: Sequence[int]) -> Any:
     """The transform; its gradient is one in the other direction."""
+    from archcli.ops.fourier import transform_flops  # of few models
+
     work = StatedWork(transform_flops(x.numel(), [x.shape[axis] for axis in axes]))
     return launch("_fft_c2c", [x], x.shape, x.dtype, backward=lambda g: (_transformed(g, axes),), work=work)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
+from archcli.arith import Number
 from archcli.graph import Op, Tensor, tree_map
 from archcli.graph.count_tape import Abstract, CountTape
 from archcli.graph.kept import FP32, INT64, Call, Execution
@@ -18,19 +20,29 @@ T = TypeVar("T", bound=CountTape)
 
 
 class CacheTape(FilledTape):
-    """A FilledTape that knows the bytes of an element of each tensor, and so of what is cached."""
+    """A FilledTape that knows the bytes of an element of each tensor, and so of what is cached.
 
-    __slots__ = ("execution",)
+    `folded`: it traces the layers of one period alone.
+    """
+
+    __slots__ = ("execution", "folded")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.execution = Execution()
+        self.execution, self.folded = Execution(), False
 
     def _child(self, cls: type[T], **changes: Any) -> T:
         child = super()._child(cls, **changes)
         if isinstance(child, CacheTape):
-            child.execution = self.execution
+            child.execution, child.folded = self.execution, self.folded
         return child
+
+    def occurrences(
+        self, n_layers: Number, period: int, *, apart: bool = False
+    ) -> Iterator[tuple[int, Number]]:
+        """The layers of one period, or of three."""
+        each = CountTape if self.folded else FilledTape
+        yield from each.occurrences(self, n_layers, period, apart=apart)
 
     @property
     def gradless(self) -> type[CountTape]:
@@ -54,10 +66,13 @@ class CacheTape(FilledTape):
         return self.execution.width if place is None else place.width
 
 
-def filled_cache(model: Model, filling: Request, execution: Execution, dtype: DType) -> Any:
-    """The cache after the pass that fills it, each tensor in the order of its axes."""
+def filled_cache(model: Model, filling: Request, execution: Execution, dtype: DType, *, folded: bool) -> Any:
+    """The cache after the pass that fills it, each tensor in the order of its axes.
+
+    With `folded` that of the layers of one period of each pattern.
+    """
     tape = CacheTape([])
-    tape.execution = execution
+    tape.execution, tape.folded = execution, folded
     widths = {"ids": INT64, "features": execution.width}
     inputs = {
         name: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind]))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from archcli.arith import Number
-from archcli.measure.kvcache.cache_dtypes import CacheDtypes
-from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.memory.moments import MemoryMoment, peak_bytes
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedPass, cached_before, trace_memory
@@ -59,6 +57,9 @@ def serving(model: Model, settings: MemorySettings) -> InferencePass:
     Engines write into a cache that is there already, so that it counts once. Sequences are prefilled one
     after the other, in pieces of `chunk` tokens.
     """
+    from archcli.measure.kvcache.cache_dtypes import CacheDtypes  # of serving alone
+    from archcli.measure.kvcache.cache_size import CacheSize
+
     model = inferring(model)
     weights = weight_bytes(model, shape_pass(model).rows, settings.dtype)
     size, dtypes = CacheSize(model), CacheDtypes(settings.cache_dtype or settings.dtype, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.errors import ArchError
@@ -71,15 +71,13 @@ def _inferring(model: Model, settings: MemorySettings, plan: Plan, rank: int) ->
     return alone._replace(rank=rank)
 
 
-@dataclass(slots=True)
 class _TrainedRanks:
     """The ranks of a plan that train a model; of stages with the same layers one is traced."""
 
-    model: Model
-    settings: MemorySettings
-    plan: Plan
-    _weights: dict[int, tuple[PlacedWeight, ...]] = field(default_factory=dict)
-    _traced: list[tuple[tuple[Model, int], TracedPass]] = field(default_factory=list)
+    def __init__(self, model: Model, settings: MemorySettings, plan: Plan) -> None:
+        self.model, self.settings, self.plan = model, settings, plan
+        self._weights: dict[int, tuple[PlacedWeight, ...]] = {}
+        self._traced: list[tuple[tuple[Model, int], TracedPass]] = []
 
     def peak(self, stage: Stage, rank: int) -> RankPeak:
         """The peak of a rank of a stage."""

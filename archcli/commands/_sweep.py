@@ -82,10 +82,10 @@ def built_sweep(base: Model, asked: AskedSweep) -> BuiltSweep:
     shown = [parse_expression("params"), *_expressions(asked.show, SHOW)]
     _require_once([*(axis.name for axis in axes), *(text.partition("=")[0].strip() for text in asked.tie)])
     structures, refused = _structures(base, axes, list(ties))
-    names = [*(axis.name for axis in axes), *ties]
-    known = SweepNames(names, [structure.model for structure in structures], SLOW)
+    varied = [axis.name for axis in axes if axis.name not in structures[0].kinds]
+    known = SweepNames([*varied, *ties], [structure.model for structure in structures], SLOW)
     for i, (name, expression) in enumerate(ties.items()):
-        check_tie(name, expression, known, [*names[: len(axes)], *list(ties)[:i]])
+        check_tie(name, expression, known, [*varied, *list(ties)[:i]])
     where = _all(asked.where, lambda text: parse_condition(text, known, f"{WHERE} "))
     question = SweepQuestion(
         tuple(structures),

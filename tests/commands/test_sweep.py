@@ -9,6 +9,8 @@ from itertools import product
 import pytest
 
 import archcli
+from archcli.commands import _sweep
+from archcli.commands._sweep_figures import SLOW
 from archcli.rules.base import Case, Severity
 from archcli.rules.lint import Selection, lint
 
@@ -130,6 +132,8 @@ REFUSED = [
     (("--vary", "d_ff=8,16", "--where", "params/(d_ff-8) > 1"), "divides by zero", ""),
     (("--vary", "d_ff=8", "--where", "__import__('os') > 1"), "", "^"),
     (("--vary", "d_ff=8", "--minimize", "params.__class__"), "is no name of a figure", ""),
+    (("--vary", "norm.kind=rmsnorm", "--where", "norm.kind=rmsnorm"), "is called 'norm.kind'", ""),
+    (("--vary", "norm.kind=rmsnorm", "--tie", "d_ff=norm.kind"), "'norm.kind' is no size", ""),
     (("--vary", "d_ff=8", "--vary", "d_ff=9"), "d_ff: error: varied or tied twice", ""),
     (("--vary", "d_ff=8", "--vary", "groups.0.layer.ffn.d_ff=9"), "varied or tied twice", ""),
     (("--vary", "d_ff=8", "--tie", "d_model=params"), "'params' is no size", "a field is tied to sizes"),
@@ -194,6 +198,23 @@ def test_formats(cli, llama):
     assert cli(*args, "--format", "csv").out.splitlines()[0] == "d_ff,params"
     assert "| 16 |" in cli(*args, "--format", "md").out.replace("  ", " ")
     assert f"{llama_params(32, 2, 16):,}" in cli(*args).out
+
+
+def test_an_interrupt_keeps_what_was_read_one_by_one(monkeypatch, llama):
+    reads = iter(range(4))
+
+    def read(reading, settings):
+        if next(reads) == 3:
+            raise KeyboardInterrupt
+        return 7
+
+    slow = SLOW[0]._replace(name="peak_bytes", read=read, slow=True)
+    monkeypatch.setattr(_sweep, "SLOW", (slow,))
+    report = archcli.sweep(llama, vary="d_ff=8:80:8", where="d_ff > 16", show="peak_bytes", minimize="d_ff")
+    assert [row["d_ff"] for row in report.rows] == [24, 32, 40]
+    assert [row["peak_bytes"] for row in report.rows] == [7, 7, 7]
+    assert (report.totals["seen"], report.totals["matching"]) == (10 - 5, 3)
+    assert "interrupted after 5 of 10 candidates." in report.notes
 
 
 @pytest.mark.usefixtures("interruptible")

@@ -123,3 +123,27 @@ def test_thirty_candidates_by_the_command_line(archcli, tmp_path):
             params = json.loads(archcli("params", file, "--json").stdout)["totals"]["params"]
             matmul = json.loads(archcli("flops", file, "-s", "99", "--json").stdout)["totals"]["matmul_flops"]
             assert (row["params"], row["flops(seq_len=99)"]) == (params, matmul)
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "values"),
+    [
+        ("whisper-small", "max_seq_len", (224, 896)),  # that of the decoder, and not that of the encoder
+        ("gpt2", "max_seq_len", (512, 2048)),
+        ("deepseek-v3", "d_model", (2048, 4096)),
+        ("deepseek-v3", "expert.d_ff", (512, 1024)),
+        ("gemma-2-9b", "layer.ffn.d_ff", (9216, 12288)),
+        ("t5-small", "attention.n_heads", (2, 4)),
+        ("zamba2-1.2b", "adapter_rank", (64, 256)),
+    ],
+)
+def test_a_name_means_what_it_means_to_set(name, field, values):
+    report = archcli.sweep(name, vary=f"{field}={','.join(map(str, values))}")
+    assert [row["params"] for row in report.rows] == [
+        archcli.count_params(archcli.load(name, [f"{field}={value}"])).totals["params"] for value in values
+    ]
+
+
+def test_a_module_is_no_size():
+    with pytest.raises(archcli.ArchError, match="groups must be a list, not 2"):
+        archcli.sweep("zamba2-1.2b", vary="groups=2,3")

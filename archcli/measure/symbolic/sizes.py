@@ -30,23 +30,37 @@ def _schemas(field: Field) -> Iterator[object]:
 
 def has_size(model: Model, name: str) -> bool:
     """Whether a size has this name, or a path that ends so."""
-    return any(ends_in(path, name.split(".")) for path, _, _ in sizes(model))
+    return bool(_matching(model, name))
 
 
 def fields_named(model: Model, name: str) -> list[str]:
-    """Full paths of all sizes with this name or end of a path, whose values must agree.
+    """Full paths of all sizes with this name or end of a path, as `--set` means it.
 
-    A full path means itself where they do not. Raises ArchError where there are none, or no single one.
+    Where their values differ it is the one at the top, with those that inherit it. Raises ArchError where
+    there are none, or no single one.
     """
-    fields = {path: value for path, _, value in sizes(model)}
-    paths = [path for path in fields if ends_in(path, name.split("."))]
-    if not paths:
-        known = dict.fromkeys(path.rsplit(".", 1)[-1] for path in fields)
+    matches = _matching(model, name)
+    if not matches:
+        known = dict.fromkeys(path.rsplit(".", 1)[-1] for path, _, _ in sizes(model))
         raise ArchError(Problem("no size of this name", suggest(name, known), path=name))
-    if len({fields[path] for path in paths}) == 1:
-        return paths
-    if name in fields:
-        return [name]
-    values = ", ".join(f"{path} {fields[path]}" for path in paths)
-    hint = f"say which by its full path: {values}"
+    values = {path: value for path, _, value in matches}
+    if len(set(values.values())) == 1:
+        return [*values]
+    if name in values:
+        key = name.rpartition(".")[2]
+        heirs = {path for path, spec, _ in matches if spec.fields[key].inherits == name}
+        return [
+            path
+            for path, value in values.items()
+            if path == name or (path in heirs and value == values[name])
+        ]
+    listed = ", ".join(f"{path} {value}" for path, value in values.items())
+    hint = f"say which by its full path: {listed}"
     raise ArchError(Problem("sizes of this name have different values", hint, path=name))
+
+
+def _matching(model: Model, name: str) -> list[tuple[str, Spec, int | None]]:
+    """The sizes whose paths end in this name; none for a module of the model, such as norm or groups."""
+    if name in model.fields and model.fields[name].type is None:
+        return []
+    return [entry for entry in sizes(model) if ends_in(entry[0], name.split("."))]

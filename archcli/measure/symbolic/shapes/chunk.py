@@ -42,13 +42,15 @@ class Structure(NamedTuple):
 class Chunk:
     """Candidates with their sizes and figures, an array [N] each. Dropped ones are gone from all arrays.
 
-    `refusal` says why the first of those that have no such pass has none.
+    `refusal` says why the first of those that have no such pass has none; `unread` how many were left when an
+    interrupt came.
     """
 
     def __init__(self, structure: Structure, sizes: dict[str, Any], length: int) -> None:
         self.structure, self.sizes, self.length = structure, sizes, length
         self.figures: dict[Key, Any] = {}
         self.refusal = ""
+        self.unread = 0
 
     def of(self, key: Key) -> Any:
         """The array of a size or a figure, as conditions and objectives ask for it."""
@@ -99,12 +101,19 @@ class Chunk:
         return self.keep(readable.astype(bool))
 
     def count_one_by_one(self, terms: Iterable[FigureTerm], tell: Callable[[int], None]) -> int:
-        """Read slow figures of one candidate after the other; drops those that have no such pass."""
+        """Read slow figures of one candidate after the other; drops those that have no such pass.
+
+        An interrupt leaves the others `unread`.
+        """
         np = required("numpy")
         terms, rows = list(terms), []
-        for i, model in enumerate(self.models()):
-            rows.append(self._read(model, terms))
-            tell(i + 1)
+        try:
+            for i, model in enumerate(self.models()):
+                rows.append(self._read(model, terms))
+                tell(i + 1)
+        except KeyboardInterrupt:
+            self.unread = self.length - len(rows)
+            self.keep(np.arange(self.length) < len(rows))
         for j, term in enumerate(terms):
             values = [np.nan if row is None or row[j] is None else row[j] for row in rows]
             self.figures[term.key] = np.asarray(values)

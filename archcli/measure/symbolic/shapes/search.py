@@ -117,6 +117,8 @@ def search(question: SweepQuestion, tick: Tick = no_tick) -> Outcome:
                 if chunk.length:
                     best.add(*_ranked(question, chunk, number))
                 tally.add(judged)
+                if chunk.unread:
+                    return Outcome(best, tally, interrupted=True)
                 tick(f"{tally.matching:,} match", tally.seen, total)
     except KeyboardInterrupt:
         return Outcome(best, tally, interrupted=True)
@@ -137,6 +139,7 @@ def _judge(question: SweepQuestion, chunk: Chunk, tell: Callable[[int], None]) -
         _meet(chunk, late, tally)
     if question.breaks_rule is not None:
         tally.broken = chunk.drop_broken(question.breaks_rule)
+    tally.seen -= chunk.unread
     tally.matching, tally.refusal = chunk.length, chunk.refusal
     return tally
 

@@ -13,8 +13,11 @@ from archcli.modules import Model
 TRIES = 40
 """Shapes that are held against the rules, the best first."""
 ALTERNATIVES = 3
-FAR = 0.05
-"""Share of the size within which a shape that breaks no rule is preferred to one that does."""
+FAR, CLOSE = 0.05, 0.02
+"""Shares of the size: a shape within the first comes before any beyond it, even one that breaks a rule; of
+shapes that break none, those within the second come first.
+"""
+Order = tuple[bool, int, bool, float]
 INFO, NOTE = "info", 0.1
 """The severity of findings that are no failure, and what each counts: as much as a ratio 10% off."""
 
@@ -38,11 +41,11 @@ class ChosenShape(NamedTuple):
     cost: float
     broken: Mapping[str, str]
 
-    def order(self, params: int) -> tuple[bool, int, float]:
-        """Better is less: near the size, then without failures, then by cost, information included."""
+    def order(self, params: int) -> Order:
+        """Better is less: near the size, without failures, close to it, then by cost and information."""
         notes = sum(severity == INFO for severity in self.broken.values())
-        too_far = abs(self.shape.params / params - 1) > FAR
-        return too_far, len(self.broken) - notes, self.cost + NOTE * notes
+        off = abs(self.shape.params / params - 1)
+        return off > FAR, len(self.broken) - notes, off > CLOSE, self.cost + NOTE * notes
 
 
 def chosen(base: BaseShape, params: int, judge: Judge) -> list[ChosenShape]:
@@ -70,8 +73,8 @@ def _is_settled(candidates: list[ChosenShape], cost: float, params: int) -> bool
     """Whether shapes of this cost and more can be none of the first few any longer."""
     orders = sorted(candidate.order(params) for candidate in candidates)
     widths = {candidate.shape.d_model for candidate in candidates}
-    last = orders[ALTERNATIVES] if len(widths) > ALTERNATIVES else (True, 0, 0.0)
-    return last < (False, 0, cost)
+    last = orders[ALTERNATIVES] if len(widths) > ALTERNATIVES else (True, 0, True, 0.0)
+    return last < (False, 0, False, cost)
 
 
 def _of_several_widths(candidates: list[ChosenShape]) -> list[ChosenShape]:

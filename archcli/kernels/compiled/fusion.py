@@ -94,8 +94,8 @@ def _makers(groups: Sequence[FusedGroup]) -> dict[TensorMemory, list[FusedGroup]
 
 def _asked(group: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) -> list[FusedGroup]:
     """The other groups whose results a group reads."""
-    found = [one for region in group.reads for one in makers.get(region.memory, ())]
-    return [one for one in found if one is not group]
+    makers_of_reads = [one for region in group.reads for one in makers.get(region.memory, ())]
+    return [one for one in makers_of_reads if one is not group]
 
 
 def _between(group: FusedGroup, made: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) -> bool:

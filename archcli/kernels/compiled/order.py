@@ -10,11 +10,11 @@ from archcli.kernels.tensor import TensorMemory
 
 def readers(launches: Sequence[DataflowLaunch]) -> dict[TensorMemory, list[int]]:
     """The numbers of the launches that read each memory."""
-    found: dict[TensorMemory, list[int]] = {}
+    by_memory: dict[TensorMemory, list[int]] = {}
     for i, launch in enumerate(launches):
         for memory in dict.fromkeys(region.memory for region in launch.reads):
-            found.setdefault(memory, []).append(i)
-    return found
+            by_memory.setdefault(memory, []).append(i)
+    return by_memory
 
 
 def compiled_order(
@@ -50,10 +50,10 @@ def _stays(launch: DataflowLaunch) -> bool:
 
 def _wanted(launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]) -> dict[int, None]:
     """Numbers of the launches, in order, that lead to what the pass returns."""
-    asked, found = set(returned), list[int]()
+    asked, leading = set(returned), list[int]()
     for i in reversed(range(len(launches))):
         launch = launches[i]
         if any(region.memory in asked for region in launch.writes):
-            found.append(i)
+            leading.append(i)
             asked |= {region.memory for region in launch.reads}
-    return dict.fromkeys(reversed(found))
+    return dict.fromkeys(reversed(leading))

@@ -131,4 +131,6 @@ def _sentences(choice: PlanChoice) -> Iterator[str]:
         times = in_one_unit(best.seconds, other.seconds)
         yield f"It takes {times} of the runner-up, {_options(other)}; what decides is {decides.part}."
     if choice.too_large is not None:
-        yield f"Faster, but too large: {_options(choice.too_large)}."
+        others = choice.n_too_large - 1
+        more = f", as may be {others:,} other plan{'' if others == 1 else 's'}" if others else ""
+        yield f"Faster, but too large: {_options(choice.too_large)}{more}."

@@ -78,10 +78,10 @@ def _sizes(samples: Sequence[RowSample]) -> set[object]:
     return {sample.size for sample in samples}
 
 
-def _check(name: str, found: int, source: CalibrationSource) -> None:
-    if found < LEAST_SIZES:
+def _check(name: str, number: int, source: CalibrationSource) -> None:
+    if number < LEAST_SIZES:
         unit = "pass(es)" if name == FRAMEWORK else "size(s)"
-        what = f"{source.table}: {found} {unit} of {LABELS[name]}, and {LEAST_SIZES} are needed"
+        what = f"{source.table}: {number} {unit} of {LABELS[name]}, and {LEAST_SIZES} are needed"
         raise ArchError(what, f"measure others and give all files: {source.command}")
 
 

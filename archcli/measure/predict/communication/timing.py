@@ -56,13 +56,13 @@ FLOOR = LinkPace()
 
 def timed(collectives: Iterable[Collective], fabric: Fabric, pace: LinkPace = FLOOR) -> list[TimedCollective]:
     """Each with its time: times x latency + bytes / (share x rate). Raises ArchError for an unknown rate."""
-    found = []
+    times = []
     for collective in collectives:
         route = fabric.route(collective)
         seconds = float(collective.times) * pace.latency_s
         seconds += float(collective.bytes) / (pace.share * route.bytes_per_s)
-        found.append(TimedCollective(collective, route.link, seconds))
-    return found
+        times.append(TimedCollective(collective, route.link, seconds))
+    return times
 
 
 def exposed(collectives: Iterable[TimedCollective], compute_s: Mapping[Cover, float]) -> list[Exposed]:

@@ -28,11 +28,11 @@ def sending(collectives: Sequence[Collective], times: RankTimes, one: StageTimes
     least = sum(each.least_s for each in floor)
     if not device.has_constants(times.settings.dtype):
         return Sending(Seconds(least, least, least, sum(each.most_s for each in floor)), tuple(floor))
-    found = list(_expected(collectives, times, _covers(one, number, "expected")))
-    expected = sum(each.least_s for each, _ in found)
-    low = sum(ranged.low for _, ranged in found)
-    high = sum(ranged.high for _, ranged in found)
-    return Sending(Seconds(least, expected, low, high), tuple(each for each, _ in found))
+    exposures = list(_expected(collectives, times, _covers(one, number, "expected")))
+    expected = sum(each.least_s for each, _ in exposures)
+    low = sum(ranged.low for _, ranged in exposures)
+    high = sum(ranged.high for _, ranged in exposures)
+    return Sending(Seconds(least, expected, low, high), tuple(each for each, _ in exposures))
 
 
 def _covers(one: StageTimes, number: int, kind: Literal["floor", "expected"]) -> Mapping[Cover, float]:

@@ -63,6 +63,11 @@ def test_rows_have_every_size_of_the_base(cli):
     assert (words["base"], words["value"], words["change"], words["off"]) == (128256, 128256, "kept", 0.0)
     assert words["paths"] == ["vocab_size"]
     d_model, d_ff = rows["d_model"]["value"], rows["d_ff"]
+    assert {name: row["change"] for name, row in rows.items() if row["change"] != "kept"} == {
+        **dict.fromkeys(("d_model", "n_layers"), "chosen"),
+        **dict.fromkeys(("n_heads", "n_kv_heads"), "scaled"),
+        "d_ff": "rounded",
+    }
     assert d_ff["exact"] == 14336 * d_model / 4096
     assert d_ff["off"] == d_ff["value"] / d_ff["exact"] - 1
     assert d_ff["value"] == document["totals"]["values"]["groups.0.layer.ffn.d_ff"]

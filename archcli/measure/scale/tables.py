@@ -8,7 +8,7 @@ from typing import Any
 
 from archcli.measure.report import Column, Table, Unit, facts
 from archcli.measure.scale.choose import ChosenShape
-from archcli.measure.scale.fields import Role
+from archcli.measure.scale.fields import Role, ScaledSize
 from archcli.measure.scale.search import aspect_growth
 from archcli.measure.scale.solve import ScaleAnswer
 from archcli.measure.survey.columns import COLUMNS, describe_architecture
@@ -51,14 +51,16 @@ def size_rows(answer: ScaleAnswer) -> list[Record]:
             size.role, size.value * wider
         )
         row = {"field": size.name, "base": size.value, "value": value, "exact": exact}
-        row |= {"change": _change(size.role, value, exact), "off": value / exact - 1, "paths": []}
+        row |= {"change": _change(size, value, exact), "off": value / exact - 1, "paths": []}
         rows.setdefault((size.name, size.value, value, size.role), row)["paths"].append(size.path)
     return list(rows.values())
 
 
-def _change(role: Role, value: int, exact: float) -> str:
-    if role is Role.KEPT:
+def _change(size: ScaledSize, value: int, exact: float) -> str:
+    if size.role is Role.KEPT:
         return "kept"
+    if size.role is Role.DEPTH or size.path == "d_model":
+        return "chosen"
     return "scaled" if value == exact else "rounded"
 
 

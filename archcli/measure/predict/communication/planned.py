@@ -40,6 +40,10 @@ class PlannedPass:
     width: Number
     _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
 
+    def repeating(self, settings: MemorySettings) -> PlannedPass:
+        """The same pass with what these settings recompute."""
+        return replace(self, repeated=_repeated(self.rows, settings), _of_stages={})
+
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """The stages of a plan."""
         return stages_of(plan, self.placement.n_layers)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from archcli.kernels import KernelRun
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.plan import Plan
-from archcli.measure.predict.communication.planned import planned_pass
+from archcli.measure.predict.communication.planned import PlannedPass, planned_pass
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels, traced_runs
 from archcli.measure.predict.rank.step import StageStep, stage_step
 from archcli.measure.predict.rank.times import KnownTimes, RankTimes, TimingDevice
@@ -17,6 +17,8 @@ from archcli.measure.predict.search.least_time import LeastTime, WholeDegrees, w
 
 RankKey = tuple[int, bool, int, int, int, str]
 """tp, sp, ep, cp, batch size and recomputation: what a rank's pass depends on."""
+TracedRank = tuple[PlannedPass, Sequence[KernelRun]]
+"""A rank's pass, whatever it recomputes, and its kernels."""
 
 
 @dataclass(slots=True)
@@ -27,7 +29,7 @@ class PlanTimer:
     device: TimingDevice
     use: CacheUse = NO_CHANGE
     _times: dict[RankKey, RankTimes] = field(default_factory=dict)
-    _runs: dict[tuple[int, ...], Sequence[KernelRun]] = field(default_factory=dict)
+    _traced: dict[tuple[int, ...], TracedRank] = field(default_factory=dict)
     _known: KnownTimes = field(default_factory=dict)
     _most: dict[WholeDegrees, tuple[int, int]] = field(default_factory=dict)
     _efficient: set[tuple[WholeDegrees, str]] = field(default_factory=set)
@@ -75,10 +77,11 @@ class PlanTimer:
         alike = plan.tp, plan.sp, plan.ep, plan.cp, of_replica(candidate)
         key = (*alike, settings.recompute)
         if key not in self._times:
-            planned = planned_pass(self.question.model, settings, plan)
-            if alike not in self._runs:
-                self._runs[alike] = traced_runs(planned, settings)
-            rank = rank_kernels(planned, settings, plan, self.use, self._runs[alike])
+            if alike not in self._traced:
+                planned = planned_pass(self.question.model, settings, plan)
+                self._traced[alike] = planned, traced_runs(planned, settings)
+            planned, runs = self._traced[alike]
+            rank = rank_kernels(planned.repeating(settings), settings, plan, self.use, runs)
             self._times[key] = RankTimes(rank, self.device, settings, self._known)
             self._least.learn(candidate, self._times[key])
         return self._times[key]

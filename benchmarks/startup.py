@@ -3,8 +3,8 @@
 usage: python benchmarks/startup.py [--rounds N] [--strict]
 
 Whole commands are run N times, in turns so that a busy moment touches all of them, and compared by their
-medians. Traces and the sweep are timed in this process. Prints a table of targets; with --strict, exits 1
-where one is missed.
+medians. Traces, plans and the sweep are timed in this process. Prints a table of targets; with --strict,
+exits 1 where one is missed.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from archcli.modules.request import Request
 
 PRESETS = sorted(path.stem for path in (Path(__file__).parents[1] / "presets").glob("*.yaml"))
 CANDIDATES = 1_000_000
+PLANNED_FOR = "1024xh100-sxm"
 
 # transformers' own class on the meta device, counted by torch's own counter: the same figures for someone who
 # has no archcli. The mask of ones keeps transformers from looking at the values of positions, which meta
@@ -158,6 +159,17 @@ def trace_checks(rounds: int) -> Iterator[Check]:
         yield Check(f"trace of {name}", milliseconds, 5.0, "ms")
 
 
+def plan_checks(rounds: int) -> Iterator[Check]:
+    """The fastest plan of 1,024 devices that fits: of a dense model and of mixtures of experts."""
+    for name in ("llama-3.1-405b", "mixtral-8x7b", "deepseek-v3"):
+        model = archcli.load(name)
+        times = [
+            seconds(lambda model=model: archcli.predict(model, PLANNED_FOR, "train", fit="time"))
+            for _ in range(rounds)
+        ]
+        yield Check(f"plan of {name} for {PLANNED_FOR}", statistics.median(times), 2.0, "s")
+
+
 def sweep_checks(rounds: int) -> Iterator[Check]:
     """A million llama-shaped candidates, with head_dim 128 and up to 128 layers.
 
@@ -190,7 +202,7 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true", help="exit 1 where a target is missed")
     options = parser.parse_args()
     n = options.rounds
-    checks = [*start_checks(n), *trace_checks(n), memory_check(n), *sweep_checks(n)]
+    checks = [*start_checks(n), *trace_checks(n), memory_check(n), *plan_checks(n), *sweep_checks(n)]
     print(f"\n{'':50} {'measured':>12} {'at most':>12}")
     for check in checks:
         print(

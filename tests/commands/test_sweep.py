@@ -217,6 +217,7 @@ def test_an_interrupt_keeps_what_was_read_one_by_one(monkeypatch, llama):
     assert "interrupted after 5 of 10 candidates." in report.notes
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_with_what_was_found(llama):
     grid = ("--vary", "d_ff=1:100000", "--vary", "vocab_size=1:90000")

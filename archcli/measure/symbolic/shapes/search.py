@@ -166,3 +166,9 @@ def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[An
     }
     columns = {**absent, **chunk.sizes, **of_texts, **chunk.figures}
     return keys, {**columns, STRUCTURE: np.full(chunk.length, number)}
+
+
+def _without_gaps(key: Any) -> Any:
+    """What is to be small [N], infinite for candidates that lack the figure."""
+    np = required("numpy")
+    return np.where(np.isnan(key), np.inf, key) if key.dtype == np.float64 else key

@@ -11,7 +11,7 @@ from archcli.query.expression import Expression, expression_of
 from archcli.query.parser import Call, Parser, StackStep
 from archcli.query.sides import TextSpan
 from archcli.query.tokens import NAME, NUMBER, Phrase, Token
-from archcli.query.vocabulary import Term, Vocabulary
+from archcli.query.vocabulary import FigureName, Vocabulary
 from archcli.units import parse_bytes, parse_count, parse_decimal, parse_quotient
 from archcli.wording import quote, shorten
 
@@ -113,7 +113,7 @@ class NumberReader:
             raise self.phrase.fault_at(token, *self.vocabulary.unknown(token.text))
         return self._key(token, term)
 
-    def _key(self, token: Token, term: Term) -> str:
+    def _key(self, token: Token, term: FigureName) -> str:
         if term.unit in WORDS:
             hint = f"it is compared alone, on the left: {ALONE[term.unit]}"
             raise self.phrase.fault_at(token, f"{term.key} is {WORDS[term.unit]}, and no number", hint)

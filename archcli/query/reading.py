@@ -11,7 +11,7 @@ from archcli.query.expression import Expression
 from archcli.query.numbers import NumberReader, Side
 from archcli.query.sides import COMPARING, RANGING, SIGNS, TextSpan, cut, span
 from archcli.query.tokens import LONGEST, Phrase
-from archcli.query.vocabulary import Term, Vocabulary
+from archcli.query.vocabulary import FigureName, Vocabulary
 from archcli.wording import quote, shorten
 
 EQUAL = {"=", "==", "!="}
@@ -64,7 +64,7 @@ class ConditionReader:
         equal = len(self.signs) == 1 and self.signs[0].text in EQUAL
         return equal and self.sides[1].text.lower() == NOTHING
 
-    def _of_words(self, term: Term, sign: TextSpan) -> Test:
+    def _of_words(self, term: FigureName, sign: TextSpan) -> Test:
         """The test of a text or a flag, or of whether a value is missing."""
         value = span(self.phrase, sign.end, self.whole.end)
         if not value.text or value.text[0] in "<>=!~":
@@ -86,7 +86,7 @@ class ConditionReader:
     def _pairs(self) -> Iterator[tuple[Side, str, Side]]:
         """(side, sign, side) of neighbours in a chain of comparisons, or of a range."""
         for sign, side in zip(self.signs, self.sides, strict=False):
-            term = self.vocabulary.find(side.text) or Term(shorten(side.text))
+            term = self.vocabulary.find(side.text) or FigureName(shorten(side.text))
             self._require_fit(sign, term.key, term.unit)
         if all(sign.text != "in" for sign in self.signs):
             pairs = zip(self.sides, self.signs, self.sides[1:], strict=False)
@@ -129,7 +129,7 @@ class ConditionReader:
             raise self._fault(wrong, f"{quote(wrong.text)} is not a date", A_DATE)
         return DateTest(term.key, sign, bound.text)
 
-    def _date(self, side: Side) -> Term | None:
+    def _date(self, side: Side) -> FigureName | None:
         term = self.vocabulary.find(side.middle.text)
         return term if term and term.unit == "date" else None
 

@@ -15,7 +15,7 @@ MOST_LISTED = 20
 """More names than these are not listed in a hint."""
 
 
-class Term(NamedTuple):
+class FigureName(NamedTuple):
     """What a name stands for: the key that its value is asked for by, and its unit.
 
     `text`, `flag` and `date` are no numbers; amounts beside `bytes` are read as bytes; the empty unit is any
@@ -29,13 +29,13 @@ class Term(NamedTuple):
 class Vocabulary:
     """The names of conditions: here every name and call is a number of its own."""
 
-    def find(self, name: str) -> Term | None:
+    def find(self, name: str) -> FigureName | None:
         """What a name stands for; None where it is unknown."""
-        return Term(name) if PUBLIC.fullmatch(name) else None
+        return FigureName(name) if PUBLIC.fullmatch(name) else None
 
-    def find_call(self, call: Call) -> Term | None:
+    def find_call(self, call: Call) -> FigureName | None:
         """What a figure with settings stands for, its unit above all; None where it takes none."""
-        return Term(call.name)
+        return FigureName(call.name)
 
     def near(self, name: str) -> str:
         """The known name that is nearest to an unknown one; empty where none is near."""
@@ -72,16 +72,16 @@ class ColumnNames(Vocabulary):
         columns = list(columns)
         self.keys = [column.key for column in columns]
         self.terms = {
-            word.lower(): Term(column.key, column.unit)
+            word.lower(): FigureName(column.key, column.unit)
             for column in columns
             for word in (column.title, column.key)
         }
         self.otherwise = otherwise
 
-    def find(self, name: str) -> Term | None:
+    def find(self, name: str) -> FigureName | None:
         return self.terms.get(name.lower())
 
-    def find_call(self, call: Call) -> Term | None:
+    def find_call(self, call: Call) -> FigureName | None:
         return None
 
     def near(self, name: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from archcli.query.condition import parse_condition
 from archcli.query.expression import Call
-from archcli.query.vocabulary import Term, Vocabulary
+from archcli.query.vocabulary import FigureName, Vocabulary
 
 KV = Call("kv_bytes", (("context", "32768"),))
 FIGURES = {
@@ -137,10 +137,10 @@ class Words(Vocabulary):
             "share": "share",
         }
         term = super().find(name)
-        return term and Term(name, units.get(name, ""))
+        return term and FigureName(name, units.get(name, ""))
 
     def find_call(self, call):
-        return Term(call.name, "bytes")
+        return FigureName(call.name, "bytes")
 
 
 RECORD = {

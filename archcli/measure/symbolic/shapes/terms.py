@@ -11,8 +11,7 @@ from archcli.measure.symbolic.sizes import sizes
 from archcli.modules import Model
 from archcli.modules.base import ends_in
 from archcli.query.parser import Call
-from archcli.query.vocabulary import Term as QueryTerm
-from archcli.query.vocabulary import Vocabulary
+from archcli.query.vocabulary import FigureName, Vocabulary
 from archcli.wording import closest, quote, suggest
 
 Key = Any
@@ -67,16 +66,16 @@ class SweepNames(Vocabulary):
             raise ArchError(*self.unknown(name))
         return FigureTerm(key, figure, read_settings(figure, settings))
 
-    def find(self, name: str) -> QueryTerm | None:
+    def find(self, name: str) -> FigureName | None:
         """The unit of a name; None where it is unknown."""
         if name in self.varied or (name not in self.figures and self.is_size(name)):
-            return QueryTerm(name, "number")
-        return QueryTerm(name, self.figures[name].unit) if name in self.figures else None
+            return FigureName(name, "number")
+        return FigureName(name, self.figures[name].unit) if name in self.figures else None
 
-    def find_call(self, call: Call) -> QueryTerm | None:
+    def find_call(self, call: Call) -> FigureName | None:
         """The unit of a figure with settings; None where there is no such figure."""
         figure = self.figures.get(call.name)
-        return QueryTerm(call.name, figure.unit) if figure else None
+        return FigureName(call.name, figure.unit) if figure else None
 
     def near(self, name: str) -> str:
         """The known name that is nearest to an unknown one."""

@@ -87,6 +87,25 @@ def test_a_kind_with_fields_of_its_own(cli, llama):
     assert per_token == [2 * 2 * 2 * 2 * 8, 2 * 2 * (4 + 4), 2 * 2 * (8 + 4)]
 
 
+def test_candidates_without_a_figure_come_last(llama):
+    vary = ["attention.position.kind=none,rope", "d_ff=8,16"]
+    for order in ({"minimize": "rope_theta"}, {"maximize": "rope_theta"}):
+        report = archcli.sweep(llama, vary=vary, **order)
+        kinds = [(row["attention.position.kind"], row["rope_theta"]) for row in report.rows]
+        assert kinds == [("rope", 10_000), ("rope", 10_000), ("none", None), ("none", None)]
+    path = "groups.0.layer.attention"
+    own = ["kv_lora_rank=4,8", "qk_nope_head_dim=8", "qk_rope_head_dim=4", "v_head_dim=8"]
+    vary = [f"{path}.kind=gqa,mla", *(f"{path}.{text}" for text in own)]
+    report = archcli.sweep(llama, vary=vary, maximize=f"{path}.kv_lora_rank")
+    assert [row[f"{path}.kv_lora_rank"] for row in report.rows] == [8, 4, None]
+    assert archcli.sweep(llama, vary=vary, where=f"{path}.kv_lora_rank > 4").totals["matching"] == 1
+
+
+def test_an_objective_without_a_figure_keeps_the_order_of_the_grid(llama):
+    rows = archcli.sweep(llama, vary="d_ff=8,16,24", minimize="3").rows
+    assert [(row["d_ff"], row["3"]) for row in rows] == [(8, 3), (16, 3), (24, 3)]
+
+
 def test_check_drops_what_breaks_a_rule():
     axes = {"n_layers": (2, 12, 200), "d_ff": (1408, 1409, 20_000)}
     vary = [f"{name}={','.join(map(str, values))}" for name, values in axes.items()]

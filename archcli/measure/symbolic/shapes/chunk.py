@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -57,6 +58,11 @@ class Chunk:
         if key in self.figures:
             return self.figures[key]
         return self.sizes[key] if key in self.sizes else size_of(self.structure.model, key)
+
+    def number(self, key: Key) -> Any:
+        """The same for arithmetic: NaN for a size that these candidates do not have."""
+        value = self.of(key)
+        return math.nan if value is None else value
 
     def keep(self, flags: Any) -> int:
         """Drop the candidates of which a flag [N] is false; says how many they were."""

@@ -158,14 +158,13 @@ def _meet(chunk: Chunk, conditions: Iterable[Any], tally: SweepTally) -> None:
 def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[Any], dict[Any, Any]]:
     """(what is to be small, by objective; the columns) of the candidates of a chunk."""
     np = required("numpy")
-    values = [(expression.value(chunk.of), largest) for expression, largest in question.objectives]
-    keys = [np.broadcast_to(-value if largest else value, (chunk.length,)) for value, largest in values]
-    absent = {name: np.zeros(chunk.length, dtype=np.int64) for name in question.names.varied}
-    of_texts = {
-        expression.text: key for (expression, _), (key, _) in zip(question.objectives, values, strict=True)
-    }
-    columns = {**absent, **chunk.sizes, **of_texts, **chunk.figures}
-    return keys, {**columns, STRUCTURE: np.full(chunk.length, number)}
+    keys, columns = [], {name: np.zeros(chunk.length, dtype=np.int64) for name in question.names.varied}
+    columns |= chunk.sizes
+    for expression, largest in question.objectives:
+        value = np.broadcast_to(expression.value(chunk.number), (chunk.length,))
+        columns[expression.text] = value
+        keys.append(_without_gaps(-value if largest else value))
+    return keys, {**columns, **chunk.figures, STRUCTURE: np.full(chunk.length, number)}
 
 
 def _without_gaps(key: Any) -> Any:

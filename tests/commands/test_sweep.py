@@ -101,6 +101,14 @@ def test_candidates_without_a_figure_come_last(llama):
     assert archcli.sweep(llama, vary=vary, where=f"{path}.kv_lora_rank > 4").totals["matching"] == 1
 
 
+def test_a_tie_is_exact_and_what_is_no_size_is_dropped(llama):
+    large = 2**58
+    vary = f"d_ff=12,13,{4 * large + 2},{4 * large + 4}"
+    report = archcli.sweep(llama, vary=vary, tie="vocab_size=d_ff/4")
+    assert [row["vocab_size"] for row in report.rows] == [3, large + 1]
+    assert report.totals["dropped"] == {"tied to no whole number above 0": 2}
+
+
 def test_an_objective_without_a_figure_keeps_the_order_of_the_grid(llama):
     rows = archcli.sweep(llama, vary="d_ff=8,16,24", minimize="3").rows
     assert [(row["d_ff"], row["3"]) for row in rows] == [(8, 3), (16, 3), (24, 3)]
@@ -185,7 +193,7 @@ def test_an_empty_result_names_the_condition_that_rules_out_most(cli, llama):
 def test_shapes_that_do_not_fit_together_are_dropped_and_counted(cli, llama):
     done = swept(cli, llama, "--vary", "n_kv_heads=1:4", "--vary", "head_dim=7,8")
     assert [(row["n_kv_heads"], row["head_dim"]) for row in done["rows"]] == [(1, 8), (2, 8), (4, 8)]
-    assert done["totals"]["dropped"] == {"rotary-dims-even": 4, "kv-heads-divide-heads": 1}
+    assert done["totals"]["dropped"] == {"rotary-dims-even": 3, "kv-heads-divide-heads": 2}
     assert sum("no model: 5 of 8 candidates" in note for note in done["notes"]) == 1
 
 

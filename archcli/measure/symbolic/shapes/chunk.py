@@ -77,9 +77,10 @@ class Chunk:
     def tie(self, name: str, expression: Any) -> int:
         """Give a field the values of an expression; drops candidates that it gives no size."""
         np = required("numpy")
-        values = np.broadcast_to(np.asarray(expression.value(self.of)), (self.length,))
-        flags = np.asarray((values >= 1) & (values <= LARGEST), dtype=bool)
-        flags &= np.asarray(values == values // 1, dtype=bool)
+        exact = expression.exact(self.of)
+        values = np.broadcast_to(exact.over // exact.under, (self.length,))
+        whole = np.broadcast_to(exact.over % exact.under == 0, (self.length,))
+        flags = whole.astype(bool) & ((values >= 1) & (values <= LARGEST)).astype(bool)
         dropped = self.keep(flags)
         self.sizes[name] = values[flags].astype(np.int64)
         return dropped

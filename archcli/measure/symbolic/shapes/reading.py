@@ -72,6 +72,10 @@ class Reading:
 
 
 def first_conflict(model: Model) -> str:
-    """The code of the first contradiction between a model's values, for which YAML is refused; or nothing."""
-    conflicts = (conflict for _, spec in find(model, Spec) for conflict in spec.check())
+    """The code of the first contradiction between a model's values, for which YAML is refused; or nothing.
+
+    Parts come before what they are part of, as the loader builds them.
+    """
+    specs = reversed([spec for _, spec in find(model, Spec)])
+    conflicts = (conflict for spec in specs for conflict in spec.check())
     return next((conflict.code for conflict in conflicts), "")

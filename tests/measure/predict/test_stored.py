@@ -12,15 +12,15 @@ from archcli.modules import GLU, Group, MixtureOfExperts
 from archcli.modules.quantization import Quantization, Rule
 from small import decoder, layer
 
-B, D, F, LAYERS, EXPERTS, PER_TOKEN = 2, 16, 32, 3, 8, 2
+B, D, F, V, LAYERS, EXPERTS, PER_TOKEN = 2, 16, 32, 50, 3, 8, 2
 BF16, SCALE = 2, 2
 FOUR_BITS = Quantization(bits=4, group_size=8)
 
 
-def read_by_products(ffn, quantization, phase="decode", use=NO_CHANGE):
+def read_by_products(ffn, quantization, phase="decode", use=NO_CHANGE, **changes):
     """Bytes that a matrix product reads, by its row."""
     group = Group(n_layers=LAYERS, layer=layer(ffn=ffn))
-    model = decoder(group, d_model=D, quantization=quantization)
+    model = decoder(group, d_model=D, quantization=quantization, **changes)
     settings, plan = MemorySettings(phase, B, 8), Plan()
     kernels = rank_kernels(planned_pass(model, settings, plan), settings, plan, use).kernels
     return {one.path: one.kernel.read for one in kernels if one.op_class == OpClass.CONTRACTION}
@@ -37,6 +37,11 @@ def test_a_product_reads_values_and_scales():
 def test_a_product_of_an_engine_in_fp8_has_the_rest_in_fp8():
     read = read_by_products(GLU(d_ff=F), FOUR_BITS, use=CacheUse("in_place", low_dtype="fp8"))
     assert read["layers.0.ffn.up_proj"] == B * D + F * (D // 2 + D // 8 * SCALE)
+
+
+def test_a_tied_head_reads_the_table_as_it_is_stored():
+    read = read_by_products(GLU(d_ff=F), FOUR_BITS, tied=True)["lm_head"]
+    assert read == B * D * BF16 + V * (D // 2 + D // 8 * SCALE)
 
 
 def test_of_experts_those_are_read_that_a_token_goes_to():

@@ -259,7 +259,7 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     if question.phase == "train":
         return
     if question.model.quantization is not None:
-        yield "Quantized weights: unpacking them. Products read them as stored, of a tied head in the dtype."
+        yield "Quantized weights: unpacking them. Products read them as stored and compute in the dtype."
     if question.asked.engine != "none":
         engine = ENGINES[question.asked.engine]
         yield f"{engine.label} beside its kernels is one factor, {engine.speed:g}: {engine.source}."

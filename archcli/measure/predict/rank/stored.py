@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import OpClass, Row
@@ -19,6 +20,13 @@ GROUPED = "_grouped_mm"
 BITS = 8
 
 
+class StoredMatrix(NamedTuple):
+    """A matrix as it is stored: its numbers, a bias among them, and their mean bytes with scales."""
+
+    numbers: int
+    width: Fraction
+
+
 def reading_stored(
     kernels: Iterable[RankKernel], rows: Mapping[str, Row | None], model: Model, dtype: str
 ) -> Iterator[RankKernel]:
@@ -26,15 +34,28 @@ def reading_stored(
 
     `rows` are by the path of the kernels.
     """
-    storing = {row.path: row for row in rows.values() if row is not None and row.params}
-    widths = {row.path: _width(bits) for row, bits in stored(model, storing.values(), dtype)}
+    known = {row.path: row for row in rows.values() if row is not None}
+    matrices = _matrices(model, known.values(), dtype)
     for one in kernels:
         row = rows.get(one.path)
         is_product = kind_of(one.op_class, one.kernel.name) == PRODUCTS
-        if row is None or not is_product or row.path not in widths:
+        if row is None or not is_product or row.path not in matrices:
             yield one
         else:
-            yield one._replace(kernel=_reading(one.kernel, row, widths[row.path]))
+            yield one._replace(kernel=_reading(one.kernel, row, matrices[row.path]))
+
+
+def _matrices(model: Model, rows: Collection[Row], dtype: str) -> dict[str, StoredMatrix]:
+    """By row what it multiplies by: its own matrix, or the table that a tied head borrows."""
+    storing = (row for row in rows if row.params)
+    widths = {row.path: (row, _width(bits)) for row, bits in stored(model, storing, dtype)}
+    tables = {row.weights["weight"]: width for row, width in widths.values() if "weight" in row.weights}
+    matrices = {path: StoredMatrix(int(row.unit_params), width) for path, (row, width) in widths.items()}
+    for row in rows:
+        for shape in row.inputs if row.path not in matrices else ():
+            if shape in tables:
+                matrices[row.path] = StoredMatrix(int(prod(shape)), tables[shape])
+    return matrices
 
 
 def mean_width(model: Model, rows: Sequence[Row], dtype: str) -> float:
@@ -52,11 +73,11 @@ def _width(bits: WeightBits) -> Fraction:
     return Fraction(bits.value_bits + bits.scale_bits, BITS * bits.params)
 
 
-def _reading(kernel: KernelCost, row: Row, width: Fraction) -> KernelCost:
-    """A product whose matrix has numbers of this width; one expert's, or those that tokens go to."""
+def _reading(kernel: KernelCost, row: Row, matrix: StoredMatrix) -> KernelCost:
+    """A product that reads this matrix; of experts one, or those that tokens go to."""
     matrices = 1
     if row.experts is not None and kernel.name == GROUPED:
         tokens = kernel.flops // (2 * int(prod(row.weights["weight"])))
         matrices = min(tokens, int(row.experts.n_experts))
-    unpacked = matrices * int(row.unit_params) * (Fraction(WIDTHS[kernel.dtype]) - width)
+    unpacked = matrices * matrix.numbers * (Fraction(WIDTHS[kernel.dtype]) - matrix.width)
     return kernel._replace(read=kernel.read - round(unpacked))

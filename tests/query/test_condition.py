@@ -1,13 +1,16 @@
 """Conditions: which values meet them, exactly, one by one and in arrays."""
 
 from collections import Counter
+from contextlib import suppress
 from fractions import Fraction
+from operator import eq, ge, gt, le, lt, ne
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archcli.errors import ArchError
 from archcli.query.condition import parse_condition
 from archcli.query.expression import Call
 from archcli.query.vocabulary import FigureName, Vocabulary
@@ -181,3 +184,40 @@ RECORD_HOLD = {
 @pytest.mark.parametrize(("text", "met"), RECORD_HOLD.items(), ids=RECORD_HOLD)
 def test_texts_flags_dates_and_bytes_are_compared(text, met):
     assert parse_condition(text, Words()).holds(RECORD.__getitem__) is met
+
+
+SIGNS = {"<": lt, "<=": le, ">": gt, ">=": ge, "=": eq, "!=": ne}
+TERMS = st.sampled_from(["x", "y", "x/3", "2*y - x", "x//7", "5", "1K"])
+CHAINS = st.lists(st.tuples(st.sampled_from([*SIGNS]), TERMS), min_size=1, max_size=4)
+
+
+def in_python(term, x, y):
+    """The value of a term by Python's Fractions."""
+    return {"x": x, "y": y, "x/3": Fraction(x, 3), "2*y - x": 2 * y - x, "x//7": x // 7, "5": 5, "1K": 1024}[
+        term
+    ]
+
+
+@given(
+    TERMS,
+    CHAINS,
+    st.lists(st.tuples(WHOLE, WHOLE) | st.tuples(st.integers(-9, 9), WHOLE), min_size=1, max_size=4),
+)
+def test_any_chain_holds_where_all_its_comparisons_do(first, chain, candidates):
+    text = first + "".join(f" {sign} {term}" for sign, term in chain)
+    terms = [first, *(term for _, term in chain)]
+    expected = []
+    for x, y in candidates:
+        values = [in_python(term, x, y) for term in terms]
+        pairs = zip([sign for sign, _ in chain], values, values[1:], strict=False)
+        expected.append(all(SIGNS[sign](a, b) for sign, a, b in pairs))
+    condition = parse_condition(text)
+    figures = {"x": np.array([x for x, _ in candidates]), "y": np.array([y for _, y in candidates])}
+    answers = np.broadcast_to(condition.holds(figures.__getitem__), len(candidates))
+    assert answers.tolist() == expected
+
+
+@given(st.text("xkv1.( )@*/+-=<>!~,'_%eGB±in\n", max_size=30), st.sampled_from([Vocabulary(), Words()]))
+def test_any_text_is_a_condition_or_one_clear_line(text, vocabulary):
+    with suppress(ArchError):
+        parse_condition(text, vocabulary).holds({"x": 3, "kv": 8}.get)

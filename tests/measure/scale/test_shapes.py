@@ -53,7 +53,7 @@ def test_llama_scaled_is_near_the_published_llama(base, params, published):
     assert found["n_heads"] == pytest.approx(heads, rel=0.10)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(2, second=8)
 @pytest.mark.parametrize("factor", [0.5, 3])
 @pytest.mark.parametrize("name", [*HYBRIDS, *WIDE])
 def test_what_a_family_keeps_stays(name, factor):
@@ -136,7 +136,7 @@ def test_a_size_below_what_the_vocabulary_takes_is_refused():
         ranked(BaseShape(load("llama-3.1-8b")), 100_000)
 
 
-@pytest.mark.long
+@pytest.mark.sample(1, second=50)
 @pytest.mark.parametrize("name", presets())
 def test_every_preset_has_a_shape_near_twice_its_size(name):
     base = BaseShape(load(name))

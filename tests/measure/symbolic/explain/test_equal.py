@@ -62,7 +62,7 @@ def by_heading(report, heading=lambda name: name):
     return sums
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(6, second=70)
 @pytest.mark.parametrize("name", presets())
 def test_every_preset_and_quantity(name):
     model, took = load(name).model, {}

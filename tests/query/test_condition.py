@@ -60,6 +60,8 @@ HOLD = {
     "seconds <= 25%": "xx..",
     "seconds > 0.1": ".xxx",
     "seconds*2 in 0.2..0.5": "xx..",
+    "12/(x - 4) > -5": "xx..",  # -3, -4, -6 and -12
+    "12/(x - 4) = -6": "..x.",
     "big > 9007199254740992": "x.x.",
     "big*2 > 18014398509481984": "x.x.",
     "big = 9223372036854775807": "x...",
@@ -169,6 +171,9 @@ RECORD_HOLD = {
     "released in 2024-08..2025": False,
     "2023 < released < 2024-08": True,
     "2024 < released": False,
+    "2024-07 <= released": True,
+    "2024-07 >= released": True,
+    "2024-06 >= released": False,
     "kv=8B": True,
     "kv in 8..1KiB": True,
     "kv_bytes(context=32768) = 8": True,

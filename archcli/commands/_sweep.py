@@ -17,6 +17,7 @@ from archcli.commands.base import Subject
 from archcli.errors import ArchError, Problem
 from archcli.load import load
 from archcli.load.yaml.writer import to_yaml
+from archcli.measure.kvcache.needed import needed_sizes
 from archcli.measure.report import Report
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.shapes.chunk import Structure
@@ -26,6 +27,7 @@ from archcli.measure.symbolic.shapes.search import SweepQuestion, Tick, no_tick,
 from archcli.measure.symbolic.shapes.terms import SweepNames, check_tie
 from archcli.measure.symbolic.sizes import fields_named, has_size
 from archcli.modules import Model
+from archcli.modules.base import ends_in
 from archcli.query.condition import parse_condition
 from archcli.query.expression import Expression, parse_expression
 from archcli.render.write import check_new_files, write_new_files
@@ -54,10 +56,10 @@ class AskedSweep(NamedTuple):
 
 
 class BuiltSweep(NamedTuple):
-    """The question, and what was left out of it: kinds that no model can be built of, with the reason."""
+    """The question, and what is to be said of kinds: what they take, or why no model can be built of them."""
 
     question: SweepQuestion
-    refused: tuple[str, ...]
+    of_kinds: tuple[str, ...]
 
     def inputs(self, asked: AskedSweep) -> SweepInputs:
         """What was asked, for the report."""
@@ -65,7 +67,7 @@ class BuiltSweep(NamedTuple):
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asked._asdict().items()
         }
-        return SweepInputs(texts, self.refused)
+        return SweepInputs(texts, self.of_kinds)
 
 
 def built_sweep(base: Model, asked: AskedSweep) -> BuiltSweep:
@@ -81,7 +83,7 @@ def built_sweep(base: Model, asked: AskedSweep) -> BuiltSweep:
     ]
     shown = [parse_expression("params"), *_expressions(asked.show, SHOW)]
     _require_once([*(axis.name for axis in axes), *(text.partition("=")[0].strip() for text in asked.tie)])
-    structures, refused = _structures(base, axes, list(ties))
+    structures, of_kinds = _structures(base, axes, list(ties))
     varied = [axis.name for axis in axes if axis.name not in structures[0].kinds]
     known = SweepNames([*varied, *ties], [structure.model for structure in structures], SLOW)
     for i, (name, expression) in enumerate(ties.items()):
@@ -99,7 +101,7 @@ def built_sweep(base: Model, asked: AskedSweep) -> BuiltSweep:
     )
     check_size(question.candidates)
     _ = question.terms  # which refuses unknown names before anything is counted
-    return BuiltSweep(question, refused)
+    return BuiltSweep(question, of_kinds)
 
 
 def breaks_rule(model: Model) -> bool:
@@ -147,19 +149,19 @@ def _require_once(names: Iterable[str]) -> None:
 def _structures(
     base: Model, axes: Sequence[Axis], ties: Sequence[str]
 ) -> tuple[list[Structure], tuple[str, ...]]:
-    """The models of every combination of kinds, each with its grid; and why others are left out."""
+    """The models of every combination of kinds, each with its grid; and what is to be said of kinds."""
     kinds = [axis for axis in axes if not axis.is_numeric]
-    models, refused = _models(base, kinds, axes)
+    models, of_kinds = _models(base, kinds, axes)
     others = [axis for axis in axes if axis.is_numeric and not any(has_size(m, axis.name) for _, m in models)]
     if others:  # whole numbers that are no size: a model for each
         _all(others, lambda axis: _require_field(base, axis))
         kinds = [axis for axis in axes if axis in others or not axis.is_numeric]
-        models, refused = _models(base, kinds, axes)
+        models, of_kinds = _models(base, kinds, axes)
     sized = [axis for axis in axes if axis not in kinds]
     missing = [name for name in ties if not any(has_size(model, name) for _, model in models)]
     for name in missing:
         fields_named(models[0][1], name)  # which says what there is
-    return [_structure(model, texts, sized, ties) for texts, model in models], refused
+    return [_structure(model, texts, sized, ties) for texts, model in models], of_kinds
 
 
 def _require_field(base: Model, axis: Axis) -> None:
@@ -182,22 +184,53 @@ def _structure(model: Model, kinds: dict[str, str], axes: Sequence[Axis], ties: 
 def _models(
     base: Model, kinds: Sequence[Axis], axes: Sequence[Axis]
 ) -> tuple[list[tuple[dict[str, str], Model]], tuple[str, ...]]:
-    """(kinds, model) of every combination that a model can be built of, and why others cannot."""
+    """(kinds, model) of every combination that a model can be built of; what they take, why others cannot."""
     if prod(len(axis.values) for axis in kinds) > MOST_STRUCTURES:
         raise ArchError(f"{VARY} names more than {MOST_STRUCTURES:,} structures", "list fewer kinds")
     models, problems = [], []
+    taken: dict[str, str] = {}
     firsts = [f"{axis.name}={axis.values[0]}" for axis in axes if axis not in kinds]
     for values in product(*(axis.values for axis in kinds)):
         texts = {axis.name: str(value) for axis, value in zip(kinds, values, strict=True)}
-        sets = [f"{name}={text}" for name, text in texts.items()]
         try:
-            models.append((texts, _loaded(base, sets, firsts)))
+            models.append((texts, _of_kinds(base, texts, firsts, taken)))
         except ArchError as error:
             reasons = "; ".join(dict.fromkeys(problem.what for problem in error.problems))
             problems.append(Problem(reasons, error.problems[0].hint, path=_words(texts)))
     if not models:
         raise ArchError(problems)
-    return models, tuple(f"{problem.path} is left out: {problem.what}." for problem in problems)
+    left_out = (f"{problem.path} is left out: {problem.what}." for problem in problems)
+    return models, (*taken.values(), *left_out)
+
+
+def _of_kinds(base: Model, texts: dict[str, str], firsts: Sequence[str], taken: dict[str, str]) -> Model:
+    """The model of these kinds; what attention needs beside its kind goes into `taken`, in words."""
+    try:
+        return _loaded(base, _settings(texts), firsts)
+    except ArchError:
+        needs = {name: needed_sizes(base, name, kind) for name, kind in texts.items()}
+        if not any(needs.values()):
+            raise
+    kinds = {f"{_parent(path)}.kind": texts[name] for name, sizes in needs.items() for path in sizes}
+    others = {name: kind for name, kind in texts.items() if not needs[name]}
+    sizes = {path: str(size) for of_name in needs.values() for path, size in of_name.items()}
+    model = _loaded(base, _settings(kinds | sizes | others), firsts)
+    varied = [first.partition("=")[0].split(".") for first in firsts]
+    for name, of_name in needs.items():
+        own = {path: size for path, size in of_name.items() if not any(ends_in(path, it) for it in varied)}
+        shown = dict.fromkeys(f"{path.rpartition('.')[2]} {size:,}" for path, size in own.items())
+        if shown:
+            words = f"{_words({name: texts[name]})} takes {', '.join(shown)}, as archcli kvcache compares it"
+            taken[name + texts[name]] = f"{words}; --vary them for others."
+    return model
+
+
+def _settings(texts: dict[str, str]) -> list[str]:
+    return [f"{name}={text}" for name, text in texts.items()]
+
+
+def _parent(path: str) -> str:
+    return path.rpartition(".")[0]
 
 
 def _loaded(base: Model, sets: Sequence[str], firsts: Sequence[str]) -> Model:
@@ -232,7 +265,8 @@ def swept(base: Subject, asked: AskedSweep, tick: Tick = no_tick, folder: Path |
             name: model.replace(name=Path(name).stem) for name, model in zip(names, models, strict=False)
         }
         write_new_files(folder, {name: to_yaml(model) for name, model in named.items()})
-        report = replace(report, notes=(*report.notes, f"{len(named):,} YAML files are in {folder}."))
+        written = f"{len(named):,} YAML file{'s are' if len(named) != 1 else ' is'} in {folder}."
+        report = replace(report, notes=(*report.notes, written))
     return base.named(report)
 
 

@@ -64,27 +64,15 @@ def test_several_objectives_give_the_front(cli, llama):
 
 
 def test_kinds_are_traced_once_each(cli, llama):
-    axes = ("--vary", "attention.kind=gqa,mqa,mla", "--vary", "d_ff=8,16")
+    axes = ("--vary", "attention.kind=gqa,mqa,lstm", "--vary", "d_ff=8,16")
     done = swept(cli, llama, *axes, "--minimize", "params")
     of_mqa = [llama_params(32, 2, f, kv_heads=1) for f in (8, 16)]
     of_gqa = [llama_params(32, 2, f) for f in (8, 16)]
     rows = [(row["attention.kind"], row["d_ff"], row["params"]) for row in done["rows"]]
     expected = [("mqa", 8, of_mqa[0]), ("gqa", 8, of_gqa[0]), ("mqa", 16, of_mqa[1]), ("gqa", 16, of_gqa[1])]
     assert rows == sorted(expected, key=lambda row: row[2])
-    [refused] = [note for note in done["notes"] if "mla" in note]
-    assert refused.startswith("--vary attention.kind=mla is left out: missing key kv_lora_rank")
-
-
-def test_a_kind_with_fields_of_its_own(cli, llama):
-    """Fields that one kind alone has vary in it alone."""
-    path = "groups.0.layer.attention"
-    own = {"kv_lora_rank": "4,8", "qk_nope_head_dim": "8", "qk_rope_head_dim": "4", "v_head_dim": "8"}
-    vary = [f"{path}.kind=gqa,mla", *(f"{path}.{key}={values}" for key, values in own.items())]
-    report = archcli.sweep(llama, vary=vary, show="kv_bytes_per_token")
-    rows = [(row[f"{path}.kind"], row[f"{path}.kv_lora_rank"]) for row in report.rows]
-    assert rows == [("gqa", None), ("mla", 4), ("mla", 8)]
-    per_token = [row["kv_bytes_per_token"] for row in report.rows]
-    assert per_token == [2 * 2 * 2 * 2 * 8, 2 * 2 * (4 + 4), 2 * 2 * (8 + 4)]
+    [refused] = [note for note in done["notes"] if "lstm" in note]
+    assert refused == "--vary attention.kind=lstm is left out: unknown kind 'lstm' of attention."
 
 
 def test_candidates_without_a_figure_come_last(llama):

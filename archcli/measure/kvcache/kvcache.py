@@ -21,7 +21,7 @@ from archcli.measure.kvcache.variants import expanded, to_gqa, to_mha, to_mla, t
 from archcli.measure.notes import cached_form_notes, context_notes, plan_convention, source_notes
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
-from archcli.modules import Mixer, MixerFacts, Model, substitute
+from archcli.modules import Mixer, MixerFacts, Model, Norm, substitute
 from archcli.modules.headings import MTP
 from archcli.modules.layers import LayerIndex
 from archcli.modules.mixer import mixers
@@ -170,7 +170,16 @@ def _held(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -
     }
 
 
-def _cached_attention(model: Model) -> dict[str, MixerFacts]:
+CONVERSIONS: dict[str, Callable[[MixerFacts, Norm], Mixer]] = {
+    "mha": lambda mixer, _: to_mha(mixer),
+    "gqa": lambda mixer, _: to_gqa(mixer),
+    "mqa": lambda mixer, _: to_mqa(mixer),
+    "mla": to_mla,
+}
+"""Kinds of attention, and how a layer's becomes one of them, given the model's norm."""
+
+
+def cached_attention(model: Model) -> dict[str, MixerFacts]:
     """By full path, mixers that cache an entry per token: causal softmax attention, run in inference."""
     facts = {
         path: mixer.facts(model.d_model) for path, mixer in mixers(model) if not path.startswith(f"{MTP}.")
@@ -180,7 +189,7 @@ def _cached_attention(model: Model) -> dict[str, MixerFacts]:
 
 def _engines(model: Model) -> Iterator[tuple[str, Model]]:
     """(name, model) of cache layouts in engines that store more than is needed, or a token less."""
-    cached = _cached_attention(model)
+    cached = cached_attention(model)
     bounds = {f"{path}.window": mixer.window for path, mixer in cached.items() if mixer.window is not None}
     bounds |= {f"{path}.chunk": mixer.chunk for path, mixer in cached.items() if mixer.chunk is not None}
     if bounds:
@@ -199,15 +208,9 @@ def _engines(model: Model) -> Iterator[tuple[str, Model]]:
 
 def _kinds(model: Model) -> Iterator[tuple[str, Model]]:
     """(kind, model) with all attention converted to each kind; attention without heads is unchanged."""
-    heads = {path: mixer for path, mixer in _cached_attention(model).items() if mixer.content_dim is not None}
-    kinds: dict[str, Callable[[MixerFacts], Mixer]] = {
-        "mha": to_mha,
-        "gqa": to_gqa,
-        "mqa": to_mqa,
-        "mla": lambda mixer: to_mla(mixer, model.norm),
-    }
-    for name, convert in kinds.items() if heads else ():
-        changed = {path: convert(mixer) for path, mixer in heads.items() if mixer.kind != name}
+    heads = {path: mixer for path, mixer in cached_attention(model).items() if mixer.content_dim is not None}
+    for name, convert in CONVERSIONS.items() if heads else ():
+        changed = {path: convert(mixer, model.norm) for path, mixer in heads.items() if mixer.kind != name}
         yield name, substitute(model, changed)
     without_recurrence = attention_only(model)
     if without_recurrence is not None:

@@ -14,7 +14,8 @@ from unicodedata import category, east_asian_width
 NARROWEST = 20
 UNKNOWN = os.terminal_size((80, 24))
 """What a terminal is taken for that does not say how large it is."""
-GLUE = "\N{NO-BREAK SPACE}"
+GLUE = "\xa0"
+"""A no-break space. Its name in an escape would load a table of names, in which Ctrl-C is a SyntaxError."""
 SPANS = re.compile(r"`[^`]+`|\[[^][]+\]")
 """Code in backquotes and what stands in brackets, `[default: 1]`, are not broken."""
 SEAMS = "/.,=:|-_"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from archcli.arith import Number
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.run import CandidateRun
-from archcli.measure.symbolic.varied import Varied, stands_for
+from archcli.measure.symbolic.varied import EXACT_FLOAT, Varied, stands_for
 
 T = TypeVar("T")
 CHUNK = 32_768
@@ -71,12 +71,24 @@ def _number(run: CandidateRun, array: Any) -> Number:
 
 
 def gathered(length: int, parts: Iterable[tuple[Any, Any]]) -> Any:
-    """One array [N] of the arrays [M] of several branches at their places."""
+    """One array [N] of the arrays [M] of several branches at their places.
+
+    Whole numbers beside real ones are held as Python's ints where a float would round one of them.
+    """
     np = required("numpy")
     pairs = list(parts)
     if len(pairs) == 1:
         return pairs[0][1]
-    whole = np.empty(length, dtype=np.result_type(np.int64, *[array.dtype for _, array in pairs]))
+    dtype = np.result_type(np.int64, *[array.dtype for _, array in pairs])
+    rounded = dtype == np.float64 and any(_beyond_floats(array) for _, array in pairs)
+    whole = np.empty(length, dtype=object if rounded else dtype)
     for places, array in pairs:
-        whole[places] = array
+        whole[places] = array.astype(object) if rounded else array
     return whole
+
+
+def _beyond_floats(array: Any) -> bool:
+    """Whether whole numbers of an array may be rounded by a float."""
+    if array.dtype.kind != "i" or not array.size:
+        return False
+    return max(-int(array.min()), int(array.max())) > EXACT_FLOAT

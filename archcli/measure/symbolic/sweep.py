@@ -61,7 +61,8 @@ def sweep(
 
     `values` maps a field's name (`d_ff`, or a full path) to an array, one whole number above 0 per candidate.
     Sizes that do not fit together (heads that do not divide) are not looked for. Raises ArchError where a
-    name is unknown, arrays differ in length, or a count could reach 2^63.
+    name is unknown, arrays differ in length, a size by which another is divided comes to 0, or a count could
+    reach 2^63.
     """
     np = required("numpy")
     arrays = {name: _sizes(np, name, value) for name, value in values.items()}
@@ -91,7 +92,13 @@ def _of_candidates(model: Model, paths: Paths, count: Callable[[Model], tuple[Nu
 
 def _of_chunk(model: Model, chunk: dict[str, Any], count: Callable[[Model], tuple[Number, ...]]) -> list[Any]:
     length = len(next(iter(chunk.values())))
-    parts = list(branches(chunk, length, lambda numbers: count(substitute(model, numbers))))
+    try:
+        parts = list(branches(chunk, length, lambda numbers: count(substitute(model, numbers))))
+    except ZeroDivisionError:
+        raise ArchError(
+            "in a candidate a size comes to 0, by which another is divided",
+            "leave out sizes that do not fit together, as d_model below n_heads",
+        ) from None
     figures = range(len(parts[0].result))
     arrays = [
         gathered(length, ((part.places, part.array(part.result[i])) for part in parts)) for i in figures

@@ -105,7 +105,8 @@ class Varied:
             for _ in range(power):
                 result = result * self
             return result
-        return Varied(self.run, self.array.astype(float) ** power)
+        base = _divisor(self) if power < 0 else self
+        return Varied(self.run, _raw(base).astype(float) ** power)
 
     def __abs__(self) -> Any:
         return -self if self < 0 else self

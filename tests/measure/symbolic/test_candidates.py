@@ -73,6 +73,13 @@ def test_an_operation_on_a_column_and_a_number(name, rows, constant):
         assert list(map(stated, found)) == [function(a) for a in column]
 
 
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=5))
+def test_a_root_of_zero_is_a_division_by_zero(sizes):
+    function = guarded(lambda n: n**-0.5)
+    found = of_all(function, sizes)
+    assert list(map(stated, found)) == [function(n) for n in sizes]
+
+
 @given(st.lists(st.integers(1, 2**40), min_size=1, max_size=5))
 def test_a_product_beyond_64_bits_is_exact(sizes):
     assert of_all(lambda n: n * n * n + 1, sizes) == [n**3 + 1 for n in sizes]

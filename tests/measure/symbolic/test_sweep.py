@@ -68,6 +68,13 @@ def test_what_cannot_be_swept_is_refused(values, said):
         sweep(model, {name: np.array(value) for name, value in values.items()})
 
 
+@pytest.mark.parametrize("widths", [[8, 1], [1, 8]])
+def test_fewer_channels_than_heads_are_refused(widths):
+    model = decoder(Group(n_layers=3, layer=layer(attention(head_dim=None))))
+    with pytest.raises(ArchError, match="a size comes to 0, by which another is divided; leave out sizes"):
+        sweep(model, {"d_model": widths})
+
+
 def test_a_field_that_is_left_open_can_be_swept():
     model = decoder(Group(n_layers=3, layer=layer(attention(head_dim=None))))
     found = sweep(model, {"head_dim": [2, 4]}, seq_len=1)

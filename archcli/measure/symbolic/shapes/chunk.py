@@ -103,7 +103,7 @@ class Chunk:
             self.length, [(part.places, part.array(0 if part.result is None else 1)) for part in parts]
         )
         for i, term in enumerate(terms):
-            arrays = [(part.places, part.array(part.result and part.result[i])) for part in parts]
+            arrays = [(part.places, part.array(part.result[i] if part.result else 0)) for part in parts]
             self.figures[term.key] = gathered(self.length, arrays)
         return self.keep(readable.astype(bool))
 
@@ -123,7 +123,8 @@ class Chunk:
             self.keep(np.arange(self.length) < len(rows))
         for j, term in enumerate(terms):
             values = [np.nan if row is None or row[j] is None else row[j] for row in rows]
-            self.figures[term.key] = np.asarray(values)
+            arrays = ((np.array([i]), np.asarray([value])) for i, value in enumerate(values))
+            self.figures[term.key] = gathered(len(rows), arrays)
         return self.keep(np.asarray([row is not None for row in rows], dtype=bool)) if terms else 0
 
     def drop_broken(self, breaks_rule: Judge) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -169,5 +170,4 @@ def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[An
 
 def _without_gaps(key: Any) -> Any:
     """What is to be small [N], infinite for candidates that lack the figure."""
-    np = required("numpy")
-    return np.where(np.isnan(key), np.inf, key) if key.dtype == np.float64 else key
+    return key if key.dtype.kind == "i" else required("numpy").where(key != key, math.inf, key)  # noqa: PLR0124

@@ -9,10 +9,11 @@ from archcli.kernels.log import Log
 from archcli.kernels.tapes.folding import FoldedLayers, UnlikeLayersError
 from archcli.kernels.trace import run_pass
 from archcli.load.source import load
+from archcli.modules import GLU, Group, SharedLayer
 from archcli.modules.layers import LayerIndex
 from archcli.modules.request import Request
 from archcli.modules.tensor_parallel.shard import shard
-from small import decoder
+from small import NORM, decoder, layer
 
 ALIKE = {
     "llama-3.2-1b": "every layer",
@@ -64,6 +65,14 @@ def test_one_period_of_a_rank(degrees):
 def test_layers_that_share_more_than_what_they_hand_on_are_run_apart(name):
     with pytest.raises(UnlikeLayersError):
         launches(load(name).model, Request("train", 1, 16), Execution(records=True), FoldedLayers())
+
+
+def test_layers_with_sublayers_of_their_own_around_a_shared_block_are_run_apart():
+    """The gradients of the block's weights are added up over the layers, of which one shows nothing."""
+    around = SharedLayer(use="block", ffn=GLU(d_ff=12), norm=NORM)
+    model = decoder(Group(n_layers=3, layer=around), shared={"block": layer()})
+    with pytest.raises(UnlikeLayersError):
+        launches(model, Request("train", 1, 16), Execution(records=True), FoldedLayers())
 
 
 def test_a_first_layer_without_a_gradient_is_not_like_the_others():

@@ -34,9 +34,9 @@ class FoldedLayers:
         self._ends: list[tuple[Edge, Edge]] = []
         self._gradients: dict[Edge, Facts] = {}
 
-    def enter(self, context: Any, shares: str | None) -> None:
-        """A layer begins, with weights that others use too if there is a key that it `shares`."""
-        if shares is not None or context.lends or context.borrowed is not None:
+    def enter(self, context: Any) -> None:
+        """A layer begins."""
+        if context.lends or context.borrowed is not None:
             raise UnlikeLayersError
         tree_map(_require_no_gradient, Tensor, context)
 

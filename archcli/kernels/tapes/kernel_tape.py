@@ -17,7 +17,7 @@ from archcli.kernels.dtypes import DType
 from archcli.kernels.functions.modules import MODULES
 from archcli.kernels.functions.routed import TokenAssignment, run_stacked
 from archcli.kernels.log import NOT_KNOWN, LaunchOrigin, Log, unknown_kernels, without_grad
-from archcli.kernels.tapes.folding import FoldedLayers
+from archcli.kernels.tapes.folding import FoldedLayers, UnlikeLayersError
 from archcli.kernels.tensor import ShapeTensor
 from archcli.kernels.torch_like import TORCH
 
@@ -132,7 +132,7 @@ class KernelTape(InPeriods):
         if self.folded is None or "times" not in options:
             return self._called(module, name, *args, **options)
         x, context = args
-        self.folded.enter(context, options["shares"])
+        self.folded.enter(context)
         out, kept = self._called(module, name, *args, **options)
         self.folded.leave(x.value, out.value)
         return out, kept
@@ -141,6 +141,8 @@ class KernelTape(InPeriods):
         """Run a child's forward; without gradients where none flows through it."""
         key, home = options.get("shares"), join(self.home, name)
         if key is not None:
+            if self.folded is not None:
+                raise UnlikeLayersError  # the gradients of its weights are those of all that use them
             home = self.weights.first.setdefault(key, home)
         before = self.home, self.routed
         self.home, self.routed = home, _assignment(options)

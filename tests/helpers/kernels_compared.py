@@ -79,7 +79,18 @@ def as_real_kernels(func, name, args, out):
     made = torch.Tag.pointwise in func.tags and not any(x is out for x in given)
     # several axes of length 1 may leave it open whether the second axis lies innermost
     plain = made and all(x.shape == out.shape and x.is_contiguous() for x in given)
+    if made and not plain and out.dtype == torch.bfloat16 and any(0 in x.stride() for x in given):
+        # beside an expanded tensor the order of axes is the other's; of bf16 torch's shapes alone lose it
+        wide = func(*[_without_values(x, torch.float32) for x in args])
+        return out.new_empty_strided(out.shape, wide.stride())
     return out.new_empty(out.shape) if plain else out
+
+
+def _without_values(x, dtype):
+    """A tensor of another number type, laid out the same; what is none as it is."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    return torch.empty_strided(x.shape, x.stride(), dtype=dtype, device=x.device)
 
 
 def folded(calls):

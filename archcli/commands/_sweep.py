@@ -254,8 +254,9 @@ def swept(base: Subject, asked: AskedSweep, tick: Tick = no_tick, folder: Path |
     """The report of a sweep of a loaded model, whose best candidates are written into a folder, if any."""
     start = perf_counter()
     built = built_sweep(base.model, asked)
-    names = file_names(base.name, asked.top)
+    names = []
     if folder is not None:
+        names = file_names(base.name, min(asked.top, built.question.candidates))
         check_new_files(folder, names)
     outcome = search(built.question, tick)
     report = sweep_report(built.question, outcome, built.inputs(asked), perf_counter() - start)

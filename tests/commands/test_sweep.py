@@ -191,6 +191,14 @@ def test_counts_beyond_64_bits_are_exact(cli, llama):
     assert [row["params"] for row in done["rows"]] == [llama_params(d, 2, f) for d, f in shapes]
 
 
+def test_as_many_files_as_candidates_at_most(cli, llama, tmp_path):
+    args = ("sweep", llama, "--vary", "d_ff=8,16,24", "--top", 10**12, "--write-yaml", tmp_path / "all")
+    assert cli(*args).code == 0
+    assert sorted(file.name for file in (tmp_path / "all").iterdir()) == [
+        f"llama-{i}.yaml" for i in (1, 2, 3)
+    ]
+
+
 def test_files_that_are_there_stay_as_they_are(cli, llama, tmp_path):
     folder = tmp_path / "best"
     args = ("sweep", llama, "--vary", "d_ff=8,16,24", "--top", "2", "--write-yaml", folder)

@@ -170,4 +170,5 @@ def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[An
 
 def _without_gaps(key: Any) -> Any:
     """What is to be small [N], infinite for candidates that lack the figure."""
-    return key if key.dtype.kind == "i" else required("numpy").where(key != key, math.inf, key)  # noqa: PLR0124
+    missing = key != key  # noqa: PLR0124 - true of NaN alone
+    return required("numpy").where(missing, math.inf, key) if missing.any() else key

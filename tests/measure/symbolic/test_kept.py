@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archcli.load.source import load
+from archcli.measure.symbolic import candidates
 from archcli.measure.symbolic.formula import formula
 from archcli.measure.symbolic.kept import activation_memory
 from archcli.measure.symbolic.sweep import sweep
@@ -55,6 +56,15 @@ def test_each_candidate_as_if_it_were_alone(model, shapes):
     for i in range(len(shapes)):
         alone = replaced(model, **{name: int(array[i]) for name, array in arrays.items()})
         assert kept[i] == activation_memory(alone, 2, 9)
+
+
+def test_deep_models_are_run_together(monkeypatch):
+    """Where the first, the middle and the last layers are apart, no depth is run on its own."""
+    runs, make = [], candidates.CandidateRun
+    monkeypatch.setattr(candidates, "CandidateRun", lambda length: runs.append(length) or make(length))
+    swept = sweep(DENSE, {"n_layers": np.arange(4, 100)}, seq_len=9)
+    assert swept.kept_bytes[1] > swept.kept_bytes[0]
+    assert runs == [96, 96]
 
 
 def test_the_closed_form_of_gpt2_by_hand():

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -75,6 +75,8 @@ def as_real_kernels(func, name, args, out):
         return out
     if name in LAID_OUT_AS_GRADIENT:
         return torch.empty_like(args[0])
+    if name == "view" and isinstance(out, FakeTensor) and 1 in out.shape:
+        return out.as_strided(out.shape, _strides_of_view(args[0], out.shape))
     given = [x for x in args if isinstance(x, torch.Tensor)]
     made = torch.Tag.pointwise in func.tags and not any(x is out for x in given)
     # several axes of length 1 may leave it open whether the second axis lies innermost
@@ -84,6 +86,12 @@ def as_real_kernels(func, name, args, out):
         wide = func(*[_without_values(x, torch.float32) for x in args])
         return out.new_empty_strided(out.shape, wide.stride())
     return out.new_empty(out.shape) if plain else out
+
+
+def _strides_of_view(x, shape):
+    """Those that torch gives a view; a fake tensor has others where an axis has length 1."""
+    with unset_fake_temporarily():
+        return torch.empty_strided(x.shape, x.stride(), device="meta").view(shape).stride()
 
 
 def _without_values(x, dtype):

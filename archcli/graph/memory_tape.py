@@ -51,7 +51,8 @@ class InPeriods(CountTape):
         times = (n_layers - period - last) // period
         yield from ((i, 1) for i in range(period))
         yield from ((i, times) for i in range(period, 2 * period))
-        start = n_layers - last if type(n_layers) is int else 2 * period  # many depths have no one number
+        # one number may stand for the depths of many candidates: to name layers by it would run each alone
+        start = n_layers - last if type(n_layers) is int else 2 * period
         yield from ((start + i, 1) for i in range(last))
 
 

@@ -83,7 +83,7 @@ def as_real_kernels(func, name, args, out):
     plain = made and all(x.shape == out.shape and x.is_contiguous() for x in given)
     if made and not plain and out.dtype == torch.bfloat16 and any(0 in x.stride() for x in given):
         # beside an expanded tensor the order of axes is the other's; of bf16 torch's shapes alone lose it
-        wide = func(*[_without_values(x, torch.float32) for x in args])
+        wide = func(*[_in_fp32(x) for x in args])
         return out.new_empty_strided(out.shape, wide.stride())
     return out.new_empty(out.shape) if plain else out
 
@@ -94,11 +94,11 @@ def _strides_of_view(x, shape):
         return torch.empty_strided(x.shape, x.stride(), device="meta").view(shape).stride()
 
 
-def _without_values(x, dtype):
-    """A tensor of another number type, laid out the same; what is none as it is."""
-    if not isinstance(x, torch.Tensor):
+def _in_fp32(x):
+    """A tensor of bf16 as one of fp32 without values, laid out the same; all else as it is."""
+    if not isinstance(x, torch.Tensor) or x.dtype != torch.bfloat16:
         return x
-    return torch.empty_strided(x.shape, x.stride(), dtype=dtype, device=x.device)
+    return torch.empty_strided(x.shape, x.stride(), dtype=torch.float32, device=x.device)
 
 
 def folded(calls):

@@ -121,11 +121,11 @@ class Chunk:
         except KeyboardInterrupt:
             self.unread = self.length - len(rows)
             self.keep(np.arange(self.length) < len(rows))
+        dropped = self.keep(np.asarray([row is not None for row in rows], dtype=bool)) if terms else 0
         for j, term in enumerate(terms):
-            values = [np.nan if row is None or row[j] is None else row[j] for row in rows]
-            arrays = ((np.array([i]), np.asarray([value])) for i, value in enumerate(values))
-            self.figures[term.key] = gathered(len(rows), arrays)
-        return self.keep(np.asarray([row is not None for row in rows], dtype=bool)) if terms else 0
+            values = [np.nan if row[j] is None else row[j] for row in rows if row is not None]
+            self.figures[term.key] = np.asarray(values)
+        return dropped
 
     def drop_broken(self, breaks_rule: Judge) -> int:
         """Drop candidates that break a rule."""

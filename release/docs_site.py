@@ -1,0 +1,93 @@
+"""Builds the site of docs/, and beside its pages what programs read.
+
+That is llms.txt, llms-full.txt, the Markdown of every page, and schema.json.
+
+    python release/docs_site.py [FOLDER]
+
+FOLDER holds mkdocs.yml and docs/, and gets site/. The form of llms.txt is that of llmstxt.org; its links are
+absolute once `[project.urls]` of pyproject.toml names the documentation.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ENTRY = re.compile(r"^( *)- ([^:\n]+):(?: (\S+\.md))?$", re.MULTILINE)
+COMMENT = re.compile(r"<!--.*?-->\n*", re.DOTALL)
+TOP = 2
+"""How far the entries of the navigation itself are indented."""
+
+OPTIONAL = {"Background", "Development"}
+"""Sections that a reader short of room may leave out."""
+
+
+def sections(navigation: str) -> dict[str, list[tuple[str, str]]]:
+    """(title, page) of each section of mkdocs.yml; pages outside of sections are in Docs."""
+    listed: dict[str, list[tuple[str, str]]] = {"Docs": []}
+    current = "Docs"
+    for indent, title, page in ENTRY.findall(navigation.split("\nnav:\n")[1]):
+        if len(indent) <= TOP:
+            current = "Docs" if page else title
+        listed.setdefault(current, [])
+        if page:
+            listed[current].append((title, page))
+    return listed
+
+
+def summary(text: str) -> str:
+    """The first paragraph behind a page's heading, on one line; empty where something else stands there."""
+    first = next((part for part in COMMENT.sub("", text).split("\n\n")[1:] if part.strip()), "")
+    plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(first.split()))
+    sentence = re.split(r"(?<=\.)\s(?=[A-Z`])", plain)[0].rstrip(":")
+    return "" if sentence.startswith(("#", "|", "`" * 3, "-")) else sentence
+
+
+def llms(docs: Path, listed: dict[str, list[tuple[str, str]]], address: str) -> str:
+    """llms.txt: what archcli is, and a link to every page with its first sentence."""
+    home = (docs / "index.md").read_text()
+    intro = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(home.split("\n\n")[1].split()))
+    lines = ["# archcli", "", f"> {intro}"]
+    ordered = sorted(listed, key=lambda section: section in OPTIONAL)
+    for section in ordered:
+        if section not in OPTIONAL:
+            lines += ["", f"## {section}", ""]
+        elif "## Optional" not in lines:
+            lines += ["", "## Optional", ""]
+        for title, page in listed[section]:
+            about = summary((docs / page).read_text())
+            lines.append(f"- [{title}]({address}{page})" + (f": {about}" if about else ""))
+    return "\n".join(lines) + "\n"
+
+
+def write_for_programs(folder: Path, address: str) -> None:
+    """Add to the built site what programs read."""
+    docs, site = folder / "docs", folder / "site"
+    listed = sections((folder / "mkdocs.yml").read_text())
+    pages = [page for entries in listed.values() for _, page in entries]
+    (site / "llms.txt").write_text(llms(docs, listed, address))
+    (site / "llms-full.txt").write_text(
+        "\n\n".join(COMMENT.sub("", (docs / page).read_text()) for page in pages)
+    )
+    for page in pages:
+        shutil.copy(docs / page, site / page)
+    shutil.copy(ROOT / "presets" / "schema.json", site)
+
+
+def main(folder: Path) -> int:
+    """Build; the exit code of zensical."""
+    built = subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=folder, check=False)
+    if built.returncode == 0:
+        urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
+        address = urls.get("Documentation", "").rstrip("/")
+        write_for_programs(folder, address and f"{address}/")
+    return built.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT))

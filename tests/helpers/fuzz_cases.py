@@ -4,6 +4,7 @@ import json
 import struct
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from archcli.load.presets import preset_text, presets
 from archcli.load.yaml.nodes import plain
@@ -78,6 +79,13 @@ VALUES = [
     "x:_y",
     "\x07",
 ]
+
+
+class FuzzCase(NamedTuple):
+    """A command line, and variables of the environment that it runs in."""
+
+    arguments: list[str]
+    environment: dict[str, str]
 
 
 def yaml(random, folder):

@@ -69,6 +69,15 @@ def commands_table(folder):
     return "\n".join(lines)
 
 
+def groups_table(folder):
+    """The subcommands by group, in a row each, linked to their pages in a folder."""
+    lines = ["| to | commands |", "|---|---|"]
+    for group, names in groupby(COMMANDS, key=COMMANDS.get):
+        links = ", ".join(f"[`{name}`]({folder}/{name}.md)" for name in names)
+        lines.append(f"| {group.lower()} | {links} |")
+    return "\n".join(lines)
+
+
 def wrapped(names):
     """Names in backticks, with commas between."""
     return ", ".join(f"`{name}`" for name in sorted(names))
@@ -126,6 +135,8 @@ def api(name):
     obj = getattr(archcli, name)
     if inspect.ismodule(obj):  # a package that can be called
         obj = getattr(obj, name)
+    if obj.__name__ != name:
+        return f"`{name}` is `{obj.__name__}` by the name of its command."
     text = f"```py\n{signature(name, obj)}\n```\n\n{prose(obj)}"
     return "\n\n".join([text, *methods(obj)]) if inspect.isclass(obj) else text
 
@@ -181,6 +192,7 @@ def bare(annotation):
 GENERATORS = {
     "options": options_table,
     "commands": commands_table,
+    "groups": groups_table,
     "keys": yaml_keys,
     "families": lambda: wrapped(families()),
     "wrappers": lambda: wrapped(sorted(WRAPPERS)),

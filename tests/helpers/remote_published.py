@@ -134,7 +134,7 @@ PUBLISHED = {
         | {"alibi": True, "bias": True},
         1_311_625_216,
     ),
-    "stablelm-3b-4e1t": ({"model_type": "stablelm_epoch"}, 2_795_443_200),
+    "stablelm-3b-4e1t": ({"model_type": "stablelm_epoch", "hidden_size": 2560}, 2_795_443_200),
     "stablelm-2-1.6b": (
         {
             "model_type": "stablelm_epoch",

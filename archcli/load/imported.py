@@ -11,7 +11,10 @@ from archcli.load.huggingface.config_json import ConfigJson, read_config, too_de
 from archcli.load.huggingface.value import Mapped
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.yaml.text import decode, read_start, text_of
-from archcli.wording import sanitize
+from archcli.wording import sanitize, shorten
+
+MOST_NAMED = 12
+"""Keys that the message about a file without sizes repeats."""
 
 
 def load_config(
@@ -28,12 +31,22 @@ def load_config(
     places, known = config.places, known or {}
     try:
         imported = import_config(config.data, places, {"name": name, **known}, known)
+        if not imported.is_sized:
+            raise _without_sizes(config)
         loaded = load_tree(imported.tree, [], places.source.name, overrides, strict=strict)
     except ArchError as error:
         raise type(error)(dict.fromkeys(map(places.report, error.problems))) from None
     except RecursionError:
         raise too_deep(places.source.name) from None
     return loaded._replace(notes=(*imported.notes, *loaded.notes), config=config.data)
+
+
+def _without_sizes(config: ConfigJson) -> ArchError:
+    """The error about a file that leaves every size to the defaults of its class."""
+    keys = ", ".join(shorten(str(key)) for key in [*config.data][:MOST_NAMED])
+    more = f" and {len(config.data) - MOST_NAMED} more" if len(config.data) > MOST_NAMED else ""
+    what = "no size of the model is stated, such as its width or its number of layers"
+    return ArchError(Problem(what, f"its keys are {keys}{more}", path=config.places.source.name))
 
 
 def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:

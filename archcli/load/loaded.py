@@ -37,14 +37,23 @@ def load_tree(
     root: Node, problems: list[Problem], source: str, overrides: Sequence[str], *, strict: bool
 ) -> Loaded:
     """Build the model of a tree and overrides; ArchError with `problems` and all that building adds."""
-    tree = _overridden(root, overrides, problems) if overrides else expand(root)
     conflicts: list[Problem] = []
     notes: list[str] = []
-    model = build(tree, problems, None if strict else conflicts, notes)
+    try:
+        tree = _overridden(root, overrides, problems) if overrides else expand(root)
+        model = build(tree, problems, None if strict else conflicts, notes)
+    except ArchError as error:
+        raise _explained(error, root, overrides) if overrides else error from None
     file = root.place.source.name
     if not isinstance(model, Model):
         raise ArchError(Problem(f"a {type(model).__name__} cannot be counted or checked", path=file))
     return Loaded(model, model.name or Path(file).stem, source, tree, tuple(notes), None, tuple(conflicts))
+
+
+def _explained(error: ArchError, root: Node, overrides: Sequence[str]) -> ArchError:
+    from archcli.load.spec.overrides import with_full_paths
+
+    return with_full_paths(error, root, overrides)
 
 
 def _overridden(root: Node, overrides: Sequence[str], problems: list[Problem]) -> Node:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,16 @@ from archcli.wording import closest, either, quote
 
 WORKLOADS = "workloads"
 LONGEST_NAME = 100
+OF_EVERY_PRESET = ("name", "sibling_of", "judged")
+"""What a record of the index holds beside the columns of a survey."""
+SHORTEST = 5
+"""Fewer letters and digits begin too many names."""
+
+VARIANT = re.compile(
+    r"meta|instruct|chat|it|base|pt|hf|gguf|awq|gptq|mlx|bnb|bf16|fp16|fp8|nvfp4|int[48]|w\d+a\d+|[48]bit"
+    r"|q\d+|[ksml0]|latest|\d{4}"
+)
+"""Words by which names of one architecture differ: tuning, storage, date."""
 
 
 def shipped(name: str) -> Path:
@@ -34,12 +45,59 @@ def presets() -> list[str]:
 
 def surveyed_presets(*, every: bool = False) -> list[str]:
     """The presets that a survey takes: one of each series and generation, or all."""
-    return [record["name"] for record in presets_index() if every or not record["sibling_of"]]
+    return [record["name"] for record in preset_records() if every or not record["sibling_of"]]
 
 
 def workloads() -> list[str]:
     """The names of workloads that papers measured; loaded like presets, but not listed."""
     return sorted(path.stem for path in (folder() / WORKLOADS).glob("*.yaml"))
+
+
+def respelled(name: str) -> str:
+    """The preset that a name differs from in capitals and signs alone; empty where there is none.
+
+    llama3.1:8b is llama-3.1-8b, and Qwen3-8B is qwen3-8b: no two presets have the same letters and digits.
+    """
+    bare = _letters(name) if len(name) <= LONGEST_NAME and name.isascii() else ""
+    return next((preset for preset in presets() if bare and _letters(preset) == bare), "")
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[-_.: ]", "", name.lower())
+
+
+def alike(name: str) -> list[str]:
+    """The presets that a name of another catalogue stands for, else names near it.
+
+    llama3.1:8b and meta-llama/Llama-3.1-8B-Instruct@main are llama-3.1-8b.
+    """
+    near = same_preset(name) or _beginning(_plain(name))
+    return near or closest(_repository(name).replace(":", "-"), [*presets(), *workloads()])
+
+
+def _beginning(plain: str) -> list[str]:
+    """At most three presets whose name begins so, as mistral-7b-v0.1 does of mistral:7b."""
+    if not SHORTEST <= len(plain) <= LONGEST_NAME:
+        return []
+    return [preset for preset in presets() if _plain(preset).startswith(plain)][:3]
+
+
+def same_preset(name: str) -> list[str]:
+    """The presets whose name differs in signs, tuning and storage alone."""
+    plain = _plain(name) if len(name) <= LONGEST_NAME else ""
+    return [preset for preset in presets() if plain and _plain(preset) == plain]
+
+
+def _repository(name: str) -> str:
+    """The name in `hf://org/name@revision`; what is longer is a path, and stays as it is."""
+    plain = name.removeprefix("hf://").partition("@")[0].removesuffix(".yaml")
+    return plain.partition("/")[2] if plain.count("/") == 1 else plain
+
+
+def _plain(name: str) -> str:
+    """A name without what says how a model was tuned or stored, and without signs between its words."""
+    words = re.split(r"[-_:\s]+", _repository(name).lower())
+    return "".join(word for word in words if not VARIANT.fullmatch(word)).replace(".", "")
 
 
 def preset_file(name: str) -> Path:
@@ -54,19 +112,38 @@ def preset_text(name: str) -> str:
     """The YAML of a preset, or of a workload."""
     file = preset_file(name)
     if not file.is_file():
-        close = closest(name, [*presets(), *workloads()])
+        close = alike(name)
         hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
         raise ArchError(Problem(f"no preset {quote(name)}", hint))
     return file.read_text(encoding="utf-8")
 
 
-def evidence_index() -> Sequence[Mapping[str, Any]]:
-    """Of every preset that stands for its series and generation, the values that rules judge others by."""
+def evidence_index(columns: Collection[str] = ()) -> Sequence[Mapping[str, Any]]:
+    """Of every preset that stands for its series and generation, the values that rules judge others by.
+
+    Raises ArchError where the index lacks a column.
+    """
+    records = preset_records(("released",))
+    _require((record["judged"] for record in records), columns)
     return [
         {"name": record["name"], "released": record["released"], **record["judged"]}
-        for record in presets_index()
+        for record in records
         if not record["sibling_of"]
     ]
+
+
+def preset_records(columns: Collection[str] = ()) -> Sequence[dict[str, Any]]:
+    """The records of `presets_index`. Raises ArchError where one lacks a column."""
+    records = presets_index()
+    _require(records, {*OF_EVERY_PRESET, *columns})
+    return records
+
+
+def _require(records: Iterable[Mapping[str, Any]], columns: Collection[str]) -> None:
+    missing = sorted({column for record in records for column in columns if column not in record})
+    if missing:
+        what = f"presets/index.json lacks {', '.join(missing)}"
+        raise ArchError(what, "in a checkout of archcli, pytest -n0 --renew tests/rules writes it anew")
 
 
 @cache

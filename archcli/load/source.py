@@ -14,7 +14,7 @@ from archcli.load.huggingface.config_json import is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import load_config, load_gguf, load_hub
 from archcli.load.loaded import Loaded, load_tree
-from archcli.load.presets import preset_file, preset_text, presets, workloads
+from archcli.load.presets import alike, preset_file, preset_text, respelled
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, refuse_huge, text_of
 from archcli.wording import closest, either, quote, sanitize, with_article
@@ -22,7 +22,7 @@ from archcli.wording import closest, either, quote, sanitize, with_article
 STDIN = "-"
 GIVEN = "<mapping>"
 """The name of a mapping in messages, where a file has its path."""
-WHAT_IS_GIVEN = "give a path, a preset's name, a mapping, or a Model"
+WHAT_IS_GIVEN = "give a path, a preset's name, a dict, or a Model"
 SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
@@ -47,6 +47,8 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
         return load_preset(model, overrides, strict=strict)
     if model and _exists(path):
         return _load_path(path, overrides, strict=strict)
+    if preset := respelled(model):
+        return load_preset(preset, overrides, strict=strict)
     on_hub = "/" in model and (not model.endswith(SUFFIXES) or "://" in model)
     loaded = load_hub(model, overrides, strict=strict) if on_hub else None
     return loaded or _refuse_unknown(model, path)
@@ -159,7 +161,7 @@ def _refuse_unknown(model: str, path: Path) -> NoReturn:
     """Raise ArchError for an unknown file or preset with the nearest names, without network access."""
     is_file = model.endswith(SUFFIXES)
     near = _neighbours(path) if is_file or path.parent != Path() else []
-    close = closest(model.removesuffix(".yaml"), [*presets(), *workloads()]) + closest(path.name, near)
+    close = alike(model) + closest(path.name, near)
     what = f"no {'file' if is_file else 'file or preset'} {quote(model, LONGEST_PATH)}"
     hint = f"did you mean {either(close)}?" if close else "`archcli list` names the presets"
     raise ArchError(Problem(what, f"{hint}; hf://{model} asks the hub" if _may_be_on_hub(model) else hint))

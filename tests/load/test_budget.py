@@ -90,10 +90,10 @@ def test_nothing_asked_is_no_budget():
 
 TORCH = "is a kind of device: its memory is not known; `local` is this machine's own, or name one such as "
 MISTAKES = {
-    "h100": "'h100' means one of several devices; name it: h100-nvl, h100-pcie or h100-sxm",
-    "8xa100": "'a100' means one of several devices; name it: a100-pcie-40gb, a100-pcie-80gb, a100-sxm-40gb or"
-    " a100-sxm-80gb",
-    "v100": "'v100' is no device's whole name; name it: v100-sxm-32gb",
+    "h100": "'h100' is ambiguous; did you mean h100-nvl, h100-pcie or h100-sxm?",
+    "8xa100": "'a100' is ambiguous; did you mean a100-pcie-40gb, a100-pcie-80gb, a100-sxm-40gb or"
+    " a100-sxm-80gb?",
+    "v100": "'v100' is ambiguous; did you mean v100-sxm-32gb?",
     "h100-smx": "no device 'h100-smx'; did you mean h100-sxm",
     "warp-drive": "no device 'warp-drive'; `archcli devices` lists them; a file of one's own ends in .yaml",
     "h100-sxm x8": "no device 'h100-sxm x8'; did you mean 8xh100-sxm?",
@@ -139,7 +139,9 @@ def test_a_mistake_in_an_amount_is_one_line(text):
 
 
 def test_a_device_and_an_amount_exclude_each_other():
-    with pytest.raises(ArchError, match="--device and --memory both say what memory there is; leave one"):
+    with pytest.raises(
+        ArchError, match="--device and --memory both say what memory there is; leave --device or --memory out"
+    ):
         read_budget("h100-sxm", "80GiB")
 
 

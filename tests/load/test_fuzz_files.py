@@ -4,56 +4,25 @@ The cases of a kind are told by their seeds: `python tests/helpers/fuzz_worker.p
 """
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from fuzz_cases import KINDS, SAVED
+from fuzz_driver import SEED, WORKER, run
 from fuzz_worker import run as answer
 
-TESTS = Path(__file__).parents[1]
-WORKER = TESTS / "helpers" / "fuzz_worker.py"
 CASES, QUICK = 250, 4
-ENDS = {-signal.SIGPROF: "took more than 2 s", -signal.SIGSEGV: "crashed", -signal.SIGKILL: "hung"}
-
-
-def run(kind, first, count):
-    """What is wrong with these cases, each with its kind and seed."""
-    path = os.pathsep.join(map(str, [TESTS.parent, TESTS, TESTS / "helpers"]))
-    worker = subprocess.Popen(
-        [sys.executable, str(WORKER), kind, str(first), str(count)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    try:
-        out, err = worker.communicate(timeout=60 + 10 * count)
-    except subprocess.TimeoutExpired:
-        worker.kill()
-        out, err = worker.communicate()
-    lines = out.splitlines()
-    faults = [line for line in lines if line.startswith("fault")]
-    if lines[-1:] != ["done"]:
-        ended = ENDS.get(worker.returncode, f"ended the process with {worker.returncode}")
-        faults.append(f"{lines[-1] if lines else kind} {ended}\n{err[-2000:]}")
-    return faults
 
 
 def test_a_few_damaged_files_of_each_kind_are_answered():
-    assert [fault for kind in KINDS for fault in run(kind, 0, QUICK)] == []
+    assert [fault for kind in KINDS for fault in run(kind, 0, QUICK)[0]] == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_are_answered(kind):
-    seed = int(os.environ.get("FUZZ_SEED", "0"))
-    print(f"{kind}: seeds {seed} to {seed + CASES - 1}")  # noqa: T201 - shown with a failure, and with -s
-    assert run(kind, seed, CASES) == []
+    print(f"{kind}: seeds {SEED} to {SEED + CASES - 1}")  # noqa: T201 - shown with a failure, and with -s
+    assert run(kind, SEED, CASES)[0] == []
 
 
 HOSTILE = {
@@ -70,8 +39,8 @@ def test_the_watch_sees_what_it_is_for(name, tmp_path, monkeypatch):
     script = tmp_path / "worker.py"
     lines = WORKER.read_text().replace("from archcli.cli import main", f"def main():\n    {code}\n")
     script.write_text(lines)
-    monkeypatch.setattr(f"{__name__}.WORKER", script)
-    [fault] = run("set", 5, 1)
+    monkeypatch.setattr("fuzz_driver.WORKER", script)
+    [fault], _ = run("set", 5, 1)
     assert "set 5" in fault
     assert told in fault
 

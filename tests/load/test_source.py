@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import sys
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ import pytest
 
 import archcli.load
 from archcli.errors import ArchError
-from archcli.load.presets import preset_text, presets
+from archcli.load.presets import preset_text, presets, respelled
 from archcli.load.source import load, load_preset
 from archcli.load.yaml.writer import to_mapping
 
@@ -99,7 +100,6 @@ ABSENT = {
         "lama-2-7b",
         "no file or preset 'lama-2-7b'; did you mean llama-2-7b, llama-2-70b or llama-1-7b?",
     ),
-    "preset-in-capitals": ("GPT2", "no file or preset 'GPT2'; did you mean gpt2?"),
     "nothing-near": ("qqqqqq", "no file or preset 'qqqqqq'; `archcli list` names the presets"),
     "outside-the-presets": (
         "../presets/gpt2",
@@ -150,3 +150,32 @@ def test_a_file_that_may_not_be_read(file):
 def test_an_unknown_preset_is_answered_by_name():
     with pytest.raises(ArchError, match="did you mean gpt2"):
         preset_text("gtp2")
+
+
+@pytest.mark.parametrize("name", ["llama3.1:8b", "Qwen3-8B", "gpt-oss:20b", "GPT2", "deepseek_v3"])
+def test_a_preset_is_known_by_its_letters_and_digits(name):
+    assert load(name).model == load(respelled(name)).model
+    assert re.sub("[-.]", "", respelled(name)) == re.sub("[-_:.]", "", name.lower())
+
+
+def test_no_two_presets_have_the_same_letters_and_digits():
+    assert [respelled(name) for name in presets()] == presets()
+
+
+# id: (a name of another catalogue, the presets that the message names)
+ELSEWHERE = {
+    "tag-of-a-file": ("qwen2.5:7b-instruct-q4_K_M", "qwen2.5-7b"),
+    "tuned": ("Llama-3.1-8B-Instruct", "llama-3.1-8b"),
+    "stored": ("Meta-Llama-3.1-8B-Instruct-AWQ-INT4", "llama-3.1-8b"),
+    "dated": ("Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
+    "yaml": ("Qwen3-8B.yaml", "qwen3-8b"),
+    "versions": ("mistral:7b", "mistral-7b-v0.1 or mistral-7b-v0.3"),
+    "beginning": ("phi3:mini", "phi-3-mini-4k"),
+}
+
+
+@pytest.mark.parametrize(("name", "near"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_name_of_another_catalogue_leads_to_its_preset(name, near):
+    with pytest.raises(ArchError) as error:
+        load(name)
+    assert error.value.problems[0].hint == f"did you mean {near}?"

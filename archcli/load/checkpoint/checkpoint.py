@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, install
 from archcli.load.checkpoint.copies import read_folder
 from archcli.load.checkpoint.safetensors import (
     MOST_AXES,
@@ -145,7 +145,7 @@ def _hub(source: str) -> Checkpoint:
         from huggingface_hub import get_safetensors_metadata
     except ModuleNotFoundError:
         what = f"{quote(source, LONGEST)} needs huggingface_hub, which is not installed"
-        hint = "pip install 'archcli[hf]' adds it, or give the path of a folder"
+        hint = f"give the path of a folder, or {install('huggingface_hub')}"
         raise ArchError(Problem(what, hint)) from None
     try:
         metadata = get_safetensors_metadata(name, revision=revision or None)

@@ -54,7 +54,8 @@ def read_budget(device: str | None = None, memory: str | int | None = None) -> B
     than one device, for a name that means no device or several, and for an amount without a unit.
     """
     if device is not None and memory is not None:
-        raise ArchError("--device and --memory both say what memory there is", "leave one of them out")
+        what = "--device and --memory both say what memory there is"
+        raise ArchError(what, "leave --device or --memory out")
     if memory is not None:
         return _stated(memory)
     return None if device is None else _of_device(*split_count(device))

@@ -137,11 +137,11 @@ def _of_entry(group: ConstantGroup, path: str, entry: Node) -> Iterator[Problem]
 
 
 MEANINGS = {
-    "error": "the mean error of what was held out of the fit, such as 0.09",
+    "error": "the mean error on measurements not used for fitting, such as 0.09",
     "small_low": "low of collectives below 1 MB, which are not fitted, such as 0.5",
     "small_high": "high of collectives below 1 MB, which are not fitted, such as 2",
-    "low": "measured over expected at the 10% quantile of what was held out, such as 0.88",
-    "high": "measured over expected at the 90% quantile of what was held out, such as 1.17",
+    "low": "measured over expected at the 10% quantile of these measurements, such as 0.88",
+    "high": "measured over expected at the 90% quantile of these measurements, such as 1.17",
     "rows": "how many measurements were fitted",
     "table": "where the measurements are",
     "fitted": "the day of the fit, such as 2026-11-23",

@@ -86,8 +86,7 @@ def _unknown(name: str, plain: str, known: Sequence[str]) -> ArchError:
         return ArchError(f"{quote(name)} is a kind of device: its memory is not known", hint)
     several = near_names(plain, known)
     if several:
-        what = "means one of several devices" if len(several) > 1 else "is no device's whole name"
-        return ArchError(f"{quote(name)} {what}", f"name it: {either(several)}")
+        return ArchError(f"{quote(name)} is ambiguous", f"did you mean {either(several)}?")
     counted = COUNTED_AFTER.fullmatch(name.strip())
     close = [f"{counted[2]}x{counted[1]}"] if counted else closest(plain, known)
     hint = f"did you mean {either(close)}?" if close else "`archcli devices` lists them"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from archcli.errors import install
 from archcli.load.hub.cache import CONFIG, CachedConfig, cache_folder, cached
 from archcli.load.hub.errors import explained, hub_error
 from archcli.load.hub.reference import Reference
@@ -16,8 +17,6 @@ from archcli.load.yaml.text import MOST_JSON
 
 TIMEOUT_S = (3.0, 10.0, 10.0, 10.0)
 """Seconds to connect, to read, to write, and to wait for a connection of the pool."""
-
-INSTALL = "pip install 'archcli[hf]' adds it"
 
 
 def find(wanted: Reference) -> CachedConfig:
@@ -36,7 +35,8 @@ def _fetched(wanted: Reference) -> CachedConfig:
     except ModuleNotFoundError as missing:
         if (missing.name or "").split(".")[0] != "huggingface_hub":
             raise
-        raise hub_error(wanted, "this needs huggingface_hub, which is not installed", INSTALL) from None
+        what = "this needs huggingface_hub, which is not installed"
+        raise hub_error(wanted, what, install("huggingface_hub")) from None
     except ValueError as error:  # the library reads its variables when it is imported
         what = f"huggingface_hub does not start: {error}"
         raise hub_error(wanted, what, "an HF_… variable of the environment is amiss") from None

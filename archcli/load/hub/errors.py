@@ -10,6 +10,7 @@ from types import ModuleType
 from archcli.errors import ArchError, Problem
 from archcli.load.hub.cache import cache_folder
 from archcli.load.hub.reference import Reference
+from archcli.load.presets import same_preset
 from archcli.wording import quote
 
 TOKEN = "`hf auth login` or HF_TOKEN gives a token"  # noqa: S105
@@ -18,8 +19,10 @@ HINTS: dict[int | str, str] = {401: TOKEN, 403: TOKEN, 404: "HF_ENDPOINT says wh
 
 
 def hub_error(wanted: Reference, what: str, hint: str) -> ArchError:
-    """The ArchError about a repository."""
-    return ArchError(Problem(what, hint, path=str(wanted)))
+    """The ArchError about a repository, with the preset of its name where there is one."""
+    preset = next(iter(same_preset(wanted.repo)), "")
+    more = f"; preset {preset} needs no network" if preset else ""
+    return ArchError(Problem(what, hint + more, path=str(wanted)))
 
 
 @contextmanager

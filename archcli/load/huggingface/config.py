@@ -12,7 +12,7 @@ from sys import float_info
 from typing import Any
 
 from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.keys import HARMLESS, HEADS
+from archcli.load.huggingface.keys import HARMLESS, HARMLESS_ENDINGS, HEADS
 from archcli.load.huggingface.places import KeyPlaces, unplaced
 from archcli.load.huggingface.value import ConfigValue
 from archcli.load.yaml.nodes import Place
@@ -43,7 +43,7 @@ class Config:
 
     `places` are those of its keys. `read` are the keys that were asked for, so that none is ignored in
     silence. `defaults` are those of the family's class, `aliases` its words for the common keys (GPT-2:
-    hidden_size is n_embd).
+    hidden_size is n_embd). `sizes` are the names of sizes that the file states, inner objects included.
     """
 
     data: Mapping[str, Any]
@@ -52,6 +52,7 @@ class Config:
     notes: list[str] = field(default_factory=list)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
+    sizes: set[str] = field(default_factory=set)
 
     def of_class(self, defaults: Mapping[str, Any], **aliases: str) -> Config:
         """The same file with the defaults and key names of a class in transformers.
@@ -66,7 +67,7 @@ class Config:
         data = self.get(key, default={})
         if not isinstance(data, dict):
             raise self.error(f"{key} must be a mapping, not {short_repr(data)}", at=self.place(key))
-        return Config(data, self.places.inner(key), set(), self.notes, defaults)
+        return Config(data, self.places.inner(key), set(), self.notes, defaults, sizes=self.sizes)
 
     def error(self, what: str, hint: str = "", at: Place | None = None) -> ArchError:
         """An ArchError about this file, with a caret where `at` is the place of a key."""
@@ -112,6 +113,7 @@ class Config:
     def size(self, *names: str, default: Any = MISSING) -> ConfigValue[int]:
         """A whole number above zero, or the default."""
         stated = self.value(*names, default=default)
+        self.sizes.update(name for name in self._key_names(names) if self.data.get(name) is not None)
         if stated.value is default or stated is default:
             return stated
         return self.as_size(names[0], stated)
@@ -175,6 +177,10 @@ class Config:
         """Mark keys as read that change no count and no logit of a plain forward."""
         self.read.update(names)
 
+    def restated(self, **known: Any) -> None:
+        """Mark keys as read where they state what the class does anyway; it does not read them."""
+        self.ignore(*(name for name, value in known.items() if self.data.get(name) == value))
+
     def note(self, text: str) -> None:
         """Add a note on the import, unless it is already there."""
         if text not in self.notes:
@@ -237,11 +243,17 @@ class Config:
 
     def unread_keys(self) -> list[str]:
         """Keys that were not read and whose value is not null, false, 0 or empty."""
+        harmless = HARMLESS.union(self.read, self._windowless())
         return [
             str(key)
             for key, value in self.data.items()
-            if value and key not in self.read and key not in HARMLESS
+            if value and key not in harmless and not str(key).endswith(HARMLESS_ENDINGS)
         ]
+
+    def _windowless(self) -> tuple[str, ...]:
+        """Keys of a window that the file itself switches off, or does not have."""
+        off = self.data.get("use_sliding_window") is False or not self.data.get("sliding_window")
+        return ("sliding_window", "max_window_layers") if off else ()
 
     def report_unread_keys(self) -> None:
         """Note every key that was not understood."""

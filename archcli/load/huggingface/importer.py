@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, NoModelError
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.keys import MLC_ENGINE, MLC_SIZES, NO_SHAPE, OUR_WORD
 from archcli.load.huggingface.places import KeyPlaces, unplaced
 from archcli.load.huggingface.quantization.stated import stated_quantization
 from archcli.load.huggingface.value import Mapped, tree_of
@@ -36,13 +37,19 @@ CLASS_ENDING = re.compile(
 GPT2_KEYS = {"n_embd", "n_layer", "n_head"}
 MAMBA_SSM_KEYS = {"d_model", "n_layer", "ssm_cfg"}
 LIST = "`archcli families` lists all"
+INNER = "model_config"
+"""The key of an mlc-chat-config.json that holds the model's own settings."""
 
 
 class ImportedConfig(NamedTuple):
-    """The node tree of an imported architecture, with the places of its values and notes."""
+    """The node tree of an imported architecture, with the places of its values and notes.
+
+    `is_sized`: the file states one of the sizes of its family at least.
+    """
 
     tree: Node
     notes: tuple[str, ...]
+    is_sized: bool
 
 
 def families() -> dict[str, str]:
@@ -98,7 +105,13 @@ def import_config(
     if stated is not None:
         weights = _weights(family, config, wrapped=part.wrapper is not None)
         tree = _quantized(stated, imported, tree, weights)
-    return ImportedConfig(tree, tuple(config.notes))
+    return ImportedConfig(tree, tuple(config.notes), _is_sized(whole, config))
+
+
+def _is_sized(whole: Config, text: Config) -> bool:
+    """Whether the file states a size; a wrapper's text part may leave all of them to its class."""
+    wrapper = WRAPPERS.get(whole.model_type)
+    return bool(text.sizes - NO_SHAPE) or (wrapper is not None and wrapper.key in whole.data)
 
 
 def _quantized(stated: Config, imported: Mapped, tree: Node, weights: WeightMap | None) -> Node:
@@ -146,15 +159,55 @@ def _whole(data: Any, places: KeyPlaces) -> Config:
         if kind:
             config = replace(config, data={**data, "model_type": kind})
             config.note(f"no model_type: read as {kind}, {reason}")
+        elif config.architecture:
+            raise _unknown_class(config)
+    inner = config.data.get(INNER)
+    return _of_mlc(config, inner) if isinstance(inner, dict) and _is_around(config.data) else config
+
+
+def _is_around(data: Collection[str]) -> bool:
+    """Whether a mapping with these keys states no size that an architecture has."""
+    return not {*OUR_WORD}.difference(NO_SHAPE, MLC_SIZES).intersection(data)
+
+
+def _of_mlc(whole: Config, inner: Mapped) -> Config:
+    """The config.json in an mlc-chat-config.json, whose words for lengths are those of its engine."""
+    head = {} if whole.model_type == "bert" else {"architectures": ["ForCausalLM"]}  # it embeds, others chat
+    words = {
+        theirs: None if inner[ours] in (-1, 0) else inner[ours]
+        for ours, theirs in MLC_SIZES.items()
+        if ours in inner
+    }
+    data = {"model_type": whole.data.get("model_type"), **head, **words, **inner}
+    whole.note(f"only {INNER} is read: the rest of the file says how an engine runs the model")
+    if "quantization" in whole.data:
+        stated = short_repr(whole.data["quantization"])
+        whole.note(f"quantization {stated} is not read: weights take the bytes of --dtype")
+    config = Config(data, whole.places.inner(INNER), notes=whole.notes)
+    config.ignore(*MLC_SIZES, *MLC_ENGINE)
     return config
 
 
 def _by_class(name: str) -> tuple[str, str] | None:
     """The model_type of a class in transformers, whose name begins with it."""
-    stem = CLASS_ENDING.sub("", name).lower()
-    kinds = (kind for kind in (*families(), *WRAPPERS) if re.sub("[_-]", "", kind).lower() == stem)
+    stem = _bare(CLASS_ENDING.sub("", name))
+    kinds = (kind for kind in (*families(), *WRAPPERS) if _bare(kind) == stem)
     kind = next(kinds, "") if stem else ""
     return (kind, f"the family of {name}") if kind else None
+
+
+def _bare(name: str) -> str:
+    """A name without what a class spells otherwise: Qwen2_5_VL is qwen2_5_vl."""
+    return re.sub("[_-]", "", name).lower()
+
+
+def _unknown_class(config: Config) -> ArchError:
+    """The error about a file that names its class alone, one of no known family."""
+    what = f"no model_type, and architecture {short_repr(config.architecture)} is of no known family"
+    stem = CLASS_ENDING.sub("", config.architecture)
+    near = closest(stem, [*families(), *WRAPPERS])
+    hint = f"state model_type; nearest known: {', '.join(near)}; " if near else "state model_type; "
+    return NoModelError(config.error(what, hint + LIST, config.place("architectures")).problems)
 
 
 def _by_keys(data: Collection[str]) -> tuple[str, str]:

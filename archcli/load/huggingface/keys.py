@@ -20,14 +20,19 @@ FILE = """
     _name_or_path name_or_path _commit_hash architectures model_type auto_map transformers_version
     torch_dtype dtype tokenizer_class prefix is_encoder_decoder cache_implementation output_past
     is_decoder summary_activation type_vocab_size predict_special_tokens n_special unsloth_version
-    unsloth_fixed transformers.js_config is_llama_config
+    unsloth_fixed transformers.js_config is_llama_config _from_model_config _comment comment license
+    model_name model_path base_model sentence_transformers tokenizer tokenizer_type tokenizer_name
+    tokenizer_path max_tokenizer_truncation org_vocab_size target_model_type modal_type system_message
 """
 RUNNING = """
     use_cache use_return_dict return_dict torchscript gradient_checkpointing pretraining_tp
     use_bfloat16 chunk_size_feed_forward attn_implementation _attn_implementation
     _attn_implementation_autoset experts_implementation output_attentions output_hidden_states
     output_scores return_dict_in_generate output_router_logits model_max_length max_sequence_length
-    seq_length n_ctx dual_chunk_attention_config _attn_implementation_internal
+    seq_length n_ctx dual_chunk_attention_config _attn_implementation_internal attention_backend
+    use_flash_attention use_flash_attention_2 use_flash_attn use_sdpa max_cache_length linear_impl_type
+    fuse_norm fuse_swiglu fuse_cross_entropy fuse_linear_cross_entropy bias_dropout_fusion params_dtype
+    moe_router_dtype move_model_to_device keys_to_ignore_at_inference
 """
 TOKENS = """
     bos_token eos_token pad_token bos_token_id eos_token_id pad_token_id _pad_token_id sep_token_id
@@ -35,14 +40,15 @@ TOKENS = """
     forced_eos_token_id bad_words_ids suppress_tokens begin_suppress_tokens image_token_index
     image_token_id boi_token_index boi_token_id eoi_token_index eoi_token_id mm_tokens_per_image
     boa_token_id boa_token_index eoa_token_id eoa_token_index audio_soft_tokens_per_image
-    vision_soft_tokens_per_image
+    vision_soft_tokens_per_image im_start_id im_end_id im_newline_id text_start_id text_end_id pad_id
+    mask_init_id
 """
 TRAINING = """
     attention_dropout hidden_dropout hidden_dropout_prob attention_probs_dropout_prob
     classifier_dropout resid_pdrop embd_pdrop attn_pdrop residual_dropout embedding_dropout
     ffn_dropout dropout activation_dropout layerdrop initializer_range initializer_factor init_std
     init_method_std init_device router_aux_loss_coef router_z_loss_coef router_jitter_noise
-    aux_loss_alpha seq_aux ep_size
+    aux_loss_alpha seq_aux ep_size input_jitter_noise loss_decay_gamma
 """
 LABELS = "id2label label2id num_labels _num_labels problem_type task_specific_params finetuning_task"
 SAMPLING = """
@@ -87,6 +93,44 @@ JOINING = """
 
 HARMLESS = frozenset(f"{FILE} {RUNNING} {TOKENS} {TRAINING} {LABELS} {SAMPLING} {JOINING}".split())
 """Keys that change no count. A family that needs one of them reads it all the same."""
+
+HARMLESS_ENDINGS = (
+    *("_token_id", "_token_ids", "_token_index"),  # what a token stands for
+    *("_eps", "_epsilon"),  # a constant within a norm
+    *("_dropout", "_dropout_prob", "_dropout_rate", "_pdrop"),  # nothing is dropped in the passes counted
+    *("_loss_coef", "_loss_weight", "_loss_alpha"),  # of terms of a loss
+    *("rope_theta", "_emb_base"),  # the base of rotary angles, whose number it leaves
+)
+"""Endings of keys whose value changes neither parameters nor FLOPs nor the cache, whatever it is."""
+
+OF_TOWERS = ("image_", "img_", "vision_", "video_", "audio_", "speech_", "projector_", "mm_", "tune_mm_")
+"""Beginnings of outer keys of wrappers about parts that are not counted, and inputs of theirs."""
+
+LENGTHS = """
+    vocab_size padded_vocab_size max_position_embeddings n_positions n_ctx max_sequence_length seq_length
+    max_seq_len max_seq_length model_max_length num_labels type_vocab_size
+"""
+NO_SHAPE = frozenset(LENGTHS.split())
+"""Sizes that files without the rest of an architecture state, too: those of a tokenizer, of inputs."""
+
+MLC_SIZES = {
+    "context_window_size": "max_position_embeddings",
+    "sliding_window_size": "sliding_window",
+    "position_embedding_base": "rope_theta",
+}
+"""Words of an mlc-chat-config.json: those of a config.json. -1 and 0 are none."""
+
+MLC_ENGINE = (
+    "prefill_chunk_size",
+    "max_batch_size",
+    "tensor_parallel_shards",
+    "pipeline_parallel_stages",
+    "attention_sink_size",
+    "disaggregation",
+    "weight_block_size",
+    "kwargs",
+)
+"""Settings of MLC's engine in the same place: how the model runs, not what it is."""
 
 OUR_WORD = {
     **dict.fromkeys(("hidden_size", "n_embd", "dim", "hidden_dim"), "d_model"),

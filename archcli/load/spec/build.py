@@ -170,9 +170,9 @@ class _Builder:
             return accepted.convert(plain(node))
         except Refusal as refusal:
             wrong = at(node, refusal.path)
-            help_ = (
-                "leave the key out" if node.value is None and not field.required else hint(wrong, accepted)
-            )
+            help_ = hint(wrong, accepted) or field.advice
+            if node.value is None and not field.required:
+                help_ = "leave the key out"
             what = f"{field.name}{refusal.path} {refusal.reason(shown(wrong))}"
             self._problem(what, help_, wrong, path + refusal.path)
             return FAILED

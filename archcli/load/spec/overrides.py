@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.errors import SET, ArchError, Problem
@@ -19,10 +20,10 @@ from archcli.load.yaml.nodes import Node, Place, Source, shown
 from archcli.load.yaml.reader import DEEPEST, parse
 from archcli.load.yaml.text import text_of
 from archcli.modules import Module
-from archcli.modules.base import Spec, children, ends_in
+from archcli.modules.base import Spec, children, ends_in, full_paths
 from archcli.modules.kinds import kind_of, kinds
 from archcli.units import parse_count
-from archcli.wording import format_value, quote, suggest
+from archcli.wording import either, format_value, quote, suggest
 
 AMOUNT = re.compile(r"\d[\d_.]*([eE]\+?\d+|[kKMGBT]i?)", re.ASCII)
 TEXTS = ("name", "series", "source", "kind", "match", "activation")
@@ -155,6 +156,25 @@ def _places(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
     yield from ((path + field, getattr(spec, field)) for field in spec.fields)
     for step, child in children(spec):
         yield from _places(child, f"{path}{step}.")
+
+
+def with_full_paths(error: ArchError, root: Node, texts: Iterable[str]) -> ArchError:
+    """The error of these overrides; of a key that leaves steps of a path out, the hint says the full path."""
+    try:
+        paths = [path for path, _ in _places(build(expand(root)))]
+    except ArchError:  # of a file with mistakes of its own
+        return error
+    keys = {f"{SET} {text}": text.partition("=")[0].split(".") for text in texts}
+    problems = tuple(_with_full_path(problem, keys, paths) for problem in error.problems)
+    return error if problems == error.problems else ArchError(problems)
+
+
+def _with_full_path(problem: Problem, keys: Mapping[str, Sequence[str]], paths: Iterable[str]) -> Problem:
+    steps = keys.get(problem.mark.text, ()) if problem.mark else ()
+    full = full_paths(paths, steps)
+    if not full or any(ends_in(path, steps) for path in full):
+        return problem
+    return replace(problem, hint=f"did you mean {either(full)}?")
 
 
 def _ambiguities(override: Override, matches: dict[str, Any], now: Iterable[str]) -> Iterable[Problem]:

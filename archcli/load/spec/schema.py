@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from archcli.load.spec.fields import NONE, USUAL_MODEL, choices, fields
+from archcli.load.spec.meanings import MEANINGS, SIZES
 from archcli.modules import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Group
 from archcli.modules.base import Spec
 from archcli.modules.fields import Field
@@ -18,77 +19,11 @@ from archcli.modules.values import Json
 from archcli.wording import format_value
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NAME = "urn:archcli:schema:architecture"
+"""A name and no address: the schema is part of the installed archcli."""
+
 COMPLETE = (Decoder, Encoder, EncoderDecoder, EncoderStack, DecoderStack, Group)
 """Classes of which nothing is shared, so that what they require can be required."""
-
-MEANINGS = {
-    "kind": "Which class this is.",
-    "name": "What reports call the model.",
-    "source": "The paper or model card it is described in.",
-    "d_model": "Width of the residual stream.",
-    "vocab_size": "Entries of the token table, and logits per token.",
-    "groups": "The layers, in order.",
-    "encoder": "The half that reads the source.",
-    "decoder": "The half that writes the target.",
-    "cross_attention": "Attention to the encoder's output, in the decoder of an encoder-decoder.",
-    "n_buckets": "Buckets of distance, each with a bias for every head.",
-    "n_features": "Features of a query or key; left out, head_dim.",
-    "frozen": "Whether the table is kept as it was drawn rather than trained.",
-    "in_channels": "Channels of the features that are read, such as the bands of a spectrogram.",
-    "embedding": "From token ids to vectors.",
-    "head": "From vectors to logits.",
-    "attention": "The layer's attention.",
-    "ffn": "The layer's feed-forward network.",
-    "norm": "The norm used here; left out, the model's.",
-    "latent_norm": "The norm of the latents; left out, the model's.",
-    "n_heads": "Heads of queries.",
-    "n_kv_heads": "Heads of keys and values; divides n_heads.",
-    "q_lora_rank": (
-        "Width of the latent that queries are rebuilt from; left out, queries are projected directly."
-    ),
-    "kv_lora_rank": "Width of the latent that keys and values are rebuilt from.",
-    "qk_nope_head_dim": "Width of a query or key head that is not rotated.",
-    "qk_rope_head_dim": "Width of a query or key head that is rotated; even.",
-    "v_head_dim": "Width of a value head.",
-    "head_dim": "Width of a head.",
-    "key_head_dim": "Width of a head of queries and keys.",
-    "value_head_dim": "Width of a head of values.",
-    "d_inner": "Channels of the scan.",
-    "state": "Width of the state for each channel.",
-    "width": "Width of the vectors.",
-    "conv_kernel": "Taps of the convolution: how many tokens it sees.",
-    "conv_bias": "Whether the convolution has a bias.",
-    "chunk": "Tokens of a chunk of the scan.",
-    "branches": "The mixers that read the same tokens; their outputs are added up.",
-    "gate": "Whether the gate multiplies before the norm or after it.",
-    "weight": "Whether there is a gain.",
-    "position": "How tokens know their order.",
-    "d_ff": "Width of the hidden layer.",
-    "activation": "The function between the projections.",
-    "n_experts": "Experts there are.",
-    "top_k": "Experts each token visits.",
-    "router": "How experts are chosen.",
-    "group_score": "What a group of experts is worth: its best expert (max), or its two best (top2).",
-    "eps": "Added to the mean square before its root is taken.",
-    "theta": "Base of the rotary frequencies.",
-    "base": "Base of the sinusoid's wavelengths.",
-    "pairing": "Which dimensions turn or alternate together: half, or interleaved.",
-    "offset": "Rows of the table before the first position.",
-    "max_seq_len": "Longest context.",
-    "slope_exponent": "The slopes of the heads go down to 2^-slope_exponent.",
-    "beta": "Steepness of the sigmoid.",
-    "bias": "Whether there is a bias.",
-    "factor": "By how much the context is stretched.",
-    "original_max_seq_len": "The context before it was stretched.",
-    "low_freq_factor": "Longer wavelengths than original_max_seq_len over this are stretched in full.",
-    "high_freq_factor": "Shorter wavelengths than original_max_seq_len over this are kept.",
-    "beta_fast": "Pairs that turn more often than this within the original context are kept.",
-    "beta_slow": "Pairs that turn less often than this are stretched in full.",
-    "truncate": "Whether the ramp's ends are rounded to whole pairs.",
-    "short_factor": "Divisor of each pair's frequency up to the original context.",
-    "long_factor": "Divisor of each pair's frequency beyond it.",
-}
-"""Keys about which their class's docstring says nothing."""
 
 
 def json_schema() -> Json:
@@ -102,7 +37,7 @@ def json_schema() -> Json:
                 "$ref": "#/$defs/block",
                 "description": "What all layers share.",
             }
-    return {"$schema": DIALECT, "title": "archcli architecture", **_top(), "$defs": definitions}
+    return {"$schema": DIALECT, "$id": NAME, "title": "archcli architecture", **_top(), "$defs": definitions}
 
 
 def _top() -> Json:
@@ -148,11 +83,18 @@ def _many(field: Field) -> str:
 
 
 def meaning(cls: type[Spec], name: str) -> str:
-    """What a key means: the sentence of the class's docstring, or of a base's, that names it in backticks."""
-    told = (sentence for owner in cls.__mro__ for sentence in _sentences(owner.__dict__.get("__doc__") or ""))
-    return next(
-        (sentence.rstrip(";") for sentence in told if f"`{name}`" in sentence), MEANINGS.get(name, "")
-    )
+    """What a key means: the sentence of `SIZES`, or of a docstring, of the class or the nearest base."""
+    told = (sentence for owner in cls.__mro__ for sentence in _of_owner(owner, name))
+    return next(told, MEANINGS.get(name, ""))
+
+
+def _of_owner(owner: type, name: str) -> Iterator[str]:
+    """What is said of a class's key: by `SIZES`, then by sentences of its docstring that name it."""
+    key = f"{owner.__name__}.{name}"
+    if key in SIZES:
+        yield SIZES[key]
+    sentences = _sentences(owner.__dict__.get("__doc__") or "")
+    yield from (sentence.rstrip(";") for sentence in sentences if f"`{name}`" in sentence)
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from archcli.load.hub import cache as hub_folder
+from archcli.load.hub.errors import hub_error
 from archcli.load.hub.reference import Reference, reference
 from archcli.load.source import load
 from hub_cache import CONFIG, OLDER, SHA, answer, cached
@@ -203,13 +204,13 @@ main()
 """
 
 
-def test_without_the_library_its_extra_is_named(cache, tmp_path):
+def test_without_the_library_it_is_named(cache, tmp_path):
     run = [sys.executable, "-c", WITHOUT]
     absent = subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert absent.returncode == 2
     assert absent.stderr == (
         "hf://org/name@main: error: this needs huggingface_hub, which is not installed\n  = help: "
-        "pip install 'archcli[hf]' adds it\n"
+        "pip install huggingface_hub, then: archcli params org/name\n"
     )
     cached(cache, "org/name", SHA, CONFIG)
     assert subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path).returncode == 0
@@ -233,3 +234,18 @@ def test_the_cache_is_read_without_the_library(cache, tmp_path):
         [sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert done.stderr.split() == ["0"]
+
+
+PRESETS = {
+    "meta-llama/Llama-3.1-8B": "; preset llama-3.1-8b needs no network",
+    "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit": "; preset llama-3.1-8b needs no network",
+    "openai/gpt-oss-20b": "; preset gpt-oss-20b needs no network",
+    "me/my-model": "",
+}
+
+
+@pytest.mark.parametrize(("repo", "more"), PRESETS.items())
+def test_what_the_hub_does_not_give_may_be_a_preset(repo, more):
+    assert hub_error(Reference(repo), "the hub cannot be reached", "try again").problems[0].hint == (
+        f"try again{more}"
+    )

@@ -30,8 +30,8 @@ LLAMA = {
     "rms_norm_eps": 1e-5,
     "rope_theta": 500000.0,
 }
-BERT = {"model_type": "bert", "architectures": ["BertModel"]}
-T5 = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}
+BERT = {"model_type": "bert", "architectures": ["BertModel"], "hidden_size": 768}
+T5 = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 512}
 
 
 def total(model):
@@ -290,6 +290,6 @@ def test_an_override_keeps_its_own_place(refused):
 
 
 def test_experts_per_token_that_no_one_states_are_counted_as_one_with_a_note():
-    loaded = load_text(json.dumps({"model_type": "deepseek_v2"}), "f.json")
+    loaded = load_text(json.dumps({"model_type": "deepseek_v2", "hidden_size": 4096}), "f.json")
     assert loaded.model.groups[0].layer.ffn.top_k == 1
     assert any("num_experts_per_tok" in note for note in loaded.notes)

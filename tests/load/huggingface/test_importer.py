@@ -199,3 +199,33 @@ def test_a_hundred_thousand_layers_without_a_pattern_are_refused_at_once():
     turned = [i.bit_count() % 2 for i in range(MOST_LAYERS)]
     with pytest.raises(ArchError, match="groups"):
         smollm3.mapping(Config({"num_hidden_layers": MOST_LAYERS, "no_rope_layers": turned}))
+
+
+LONGCAT = {
+    **{key: TINY[key] for key in ("vocab_size", "hidden_size", "max_position_embeddings")},
+    "num_layers": 2,
+    "ffn_hidden_size": 40,
+    "expert_ffn_hidden_size": 20,
+    "moe_topk": 3,
+    "n_routed_experts": 6,
+    "q_lora_rank": 12,
+    "kv_lora_rank": 8,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 8,
+    "head_dim": 4,
+}
+
+
+@pytest.mark.parametrize("zero", [0, 5])
+def test_what_longcats_class_holds_for_zero_experts_is_noted(zero):
+    config = {**LONGCAT, "num_attention_heads": 4, "zero_expert_num": zero}
+    with torch.device("meta"):
+        theirs = transformers.LongcatFlashForCausalLM(transformers.LongcatFlashConfig(**config))
+    stated = {**config, "model_type": "longcat_flash", "architectures": ["LongcatFlashForCausalLM"]}
+    imported = import_config(stated)
+    ours = sum(row.params for row in forward_pass(built(plain(imported.tree)), 1, 1).rows)
+    more = sum(weight.numel() for weight in theirs.parameters()) - ours
+    said = f"the class holds {more:,} more parameters, for zero experts that compute nothing"
+    assert imported.notes == ((said,) if zero else ())
+    assert (more > 0) == (zero > 0)

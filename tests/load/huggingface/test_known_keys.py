@@ -90,6 +90,42 @@ def test_what_files_of_the_hub_hold_besides_is_understood(kind, keys):
     assert not_understood({"model_type": kind, **keys}) == []
 
 
+INDEXED = {"indexer_types": ["full", "shared"], "index_topk_freq": 4, "index_skip_topk_offset": 3}
+HARMLESS = {
+    "glm_moe_dsa": {**INDEXED, "num_hidden_layers": 2, "index_share_for_mtp_iteration": True},
+    "step3p5": {"scoring_func": "sigmoid", "n_shared_experts": 1, "first_k_dense_replace": 3},
+    "qwen3_5_text": {"output_gate_type": "swish", "moe_router_dtype": "float32"},
+    "qwen": {"rms_norm_eps": 1e-6, "rope_theta": 1e4, "bias_dropout_fusion": True},
+    "minimax_m2": {"max_cache_length": 1024, "linear_impl_type": "x", "tokenizer": "T"},
+    "gpt2": {"intermediate_size": 3072, "im_end_id": 3, "fill_token_ids": [1, 2], "tokenizer_type": "x"},
+    "mamba": {"norm_eps": 1e-5, "fuse_norm": True, "fuse_cross_entropy": True, "z_loss_weight": 0.1},
+    "llama": {"sliding_window": 4096, "max_window_layers": 28, "use_sliding_window": False},
+    "mixtral": {"moe_frequency": 1, "use_flash_attention": True, "mlp_dropout": 0.1},
+    "llava": {"image_crop_resolution": 224, "mm_resampler_type": "x", "vision_tower_depth": 2},
+}
+
+
+@pytest.mark.parametrize(("kind", "keys"), HARMLESS.items(), ids=HARMLESS)
+def test_what_changes_no_count_is_not_reported(kind, keys):
+    text = {"text_config": {}} if kind == "llava" else {}
+    assert not_understood({"model_type": kind, **text, **keys}) == []
+
+
+CHANGING = {
+    "step3p5": {"scoring_func": "softmax", "n_shared_experts": 2, "first_k_dense_replace": 1},
+    "qwen3_5_text": {"output_gate_type": "sigmoid"},
+    "gpt2": {"intermediate_size": 3000, "image_tokens": 4},
+    "llama": {"sliding_window": 4096, "max_window_layers": 28, "draft_vocab_size": 32000},
+    "mixtral": {"moe_frequency": 2, "num_experts_per_token": 2},
+}
+
+
+@pytest.mark.parametrize(("kind", "keys"), CHANGING.items(), ids=CHANGING)
+def test_what_may_change_a_count_is_reported(kind, keys):
+    notes = not_understood({"model_type": kind, **keys})
+    assert notes == [f"key {key!r} was not understood and may change the count" for key in keys]
+
+
 def test_what_a_class_does_not_know_is_reported():
     keys = {"use_qk_norm": True, "n_extra_norms": 2, "head_gate": True}
     assert len(not_understood({"model_type": "llama", **keys})) == len(keys)

@@ -7,6 +7,7 @@ import pytest
 from archcli.load.huggingface.importer import weight_map
 from archcli.load.source import load, load_text
 from archcli.load.yaml.text import MOST_BYTES, MOST_JSON
+from archcli.measure.params import count_params
 
 LLAMA = {
     "model_type": "llama",
@@ -17,11 +18,18 @@ LLAMA = {
     "num_attention_heads": 8,
     "intermediate_size": 128,
 }
+CLASS = "1:19: no model_type, and architecture '{}' is of no known family; state model_type; {}".format
+LIST = "`archcli families` lists all"
+UNSUPPORTED = "model_type '{}' is not supported; nearest known: ".format
 FAMILY = "it names the family, such as llama; `archcli families` lists all"
 
 # id: (model_type, the answer)
 WRONG = {
     "near": ("lama", "1:16: model_type 'lama' is not supported; nearest known: llama, mllama, llama4; "),
+    "version": (
+        "deepseek_v4",
+        f"1:16: {UNSUPPORTED('deepseek_v4')}deepseek_v3, deepseek_v2, deepseek_v32; ",
+    ),
     "halves": (
         "encoder-decoder",
         "1:16: model_type 'encoder-decoder' is not supported; nearest known: modernbert-decoder; ",
@@ -38,6 +46,7 @@ def test_a_model_type_that_names_no_family_is_answered_once(kind, said, refused)
     assert refused(json.dumps({**LLAMA, "model_type": kind})) == [said + list_of_all]
 
 
+LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "decoder_layers")
 GPT2 = {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 40, "vocab_size": 61, "n_ctx": 40}
 
 
@@ -55,10 +64,11 @@ GPT2 = {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 40, "vocab_size"
         ("LlavaForConditionalGeneration", "llava"),
         ("ChatGLMModel", "chatglm"),
         ("XLMWithLMHeadModel", "xlm"),
+        ("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl"),
     ],
 )
 def test_without_model_type_the_class_tells_the_family(architecture, kind):
-    stated = {"architectures": [architecture], "d_model": 64}
+    stated = {"architectures": [architecture], **dict.fromkeys(LAYERS, 2), "text_config": {}}
     loaded = load_text(json.dumps(stated), "f.json")
     named = load_text(json.dumps({"model_type": kind, **stated}), "f.json")
     assert loaded.model == named.model
@@ -90,7 +100,11 @@ UNKNOWN = {
     "ctrl": ({**GPT2, "dff": 8192}, MISSING),
     "sizes-alone": ({"hidden_size": 64, "num_hidden_layers": 2}, MISSING),
     "params.json": ({"dim": 4096, "n_layers": 32, "n_heads": 32, "norm_eps": 1e-5}, MISSING),
-    "unknown-class": ({"architectures": ["FooForCausalLM"]}, MISSING),
+    "unknown-class": ({"architectures": ["FooForCausalLM"]}, CLASS("FooForCausalLM", LIST)),
+    "class-of-a-later-version": (
+        {"architectures": ["MiniCPM4ForCausalLM"], "hidden_size": 64},
+        CLASS("MiniCPM4ForCausalLM", f"nearest known: minicpm, minicpm3, minicpmv4_7; {LIST}"),
+    ),
     "null": ({**LLAMA, "model_type": None, "architectures": None}, MISSING),
     "another-json": ({"a": 1, "b": {"c": [2]}}, NEITHER),
 }
@@ -99,6 +113,74 @@ UNKNOWN = {
 @pytest.mark.parametrize(("config", "said"), UNKNOWN.values(), ids=UNKNOWN)
 def test_a_json_of_no_known_family_is_refused_in_a_line(config, said, refused):
     assert refused(json.dumps(config)) == [said]
+
+
+NO_SIZE = "f: no size of the model is stated, such as its width or its number of layers; its keys are "
+SIZELESS = {
+    "kind-alone": ({"model_type": "llama"}, "model_type"),
+    "class-alone": ({"architectures": ["LlamaForCausalLM"]}, "architectures"),
+    "of-a-tokenizer": (
+        {"model_type": "gpt2", "vocab_size": 9, "n_positions": 8},
+        "model_type, vocab_size, n_positions",
+    ),
+    "null": ({"model_type": "qwen2", "hidden_size": None}, "model_type, hidden_size"),
+    "wrapper": ({"model_type": "llava", "image_token_id": 3}, "model_type, image_token_id"),
+    "of-another-program": (
+        {"model_type": "mistral", **{f"setting_{i}": {"hidden_size": 64} for i in range(30)}},
+        ", ".join(["model_type", *(f"setting_{i}" for i in range(11))]) + " and 19 more",
+    ),
+}
+
+
+@pytest.mark.parametrize(("config", "keys"), SIZELESS.values(), ids=SIZELESS)
+def test_a_file_without_sizes_is_not_answered_with_those_of_a_class(config, keys, refused):
+    assert refused(json.dumps(config)) == [NO_SIZE + keys]
+
+
+def test_a_text_part_may_leave_its_sizes_to_its_class():
+    sizes = {"hidden_size": 4096, "num_hidden_layers": 32}
+    assert load_text('{"model_type": "llava", "text_config": {}}', "f").model == (
+        load_text(json.dumps({"model_type": "llava", "text_config": sizes}), "f").model
+    )
+
+
+QWEN2 = {"hidden_size": 896, "intermediate_size": 4864, "num_attention_heads": 14, "num_hidden_layers": 24}
+QWEN2 |= {"num_key_value_heads": 2, "vocab_size": 151936, "tie_word_embeddings": True, "rms_norm_eps": 1e-6}
+MLC = {
+    "model_type": "qwen2",
+    "quantization": "q4f16_1",
+    "vocab_size": 151936,
+    "context_window_size": 32768,
+    "sliding_window_size": -1,
+    "conv_template": {"name": "chatml"},
+}
+ENGINE = {"context_window_size": 32768, "prefill_chunk_size": 2048, "max_batch_size": 80, "head_dim": 64}
+
+
+def test_an_mlc_chat_config_is_read_from_its_model_config():
+    loaded = load_text(json.dumps({**MLC, "model_config": {**QWEN2, **ENGINE}}), "mlc-chat-config.json")
+    assert count_params(loaded.model).totals["params"] == 494_032_768  # of the safetensors file on the hub
+    assert loaded.model.max_seq_len == ENGINE["context_window_size"]
+    assert loaded.notes == (
+        "only model_config is read: the rest of the file says how an engine runs the model",
+        "quantization 'q4f16_1' is not read: weights take the bytes of --dtype",
+    )
+    assert (
+        weight_map({**MLC, "model_config": QWEN2}).rules == weight_map(QWEN2 | {"model_type": "qwen2"}).rules
+    )
+
+
+@pytest.mark.parametrize(("stated", "window"), [(-1, None), (64, 64)])
+def test_the_window_of_mlc_is_that_of_the_model(stated, window):
+    inner = {"num_hidden_layers": 2, "sliding_window_size": stated, "position_embedding_base": 0}
+    loaded = load_text(json.dumps({"model_type": "mistral", "model_config": inner}), "f")
+    assert loaded.model.groups[0].layer.attention.window == window
+
+
+def test_a_mistake_within_a_model_config_has_its_place(refused):
+    text = json.dumps({**MLC, "model_config": {**QWEN2, "hidden_size": "x"}})
+    place = text.index('"x"') + 1
+    assert refused(text) == [f"1:{place}: hidden_size must be a whole number above 0, not 'x'"]
 
 
 def test_a_json_of_ours_is_read_as_ours(refused):

@@ -85,6 +85,7 @@ def test_deepseek_v3_keeps_tables_router_and_norms():
     config = {
         "model_type": "deepseek_v3",
         "architectures": ["DeepseekV3ForCausalLM"],
+        "hidden_size": 7168,
         "num_nextn_predict_layers": 0,
         "quantization_config": fp8,
         "vocab_size": 129280,

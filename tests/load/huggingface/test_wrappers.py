@@ -237,3 +237,10 @@ def test_no_wrapper_is_a_family():
     texts = {wrapper.text for wrapper in WRAPPERS.values()}
     assert texts <= families().keys() | TEXTS.keys() | {WRAPPERS[kind].text for kind in NESTED}
     assert {text.family for text in TEXTS.values()} <= families().keys()
+
+
+@pytest.mark.parametrize("stated", [{}, {"vq_config": {"embed_dim": 8}}], ids=["left-out", "stated"])
+def test_the_image_generator_of_janus_is_noted_once(stated):
+    notes = import_config({**file_of("janus"), **stated}).notes
+    about = [note for note in notes if "vq" in note]
+    assert about == ["the image generator (vq_config) is not counted, nor its embeddings and head"]

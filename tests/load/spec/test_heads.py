@@ -20,6 +20,7 @@ from archcli.modules import (
 
 ADAPTIVE = "head: {kind: adaptive, cutoffs: [100, 400], cluster_shares: [0.7, 0.2, 0.1]}"
 LAYER = "{kind: pre_norm, attention: {kind: mha, n_heads: 8}, ffn: {kind: glu, d_ff: 7}}"
+NO_MTP = "mtp: null leaves multi-token prediction out"
 READ = {
     "head: {softcap: 30}": ("head", Head(softcap=30.0)),
     "head: {kind: linear, bias: true}": ("head", Head(bias=True)),
@@ -158,7 +159,10 @@ MISTAKES = {
         "head: null\nloss: cross_entropy",
         ["20:7: a loss needs a head; add head, or leave loss out"],
     ),
-    "mtp-depth-0": ("mtp: {depth: 0}", ["19:14: depth must be a whole number of at least 1, not 0"]),
+    "mtp-depth-0": (
+        "mtp: {depth: 0}",
+        ["19:14: depth must be a whole number of at least 1, not 0; " + NO_MTP],
+    ),
     "mtp-with-an-adaptive-head": (
         f"{ADAPTIVE}\nmtp: {{}}",
         [

@@ -210,6 +210,16 @@ MISTAKES = {
             )
         ],
     ),
+    "steps-left-out": (
+        ["groups.0.d_ff=7", "groups.n_layers=2"],
+        [
+            "--set:1:7: unknown key 'd_ff'; did you mean groups.0.layer.ffn.d_ff?",
+            (
+                "--set:1:7: no entry 'n_layers' in groups; "
+                "did you mean groups.0.n_layers or groups.1.n_layers?"
+            ),
+        ],
+    ),
     "several": (
         ["d_modle=3", "n_layer=2", "foo"],
         [f"--set:1:7: KEY=VALUE is needed; {KEYS}"],

@@ -11,6 +11,7 @@ from archcli.load.spec.schema import json_schema, rows
 from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
+from archcli.measure.symbolic.explain.question import MEANINGS
 
 SCHEMA = json_schema()
 
@@ -172,3 +173,22 @@ def test_every_key_is_explained():
     assert silent == set()
     for definition in [SCHEMA, *SCHEMA["$defs"].values()]:
         assert all(key.get("description") for key in definition.get("properties", {}).values())
+
+
+def test_every_size_has_a_short_sentence_of_its_own():
+    """What legends show beside a number: no other key's sentence, no condition without a meaning."""
+    wrong = []
+    for row in rows():
+        text = row["meaning"]
+        others = {word for word in re.findall(r"`(\w+)`", text) if word != row["key"]}
+        if "whole number above 0" in row["takes"] and row["key"] not in MEANINGS:
+            bare = re.match(r"`\w+` left out", text)
+            if others or bare or len(text) > 110 or not text.endswith("."):
+                wrong.append((row["class"], row["key"], text))
+    assert wrong == []
+
+
+def test_heads_of_a_recurrence_are_no_heads_of_queries():
+    told = {row["kind"]: row["meaning"] for row in rows() if row["key"] == "n_heads" and row["kind"]}
+    assert told["gqa"] == "Heads of queries."
+    assert told["mamba2"] == told["mlstm"] == told["kda"] == "Heads of the recurrence, each with a state."

@@ -85,7 +85,7 @@ def _sparse(config: Config) -> Mapped:
     expert = gated(config)
     shared = shared_experts(config, expert, key="num_shared_experts")
     how = config.value("shared_expert_combination_strategy")
-    if shared and how.value not in COMBINATIONS:
+    if shared and how.value not in [*COMBINATIONS]:  # a list has no hash
         what = f"shared_expert_combination_strategy {short_repr(how.value)} is not supported"
         raise config.error(what, "known: " + ", ".join(COMBINATIONS), how.place)
     combination = how.derive(COMBINATIONS[how.value]) if shared else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.parts.attention import even_split
 from archcli.load.huggingface.parts.norms import layernorm
@@ -9,6 +11,7 @@ from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.bert_names import BERT_HEAD, encoder_names, norm_names, tied_names
 from archcli.load.huggingface.weights.rules import Parts, Weights
 from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, MASKED, bert_like, with_second_bias
+from archcli.load.huggingface.wrappers.rules import TIE
 
 MODEL_TYPES = ("deberta-v2", "deberta")
 DEFAULTS = {
@@ -43,11 +46,10 @@ TERMS = ("c2p", "p2c")
 def mapping(config: Config) -> Mapped:
     """As BERT, with scores of contents and relative positions, besides positions that are added."""
     first = config.model_type == "deberta"
-    config = config.of_class({**DEFAULTS, **(FIRST if first else {})})
+    config = _head_of(config.of_class({**DEFAULTS, **(FIRST if first else {})}))
     if first:
         config.only("relative_attention", False)
         config.only("talking_head", False, default=False)
-    config.only("legacy", True)
     config.ignore("pooler_dropout", "z_steps", "cls_dropout", "padding_idx")
     for key, width in (("embedding_size", "hidden_size"), ("pooler_hidden_size", "hidden_size")):
         config.only(key, config.size(width).value, default=config.size(width))
@@ -70,6 +72,11 @@ def mapping(config: Config) -> Mapped:
         **more,
     )
     return with_second_bias(config, whole)
+
+
+def _head_of(config: Config) -> Config:
+    """The file, tied where legacy is false: that head multiplies by the table whatever else is said."""
+    return config if config.flag("legacy") else replace(config, data={**config.data, TIE: True})
 
 
 def _terms(config: Config) -> list[str]:
@@ -120,13 +127,19 @@ def _above(value: object) -> bool:
     return isinstance(value, int) and value > 0
 
 
+NEW = "lm_predictions.lm_head"
+NEW_HEAD: Weights = {
+    f"{NEW}.dense.*": "lm_head_transform.*",
+    **{f"{NEW}.LayerNorm.{name}": f"lm_head_norm.{name}" for name in ("weight", "bias")},
+    f"{NEW}.bias": "lm_head.bias",
+}
 PROJECTIONS = {"query_proj": "q_proj", "key_proj": "k_proj", "value_proj": "v_proj"}
 OWN = {"pos_key_proj": "pos_k_proj", "pos_query_proj": "pos_q_proj"}
 
 
 def weights(config: Config) -> Weights:
     """Weight names: BERT's, but for the projections, which the first DeBERTa stores head by head."""
-    config = config.of_class(DEFAULTS | FIRST)
+    config = _head_of(config.of_class(DEFAULTS | FIRST))
     tied, self_attention = (
         bool(config.flag("tie_word_embeddings")),
         "[deberta.]encoder.layer.*.attention.self",
@@ -145,5 +158,6 @@ def weights(config: Config) -> Weights:
         "[deberta.]encoder.rel_embeddings.weight": "relative.weight",
         **norm_names({"[deberta.]encoder": "relative_norm"}),
         **BERT_HEAD,
+        **NEW_HEAD,
         **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
     }

@@ -34,6 +34,7 @@ def mapping(config: Config) -> Mapped:
     config.only("add_cross_attention", False)
     config.ignore("reorder_and_upcast_attn", *SUMMARY)
     width = config.size("hidden_size")
+    config.restated(intermediate_size=inner_width(config).value)
     ffn = mlp(config, inner_width(config), "activation_function")
     layers = [
         {"kind": "pre_norm", "attention": _attention(config, width, index), "ffn": ffn}

@@ -118,7 +118,7 @@ def _kinds(config: Config) -> list[str]:
     if config.get("layer_types", default=None) is not None or None in numbered.values():
         return kinds_of_layers(config, default, (LINEAR, FULL))
     by_number = {
-        number: NUMBERS[key]
+        number if type(number) is int else short_repr(number): NUMBERS[key]  # a list has no hash
         for key, numbers in numbered.items()
         for number in (numbers if isinstance(numbers, list) else [short_repr(numbers)])
     }

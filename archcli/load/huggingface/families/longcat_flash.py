@@ -1,5 +1,7 @@
 """LongCat-Flash, two layers in one beside experts: LongcatFlashConfig and LongcatFlashForCausalLM."""
 
+from math import prod
+
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder
@@ -58,6 +60,7 @@ def mapping(config: Config) -> Mapped:
     for key, value in ONLY.items():
         config.only(key, value, default=value)
     _check_sums(config)
+    _note_unused(config)
     attention = latent_attention(config, "interleaved")
     for which in ("q", "kv"):
         rank = config.size(f"{which}_lora_rank")
@@ -76,6 +79,14 @@ def mapping(config: Config) -> Mapped:
         "ffn": experts(config, router=router),
     }
     return decoder(config, rmsnorm(config), [layer] * config.layers())
+
+
+def _note_unused(config: Config) -> None:
+    """Note the input weights of zero experts, which the class holds and no pass reads."""
+    sizes = (_zero(config), config.size("moe_intermediate_size"), config.size("hidden_size"))
+    unused = 2 * config.layers() * prod(size.value for size in sizes)
+    if unused:
+        config.note(f"the class holds {unused:,} more parameters, for zero experts that compute nothing")
 
 
 def _zero(config: Config) -> ConfigValue[int]:

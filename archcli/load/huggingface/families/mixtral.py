@@ -32,6 +32,7 @@ DEFAULTS = {
 def mapping(config: Config) -> Mapped:
     """As Mistral, with experts in every layer; the weights of the top k are normalized to sum 1."""
     config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    config.restated(moe_frequency=1)
     attend = {"window": window(config)}
     return llama_like(config, heads=attend, ffn=experts(config, width="intermediate_size"))
 

@@ -2,6 +2,7 @@
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.parts.experts import experts, normalized_by
+from archcli.load.huggingface.parts.numbers import optional_number
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, NORM_AFTER, QK_NORM
 from archcli.load.huggingface.weights.rules import Weights
@@ -46,9 +47,9 @@ def mapping(config: Config) -> Mapped:
     """As Llama with a norm over all queries or keys, and experts; FlexOlmo has its norms after sublayers."""
     kind = config.model_type
     config = config.of_class(DEFAULTS[kind], num_local_experts="num_experts")
-    if kind == "olmoe":
-        config.only("clip_qkv", None, default=None)  # it follows the norms, and none of its models has it
     attend = {"bias": config.flag("attention_bias"), "qk_norm": {"per": "full"}}
+    if kind == "olmoe" and (clip := optional_number(config, "clip_qkv")):
+        attend |= {"clip": clip, "clips_normed": True}
     ffn = experts(config, width="intermediate_size", router=normalized_by(config))
     block = {"kind": "norm_after"} if kind == "flex_olmo" else {}
     return llama_like(config, heads=attend, block=block, ffn=ffn)

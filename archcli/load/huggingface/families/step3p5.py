@@ -77,6 +77,7 @@ def mapping(config: Config) -> Mapped:
     stated = {SYNONYMS[key]: value for key, value in config.data.items() if key in SYNONYMS}
     config = replace(config, data={**config.data, **stated}).of_class(DEFAULTS)
     config.ignore(*UNREAD.split(), *SYNONYMS)
+    config.restated(scoring_func="sigmoid", n_shared_experts=1)
     without_prediction(config)
     config.only("gating", True, "per-head", default=not config.stated_null("gating"))
     config.only("use_bidirectional_attention", False, default=False)
@@ -173,6 +174,7 @@ def _routed(config: Config) -> list[bool]:
     """Which layers have experts: those that moe_layers_enum numbers, else all from the fourth on."""
     count, stated = config.layers(), config.get("moe_layers_enum", default=None)
     if stated is None:
+        config.restated(first_k_dense_replace=FIRST_SPARSE)
         return [index >= FIRST_SPARSE for index in range(count)]
     words = stated.split(",") if isinstance(stated, str) else stated
     if not isinstance(words, list) or not all(str(word).strip().isdecimal() for word in words if str(word)):

@@ -34,7 +34,8 @@ def square_heads(config: Config) -> ConfigValue[int]:
     width, heads, hidden = head_dim(config), config.size("num_attention_heads"), config.size("hidden_size")
     if width.value * heads.value != hidden.value:
         what = f"{heads} heads of width {width} do not make hidden_size {hidden}"
-        raise config.error(what, "the class needs as many", config.place("head_dim", "num_attention_heads"))
+        hint = "its output projection takes hidden_size: with this width every forward of the class fails"
+        raise config.error(what, hint, config.place("head_dim", "num_attention_heads"))
     return width
 
 

@@ -48,9 +48,7 @@ def position(
         share = config.value("partial_rotary_factor", default=cls.partial)
         known = {"partial_rotary_factor": share, **known}
     base, width = _number(config, known, "rope_theta"), head_dim.value
-    rotated = (
-        width if cls.partial is None else int(width * _number(config, known, "partial_rotary_factor").value)
-    )
+    rotated = width if cls.partial is None else int(width * _share(config, known))
     even = rotated + rotated % 2 if rotated < width else width
     if rotated == 0:
         return head_dim.derive({"kind": "none"})
@@ -166,6 +164,8 @@ def _original(config: Config, stated: Parameters) -> ConfigValue[int]:
     if outside:
         return outside
     inside = _number(config, stated, key) if key in stated else config.size("max_position_embeddings")
+    if inside.value < 1:
+        raise config.error(f"{key} must be 1 or more, not {inside}", at=inside.place)
     return inside.derive(int(inside.value))
 
 
@@ -188,6 +188,14 @@ def _numbers(config: Config, stated: Parameters, key: str) -> ConfigValue[list[f
         at = values.place if values is not None else None
         raise config.error(f"the rope parameters need a list of numbers {key!r}", at=at)
     return values.derive([float(value) for value in values.value])
+
+
+def _share(config: Config, stated: Parameters) -> float:
+    """The share of a head that is rotated, 1 at most."""
+    share = _number(config, stated, "partial_rotary_factor")
+    if share.value < 0:
+        raise config.error(f"partial_rotary_factor must be 0 or more, not {share}", at=share.place)
+    return min(share.value, 1.0)
 
 
 def _linear(config: Config, stated: Parameters) -> Mapped:

@@ -92,6 +92,7 @@ def index_types(config: Config) -> list[str]:
     """For each layer whether it has an index of its own, full, or that of the last that has, shared."""
     stated = stated_indexes(config, *INDEX_NAMES)
     if stated is not None:
+        config.ignore(*INDEX_STEPS)  # which say the same of files without the list
         return stated
     step, first = (config.count(key, default=usual).value for key, usual in INDEX_STEPS.items())
     steps = [max(layer - first + 1, 0) % max(step, 1) for layer in range(config.layers())]
@@ -127,6 +128,7 @@ def sparse_deepseek(
     for key, value in (("moe_layer_freq", 1), ("scoring_func", "sigmoid"), ("topk_method", "noaux_tc")):
         config.only(key, value, default=value)
     config.ignore("mlp_bias", "rope_interleave", "indexer_rope_interleave")
+    config.ignore("index_share_for_mtp_iteration")  # of runs of the prediction layer after its first
     only_indexed(config)
     attention = {**latent_attention(config, "interleaved"), "index": index(config, pairing)}
     routed = _routed(config)

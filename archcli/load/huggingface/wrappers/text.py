@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.keys import OF_TOWERS
 from archcli.load.huggingface.places import KeyPlaces
 from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.wrappers.rules import TIE
@@ -97,7 +98,9 @@ def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces
         what = f"{wrapper.key} must be a mapping, not {short_repr(text)}"
         raise whole.error(what, at=whole.place(wrapper.key))
     outer = {
-        key: value for key, value in whole.data.items() if key not in text and not key.endswith("_config")
+        key: value
+        for key, value in whole.data.items()
+        if key not in text and not key.endswith("_config") and not key.startswith(OF_TOWERS)
     }
     whole.ignore("head_dim", TIE)  # which the wrapper's rule reads
     replace(whole, data=outer).report_unread_keys()
@@ -114,7 +117,7 @@ def _notes(whole: Config, wrapper: Wrapper) -> Iterator[str]:
     place = wrapper.key if wrapper.key in whole.data else "the file itself"
     yield f"only the language model is counted ({place})"
     for key in whole.data:
-        if _is_part(key) and key != wrapper.key:
+        if _is_part(key) and key != wrapper.key and key not in wrapper.left_out:
             yield _beside(key)
 
 

@@ -17,7 +17,8 @@ class Wrapper(NamedTuple):
     its own where there is no text part, so that a file has to state one. `headed` are names of classes that
     have a head, and do not end as such names do.
     `head_sizes` are the defaults of the whole file's keys by which an untied head is made.
-    `left_out` are keys of the text part that are not read, each with a note of what is counted instead.
+    `left_out` are keys that are not read, of the text part or of a part that its class makes even where the
+    file states none, each with a note of what is counted.
     `taken` are keys of the text part that the class sets to what another part states, whatever the text part
     says: the part, its key and the default there.
     """

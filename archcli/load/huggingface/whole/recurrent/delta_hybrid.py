@@ -55,6 +55,8 @@ def kinds(config: Config) -> list[str]:
 def qwen_layers(config: Config) -> list[Mapped]:
     """The layers of Qwen3-Next without their feed-forward part: its attention has an output gate."""
     config.only("attn_output_gate", True, default=True)
+    for silu in ("swish", "silu"):
+        config.restated(output_gate_type=silu)
     config.ignore("mamba_ssm_dtype", "mtp_use_dedicated_embeddings")
     if config.count("mtp_num_hidden_layers", default=0):
         config.note("layers of multi-token prediction (mtp_num_hidden_layers) are not counted")

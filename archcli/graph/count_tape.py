@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from archcli.arith import Number, Shape, repetitions, rounded_shape
+from archcli.graph.answer import OpAnswer, key_of, needed
 from archcli.graph.op import Op, Tape, Tensor, tree_map
 from archcli.graph.part import Part
 from archcli.graph.row import Experts, Row
@@ -38,7 +39,7 @@ class CountTape:
     A child tape shares the list of rows and differs in path, repetition, experts and group.
     """
 
-    __slots__ = ("experts", "group", "keys", "path", "rows", "start", "stored", "times")
+    __slots__ = ("answers", "experts", "group", "keys", "path", "rows", "start", "stored", "times")
 
     def __init__(
         self,
@@ -52,15 +53,16 @@ class CountTape:
         keys: set[str] | None = None,
     ) -> None:
         self.stored, self.keys = stored, set() if keys is None else keys
+        self.answers: dict[Any, OpAnswer] = {}
         self.rows, self.path, self.times, self.experts, self.group = rows, path, times, experts, group
         self.start = len(rows)
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row; returns abstract outputs."""
         shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
-        out, parts = self._shape(op, shapes), self._parts(op, shapes, grads, trained=trained)
-        self._row(op, shapes, out, parts, group, trained=trained)
-        return self._tensors(out, grad=op.trained(grads, *shapes) and (trained or any(grads)))
+        answer = self._answer(op, shapes, grads, trained=trained)
+        self._row(op, shapes, answer, group)
+        return self._tensors(answer, grad=answer.grad)
 
     def weight(
         self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
@@ -71,7 +73,8 @@ class CountTape:
         row = next((row for row in since if row.path == path), None)
         if row is None:
             shapes = [x.value.shape for x in xs]
-            row = self._row(op, shapes, op.shape(*shapes), (), group, trained=trained)
+            answer = self._answer(op, shapes, [], trained=trained, costs=False)
+            row = self._row(op, shapes, answer, group)
         return Tensor(self, Abstract(row.weights[which], row.trained))
 
     def declaring(self) -> CountTape | None:
@@ -109,7 +112,9 @@ class CountTape:
     def _child(self, cls: type[T], **changes: Any) -> T:
         """A tape on the same rows, with some values changed."""
         values = {name: getattr(self, name) for name in ("path", "times", "experts", "group", "stored")}
-        return cls(self.rows, **{**values, **changes}, keys=self.keys)
+        child = cls(self.rows, **{**values, **changes}, keys=self.keys)
+        child.answers = self.answers
+        return child
 
     def _stored(self, key: str | None) -> Number | None:
         """How many occurrences of a child store its weights; `key` is that of weights it shares."""
@@ -134,6 +139,36 @@ class CountTape:
                 (i + period, number - 1) for (i, number), one in zip(times, alone, strict=True) if not one
             )
 
+    def _answer(
+        self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool, costs: bool = True
+    ) -> OpAnswer:
+        """What the op says of these shapes; asked once of all that are equal."""
+        key = key_of(op, shapes)
+        if key is None:
+            return self._ask(op, shapes, grads, trained=trained, costs=costs)
+        key = key, *grads, trained, costs, type(self)
+        try:
+            answer = self.answers.get(key)
+        except TypeError:  # a setting that is an array
+            return self._ask(op, shapes, grads, trained=trained, costs=costs)
+        if answer is None:
+            answer = self.answers[key] = self._ask(op, shapes, grads, trained=trained, costs=costs)
+        return answer
+
+    def _ask(self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool, costs: bool) -> OpAnswer:
+        out, weights = self._shape(op, shapes), op.weights(*shapes)
+        many = bool(out) and isinstance(out[0], tuple)
+        return OpAnswer(
+            out if many else (out,),
+            many,
+            weights,
+            self._parts(op, shapes, grads, trained=trained) if costs else (),
+            op.states(*shapes),
+            grad=op.trained(grads, *shapes) and (trained or any(grads)),
+            # a frozen table's weights get no gradient
+            trained=trained and (not weights or op.trained([False] * len(shapes), *shapes)),
+        )
+
     def _shape(self, op: Op, shapes: list[Shape]) -> Any:
         """The shape or shapes of the op's outputs."""
         return op.shape(*shapes)
@@ -145,38 +180,27 @@ class CountTape:
             raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
         if trained and all(grads):
             return parts
-        return tuple([_needed(part, grads, trained=trained) for part in parts])
+        return tuple([needed(part, grads, trained=trained) for part in parts])
 
-    def _tensors(self, out: Any, *, grad: bool) -> Any:
-        """Abstract tensors of the shape or shapes that an op returns."""
-        if not is_many(out):
-            return Tensor(self, Abstract(out, grad))
-        return tuple([Tensor(self, Abstract(shape, grad)) for shape in out])
+    def _tensors(self, answer: OpAnswer, *, grad: bool) -> Any:
+        """The abstract tensor that an op returns, or a tuple of them."""
+        if not answer.many:
+            return Tensor(self, Abstract(answer.outputs[0], grad))
+        return tuple([Tensor(self, Abstract(shape, grad)) for shape in answer.outputs])
 
-    def _row(
-        self,
-        op: Op,
-        shapes: list[Shape],
-        out: Any,
-        parts: tuple[Part, ...],
-        group: str,
-        *,
-        trained: bool,
-    ) -> Row:
-        weights = op.weights(*shapes)
+    def _row(self, op: Op, shapes: list[Shape], answer: OpAnswer, group: str) -> Row:
         row = Row(
             path=join(self.path, op.name),
             group=group or self.group,
             op=op,
             inputs=tuple(shapes),
-            outputs=out if is_many(out) else (out,),
-            weights=weights,
-            parts=parts,
-            states=op.states(*shapes),
+            outputs=answer.outputs,
+            weights=answer.weights,
+            parts=answer.parts,
+            states=answer.states,
             times=self.times,
             experts=self.experts,
-            # a frozen table's weights get no gradient
-            trained=trained and (not weights or op.trained([False] * len(shapes), *shapes)),
+            trained=answer.trained,
             stored=self.stored,
         )
         self.rows.append(row)
@@ -201,8 +225,8 @@ class GradlessTape(CountTape):
         parts = super()._parts(op, shapes, grads, trained=trained)
         return tuple([replace(part, backward=()) if part.backward else part for part in parts])
 
-    def _tensors(self, out: Any, *, grad: bool) -> Any:
-        return super()._tensors(out, grad=False)
+    def _tensors(self, answer: OpAnswer, *, grad: bool) -> Any:
+        return super()._tensors(answer, grad=False)
 
 
 class ShapeTape(CountTape):
@@ -227,10 +251,10 @@ class DeclaringTape(ShapeTape):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row if it owns weights; returns abstract outputs."""
         shapes = [x.value.shape for x in xs]
-        out = op.shape(*shapes)
-        if op.weights(*shapes):
-            self._row(op, shapes, out, (), group, trained=trained)
-        return self._tensors(out, grad=False)
+        answer = self._answer(op, shapes, [], trained=trained)
+        if answer.weights:
+            self._row(op, shapes, answer, group)
+        return self._tensors(answer, grad=False)
 
 
 class StateTape(ShapeTape):
@@ -241,10 +265,10 @@ class StateTape(ShapeTape):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row if it caches anything; returns abstract outputs."""
         shapes = [x.value.shape for x in xs]
-        out = op.shape(*shapes)
-        if op.states(*shapes):
-            self._row(op, shapes, out, (), group, trained=trained)
-        return self._tensors(out, grad=True)
+        answer = self._answer(op, shapes, [], trained=trained)
+        if answer.states:
+            self._row(op, shapes, answer, group)
+        return self._tensors(answer, grad=True)
 
     def weight(
         self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
@@ -263,26 +287,6 @@ def _rebind(tape: Tape, tree: Any) -> Any:
     return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
 
 
-def is_many(shape: Any) -> bool:
-    """Whether these are the shapes of several outputs."""
-    return bool(shape) and isinstance(shape[0], tuple)
-
-
-def join(*names: str) -> str:
-    """A path of these steps, without empty ones."""
-    return ".".join(name for name in names if name)
-
-
-def _needed(part: Part, grads: list[bool], *, trained: bool) -> Part:
-    """Drop unneeded gradients: of inputs such as token ids, and of frozen weights."""
-    kept = tuple(back for back in part.backward if _flows(back.wrt, grads, trained=trained))
-    return part if len(kept) == len(part.backward) else replace(part, backward=kept)
-
-
-def _flows(wrt: int | str | tuple[int, ...] | None, grads: list[bool], *, trained: bool) -> bool:
-    """Whether a gradient flows to any of the inputs or weights that `wrt` names."""
-    if isinstance(wrt, str):
-        return trained
-    if wrt is None:
-        return trained or any(grads)
-    return any(grads[i] for i in ((wrt,) if isinstance(wrt, int) else wrt))
+def join(stem: str, name: str) -> str:
+    """The path of a name below a stem; one of them where the other is empty."""
+    return f"{stem}.{name}" if stem and name else stem or name

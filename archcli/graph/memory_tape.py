@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from weakref import ref
 
 from archcli.arith import Number, maximum, prod, repetitions
-from archcli.graph.count_tape import Abstract, CountTape, StateTape, is_many, join
+from archcli.graph.count_tape import Abstract, CountTape, StateTape, join
 from archcli.graph.kept import SAME, Call, Execution, In, Kept, OfMixture, Out
 from archcli.graph.op import Op, Tensor, tree_map
 from archcli.graph.part import NO_WORKSPACE, Workspace
@@ -93,10 +93,8 @@ class MemoryTape(InPeriods):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row, and note what is alive while it runs and what its backward keeps."""
         shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
-        out = op.shape(*shapes)
-        parts = self._parts(op, shapes, grads, trained=trained) if self.ledger.follows else ()
-        row = self._row(op, shapes, out, parts, group, trained=trained)
-        grad = self.records and op.trained(grads, *shapes) and (trained or any(grads))
+        answer = self._answer(op, shapes, grads, trained=trained, costs=self.ledger.follows)
+        row, grad = self._row(op, shapes, answer, group), self.records and answer.grad
         call = self._call(op, xs, trained=trained and bool(row.weights))
         places = self._places(op, call, xs, row)
         workspace = op.space(call, *row.inputs) if self.ledger.follows else NO_WORKSPACE
@@ -111,7 +109,7 @@ class MemoryTape(InPeriods):
             Tensor(self, Abstract(shape, grad, place))
             for shape, place in zip(row.outputs, places, strict=True)
         )
-        return tensors if is_many(out) else tensors[0]
+        return tensors if answer.many else tensors[0]
 
     def weight(
         self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"

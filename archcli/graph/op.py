@@ -199,7 +199,7 @@ class Tape(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Tensor:
     """A value on a tape: `Abstract` when counting, a torch.Tensor when running."""
 

@@ -31,7 +31,7 @@ class PassPart(NamedTuple):
     part: Part
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Row:
     """One counted operation of the forward: path, shapes, weights, cost and states.
 

@@ -126,7 +126,7 @@ def accept(name: str, value: Any, where: str = "", known: Mapping[str, ValueType
     try:
         return known[name].convert(value)
     except Refusal as refusal:
-        what, hint = f"{name}{refusal.path} {refusal.reason()}", ""
+        what, hint = f"{name}{refusal.path} {refusal.of_argument()}", ""
     except ArchError as error:
         what, hint = error.problems[0].what, error.problems[0].hint
     raise ArchError(Problem(what, hint, path=where)) from None

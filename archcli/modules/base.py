@@ -8,8 +8,9 @@ Module: a Spec with a `forward`, stated once, in ops, on a tape.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
 from archcli.errors import ArchError, Problem
@@ -89,7 +90,8 @@ class Spec:
             try:
                 self.__dict__[name] = field.convert(values[name]) if name in values else field.default
             except Refusal as refusal:
-                yield Problem(f"{name}{refusal.path} {refusal.reason()}", path=name + refusal.path)
+                what = f"{name}{refusal.path} {refusal.of_argument()}"
+                yield Problem(what, field.advice, path=name + refusal.path)
 
     def conflicts(self) -> Iterator[Problem]:
         """The conflicts as problems at their paths."""
@@ -208,6 +210,26 @@ def ends_in(path: str, steps: Sequence[str]) -> bool:
         "layer" if before == "pattern" else step for before, step in zip(["", *names], names, strict=False)
     ]
     return named[-len(steps) :] == [*steps] or names == [*steps]
+
+
+def full_paths(paths: Iterable[str], steps: Sequence[str]) -> list[str]:
+    """At most three paths that have all of these steps, and more between them.
+
+    decoder.n_layers leaves steps of decoder.groups.0.n_layers out. None for a name of one step, which is the
+    end of a path.
+    """
+    return [path for path in paths if len(steps) > 1 and _leads_through(path, steps)][:3]
+
+
+def _leads_through(path: str, steps: Sequence[str]) -> bool:
+    entries, left = _entries(".".join(steps)), iter(_entries(path))
+    ends = path.endswith(f".{steps[-1]}")
+    return ends and all(any(step in {entry, entry.partition(".")[0]} for entry in left) for step in entries)
+
+
+def _entries(path: str) -> list[str]:
+    """The steps of a path, a list's name and its index as one: groups.0, layer, ffn, d_ff."""
+    return re.split(r"\.(?!\d)", path)
 
 
 def substitute(spec: M, values: Mapping[str, Any]) -> M:

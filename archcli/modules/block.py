@@ -71,8 +71,9 @@ class Block(Holder):
     @property
     def mixing(self) -> tuple[str, Mixer] | None:
         """(YAML key, mixer) of the layer; None for a layer without a mixer."""
-        mixers = zip(MIXING, (self.attention, self.mixer), strict=True)
-        return next(((key, mixer) for key, mixer in mixers if mixer is not None), None)
+        if self.attention is not None:
+            return MIXING[0], self.attention
+        return None if self.mixer is None else (MIXING[1], self.mixer)
 
     @property
     def used(self) -> str | None:

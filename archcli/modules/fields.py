@@ -15,7 +15,7 @@ from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from archcli.modules.values import Length, Refusal, ValueType, refused, unwrapped, value_type
+from archcli.modules.values import Advice, Length, Refusal, ValueType, refused, unwrapped, value_type
 from archcli.wording import with_article
 
 CONTAINERS: dict[Any, int] = {tuple: 0, Mapping: 1}
@@ -100,6 +100,11 @@ class Field:
     def least(self) -> int:
         """The least number of entries of a tuple field."""
         return next((entry.least for entry in unwrapped(self.evaluated)[1] if isinstance(entry, Length)), 0)
+
+    @property
+    def advice(self) -> str:
+        """What to do instead of a refused value; empty for none."""
+        return next((entry.text for entry in unwrapped(self.evaluated)[1] if isinstance(entry, Advice)), "")
 
     @cached_property
     def type(self) -> ValueType | None:

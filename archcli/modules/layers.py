@@ -6,6 +6,7 @@ i+2p, … of its group. A built model has all of them; of layers that share weig
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from archcli.modules.block import Block
 from archcli.modules.context import SharedBlocks
 from archcli.modules.ffn import FeedForward
 from archcli.modules.mixer import NO_MIXER, Mixer, MixerFacts, joined_facts
-from archcli.modules.stack import Group, Stack, stacks
+from archcli.modules.stack import Stack, stacks
 
 
 class DistinctLayer(NamedTuple):
@@ -65,7 +66,17 @@ class LayerIndex:
 
     @cached_property
     def _spans(self) -> dict[str, range]:
-        return dict(_spans(self._model))
+        numbered = (
+            (stem, span) for stem, groups in self._groups.items() for g in groups for span in g.spans()
+        )
+        return {f"{stem}.{span[0]}": span for stem, span in numbered}
+
+    @cached_property
+    def _groups(self) -> dict[str, list[GroupLayers]]:
+        adapted = getattr(self._model, "lora", None) is not None
+        return {
+            f"{prefix}layers": [*_groups(stack, adapted=adapted)] for prefix, stack in stacks(self._model)
+        }
 
     def __iter__(self) -> Iterator[DistinctLayer]:
         """Every distinct layer, in the order of the model. Sizes may be symbols."""
@@ -101,14 +112,15 @@ class LayerIndex:
     def counted_path(self, path: str) -> str:
         """The counted path that represents a path in a built model."""
         layer, rest = self._split(path)
-        prefix, _, number = layer.rpartition(".")
+        stem, _, number = layer.rpartition(".")
         if not number.isdecimal():
             return path
-        # spans are searched, not spread out: a stack may state any number of layers
-        counted = (
-            at for at, span in self._spans.items() if at.rpartition(".")[0] == prefix and int(number) in span
-        )
-        return next(counted, layer) + rest
+        groups = self._groups.get(stem, [])
+        # the group is searched for by its first layer: a stack may state any number of layers
+        place = bisect_right(groups, int(number), key=lambda group: group.start) - 1
+        if place < 0 or int(number) >= groups[place].end:
+            return path
+        return f"{stem}.{groups[place].first_alike(int(number))}{rest}"
 
     def _split(self, path: str) -> tuple[str, str]:
         """A row's path split into its layer's path (empty outside of layers) and the rest."""
@@ -151,26 +163,39 @@ def _using(layer: DistinctLayer, name: str | None) -> DistinctLayer:
     return layer._replace(uses=(path, block))
 
 
-def _spans(model: Spec) -> Iterator[tuple[str, range]]:
-    """(row path, layers represented) of every counted layer; sizes must be ints."""
-    adapted = getattr(model, "lora", None) is not None
-    for prefix, stack in stacks(model):
-        start = 0
-        for group in stack.groups:
-            if not isinstance(group.n_layers, int):
-                return
-            yield from (
-                (f"{prefix}layers.{span[0]}", span) for span in _group_spans(group, start, adapted=adapted)
-            )
-            start += group.n_layers
+class GroupLayers(NamedTuple):
+    """The layers of a group by number, from `start` to before `end`; each of the first `single` alone."""
+
+    start: int
+    end: int
+    period: int
+    single: int
+
+    def spans(self) -> Iterator[range]:
+        """The layers that each counted layer represents."""
+        repeated = self.start + self.single
+        yield from (range(i, i + 1) for i in range(self.start, repeated))
+        yield from (
+            range(i, self.end, self.period) for i in range(repeated, min(repeated + self.period, self.end))
+        )
+
+    def first_alike(self, number: int) -> int:
+        """The counted layer that represents the layer of a number."""
+        repeated = self.start + self.single
+        return number if number < repeated else repeated + (number - repeated) % self.period
 
 
-def _group_spans(group: Group, start: int, *, adapted: bool) -> Iterator[range]:
-    """The layers that each counted layer of a group represents; with adapters the first is separate."""
-    period, end = len(group.blocks), start + group.n_layers
-    alone = min(period, group.n_layers) if adapted else 0
-    yield from (range(i, i + 1) for i in range(start, start + alone))
-    yield from (range(i, end, period) for i in range(start + alone, min(start + alone + period, end)))
+def _groups(stack: Stack, *, adapted: bool) -> Iterator[GroupLayers]:
+    """The groups of a stack, up to one whose size is no int; with adapters the first period is separate."""
+    start = 0
+    for group in stack.groups:
+        if not isinstance(group.n_layers, int):
+            return
+        period = len(group.blocks)
+        yield GroupLayers(
+            start, start + group.n_layers, period, min(period, group.n_layers) if adapted else 0
+        )
+        start += group.n_layers
 
 
 def folded_path(path: str, depth: int | None = None) -> str:

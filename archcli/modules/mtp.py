@@ -20,7 +20,7 @@ from archcli.modules.headings import MTP
 from archcli.modules.loss import USUAL, Likelihood
 from archcli.modules.norm import Norm
 from archcli.modules.position import NoPosition
-from archcli.modules.values import Interval
+from archcli.modules.values import Advice, Interval
 from archcli.ops import Add, Concat, Linear, Positions, Scale, Split
 
 
@@ -53,7 +53,7 @@ class MultiTokenPrediction(Module):
     """
 
     group: ClassVar[str] = MTP
-    depth: Annotated[int, Interval(ge=1)] = 1
+    depth: Annotated[int, Interval(ge=1), Advice("mtp: null leaves multi-token prediction out")] = 1
     layer: Block | None = None
     norm: Annotated[Norm, Inherit("norm")]
     loss_weight: Positive = 0.3

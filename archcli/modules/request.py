@@ -158,7 +158,7 @@ def check_values(where: str, record: Any, fields: Mapping[str, ValueType]) -> No
         try:
             object.__setattr__(record, name, _converted(accepted, getattr(record, name)))
         except Refusal as refusal:
-            problems.append(Problem(f"{name}{refusal.path} {refusal.reason()}", path=where))
+            problems.append(Problem(f"{name}{refusal.path} {refusal.of_argument()}", path=where))
     if problems:
         raise ArchError(problems)
 

@@ -23,7 +23,7 @@ from typing import (
     is_typeddict,
 )
 
-from archcli.wording import describe_value, either
+from archcli.wording import describe_argument, describe_value, either
 
 Json = dict[str, Any]
 NULL: Json = {"type": "null"}
@@ -43,6 +43,12 @@ class Length(NamedTuple):
 
     least: int = 0
     most: int | None = None
+
+
+class Advice(NamedTuple):
+    """What to do instead where a field refuses a value."""
+
+    text: str
 
 
 class Meaning(NamedTuple):
@@ -68,6 +74,11 @@ class Refusal(Exception):  # noqa: N818
         if self.value is NOTHING:
             return self.what
         return f"{self.what}, not {shown or describe_value(self.value)}"
+
+    def of_argument(self) -> str:
+        """The message in Python's words, for an argument of a call."""
+        what = self.what.replace("true or false", "True or False").replace("a mapping", "a dict")
+        return what if self.value is NOTHING else f"{what}, not {describe_argument(self.value)}"
 
 
 class ValueType(NamedTuple):

@@ -80,20 +80,22 @@ class ClassLinear(Op):
         padded = torch.nn.functional.pad(table, (0, 0, 0, lacking)) if lacking else table
         tokens, classes = x.flatten(0, -2), class_of.flatten()
         multiply = _gathered if torch.compiler.is_compiling() else _grouped
-        logits = multiply(torch, tokens, classes, padded.unflatten(0, (self.n_classes, size)))
+        logits = multiply(torch, tokens, classes, padded, self.n_classes)
         if lacking:
             words = classes.unsqueeze(-1) * size + torch.arange(size, device=x.device)
             logits = logits.masked_fill(words >= len(table), float("-inf"))
         return logits.unflatten(0, tuple(class_of.shape))
 
 
-def _gathered(torch: Any, tokens: Any, classes: Any, tables: Any) -> Any:
+def _gathered(torch: Any, tokens: Any, classes: Any, table: Any, n_classes: int) -> Any:
+    tables = table.unflatten(0, (n_classes, len(table) // n_classes))
     return torch.bmm(tables[classes], tokens.unsqueeze(-1)).squeeze(-1)
 
 
-def _grouped(torch: Any, tokens: Any, classes: Any, tables: Any) -> Any:
+def _grouped(torch: Any, tokens: Any, classes: Any, table: Any, n_classes: int) -> Any:
     order = classes.argsort(stable=True)
-    runs = zip(tokens.index_select(0, order).split(_sizes(torch, classes, len(tables))), tables, strict=True)
+    tables = table.split([len(table) // n_classes] * n_classes)
+    runs = zip(tokens.index_select(0, order).split(_sizes(torch, classes, n_classes)), tables, strict=True)
     y = torch.cat([torch.nn.functional.linear(run, table) for run, table in runs])
     return y.index_select(0, order.argsort())
 

@@ -6,12 +6,14 @@ from hypothesis import strategies as st
 
 from archcli.load.presets import presets
 from archcli.load.source import load
+from archcli.modules import HierarchicalHead
 from archcli.modules.request import Request
 from combinations.mixers import ENCODING, MIXERS, encoder, model
 from kernels_compared import PHASES, differences, settings_of
 from readings.encoders import MODELS
 from recurrent_models import PRESETS as RECURRENT
 from short_presets import shortened
+from small import decoder
 
 QUICK = 10
 """Examples of the quick stage's tests, of which these take a fifth of a second each."""
@@ -68,6 +70,13 @@ def test_kernels_of_every_mixer(mixer, phase, setting, tmp_path):
     path = tmp_path / "model.yaml"
     path.write_text(model(mixer) if mixer in MIXERS else encoder(mixer))
     assert compared(load(str(path)).model, phase, setting, tokens=13) == {}
+
+
+@pytest.mark.parametrize("n_classes", [3, 7, 20])
+def test_kernels_of_words_in_classes(n_classes):
+    """The last class is not full."""
+    words = decoder(vocab_size=3 * n_classes - 1, head=HierarchicalHead(n_classes=n_classes))
+    assert differences(words, Request("train", 1, 8), SETTINGS["cuda-bf16-sdpa"]) == {}
 
 
 @given(

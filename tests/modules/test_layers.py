@@ -25,6 +25,7 @@ def test_each_layer_of_a_pattern_stands_for_those_like_it():
         ("layers.26.ffn", "layers.26.ffn"),
         ("lm_head", "lm_head"),
         ("rotary.0", "rotary.0"),
+        ("layers.*.ffn", "layers.*.ffn"),
     ],
 )
 def test_a_place_in_a_built_model_has_one_counted_path(built, counted):

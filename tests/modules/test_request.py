@@ -83,7 +83,7 @@ def test_a_forward_after_cached_tokens_has_the_logits_of_all_new_ones():
     [
         ({"seq_len": -5}, "Request: seq_len must be a whole number above 0, not -5"),
         ({"seq_len": 1.5}, "seq_len must be a whole number above 0, not 1.5"),
-        ({"seq_len": True}, "seq_len must be a whole number above 0, not true"),
+        ({"seq_len": True}, "seq_len must be a whole number above 0, not True"),
         ({"seq_len": "8k"}, 'seq_len must be a whole number above 0, not "8k"'),
         ({"seq_len": 10**40}, "seq_len must have at most 40 digits"),
         ({"seq_len": -(10**5000)}, "seq_len must have at most 40 digits"),
@@ -92,7 +92,7 @@ def test_a_forward_after_cached_tokens_has_the_logits_of_all_new_ones():
         ({"source_len": 0}, "source_len must be a whole number above 0, not 0"),
         ({"phase": "warp"}, 'phase must be forward, train, prefill or decode, not "warp"'),
         ({"logits": "some"}, 'logits must be all or last, not "some"'),
-        ({"forms": "absorbed"}, 'forms must be a mapping, each value text, not "absorbed"'),
+        ({"forms": "absorbed"}, 'forms must be a dict, each value text, not "absorbed"'),
         ({"seq_len": sympy.Rational(3, 2)}, "not a Rational"),
         ({"seq_len": sympy.Symbol("n", negative=True)}, "not a Symbol"),
         ({"seq_len": np.array([3, 0])}, "seq_len must be a whole number above 0, not 0"),

@@ -41,7 +41,7 @@ REFUSED = {
                 "did you mean n_heads, n_kv_heads or v_head_dim?"
             ),
             "GroupedQueryAttention.n_heads: missing key n_heads",
-            "GroupedQueryAttention.n_kv_heads: n_kv_heads must be a whole number above 0, not true",
+            "GroupedQueryAttention.n_kv_heads: n_kv_heads must be a whole number above 0, not True",
         ],
     ),
     "values side by side": (
@@ -56,7 +56,7 @@ REFUSED = {
         lambda: PreNorm(attention=GLU(d_ff=8), ffn=GLU(d_ff=8), norm=None),
         [
             "PreNorm.attention: attention must be a Mixer, not a GLU",
-            "PreNorm.norm: norm must be a Norm, not null",
+            "PreNorm.norm: norm must be a Norm, not None",
         ],
     ),
 }

@@ -254,7 +254,7 @@ WAIST = [
     Mutant(
         "a raw input has a gradient",
         count_tape,
-        "_needed",
+        "needed",
         lambda old: lambda part, grads, **_: part,
         ("gradients.frozen",),
     ),
@@ -264,7 +264,7 @@ WAIST = [
     Mutant(
         "a table has no gradient",
         count_tape,
-        "_needed",
+        "needed",
         lambda old: (
             lambda part, grads, **_: dataclasses.replace(
                 part, backward=tuple(b for b in part.backward if b.wrt == 0)

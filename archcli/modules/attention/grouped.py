@@ -36,7 +36,7 @@ class ProjectedHeads(Attention):
 
     `head_dim` left out is d_model / n_heads; `v_head_dim` left out is head_dim. `bias` true biases all four
     projections, a list those it names (Qwen2: [q, k, v]). `qk_norm` normalizes queries and keys; `clip`
-    bounds q, k and v after projection (OLMo, MPT).
+    bounds q, k and v after projection (OLMo, MPT), with `clips_normed` q and k after their norm (OLMoE).
     """
 
     head_dim: Size | None = None
@@ -44,6 +44,7 @@ class ProjectedHeads(Attention):
     bias: bool | tuple[Projection, ...] = False
     qk_norm: QKNorm | None = None
     clip: Positive | None = None
+    clips_normed: bool = False
 
     @property
     def kv_heads(self) -> Number:
@@ -80,15 +81,28 @@ class ProjectedHeads(Attention):
     def _projected(self, x: Tensor, which: Projection, width: Number) -> Tensor:
         """Queries, keys or values [B, T, `width`] of all heads together."""
         projected: Tensor = Linear(f"{which}_proj", width, self._biased(which))(x)
-        return projected if self.clip is None else Clip(f"{which}_clip", self.clip)(projected)
+        return projected if self.clips_normed and which != "v" else self._clipped(projected, which)
+
+    def _clipped(self, x: Tensor, which: Projection) -> Tensor:
+        return x if self.clip is None else Clip(f"{which}_clip", self.clip)(x)
 
     def _placed(self, x: Tensor, which: Projection, table: tuple[Tensor, Tensor] | None) -> Tensor:
         """Queries or keys after normalization and rotation, in the architecture's order."""
         norm = self.qk_norm
         if norm is not None and norm.when == "before_rope":
             x = norm(x, name=f"{which}_norm")
+        if self.clips_normed:
+            x = self._clipped(x, which)
         x = self.position.rotate(x, table, f"{which}_rotate")
         return norm(x, name=f"{which}_norm") if norm is not None and norm.when == "after_rope" else x
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a clip after norms, without one of the two or with norms after RoPE."""
+        yield from super().check()
+        early = self.qk_norm is not None and self.qk_norm.when == "before_rope"
+        if self.clips_normed and (self.clip is None or not early):
+            what = "clips_normed needs clip and a qk_norm before RoPE"
+            yield Conflict("clips-normed", "clips_normed", what, "state both, or leave it out")
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts with width D: n_heads must divide it unless head_dim is given; RoPE needs even widths."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from archcli.arith import ceil_div
 from archcli.errors import ArchError, Problem
 from archcli.modules.base import Spec, find
 from archcli.modules.model import Model
@@ -39,6 +40,21 @@ def check_degrees(model: Model, degrees: Degrees) -> None:
         for problem in problems:
             first.setdefault(problem.what, problem)
         raise ArchError(first.values())
+
+
+def unshared_tokens(phase: str, lengths: Mapping[str, int], tp: int, cp: int = 1) -> Iterator[Problem]:
+    """Reasons why the tp ranks of sequence parallelism cannot share the tokens of a phase.
+
+    `lengths` are numbers of tokens by option: seq_len, past, chunk. With `cp` ranks share 1/cp of them.
+    """
+    if phase in {"decode", "serve"}:
+        yield Problem("sp shares the tokens of a pass, and decoding has one", "leave sp out", path="sp")
+        return
+    for name, tokens in lengths.items():
+        if tokens // cp % tp:
+            what = f"sp shares tokens, and tp {tp} does not divide {tokens // cp:,}"
+            would = ceil_div(tokens, cp * tp) * cp * tp
+            yield Problem(what, f"{would:,} tokens would do", path=name)
 
 
 def fitting_degrees(model: Model, *, experts_whole: bool = False) -> list[int]:
@@ -81,6 +97,7 @@ def _uneven(model: Model, degrees: Degrees) -> Iterator[Problem]:
         if not count.fits(tp)
     }
     would = fitting_degrees(model, experts_whole=whole) if uneven else []
+    would = [n for n in would if not whole or degrees.ep % n == 0]
     hint = f"{either(map(str, would))} would do" if would else "no tp above 1 would do"
     for (name, value), count in sorted(uneven.items()):
         yield Problem(f"tp {tp} does not divide {name} {value:,}", hint, path=count.path)
@@ -96,18 +113,20 @@ def _experts(model: Model, degrees: Degrees) -> Iterator[Problem]:
         yield Problem(f"ep {ep} splits experts, and the model has none", "leave ep out", path="ep")
         return
     if ep % tp:
-        yield Problem(
-            f"ep {ep} is no multiple of tp {tp}",
-            "the ranks that share a matrix lie in one group of experts",
-            path="ep",
-        )
-    would = [n for n in range(2, min(numbers.values()) + 1) if all(e % n == 0 for e in numbers.values())]
-    would = [n for n in would if n % tp == 0]
+        what = f"ep {ep} is no multiple of tp {tp}: the ranks that share a matrix are in one group of experts"
+        yield Problem(what, _fitting_experts(numbers.values(), tp), path="ep")
+        return
     for path, n_experts in numbers.items():
         if n_experts % ep:
-            hint = f"{either(map(str, would))} would do" if would else f"no ep fits tp {tp}"
+            hint = _fitting_experts(numbers.values(), tp)
             yield Problem(f"ep {ep} does not divide n_experts {n_experts}", hint, path=f"{path}.n_experts")
             return
+
+
+def _fitting_experts(numbers: Collection[int], tp: int) -> str:
+    """Which ep divide all numbers of experts, and are multiples of tp."""
+    would = [n for n in range(max(2, tp), min(numbers) + 1, tp) if all(e % n == 0 for e in numbers)]
+    return f"{either(map(str, would))} would do" if would else "leave ep out"
 
 
 def _refused(model: Model, degrees: Degrees) -> Iterator[Problem]:

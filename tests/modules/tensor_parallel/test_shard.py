@@ -242,7 +242,10 @@ def test_impossible_plans(plan, told):
 
 def test_impossible_experts():
     assert problem(moe(), ep=3)[1:] == ("ep 3 does not divide n_experts 4", "2 or 4 would do")
-    assert problem(moe(), tp=4, ep=2)[1] == "ep 2 is no multiple of tp 4"
+    assert problem(moe(), tp=4, ep=2)[1:] == (
+        "ep 2 is no multiple of tp 4: the ranks that share a matrix are in one group of experts",
+        "4 would do",
+    )
 
 
 def refused(name, tp=2, **plan):

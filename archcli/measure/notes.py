@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from archcli.arith import Number, rounded
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError
 from archcli.measure.passes import count_pass
 from archcli.modules import Model, settings
 from archcli.modules.forms import forms_of, in_other_forms, unused_forms
@@ -96,15 +96,13 @@ def check_tokens(model: Model, request: Request) -> None:
     degrees = getattr(model, "degrees", None)
     if degrees is None or not degrees.sp:
         return
-    asked, tp = request.resolved(), degrees.tp
-    if asked.phase == "decode":
-        what = "sp shares the tokens of a pass, and decoding has one"
-        raise ArchError(Problem(what, "leave sp out", path="sp"))
-    for name in ("seq_len", "past"):
-        tokens = getattr(asked, name)
-        if tokens % tp:
-            what = f"sp shares tokens, and tp {tp} does not divide {tokens:,}"
-            raise ArchError(Problem(what, f"{tokens - tokens % tp + tp:,} would do", path=name))
+    from archcli.modules.tensor_parallel.checks import unshared_tokens  # of several devices alone
+
+    asked = request.resolved()
+    lengths = {"seq_len": asked.seq_len, "past": asked.past}
+    problems = list(unshared_tokens(asked.phase, lengths, degrees.tp))
+    if problems:
+        raise ArchError(problems)
 
 
 def plan_inputs(model: Model) -> dict[str, Any]:

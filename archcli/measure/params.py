@@ -16,12 +16,14 @@ from archcli.modules.headings import is_prediction
 from archcli.modules.layers import folded_path
 
 CONVENTION = (
-    "Tied weights count once; buffers do not count. Active: routed experts count k of E. Non-embedding: "
-    "without token and position tables and an untied head."
+    "Tied weights count once; buffers do not count. Active: routed experts count k of E. Total: token "
+    "embedding + head + other tables (position, token type, per layer) + non-embedding; a tied head is the "
+    "token embedding."
 )
 STORED = "Bits per weight are those of all weights but the adapters, divided by their number."
-TABLES = ("embedding", "position_embedding", "token_type_embedding", "per_layer_embedding", "lm_head")
-"""Groups that `non_embedding_params` leaves out."""
+EMBEDDING, HEAD = "embedding", "lm_head"
+OTHER_TABLES = ("position_embedding", "token_type_embedding", "per_layer_embedding")
+"""Groups that `non_embedding_params` leaves out, beside the token embedding and the head."""
 
 Totals = dict[str, Any]
 
@@ -66,13 +68,15 @@ def param_counts(model: Model, rows: Iterable[Row]) -> tuple[dict[str, Number], 
         active += row.active_params
         trained += row.params if row.trained else 0
     total = sum(by_group.values())
-    tokens = by_group.get("embedding", 0)
+    tokens, head = by_group.get(EMBEDDING, 0), by_group.get(HEAD, 0)
+    tables = sum(by_group.get(group, 0) for group in OTHER_TABLES)
     counts = {
         "params": total,
         "active_params": active,
         "active_params_excl_input_embedding": active if model.embedding.tied else active - tokens,
         "embedding_params": tokens,
-        "non_embedding_params": total - sum(by_group.get(group, 0) for group in TABLES),
+        "head_params": head,
+        "non_embedding_params": total - tokens - head - tables,
         "trainable_params": trained,
         "lora_params": by_group.get("lora", 0),
     }
@@ -153,10 +157,13 @@ def _summary(model: Model, totals: Totals, dtype: str) -> Table:
         ("active, without the input table", totals["active_params_excl_input_embedding"]),
     ]
     new = [line for before, line in zip([("", -1), *lines], lines, strict=False) if line[1] != before[1]]
-    new += [
+    parts = [
         ("token embedding", totals["embedding_params"]),
-        ("non-embedding", totals["non_embedding_params"]),
+        ("head", totals["head_params"]),
+        ("other tables", sum(totals["by_group"].get(group, 0) for group in OTHER_TABLES)),
     ]
+    new += [(what, n) for what, n in parts if n]
+    new += [("non-embedding", totals["non_embedding_params"])]
     if totals["lora_params"]:
         new += [
             ("without adapters", totals["params"] - totals["lora_params"]),

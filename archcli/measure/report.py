@@ -48,7 +48,8 @@ class Column:
     """A column of a table: the key of a record that it shows, its heading, and the unit of the value.
 
     `unit_key` names the key under which a record may state another unit. A `minor` column is left out where a
-    terminal is too narrow for all.
+    terminal is too narrow for all. Text of a column that `wraps`, such as a long formula, goes on in further
+    lines in a pipe, too.
     """
 
     key: str
@@ -56,6 +57,7 @@ class Column:
     unit: Unit = "text"
     unit_key: str = ""
     minor: bool = False
+    wraps: bool = False
 
     def unit_of(self, record: Mapping[str, Any]) -> Unit:
         """The unit of a record's value."""
@@ -119,7 +121,7 @@ class Report:
         return document
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a DataFrame, whole numbers exact (needs pandas, `archcli[pandas]`).
+        """The rows as a DataFrame, whole numbers exact (needs pandas).
 
         Raises ArchError where pandas is not installed.
         """

@@ -43,6 +43,11 @@ class Expression:
     steps: tuple[StackStep, ...] = field(repr=False)
     place: str = field(default="", repr=False, compare=False)
 
+    @property
+    def is_figure(self) -> bool:
+        """Whether it is a figure alone, and nothing is worked out."""
+        return [step.sign for step in self.steps] == ["figure"]
+
     def value(self, of: Callable[[str | Call], Number]) -> Number:
         """The number it comes to, `of` being asked for every name and call once.
 

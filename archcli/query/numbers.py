@@ -12,7 +12,7 @@ from archcli.query.parser import Call, Parser, StackStep
 from archcli.query.sides import TextSpan
 from archcli.query.tokens import NAME, NUMBER, Phrase, Token
 from archcli.query.vocabulary import FigureName, Vocabulary
-from archcli.units import parse_bytes, parse_count, parse_decimal, parse_quotient
+from archcli.units import parse_count, parse_decimal, parse_exact_bytes, parse_quotient, parse_seconds
 from archcli.wording import quote, shorten
 
 WORDS = {"text": "text", "flag": "true or false", "date": "a date"}
@@ -25,19 +25,16 @@ def _count(text: str) -> tuple[int, int]:
     return parse_count(text), 1
 
 
-def _bytes(text: str) -> tuple[int, int]:
-    return parse_bytes(text), 1
-
-
 def _number(text: str) -> tuple[int, int]:
     return parse_decimal(text) if text[-1].isdigit() else _count(text)
 
 
 READ: dict[str, Callable[[str], tuple[int, int]]] = {
     "": parse_quotient,
-    "bytes": _bytes,
+    "bytes": parse_exact_bytes,
     "number": _number,
-    **dict.fromkeys(("share", "fine_share", "ratio", "seconds", "bits"), parse_decimal),
+    "seconds": parse_seconds,
+    **dict.fromkeys(("share", "fine_share", "ratio", "bits"), parse_decimal),
 }
 """How an amount is read that bounds a value of this unit; of any other unit it is a count."""
 
@@ -75,8 +72,11 @@ class NumberReader:
     def _width(self, middle: tuple[StackStep, ...], tolerance: TextSpan) -> tuple[StackStep, ...]:
         """The steps of a tolerance, which may be a share of the middle."""
         if tolerance.text.endswith("%") and _is_plain(tolerance):
-            share = StackStep("number", number=parse_decimal(tolerance.text))
-            return (*middle, share, StackStep("*"))
+            over, under = parse_decimal(tolerance.text)
+            if over > under:
+                hint = f"write {tolerance.text.rstrip(' %')} for an amount, or a share such as 1%"
+                raise self._fault(tolerance, f"{quote(tolerance.text)} is more than 100%", hint)
+            return (*middle, StackStep("number", number=(over, under)), StackStep("*"))
         return self._steps(tolerance)
 
     def require_clear_amounts(self) -> None:
@@ -99,8 +99,10 @@ class NumberReader:
         try:
             return READ.get(self.unit, _count)(side.text)
         except ArchError as error:
-            problem = error.problems[0]
-            raise self.phrase.fault(side.start, len(side.text), problem.what, problem.hint) from None
+            raise self._fault(side, error.problems[0].what, error.problems[0].hint) from None
+
+    def _fault(self, side: TextSpan, what: str, hint: str) -> ArchError:
+        return self.phrase.fault(side.start, len(side.text), what, hint)
 
     def _number(self, token: Token) -> tuple[int, int]:
         if re.fullmatch(r"[\d_.]+ ?[Bb]", token.text):

@@ -11,8 +11,9 @@ from archcli.wording import describe_value
 LONGEST = 1000
 """Characters of an expression or condition that anybody writes."""
 
-NUMBER = r"\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?: ?%|[A-Za-z]+| [KMGTPEkmgtpe]?i?[Bb]\b| [KMGT]i?\b| k\b)?"
-"""A number with its unit, which a blank may part from it where that is no name: 25 %, 2 KiB, 7 B."""
+UNIT = r" ?%|[A-Za-z]+| ?[µ\u03bc]s| [KMGTPEkmgtpe]?i?[Bb]\b| [KMGT]i?\b| k\b| (?:[mun]?s|min|h|d)\b"
+NUMBER = rf"\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?:{UNIT})?"
+"""A number with its unit, which a blank may part from it where that is no name: 25 %, 2 KiB, 7 B, 7 ms."""
 NAME = r"[A-Za-z_]\w*(?:\.\w+)*"
 TOKEN = re.compile(rf"(?P<number>{NUMBER})|(?P<name>{NAME})|(?P<sign>\.\.|\+-|//|[-+*/()@,=±])", re.ASCII)
 SETTING = re.compile(r"\s*(?P<key>[A-Za-z]\w*)\s*=(?P<value>[^,()=<>'\"`]*)", re.ASCII)

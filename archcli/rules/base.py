@@ -99,6 +99,14 @@ class Case:
         mixers = dict(chain.from_iterable(layer.mixers() for layer in self.layers))
         return tuple((path, mixer.facts(self.model.d_model)) for path, mixer in mixers.items())
 
+    @cached_property
+    def recurrences(self) -> tuple[tuple[str, Mixer, RecurrenceFacts], ...]:
+        """(full path, mixer, its recurrence) of every recurrent mixer, branches of others included."""
+        facts = [
+            (path, mixer, mixer.facts(self.model.d_model).recurrence) for path, mixer in mixers(self.model)
+        ]
+        return tuple((path, mixer, recurrence) for path, mixer, recurrence in facts if recurrence is not None)
+
     def layers_of(self, kind: str) -> list[str]:
         """Full paths of the layers whose block is of the kind."""
         return [layer.yaml_path for layer in self.layers if kind_of(layer.block) == kind]
@@ -197,14 +205,6 @@ def mixed_example(*layers: str, n_layers: int = 4, **changed: str) -> str:
     ffn = "ffn: {kind: glu, activation: silu, d_ff: 1408}"
     pattern = "".join(f"      - {{kind: pre_norm, mixer: {layer}, {ffn}}}\n" for layer in layers)
     return f"{top}groups:\n  - n_layers: {n_layers}\n    pattern:\n{pattern}"
-
-
-def recurrences(case: Case) -> Iterator[tuple[str, Mixer, RecurrenceFacts]]:
-    """(full path, mixer, its recurrence) of every recurrent mixer, branches of others included."""
-    for path, mixer in mixers(case.model):
-        recurrence = mixer.facts(case.model.d_model).recurrence
-        if recurrence is not None:
-            yield path, mixer, recurrence
 
 
 def cached_bytes(model: Model, context: int) -> int:

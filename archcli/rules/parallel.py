@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from archcli.modules import Mixer, MixtureOfExperts, MultiHeadLatentAttention, ProjectedHeads
 from archcli.modules.base import find
@@ -24,6 +25,10 @@ from archcli.rules.base import (
 )
 
 TILE = 64
+DEVICES, LARGE = 4, 3_000_000_000
+"""Devices that are to share the heads of a model from so many parameters on."""
+WIDE = "{kind: glu, activation: silu, d_ff: 11008}"
+ODD_HEADS = "{kind: gqa, n_heads: 34, n_kv_heads: 2, head_dim: 64, position: {kind: rope, theta: 10000}}"
 MEGATRON = "Megatron-LM, arXiv:1909.08053 section 3 (id confirmed)"
 
 
@@ -195,3 +200,37 @@ class CopiedKvHeads(DesignRule):
         if latent is not None and tp > 1:
             message = f"kv_lora_rank: each of --tp {tp} devices stores the whole latent"
             yield Finding(f"{latent[0]}.kv_lora_rank", message, tp, "--tp 1")
+
+
+class HeadsOfFourDevices(DesignRule):
+    """Heads of a model from 3 billion parameters on can be shared by 2 and by 4 devices."""
+
+    code = "HWD015"
+    severity = Severity.WARNING
+    title = "heads that 4 devices cannot share"
+    reason = (
+        "Models of this size are served and trained on 2, 4 or 8 devices of a node. Heads that 4 does not "
+        "divide, or kv heads that neither divide 4 nor are divided by it, have no equal share for each."
+    )
+    source = f"{MEGATRON}; presets from 3 billion parameters on keep it but for those listed (their configs)"
+    spares = "models below 3 billion parameters; runs with --tp (HWD010)"
+    counts = True
+    known: ClassVar[Mapping[str, str]] = {
+        "falcon-7b": "71 heads, as its config says; engines run it on one device",
+        "olmo-hybrid-7b": "30 heads, as its config says",
+        **dict.fromkeys(("phi-3-medium-4k", "phi-4"), "10 kv heads, as its config says: --tp 2 at most"),
+    }
+    valid = (example(d_model="4096", n_layers="24", ffn=WIDE),)
+    invalid = (example(d_model="4096", n_layers="24", ffn=WIDE, attention=ODD_HEADS),)
+
+    def check(self, case: Case) -> Iterator[Finding]:
+        """Report each number of heads that 4 devices cannot share."""
+        if case.parallel.tp > 1 or case.totals["params"] < LARGE:
+            return
+        seen: set[tuple[str, int]] = set()
+        for count in counts_of(case.model, experts_whole=True):
+            name = count.path.rpartition(".")[2]
+            if name.endswith("heads") and not count.fits(DEVICES) and (name, count.value) not in seen:
+                seen.add((name, count.value))
+                message = f"{name} {count.value:,} cannot be shared by {DEVICES} devices"
+                yield Finding(count.path, message, count.value, f"a multiple of {DEVICES}", cause=DIVISOR)

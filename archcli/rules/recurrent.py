@@ -8,7 +8,7 @@ from math import log2
 from archcli.graph import StateKind
 from archcli.measure.passes import cache_pass
 from archcli.modules.request import Request
-from archcli.rules.base import Case, DesignRule, Finding, Severity, example, mixed_example, recurrences
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example, mixed_example
 
 SSD = "{{kind: mamba2, n_heads: {}, head_dim: {}, state: {}, n_groups: {}, chunk: {}, conv_kernel: {}}}"
 SOUND = SSD.format(16, 64, 128, 1, 256, 4)
@@ -45,7 +45,7 @@ class StateBelowContext(DesignRule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report a decoder whose states, windows included, hold fewer bits than its context."""
-        context, first = case.model.max_seq_len, next(recurrences(case), None)
+        context, first = case.model.max_seq_len, next(iter(case.recurrences), None)
         if context is None or first is None or not case.model.caches:
             return
         counted = cache_pass(case.model, Request("prefill", 1, context))
@@ -91,7 +91,7 @@ class AttentionShare(DesignRule):
         """Report a hybrid whose share lies outside of 1 in 12 to 1 in 2, wider than the observed range."""
         facts = [(layer.times, layer.block.facts(case.model.d_model)) for layer in case.layers]
         mixing = [(times, fact) for times, fact in facts if fact.kind is not None]
-        first = next(recurrences(case), None)
+        first = next(iter(case.recurrences), None)
         attending = sum(times for times, fact in mixing if fact.has_scores)
         beside = any(fact.has_scores and fact.recurrence is not None for _, fact in mixing)
         if first is None or not attending or beside:

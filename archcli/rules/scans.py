@@ -16,7 +16,6 @@ from archcli.rules.base import (
     example,
     mixed_example,
     nearest_divisor,
-    recurrences,
 )
 
 SSD = "{{kind: mamba2, n_heads: {}, head_dim: {}, state: {}, n_groups: {}, chunk: {}, conv_kernel: {}}}"
@@ -47,7 +46,7 @@ class Size(NamedTuple):
 
 def sizes(case: Case, fact: str) -> Iterator[Size]:
     """A size of every recurrence that has it."""
-    for path, mixer, recurrence in recurrences(case):
+    for path, mixer, recurrence in case.recurrences:
         value = getattr(recurrence, fact)
         name = next((name for name in FIELDS[fact] if getattr(mixer, name, None) == value), None)
         if value is not None:
@@ -165,7 +164,7 @@ class StatePadded(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report the first place of each width of a key or value that blocks pad."""
         seen: set[tuple[str, int]] = set()
-        chunked = {path for path, _, recurrence in recurrences(case) if recurrence.chunk is not None}
+        chunked = {path for path, _, recurrence in case.recurrences if recurrence.chunk is not None}
         for fact in ("key_dim", "value_dim"):
             for path, name, value in sizes(case, fact):
                 padded_here = path.rpartition(".")[0] in chunked and not is_power(value)
@@ -198,7 +197,7 @@ class GroupsDivideHeads(DesignRule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every recurrence whose groups leave heads over."""
-        heads = {path: recurrence.n_heads for path, _, recurrence in recurrences(case)}
+        heads = {path: recurrence.n_heads for path, _, recurrence in case.recurrences}
         for path, name, value in sizes(case, "n_groups"):
             n_heads = heads.get(path.rpartition(".")[0])
             if n_heads and n_heads % value:

@@ -3,14 +3,14 @@
 Importing this package imports torch; where that is missing it raises an ArchError that says how to add it.
 """
 
-from archcli.runtime.require import missing_extra
+from archcli.runtime.require import missing_package
 
 try:
     from archcli.runtime.dtypes import require_device, weights_dtype
     from archcli.runtime.model.build import Cache, LanguageModel, build_model, set_expert_form
     from archcli.runtime.model.node import ModuleNode
 except ModuleNotFoundError as missing:
-    raise missing_extra(missing) from None
+    raise missing_package(missing) from None
 
 __all__ = [
     "Cache",

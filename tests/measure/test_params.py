@@ -36,6 +36,7 @@ def test_an_untied_input_table_is_left_out_a_tied_one_is_not():
     assert untied["active_params_excl_input_embedding"] == untied["params"] - TABLE
     assert tied["active_params_excl_input_embedding"] == tied["params"] == untied["params"] - TABLE
     assert (untied["embedding_params"], tied["embedding_params"]) == (TABLE, TABLE)
+    assert (untied["head_params"], tied["head_params"]) == (TABLE, 0)
     assert "lm_head" not in tied["by_group"]
 
 
@@ -44,7 +45,7 @@ def test_tables_and_an_untied_head_are_no_body():
     found = totals(decoder(embedding=learned, head=Head(bias=True)))
     assert found["by_group"]["position_embedding"] == 16 * 8
     assert found["by_group"]["lm_head"] == TABLE + 50
-    assert found["embedding_params"] == TABLE
+    assert (found["embedding_params"], found["head_params"]) == (TABLE, TABLE + 50)
     assert found["non_embedding_params"] == 3 * (ATTENTION + FFN + NORMS) + 8
 
 

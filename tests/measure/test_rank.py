@@ -73,8 +73,8 @@ def test_a_plan_that_cannot_be_is_said(archcli):
 @pytest.mark.parametrize(
     ("request_", "what", "hint"),
     [
-        (Request(seq_len=7), "sp shares tokens, and tp 2 does not divide 7", "8 would do"),
-        (Request("prefill", 1, 8, 5), "sp shares tokens, and tp 2 does not divide 5", "6 would do"),
+        (Request(seq_len=7), "sp shares tokens, and tp 2 does not divide 7", "8 tokens would do"),
+        (Request("prefill", 1, 8, 5), "sp shares tokens, and tp 2 does not divide 5", "6 tokens would do"),
         (Request("decode"), "sp shares the tokens of a pass, and decoding has one", "leave sp out"),
     ],
 )
@@ -82,3 +82,29 @@ def test_tokens_that_cannot_be_shared(request_, what, hint):
     with pytest.raises(ArchError) as caught:
         count_flops(shard(decoder(), 2, sp=True), request_)
     assert [(it.what, it.hint) for it in caught.value.problems] == [(what, hint)]
+
+
+@pytest.mark.parametrize(
+    ("phase", "tokens", "problem"),
+    [
+        ("decode", 8, ("sp", "sp shares the tokens of a pass, and decoding has one", "leave sp out")),
+        ("prefill", 7, ("seq_len", "sp shares tokens, and tp 2 does not divide 7", "8 tokens would do")),
+        ("train", 7, ("seq_len", "sp shares tokens, and tp 2 does not divide 7", "8 tokens would do")),
+    ],
+)
+def test_commands_refuse_the_same_tokens_in_the_same_words(phase, tokens, problem):
+    model, plan = decoder(), {"tp": 2, "sp": True}
+    questions = [
+        lambda: python.count_flops(model, phase=phase, seq_len=tokens, **plan),
+        lambda: python.count_memory(model, phase, seq_len=tokens, plan=plan),
+        lambda: python.predict(model, "2xh100-sxm", phase, seq_len=tokens, plan=plan),
+    ]
+    if phase == "decode":  # an engine decodes, too
+        questions += [
+            lambda: python.count_memory(model, "serve", seq_len=tokens, plan=plan),
+            lambda: python.predict(model, "2xh100-sxm", "serve", seq_len=tokens, plan=plan),
+        ]
+    for question in questions:
+        with pytest.raises(ArchError) as caught:
+            question()
+        assert [(it.path, it.what, it.hint) for it in caught.value.problems] == [problem]

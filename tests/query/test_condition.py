@@ -59,6 +59,10 @@ HOLD = {
     "x in 0..3+-1": "xxx.",
     "seconds <= 25%": "xx..",
     "seconds > 0.1": ".xxx",
+    "seconds <= 250ms": "xx..",
+    "seconds*2 < 600_000 µs": "xx..",
+    "seconds < 1 min": "xxx.",
+    "x in 2±100%": "xxxx",
     "seconds*2 in 0.2..0.5": "xx..",
     "12/(x - 4) > -5": "xx..",  # -3, -4, -6 and -12
     "12/(x - 4) = -6": "..x.",
@@ -140,6 +144,7 @@ class Words(Vocabulary):
             "released": "date",
             "kv": "bytes",
             "share": "share",
+            "took": "seconds",
         }
         term = super().find(name)
         return term and FigureName(name, units.get(name, ""))
@@ -154,6 +159,7 @@ RECORD = {
     "released": "2024-07",
     "kv": 8,
     "share": 0.25,
+    "took": 0.007,
     KV: 8,
     "x": 1,
 }
@@ -181,6 +187,9 @@ RECORD_HOLD = {
     "share>=25%": True,
     "share<0.25": False,
     "share in 0.2x..30%": True,
+    "took<=7 ms": True,
+    "took<0.007": False,
+    "6999µs < took < 1h": True,
     "released=none": False,
     "attention.kind!=none": True,
 }

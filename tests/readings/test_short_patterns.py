@@ -6,6 +6,7 @@ A layer of its own each, nothing counted that does not run.
 import pytest
 import torch
 
+import archcli
 from archcli.measure.passes import forward_pass
 from archcli.modules import (
     GLU,
@@ -60,3 +61,12 @@ def test_layers_have_paths_of_their_own():
     assert layers == ["0", "1", "2"]
     assert {row.times for row in rows} == {1}
     assert len({row.path for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("n_layers", [(1,), (1, 2)])
+def test_a_stack_shorter_than_its_pattern_has_a_formula(n_layers):
+    """Of a table that only a layer beyond its end reads, nothing is in it."""
+    model = stack(*n_layers)
+    value = archcli.explain(model, "flops").totals["value"]
+    assert value == archcli.count_flops(model).totals["matmul_flops"]
+    assert archcli.formula(model).values

@@ -32,6 +32,10 @@ CONVENTION = (
 )
 CONSTANT = "Constant: the states of recurrent layers, and all K inputs of a convolution of K taps."
 DEFAULT_CONTEXT = 2048
+KEYS = (
+    *("first", "layers", "attention", "window", "tokens", "elements_per_token", "constant_elements"),
+    *("cached", "elements", "bytes", "contents"),
+)
 
 Record = dict[str, Any]
 
@@ -86,6 +90,7 @@ def count_kv_cache(  # noqa: PLR0913
         tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
         notes=(*_notes(model, context, source_len), *notes_of(totals), *state_notes(totals, dtypes)),
         usual={"batch_size": 1, "dtype": "bf16"},
+        keys=KEYS,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from archcli.measure.kvcache.cache_dtypes import CacheDtypes
@@ -10,6 +11,7 @@ from archcli.measure.kvcache.cache_size import CacheSize
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
+from archcli.measure.memory.traced import TracedModel
 from archcli.modules import Model
 
 COMPUTES = "bf16"
@@ -30,6 +32,10 @@ class ServedModel:
     dtypes: CacheDtypes
     architecture: str = ""
     tp: int = 1
+    known: TracedModel = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known", TracedModel(self.model))
 
     def fits(self, budget: int, context: int, batch_size: int) -> dict[str, Any]:
         """Tokens and sequences that fit into a budget beside a prefill and what is beyond the model.
@@ -48,14 +54,7 @@ class ServedModel:
         }
 
     def _most_tokens(self, budget: int, batch_size: int) -> int:
-        """By doubling, then halving the interval."""
-        low, high = 0, 1
-        while high <= MOST and self._needed(high, batch_size) <= budget:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._needed(middle, batch_size) <= budget else (low, middle)
-        return low
+        return most_within(lambda tokens: self._needed(tokens, batch_size), budget, MOST)
 
     def _needed(self, tokens: int, batch_size: int) -> int:
         return self._cache(tokens, batch_size) + sum(self._beside(tokens))
@@ -68,5 +67,25 @@ class ServedModel:
         dtype = self.dtypes.dtype if self.dtypes.dtype in COMPUTED else COMPUTES
         device = DeviceMemory("", 0, self.tp, self.architecture)
         settings = MemorySettings("serve", 1, tokens, dtype=dtype)
-        answer = MemoryQuestion(self.model, settings, Plan(tp=self.tp), device).answer()
+        answer = MemoryQuestion(self.model, settings, Plan(tp=self.tp), device, self.known).answer()
         return int(answer.largest.peak.temporaries), answer.beyond.bytes
+
+
+def most_within(needed: Callable[[int], int], budget: int, most: int) -> int:
+    """The largest number up to `most` that needs no more than the budget, 0 where none does.
+
+    What is needed grows with the number, almost in a straight line. So the next try is where the line through
+    the last two ends crosses the budget, and every third one halves the interval.
+    """
+    low, high = 1, most
+    under, over = budget - needed(low), needed(high) - budget
+    if under < 0 or over <= 0:
+        return 0 if under < 0 else most
+    tries = 0
+    while high - low > 1:
+        tries += 1
+        step = (high - low) // 2 if tries % 3 == 0 else (high - low) * under // (under + over)
+        middle = min(max(low + step, low + 1), high - 1)
+        rest = budget - needed(middle)
+        low, under, high, over = (middle, rest, high, over) if rest >= 0 else (low, under, middle, -rest)
+    return low

@@ -7,14 +7,15 @@ from typing import Any
 
 from archcli.graph import StateContent
 from archcli.measure.kvcache.cache_dtypes import EXACT, CacheDtypes
+from archcli.measure.memory.answers.wording import bytes_in_words
 from archcli.measure.report import Column, Table, Unit, facts
 from archcli.modules.formats import FORMATS
 
 Record = dict[str, Any]
 AS_KIND = (
-    "gqa keeps the kv heads it has, else takes 8, or the most below that divide the query heads.",
+    "gqa: the kv heads of the model, else 8, or the largest smaller number that divides the query heads.",
     (
-        "mla keeps its latent, else takes 4 head_dim and a rotary key of head_dim / 2, as DeepSeek-V2 "
+        "mla: the latent of the model, else 4 head_dim and a rotary key of head_dim / 2, as in DeepSeek-V2 "
         "(arXiv:2405.04434 section 2.1.4)."
     ),
 )
@@ -41,7 +42,7 @@ def tables_of(
         ("bytes per token", totals["bytes_per_token"], "bytes"),
         *(_constant(totals) if totals["state_elements"] else ()),
         *(
-            [("elements of the source, apart", totals["cross_elements"], "count")]
+            [("elements of the source, besides", totals["cross_elements"], "count")]
             if totals["cross_elements"]
             else ()
         ),
@@ -78,8 +79,8 @@ def _by_layer(rows: list[Record], *, constant: bool) -> Table:
         Column("layers", "layers", "number"),
         Column("window", "window", "number"),
         Column("tokens", "tokens", "number"),
-        Column("elements_per_token", "elements per token", "number"),
-        *([Column("constant_elements", "constant elements", "number")] if constant else ()),
+        Column("elements_per_token", "elements per token", "number", minor=True),
+        *([Column("constant_elements", "constant elements", "number", minor=True)] if constant else ()),
         Column("bytes", "bytes", "bytes"),
     ]
     return Table("By layer", columns, rows)
@@ -91,7 +92,7 @@ def _by_content(rows: list[Record], dtypes: CacheDtypes) -> Table:
         Column("attention", "mixer"),
         Column("cached", "cached"),
         Column("layers", "layers", "number"),
-        Column("of_layer", "elements of a layer", "number"),
+        Column("of_layer", "elements of a layer", "number", minor=True),
         Column("dtype", "dtype"),
         Column("bytes", "bytes", "bytes"),
     )
@@ -114,7 +115,7 @@ def state_notes(totals: Record, dtypes: CacheDtypes) -> Iterator[str]:
     if not totals["by_content"].get(StateContent.RECURRENT):
         return
     if dtypes.dtype in FORMATS and dtypes.state_dtype is None:
-        yield f"{dtypes.dtype} is of keys and values: llama.cpp keeps states in {EXACT} beside them."
+        yield f"{dtypes.dtype} is for keys and values alone: llama.cpp keeps states in {EXACT}."
     if dtypes.of(StateContent.RECURRENT) != EXACT:
         yield f"transformers keeps recurrent states in {EXACT}: --state-dtype {EXACT}."
 
@@ -122,7 +123,7 @@ def state_notes(totals: Record, dtypes: CacheDtypes) -> Iterator[str]:
 def notes_of(totals: Record) -> Iterator[str]:
     """Notes on the assumptions and limits of the figures."""
     if not totals["elements"]:
-        yield "nothing is cached: no layer of this model generates."
+        yield "nothing is cached: no layer of this model generates tokens."
         return
     if not totals["kv_elements"]:
         yield "the state is constant, whatever the length."
@@ -133,12 +134,13 @@ def notes_of(totals: Record) -> Iterator[str]:
         yield HYBRID
     fit = totals.get("fits")
     if fit and fit["cache_alone"]["tokens"] is None:
-        yield "every layer has a window: beyond it the cache does not grow, and tokens have no bound."
+        yield "every layer has a window: beyond it the cache does not grow, and the context has no bound."
     if fit and "served" in fit:
         served = fit["served"]
         yield (
-            f"served: beside the weights, a prefill of one sequence ({served['temporaries_bytes']:,} bytes "
-            f"at this context) and {served['beyond_bytes']:,} bytes beyond the model, as the CUDA context."
+            "served: what the weights, the prefill of one sequence "
+            f"({bytes_in_words(served['temporaries_bytes'])} at this context) and memory beyond the model "
+            f"({bytes_in_words(served['beyond_bytes'])}, such as the CUDA context) leave for the cache."
         )
     if fit and fit["weights_bytes"] > fit["memory_bytes"]:
         yield "the weights alone are larger than the memory."
@@ -151,8 +153,8 @@ def _alternatives(title: str, totals: Record, others: dict[str, Record]) -> Tabl
     columns = (
         Column("what", ""),
         Column("bytes_per_token", "per token", "bytes"),
-        Column("bytes", "in all", "bytes"),
-        Column("ratio", "of its own", "ratio"),
+        Column("bytes", "total", "bytes"),
+        Column("ratio", "vs this model", "ratio"),
     )
     return Table(title, columns, records)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from archcli.arith import Number
 from archcli.measure.memory.moments import MemoryMoment, peak_bytes
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import TracedPass, cached_before, trace_memory
+from archcli.measure.memory.traced import TracedModel, TracedPass, cached_before, trace_memory
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
@@ -23,20 +23,35 @@ class InferencePass(NamedTuple):
     moments: tuple[MemoryMoment, ...]
 
 
-def inference_pass(model: Model, settings: MemorySettings) -> InferencePass:
+def inference_pass(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> InferencePass:
     """Trace a prefill, in one piece or the highest of several, or a decoded token.
 
-    The caller owns the cache: the one before the pass lives until the longer one is whole.
+    The caller owns the cache: the one before the pass lives until the longer one is whole. `known` is the
+    model with what is traced of it.
     """
-    model = inferring(model)
-    passes = [_passed(model, settings, request) for request in settings.requests(model)]
+    known, model = known or TracedModel(model), inferring(model)
+    weights = _weights(model, settings, known)
+    passes = [_passed(traced, settings, weights) for traced in _traced(model, settings, known)]
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 
 
-def _passed(model: Model, settings: MemorySettings, request: Request) -> InferencePass:
+def _weights(model: Model, settings: MemorySettings, known: TracedModel) -> Number:
+    return known.once(
+        ("weights", settings.dtype), lambda: weight_bytes(model, shape_pass(model).rows, settings.dtype)
+    )
+
+
+def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[TracedPass]:
+    """The passes of these settings."""
+
+    def trace(request: Request) -> TracedPass:
+        return trace_memory(model, request, settings.execution())
+
+    return known.once(settings, lambda: [trace(request) for request in settings.requests(model)])
+
+
+def _passed(traced: TracedPass, settings: MemorySettings, weights: Number) -> InferencePass:
     """One pass with its own cache."""
-    traced = trace_memory(model, request, settings.execution())
-    weights = weight_bytes(model, shape_pass(model).rows, settings.dtype)
     cache = cached_before(traced)
     moments = tuple(
         MemoryMoment(
@@ -51,7 +66,7 @@ def _passed(model: Model, settings: MemorySettings, request: Request) -> Inferen
     return InferencePass(traced, weights, moments)
 
 
-def serving(model: Model, settings: MemorySettings) -> InferencePass:
+def serving(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> InferencePass:
     """Trace what an engine holds: weights, the cache of all sequences once, and the prefill of one chunk.
 
     Engines write into a cache that is there already, so that it counts once. Sequences are prefilled one
@@ -60,13 +75,12 @@ def serving(model: Model, settings: MemorySettings) -> InferencePass:
     from archcli.measure.kvcache.cache_dtypes import CacheDtypes  # of serving alone
     from archcli.measure.kvcache.cache_size import CacheSize
 
-    model = inferring(model)
-    weights = weight_bytes(model, shape_pass(model).rows, settings.dtype)
-    size, dtypes = CacheSize(model), CacheDtypes(settings.cache_dtype or settings.dtype, None)
+    known, model = known or TracedModel(model), inferring(model)
+    weights, size = _weights(model, settings, known), known.once("cache", lambda: CacheSize(model))
+    dtypes = CacheDtypes(settings.cache_dtype or settings.dtype, None)
     cache = dtypes.bytes_of(size.contents(settings.tokens(model), settings.batch_size))
-    one, passes = settings.alone(), []
-    for request in one.requests(model):
-        traced = trace_memory(model, request, one.execution())
+    passes = []
+    for traced in _traced(model, settings.alone(), known):
         moments = tuple(
             MemoryMoment("prefill", moment.path, weights, temporaries=moment.temporaries, cache=cache)
             for moment in traced.ledger.moments

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from math import gcd
 from typing import Any
 
 from archcli.errors import ArchError, Problem
+from archcli.measure.memory.settings import MemorySettings
 from archcli.modules import Mixer, Model
 from archcli.modules.arguments import Schedule, ZeroStage
 from archcli.modules.base import find
@@ -68,16 +70,28 @@ class Plan:
         """Whether every device has whole matrices and all experts."""
         return (self.tp, self.sp, self.ep) == (1, False, 1)
 
-    def check(self, model: Model, seq_len: int | None = None) -> None:
-        """Raise ArchError with all reasons why the plan cannot be, each with what would do."""
+    def check(self, model: Model, settings: MemorySettings | None = None) -> None:
+        """Raise ArchError with all reasons why the plan cannot be, each with what would do.
+
+        With settings also why their tokens cannot be shared.
+        """
         problems = [
             *self._check_degrees(model),
-            *self._check_replicas(),
+            *self._check_replicas(model),
             *self._check_stages(model),
-            *self._check_tokens(model, seq_len),
+            *self._check_tokens(model),
+            *(self._check_passes(model, settings) if settings else ()),
         ]
         if problems:
             raise ArchError(problems)
+
+    def suits(self, model: Model, settings: MemorySettings | None = None) -> bool:
+        """Whether `check` finds nothing."""
+        try:
+            self.check(model, settings)
+        except ArchError:
+            return False
+        return True
 
     def _check_degrees(self, model: Model) -> Iterator[Problem]:
         for name, value in self.inputs().items():
@@ -94,25 +108,33 @@ class Plan:
         except ArchError as error:
             yield from error.problems
 
-    def _check_replicas(self) -> Iterator[Problem]:
+    def _check_replicas(self, model: Model) -> Iterator[Problem]:
         """Check ZeRO and experts against the devices there are to share over."""
         if self.zero and self.replicas == 1:
-            what = f"zero {self.zero} shards over the replicas of dp, and dp is 1"
-            yield Problem(what, "state dp, or leave zero out", path="zero")
+            what = f"zero {self.zero} shards over the devices of dp and cp, and there is one"
+            yield Problem(what, "state dp or cp, or leave zero out", path="zero")
         group = self.replicas * self.tp
-        if self.ep > 1 and group % self.ep:
-            would = [n for n in range(2, group + 1) if group % n == 0 and n % self.tp == 0]
-            hint = f"{either(map(str, would))} would do" if would else f"state dp, {self.ep} for one"
+
+        def suits(ep: int) -> bool:
+            return Plan(ep, tp=self.tp, ep=ep).suits(model)
+
+        if self.ep > 1 and group % self.ep and suits(self.ep):
+            would = [n for n in range(2, group + 1) if group % n == 0 and suits(n)]
+            dp = self.dp * self.ep // gcd(self.ep, group)
+            hint = f"{either(map(str, would))} would do" if would else f"dp {dp} would do"
             what = f"ep {self.ep} does not divide the {group} devices of a stage, dp x cp x tp"
             yield Problem(what, hint, path="ep")
 
     def _check_stages(self, model: Model) -> Iterator[Problem]:
         """Check the layers, micro batches and groups of layers of a pipeline."""
         if self.pp == 1:
-            for name in ("micro_batches", "virtual_stages"):
-                if getattr(self, name) > 1:
-                    what = f"{name} are those of a pipeline, and pp is 1"
-                    yield Problem(what, f"state pp, or leave {name} out", path=name)
+            for name, default in (("micro_batches", 1), ("virtual_stages", 1), ("schedule", "1f1b")):
+                if getattr(self, name) != default:
+                    # a pipeline is stated by pp alone; an interleaved one needs the other two as well
+                    hint = "state pp, or " if name == "micro_batches" else ""
+                    yield Problem(
+                        f"{name} needs a pipeline, and pp is 1", f"{hint}leave {name} out", path=name
+                    )
             return
         of_stacks = [sum(group.n_layers for group in stack.groups) for _, stack in stacks(model)]
         if len(of_stacks) > 1:
@@ -122,8 +144,9 @@ class Plan:
         layers, parts = of_stacks[0], self.pp * self.virtual_stages
         if parts > layers:
             stages = f"pp {self.pp}" + (f" x {self.virtual_stages} virtual stages" if parts > self.pp else "")
-            most = layers // self.virtual_stages
-            yield Problem(f"{stages} is more than {layers} layers", f"pp {most} at most", path="pp")
+            most, groups = layers // self.virtual_stages, layers // self.pp
+            hint = f"pp {most} at most" if most > 1 else f"virtual_stages {groups} at most"
+            yield Problem(f"{stages} is more than {layers} layers", hint, path="pp")
         yield from self._check_schedule()
         yield from _across_stages(model)
 
@@ -133,32 +156,38 @@ class Plan:
             hint = "state virtual_stages, 2 or more"
             yield Problem("interleaved stages have several groups of layers", hint, path="virtual_stages")
         if not interleaved and self.virtual_stages > 1:
-            what = "virtual_stages are those of schedule interleaved"
-            yield Problem(what, "state it, or leave virtual_stages out", path="virtual_stages")
+            what = "virtual_stages needs schedule interleaved"
+            hint = "leave virtual_stages out, or state schedule with micro_batches, a multiple of pp"
+            yield Problem(what, hint, path="virtual_stages")
         if interleaved and self.micro_batches % self.pp:
             below = self.micro_batches - self.micro_batches % self.pp
             would = either(str(n) for n in (below, below + self.pp) if n)
             what = f"micro_batches {self.micro_batches} is no multiple of pp {self.pp}, as interleaving needs"
             yield Problem(what, f"{would} would do", path="micro_batches")
 
-    def _check_tokens(self, model: Model, seq_len: int | None) -> Iterator[Problem]:
-        """Check the tokens that context and sequence parallelism share."""
+    def _check_tokens(self, model: Model) -> Iterator[Problem]:
+        """Check that no layer needs all tokens of a sequence where context parallelism shares them."""
         if self.cp > 1:
             for path, mixer in find(model, Mixer):
                 if mixer.facts(model.d_model).recurrence is not None:
                     what = "cp shares the tokens of attention, and a recurrence reads them in turn"
                     yield Problem(what, "leave cp out", path=path)
                     break
-        if seq_len is None:
+
+    def _check_passes(self, model: Model, settings: MemorySettings) -> Iterator[Problem]:
+        """Check the number of tokens that context and sequence parallelism share."""
+        tokens = settings.tokens(model)
+        if not isinstance(tokens, int):  # symbols and arrays are shared by shape
             return
-        shared = self.cp * (self.tp if self.sp else 1)
-        if seq_len % self.cp:
-            would = [n for n in range(2, min(seq_len, 4096) + 1) if seq_len % n == 0][:8]
-            hint = f"{either(map(str, would))} would do"
-            yield Problem(f"cp {self.cp} does not divide {seq_len:,} tokens", hint, path="cp")
-        elif seq_len % shared:
-            what = f"sp shares tokens, and tp {self.tp} does not divide {seq_len // self.cp:,}"
-            yield Problem(what, f"{-(-seq_len // shared) * shared:,} tokens would do", path="seq_len")
+        if settings.phase == "train" and tokens % self.cp:
+            would = [n for n in range(2, min(tokens, 4096) + 1) if tokens % n == 0][:8]
+            hint = f"{either(map(str, would))} would do" if would else "leave cp out"
+            yield Problem(f"cp {self.cp} does not divide {tokens:,} tokens", hint, path="cp")
+        elif self.sp:
+            from archcli.modules.tensor_parallel.checks import unshared_tokens  # of sp alone
+
+            lengths = {"seq_len": tokens, "past": settings.past, "chunk": settings.chunk or 0}
+            yield from unshared_tokens(settings.phase, lengths, self.tp, self.cp)
 
 
 def _across_stages(model: Model) -> Iterator[Problem]:

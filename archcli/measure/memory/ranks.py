@@ -14,7 +14,7 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import PlacedWeight, gathered, local_shapes, placed_weights, shares
 from archcli.measure.memory.stage import stage_model
-from archcli.measure.memory.traced import TracedPass
+from archcli.measure.memory.traced import TracedModel, TracedPass
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.layers import layer_count
@@ -34,40 +34,42 @@ class RankPeak(NamedTuple):
     moments: tuple[MemoryMoment, ...]
 
 
-def rank_peaks(model: Model, settings: MemorySettings, plan: Plan) -> list[RankPeak]:
+def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list[RankPeak]:
     """The peaks of the first and the last rank of each stage; of one device its own.
 
     Raises ArchError for a plan that the model cannot have.
     """
-    plan.check(model, settings.checked_tokens(model))
+    model = known.model
+    plan.check(model, settings)
     if plan.devices == 1:
-        return [_alone(model, settings)]
+        return [_alone(known, settings)]
     if settings.phase != "train":
-        return [_inferring(model, settings, plan, rank) for rank in _ends(plan.tp)]
+        return [_inferring(known, settings, plan, rank) for rank in _ends(plan.tp)]
     stages = stages_of(plan, layer_count(model))
     trained = _TrainedRanks(model, settings, plan)
     return [trained.peak(stage, rank) for stage in stages for rank in _ends(plan.replicas * plan.tp)]
 
 
-def _alone(model: Model, settings: MemorySettings) -> RankPeak:
+def _alone(known: TracedModel, settings: MemorySettings) -> RankPeak:
+    model = known.model
     if settings.phase == "train":
         from archcli.measure.memory.training.step import training_step  # of training alone
 
-        step = training_step(model, settings)
+        step = training_step(model, settings, known=known)
         return RankPeak(0, 0, highest(step.moments), step.traced, step.moments)
     run = serving if settings.phase == "serve" else inference_pass
-    passed = run(model, settings)
+    passed = run(model, settings, known)
     return RankPeak(0, 0, highest(passed.moments), passed.traced, passed.moments)
 
 
-def _inferring(model: Model, settings: MemorySettings, plan: Plan, rank: int) -> RankPeak:
+def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, rank: int) -> RankPeak:
     """A rank of a replica that has its share of all sequences in flight."""
     if plan.pp > 1 or plan.cp > 1 or plan.zero:
         raise ArchError(
             "prefill, decode and serve share a model by tp, ep and dp alone", "leave the rest out"
         )
     mine = replace(settings, batch_size=-(-settings.batch_size // plan.dp))
-    alone = _alone(plan.share(model, rank), mine)
+    alone = _alone(known.share(plan, rank), mine)
     return alone._replace(rank=rank)
 
 

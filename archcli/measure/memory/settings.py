@@ -23,7 +23,7 @@ COMPUTED = ("bf16", "fp16", "fp32")
 FIELDS: Mapping[str, ValueType] = {
     "phase": value_type(MemoryPhase),
     "batch_size": ABOVE_0,
-    "seq_len": ABOVE_0_OR_NONE,
+    "seq_len": value_type(Annotated[int, Interval(ge=0)] | None),
     "source_len": ABOVE_0_OR_NONE,
     "dtype": value_type(str),
     "attention": value_type(AttentionForm),
@@ -67,7 +67,8 @@ class MemorySettings:
     past: int = 0
 
     def __post_init__(self) -> None:
-        check_values("memory", self, FIELDS)
+        accepted = FIELDS if self.phase == "decode" else {**FIELDS, "seq_len": ABOVE_0_OR_NONE}
+        check_values("memory", self, accepted)
 
     def alone(self) -> MemorySettings:
         """The prefill of one sequence."""
@@ -79,17 +80,12 @@ class MemorySettings:
             return self.seq_len
         return min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
 
-    def checked_tokens(self, model: Model) -> int | None:
-        """Tokens that a plan must be able to share; None where they are no number."""
-        tokens = self.tokens(model)
-        return tokens if self.phase == "train" and isinstance(tokens, int) else None
-
     @property
     def width(self) -> Number:
         """Bytes of an element. Raises ArchError for a type that torch does not compute in."""
         if self.dtype not in COMPUTED:
             hint = f"{', '.join(COMPUTED)}; weights may be stored in fewer bits: quantization in the YAML"
-            raise ArchError(f"torch computes in no {self.dtype}", hint)
+            raise ArchError(f"memory does not support dtype {self.dtype}", hint)
         return to_bytes(1, self.dtype)
 
     def execution(self) -> Execution:

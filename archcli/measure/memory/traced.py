@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from archcli.arith import Number
 from archcli.errors import ArchError
@@ -13,10 +13,15 @@ from archcli.graph.count_tape import Abstract
 from archcli.graph.kept import INT64, Execution
 from archcli.graph.memory_tape import FilledTape, MemoryTape, Placement
 from archcli.graph.storage import Ledger
+from archcli.measure.memory.plan import Plan
 from archcli.modules import Model
 from archcli.modules.forms import formed
 from archcli.modules.request import Request
 from archcli.modules.trace import run_on, trace
+
+T = TypeVar("T")
+MOST_HELD = 16
+"""The most results of one model that are held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,32 @@ class TracedPass:
     cache: Any
     has_targets: bool
     cached: tuple[Row, ...] = ()
+
+
+class TracedModel:
+    """A model and what is traced of it: settings that change no pass trace none again.
+
+    A question about other sequences, another optimizer or another device asks for the same passes.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._made: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What is made under a key, made again where it was asked for long ago or sizes are arrays."""
+        try:
+            made = self._made.pop(key, None)
+        except TypeError:  # arrays and symbols
+            return make()
+        made = self._made[key] = make() if made is None else made
+        if len(self._made) > MOST_HELD:  # a trace of many layers is large
+            del self._made[next(iter(self._made))]
+        return cast("T", made)
+
+    def share(self, plan: Plan, rank: int) -> TracedModel:
+        """The share of a plan's rank."""
+        return self.once((plan, rank), lambda: TracedModel(plan.share(self.model, rank)))
 
 
 def trace_memory(

@@ -143,9 +143,9 @@ def predict_pass(
     step, rows = steps[slowest], tuple(_rows(times, plan, slowest))
     bound_by = next(iter(bounds(rows, step.exposed_s)))
     alike = plan.replicas * plan.tp
-    executed = sum(
-        row.flops for stage in stages for row in _rows(times, plan, stage) if row.op_class in PRODUCTS
-    )
+    of_stages = ((rows if stage == slowest else _rows(times, plan, stage)) for stage in stages)
+    executed = sum(row.flops for of_stage in of_stages for row in of_stage if row.op_class in PRODUCTS)
+    asked_flops = _model_flops(model, settings, plan)
     total = _widened(step.total, device, settings, plan)
     return Prediction(
         _time(total, bound_by, has_constants=has_constants),
@@ -154,8 +154,8 @@ def predict_pass(
         step.waiting.expected,
         _tokens(model, settings, plan),
         plan.devices,
-        _model_flops(model, settings, plan),
-        executed * alike,
+        asked_flops,
+        max(executed * alike, asked_flops),  # a scan of few tokens runs its products element by element
         device.clock.rates.peak(settings.dtype) * plan.devices,
         device.origin(settings) if has_constants else None,
         (
@@ -257,13 +257,13 @@ def _not_modelled(
 ) -> Iterator[str]:
     """What the figures leave out, a sentence each."""
     if not has_constants:
-        yield "No constants of this device are known: the time is a floor."
+        yield "What kernels reach of the device's peaks: no measurements of it are known."
     else:
         classes = dict.fromkeys(TimeClass(row.op_class).label for row in rows if row.time.expected is None)
         if classes:
-            yield f"No constants of {', '.join(classes)} are known: their kernels are taken at their floor."
+            yield f"Kernels without measurements, taken at the limit: {', '.join(classes)}."
         if _splits(settings, plan):
-            yield "Steps with tp, pp, ep or cp were not measured: the range is at least a matrix product's."
+            yield "Steps with tp, pp, ep or cp: none was measured; the range is at least a matrix product's."
     is_timed = any(row.op_class == TimeClass.FRAMEWORK for row in rows)
     yield f"The host: {'' if is_timed else 'launches that the device waits for, '}tokenizing and sampling."
     if settings.phase == "train":

@@ -66,7 +66,9 @@ def chosen(base: BaseShape, params: int, judge: Judge) -> list[ChosenShape]:
     if not candidates:
         what = f"no shape of this model near {params:,} parameters has values that fit together"
         raise ArchError(what, "scale another preset of its series, or less far")
-    return _of_several_widths(sorted(candidates, key=lambda candidate: candidate.order(params)))
+    in_order = sorted(candidates, key=lambda candidate: candidate.order(params))
+    near = [candidate for candidate in in_order if abs(candidate.shape.params / params - 1) <= FAR]
+    return _of_several_widths(near or in_order)
 
 
 def _is_settled(candidates: list[ChosenShape], cost: float, params: int) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from operator import mul
 from typing import NamedTuple
 
 from archcli.modules import Model
@@ -47,21 +49,22 @@ def depths_near(groups: list[GroupDepth], ratio: float, most: int, kept: bool = 
     if kept:
         return [{group.path: group.n_layers for group in groups}]
     total = sum(group.n_layers for group in groups)
-    spread: dict[tuple[int, ...], tuple[int, float, Depths]] = {}
+    alike = Counter(group._replace(path="") for group in groups)  # groups of a size are scaled alike
+    spread: dict[tuple[int, ...], tuple[int, float, float]] = {}
     for step in sorted(range(-STEPS, STEPS + 1), key=abs):
         tried = ratio * REACH ** (step / STEPS)
-        depths = {group.path: group.scaled(tried) for group in groups}
-        reached = sum(depths.values()) / total
-        spread.setdefault(tuple(depths.values()), (abs(step), abs(reached / ratio - 1), depths))
-    nearest = sorted(spread.values(), key=lambda entry: entry[:2])
-    return [depths for *_, depths in nearest[:most]]
+        numbers = [group.scaled(tried) for group in alike]
+        reached = sum(map(mul, numbers, alike.values())) / total
+        spread.setdefault(tuple(numbers), (abs(step), abs(reached / ratio - 1), tried))
+    nearest = sorted(spread.values(), key=lambda entry: entry[:2])[:most]
+    return [{group.path: group.scaled(tried) for group in groups} for *_, tried in nearest]
 
 
 def moved_references(model: Model, depths: Depths) -> Iterator[tuple[str, int]]:
     """(path, new layer) of each field that names an earlier layer whose keys and values it reads.
 
     A layer of the reader's own group is as far from the group's start as before, one of an earlier group as
-    far from its end.
+    far from its end; where that group has become too short, the nearest at the same place of its pattern.
     """
     for stem, stack in stacks(model):
         spans = list(_spans(stem, stack.groups, depths))
@@ -70,7 +73,10 @@ def moved_references(model: Model, depths: Depths) -> Iterator[tuple[str, int]]:
                 lender = next(i for i, (old, _) in enumerate(spans) if value in old)
                 old, new = spans[lender]
                 is_own = path.startswith(f"groups.{lender}.")
-                yield f"{stem}{path}", value + (new.start - old.start if is_own else new.stop - old.stop)
+                moved = value + (new.start - old.start if is_own else new.stop - old.stop)
+                period = len(stack.groups[lender].blocks)
+                alike = new[(value - old.start) % period :: period]
+                yield f"{stem}{path}", min(max(moved, alike[0]), alike[-1])
 
 
 def _spans(stem: str, groups: tuple[Group, ...], depths: Depths) -> Iterator[tuple[range, range]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from enum import StrEnum
+from math import lcm
 from typing import NamedTuple
 
 from archcli.measure.symbolic.sizes import sizes
@@ -32,6 +33,14 @@ WIDTHS = ("d_model", "d_ff", "d_inner", "dt_rank", "latent", "router_width", "q_
 HEADS = ("n_heads", "n_value_heads", "n_blocks")
 KV_HEADS = {"n_kv_heads": "n_heads", "n_key_heads": "n_value_heads"}
 """Heads that others share, with the field of those others."""
+DEVICES = 8
+"""Devices of a node, which share heads: their numbers are multiples of 8, 4 or 2 where that rounds little."""
+SHARED_STEPS = 8
+"""Heads are at least so many times what they are a multiple of."""
+FEWEST, NARROWEST = 12, 64
+"""With fewer heads than this a width that no field states is halved, but not below the second: OPT and Pythia
+of 125M and 160M and Qwen2.5-0.5B have 12 and 14 heads of 64, their large siblings heads of 128.
+"""
 APART = ("embedding", "head", "per_layer_embedding", "lora", "quantization", "index", "relative", "unread")
 """Parts whose sizes do not follow d_model: narrow tables, adapters, indexers."""
 
@@ -57,15 +66,17 @@ class ScaledSize(NamedTuple):
 def scaled_sizes(model: Model, keep: Collection[str] = ()) -> list[ScaledSize]:
     """All stated sizes with their roles; those whose name or path `keep` lists are kept."""
     return [
-        ScaledSize(path, Role.KEPT, value)
-        if path in keep or path.rsplit(".", 1)[-1] in keep
-        else _of_role(path, spec, value)
+        ScaledSize(path, Role.KEPT, value) if _is_kept(path, keep) else _of_role(path, spec, value, keep)
         for path, spec, value in sizes(model)
         if value is not None
     ]
 
 
-def _of_role(path: str, spec: Spec, value: int) -> ScaledSize:
+def _is_kept(path: str, keep: Collection[str]) -> bool:
+    return path in keep or path.rsplit(".", 1)[-1] in keep
+
+
+def _of_role(path: str, spec: Spec, value: int, keep: Collection[str]) -> ScaledSize:
     *above, name = path.split(".")
     if name == "n_layers":
         return ScaledSize(path, Role.DEPTH, value)
@@ -74,16 +85,20 @@ def _of_role(path: str, spec: Spec, value: int) -> ScaledSize:
     if name in KV_HEADS and value > 1:
         return ScaledSize(path, Role.KV_HEADS, value, 1, ".".join([*above, KV_HEADS[name]]))
     if name in HEADS and not hasattr(spec, "d_inner"):  # heads of Zamba's Mamba cut its channels in two
-        return ScaledSize(path, Role.HEADS, value, _grouped(spec))
+        return ScaledSize(path, Role.HEADS, value, _head_unit(path, spec, value, keep))
     if name in WIDTHS or (name == "width" and above):
         return ScaledSize(path, Role.WIDTH, value, _block(spec, value))
     return ScaledSize(path, Role.KEPT, value)
 
 
-def _grouped(spec: Spec) -> int:
-    """What a number of heads is a multiple of: the groups that share B and C, and those of the norm."""
+def _head_unit(path: str, spec: Spec, value: int, keep: Collection[str]) -> int:
+    """What a number of heads is a multiple of: groups of heads or of the norm, and KV heads that are kept."""
+    stem, _, name = path.rpartition(".")
     norm = getattr(spec, "norm", None)
-    return max(getattr(spec, "n_groups", 1), getattr(norm, "groups", 1) or 1)
+    grouped = max(getattr(spec, "n_groups", 1), getattr(norm, "groups", 1) or 1)
+    sharing = [kv for kv, heads in KV_HEADS.items() if heads == name and _is_kept(f"{stem}.{kv}", keep)]
+    kept = [n for kv in sharing if (n := getattr(spec, kv, None)) and value % n == 0]
+    return lcm(grouped, *kept)
 
 
 def _block(spec: Spec, value: int) -> int:
@@ -110,16 +125,45 @@ def unit_of(base: int, ideal: float) -> int:
     return unit
 
 
-def divisor_near(total: int, ideal: float) -> int:
-    """The divisor of `total` nearest to `ideal` as a ratio; of two the larger."""
-    divisors = [n for n in range(1, total + 1) if total % n == 0]
+def shared_unit(base: int, ideal: float) -> int:
+    """What heads near `ideal` are a multiple of where the base's are, so that devices can share them."""
+    unit = min(base & -base, DEVICES)
+    while unit > 1 and ideal < unit * SHARED_STEPS:
+        unit //= 2
+    return unit
+
+
+def shareable(n: int) -> bool:
+    """Whether half a node can share so many KV heads, or each of them is stored for an equal number."""
+    half = DEVICES // 2
+    return n > 0 and (n % half == 0 or half % n == 0)
+
+
+def divisor_near(total: int, ideal: float, base: int = 0) -> int:
+    """The divisor of `total` nearest to `ideal` as a ratio; of two the larger.
+
+    One that devices can share where the `base`'s heads are so.
+    """
+    divisors = [n for n in range(1, total + 1) if total % n == 0 and (not shareable(base) or shareable(n))]
     return min(divisors, key=lambda n: (max(n / ideal, ideal / n), -n))
 
 
-def head_units(model: Model, roles: list[ScaledSize]) -> Iterator[int]:
-    """Widths of heads that no field states: d_model is a multiple of them, as they are kept."""
-    heads = {size.path.rsplit(".", 1)[0] for size in roles if size.name == "n_heads"}
+def tied_width(base_width: int, heads: ScaledSize, d_model: int) -> int:
+    """The width of heads that no field states: the base's, or half of it.
+
+    Half where too few heads were left, or a number that KV heads or groups do not divide.
+    """
+    width, few = base_width, min(FEWEST, heads.value)
+    while width % 2 == 0 and width // 2 >= NARROWEST:
+        if d_model >= few * width and d_model % (width * heads.unit) == 0:
+            break
+        width //= 2
+    return width
+
+
+def tied_heads(model: Model, roles: list[ScaledSize]) -> Iterator[tuple[ScaledSize, int]]:
+    """(heads, their width) of those whose width no field states: d_model over their number."""
+    heads = {size.path: size for size in roles if size.name == "n_heads" and size.role is Role.HEADS}
     for path, spec, _ in sizes(model):
-        above, _, name = path.rpartition(".")
-        if name == "n_heads" and above in heads and getattr(spec, "head_dim", 0) is None:
-            yield model.d_model // spec.n_heads  # type: ignore[attr-defined]
+        if path in heads and getattr(spec, "head_dim", 0) is None:
+            yield heads[path], model.d_model // heads[path].value

@@ -70,12 +70,12 @@ class ScaleSettings:
         if len(stated) > 1:
             yield Problem(f"{' and '.join(stated)} each ask for another size", f"give {either(stated)}")
         if self.hours is not None and not timed:
-            yield Problem("--hours are those of a device", "add --device 8xh100-sxm, or ask by --compute")
+            yield Problem("--hours needs a device", "add --device 8xh100-sxm, or give --compute")
         paths = [path for path, _, value in sizes(model) if value is not None]
         known = {*paths, *(path.rsplit(".", 1)[-1] for path in paths)}
         for name in self.keep:
             if name not in known:
                 names = sorted(word for word in known if "." not in word)
-                yield Problem(f"--keep {quote(name)}: no size is called so", suggest(name, names))
+                yield Problem(f"--keep {quote(name)}: the model has no such size", suggest(name, names))
         if {"d_model", "n_layers"} <= {*self.keep}:
-            yield Problem("with d_model and n_layers kept nothing is left to scale", "keep one of them")
+            yield Problem("nothing is left to scale where d_model and n_layers are kept", "keep one of them")

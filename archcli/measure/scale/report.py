@@ -11,13 +11,14 @@ from archcli.measure.scale import tables
 from archcli.measure.scale.budget import law_rows, training_totals
 from archcli.measure.scale.choose import INFO
 from archcli.measure.scale.laws import LAWS
+from archcli.measure.scale.sentence import sentence
 from archcli.measure.scale.solve import ScaleAnswer, ScaleProblem
 
 Record = dict[str, Any]
 CONVENTION = (
-    "Parameters are all of them, also of a mixture; laws count active ones. Widths and heads follow d_model, "
-    "d_model / n_layers follows GPT-3's table 2.1, all else is kept. FLOPs are those of matrix products in "
-    "training, forward and backward. Laws count 6 N D and were fitted to dense decoders."
+    "Parameters are all of them, also of a mixture; laws count active ones. Widths and heads grow with "
+    "d_model, d_model / n_layers follows GPT-3's table 2.1, all else is kept. FLOPs are those of matrix "
+    "products in training, forward and backward. Laws count 6 N D and were fitted to dense decoders."
 )
 FAR_OFF = 0.02
 """Share of the size by which a result is off enough to say so."""
@@ -60,14 +61,15 @@ def _totals(problem: ScaleProblem, answer: ScaleAnswer) -> Record:
     totals["days"] = None
     if answer.step is not None:
         totals |= answer.step.record(answer.tokens)
-    laws = law_rows(answer.best.shape.active_params, totals["flops"])
-    return {**totals, "laws": laws, "alternatives": tables.alternative_rows(answer)}
+    totals["laws"] = law_rows(answer.best.shape.active_params, totals["flops"])
+    totals["alternatives"] = tables.alternative_rows(answer)
+    return {**totals, "sentence": sentence(problem, answer, totals)}
 
 
 def _tables(
     problem: ScaleProblem, answer: ScaleAnswer, totals: Record, rows: list[Record]
 ) -> Iterator[Table]:
-    yield tables.size_table(answer, rows)
+    yield tables.size_table(totals["sentence"], answer, rows)
     yield tables.figure_table(problem.model, answer.best.model)
     yield tables.alternative_table(answer)
     yield tables.training_table(totals)
@@ -86,10 +88,12 @@ def _notes(problem: ScaleProblem, answer: ScaleAnswer, totals: Record) -> Iterat
     if broken:
         yield f"It breaks {', '.join(broken)}, which the base keeps: archcli rule {broken[0]}."
     if noted:
-        yield f"archcli check has information that the base lacks: {', '.join(noted)}."
+        yield f"archcli check gives information that it does not give for the base: {', '.join(noted)}."
+    if problem.siblings:
+        yield f"n_kv_heads is kept, as all presets of its family have it: {', '.join(problem.siblings)}."
     yield f"Law: {law.source}; {law.doubt}."
     if answer.cost.active_params != answer.best.shape.params:
-        yield "The laws were fitted to dense models; of this one they are given the active parameters."
+        yield "The laws were fitted to dense models; for this one N is its active parameters."
     yield from context_notes(answer.best.model, answer.cost.seq_len)
     if answer.step is not None:
         yield from _of_step(answer)
@@ -99,10 +103,11 @@ def _of_step(answer: ScaleAnswer) -> Iterator[str]:
     if answer.step is None:
         return
     settings, devices = answer.step.question.settings, answer.step.question.device.name
-    how = f"{settings.batch_size} x {settings.grad_accum} sequences of a device"
-    again = "" if settings.recompute == "none" else f", --recompute {settings.recompute}"
-    yield f"Steps: {how} ({answer.step.question.plan.devices} x {devices}, ZeRO 3{again}): archcli predict."
+    how = f"-b {settings.batch_size} --grad-accum {settings.grad_accum}"
+    again = "" if settings.recompute == "none" else f" --recompute {settings.recompute}"
+    plan = f"{answer.step.question.plan.devices} x {devices} with ZeRO 3"
+    yield f"Times are those of archcli predict for {plan}, {how}{again}."
     if answer.step.prediction.time.expected is None:
-        yield f"No constants of {devices} are known: all times are the floor, which no training reaches."
+        yield f"No measurements of {devices} are known: times are the limit of its peaks."
     if not answer.step.fits:
-        yield f"It does not fit into {devices}, the times are as if it did: archcli memory --fit devices."
+        yield f"It does not fit into {devices}; times are as if it did: `archcli memory --fit devices`."

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.scale.depth import Depths, depths_near
-from archcli.measure.scale.fields import Role
+from archcli.measure.scale.fields import KV_HEADS, Role
 from archcli.measure.scale.shape import BaseShape, Shape
 
 DEPTHS = 24
@@ -17,8 +17,10 @@ SIZE_WEIGHT, RATIO_WEIGHT = 4.0, 2.0
 """A size 1% off counts as much as d_model / n_layers 4% off, or another ratio 2% off."""
 ODD = 0.06
 """What a factor of two less in d_model, heads or layers counts, up to what the base has."""
-TWOS = {"d_model": 8, "heads": 3, "layers": 2}
-"""Factors of two worth having: widths of 256, heads that 8 devices share, layers that 4 stages share."""
+TWOS = {"d_model": 8, "heads": 3, "layers": 2, "group": 2}
+"""Factors of two worth having: widths of 256, heads that 8 devices share, layers that 4 stages share, 4 heads
+of queries for each KV head that is kept.
+"""
 GROWN, GROWTH = 6.7e9, 0.174
 """GPT-3's table 2.1 (Brown et al. 2020, arXiv:2005.14165): d_model / n_layers is 64 with 125M parameters and
 128 with 6.7B, and stays there up to 175B: it grows with parameters to the power of log 2 / log(6.7B / 125M).
@@ -72,11 +74,23 @@ def cost(base: BaseShape, shape: Shape, params: int, growth: float) -> float:
 
 def _oddness(base: BaseShape, shape: Shape) -> int:
     """Factors of two that d_model and numbers of heads have fewer than is worth having and the base has."""
-    lost = {("d_model", base.model.d_model): (base.model.d_model, shape.d_model, TWOS["d_model"])}
+    lost: dict[tuple[str | int, ...], tuple[int, int, int]] = {
+        ("d_model", base.model.d_model): (base.model.d_model, shape.d_model, TWOS["d_model"])
+    }
     for size in base.sizes:
         if size.role in KINDS:
             lost[size.name, size.value] = (size.value, shape.values[size.path], TWOS[KINDS[size.role]])
+    lost |= {("group", *pair): (*pair, TWOS["group"]) for pair in _groups(base, shape)}
     return sum(max(min(_twos(before), most) - _twos(now), 0) for before, now, most in lost.values())
+
+
+def _groups(base: BaseShape, shape: Shape) -> Iterator[tuple[int, int]]:
+    """Heads of queries for each KV head that is kept, of base and shape."""
+    stated = {size.path: size.value for size in base.sizes}
+    for size in base.sizes:
+        heads = f"{size.path.rpartition('.')[0]}.{KV_HEADS.get(size.name, '')}"
+        if size.role is Role.KEPT and size.value > 1 and heads in shape.values:
+            yield stated[heads] // size.value, shape.values[heads] // size.value
 
 
 def _twos(n: int) -> int:
@@ -93,7 +107,7 @@ def _at(base: BaseShape, ratio: float, growth: float) -> Shape:
 def _width(base: BaseShape, ideal: float) -> int:
     if base.keeps_width:
         return base.model.d_model
-    unit = base.unit(ideal)
+    unit = base.unit(ideal, shared=False)
     return max(unit, round(ideal / unit) * unit)
 
 
@@ -131,7 +145,7 @@ def _of_depth(base: BaseShape, depths: Depths, params: int, ratio: float, growth
     ideal = base.model.d_model * growth * ratio * (ratio / layers) ** 0.5
     shapes = [base.shape(width, depths) for width in _widths_around(base, depths, params, ideal)]
     yield from shapes
-    middle = shapes[len(shapes) // 2]
+    middle = min(shapes, key=lambda shape: abs(log(shape.params / params)))
     per_square = (base.shape(middle.d_model, depths, 1 + STRETCH).params - middle.params) / middle.d_model**2
     for shape in shapes:
         gain = per_square * shape.d_model**2  # parameters of a d_ff so much wider: they grow with its product

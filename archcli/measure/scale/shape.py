@@ -16,9 +16,11 @@ from archcli.measure.scale.fields import (
     Role,
     ScaledSize,
     divisor_near,
-    head_units,
     nearest,
     scaled_sizes,
+    shared_unit,
+    tied_heads,
+    tied_width,
     unit_of,
 )
 from archcli.modules import Model, substitute
@@ -54,6 +56,7 @@ class BaseShape:
         self.sizes = scaled_sizes(model, keep)
         self.keeps_width = any(size.path == "d_model" and size.role is Role.KEPT for size in self.sizes)
         self._shapes: dict[Any, Shape] = {}
+        self._tied = {size.path: width for size, width in tied_heads(model, self.sizes)}
         self.groups: list[GroupDepth] = group_depths(model)
         depths = {group.path for group in self.groups}
         self.keeps_depth = any(size.path in depths and size.role is Role.KEPT for size in self.sizes)
@@ -68,11 +71,39 @@ class BaseShape:
         """Layers of all stacks."""
         return sum(group.n_layers for group in self.groups)
 
-    def unit(self, ideal: float) -> int:
-        """What a d_model near `ideal` is a multiple of: tiles, and heads whose width no field states."""
+    def unit(self, ideal: float, *, shared: bool = True) -> int:
+        """What a d_model near `ideal` is a multiple of: tiles, and heads whose width no field states.
+
+        With `shared` their number is one that devices can share.
+        """
         width = self.model.d_model
         tile = TILE if ideal >= TILE * NARROW else min(width & -width, TILE)
-        return lcm(tile, *set(head_units(self.model, self.sizes)))
+        return lcm(
+            tile, *(self._tied_unit(size, ideal, shared) for size in self.sizes if size.path in self._tied)
+        )
+
+    def _tied_unit(self, size: ScaledSize, ideal: float, shared: bool) -> int:
+        """What a d_model near `ideal` is a multiple of for the sake of these heads."""
+        whole = self._tied[size.path] * size.unit
+        near = max(round(ideal / whole), 1) * whole
+        return self.head_width(size, near) * (self._heads_unit(size, near) if shared else size.unit)
+
+    def head_width(self, size: ScaledSize, d_model: int) -> int:
+        """The width of these heads in a model so wide, where no field states it."""
+        return tied_width(self._tied[size.path], size, d_model)
+
+    def exact(self, size: ScaledSize, d_model: int) -> float:
+        """The value that the base's ratio to d_model asks for; of heads of half the width, twice as many."""
+        ratio = d_model / self.model.d_model
+        heads = size.shared_by or size.path
+        if heads in self._tied:
+            of_heads = next(one for one in self.sizes if one.path == heads)
+            ratio *= self._tied[heads] / self.head_width(of_heads, d_model)
+        return size.value * ratio
+
+    def _heads_unit(self, size: ScaledSize, d_model: int) -> int:
+        """What a number of heads is a multiple of in a model about so wide."""
+        return lcm(size.unit, shared_unit(size.value, self.exact(size, d_model)))
 
     def shape(self, d_model: int, depths: Depths, stretch: float = 1.0) -> Shape:
         """The shape of this width and depth; `stretch` multiplies every d_ff. Each is counted once."""
@@ -83,7 +114,7 @@ class BaseShape:
 
     def _shape(self, d_model: int, depths: Depths, stretch: float) -> Shape:
         values = {**depths, **self._widths(d_model, stretch)}
-        values |= self._heads(d_model)
+        values |= {**self._heads(d_model), **self._rotated(d_model)}
         values |= self._kv_heads(values)
         moved = dict(moved_references(self.model, depths))
         model = substitute(self.model, {**values, **moved})
@@ -106,7 +137,23 @@ class BaseShape:
 
     def _heads(self, d_model: int) -> dict[str, int]:
         base = self.model.d_model
-        return {size.path: nearest(size.value, d_model, base, size.unit) for size in self._of(Role.HEADS)}
+        return {
+            size.path: d_model // self.head_width(size, d_model)
+            if size.path in self._tied
+            else nearest(size.value, d_model, base, self._heads_unit(size, d_model))
+            for size in self._of(Role.HEADS)
+        }
+
+    def _rotated(self, d_model: int) -> dict[str, int]:
+        """Rotated dims of heads that are narrower than the base's: as large a share of a head."""
+        rotated = {}
+        for size in self.sizes:
+            heads = f"{size.path.partition('.position.')[0]}.n_heads"
+            if size.name == "rotary_dim" and heads in self._tied:
+                before = self._tied[heads]
+                of_heads = next(one for one in self.sizes if one.path == heads)
+                rotated[size.path] = size.value * self.head_width(of_heads, d_model) // before
+        return {path: n for path, n in rotated.items() if n % 2 == 0}
 
     def _kv_heads(self, values: Mapping[str, int]) -> dict[str, int]:
         """Heads of keys and values: a divisor of those that share them, near the base's ratio."""
@@ -115,7 +162,7 @@ class BaseShape:
         for size in self._of(Role.KV_HEADS):
             before = stated[size.shared_by]
             now = values.get(size.shared_by, before)
-            shared[size.path] = divisor_near(now, now * size.value / before)
+            shared[size.path] = divisor_near(now, now * size.value / before, size.value)
         return shared
 
     def _distortions(self, d_model: int, values: Mapping[str, int]) -> Iterator[float]:
@@ -123,8 +170,7 @@ class BaseShape:
         by_name: dict[tuple[str, int], float] = {}
         for size in self.sizes:
             if size.role in {Role.WIDTH, Role.HEADS, Role.KV_HEADS} and size.path != "d_model":
-                exact = size.value * d_model / self.model.d_model
-                key = size.name, size.value
+                key, exact = (size.name, size.value), self.exact(size, d_model)
                 by_name[key] = max(by_name.get(key, 0.0), abs(math.log(values[size.path] / exact)))
         yield from by_name.values()
 

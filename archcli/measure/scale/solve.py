@@ -39,19 +39,28 @@ class ScaleAnswer(NamedTuple):
 
 
 class ScaleProblem(NamedTuple):
-    """A base and what is asked of it; `timed` is a training step on the devices, of any model."""
+    """A base and what is asked of it; `timed` is a training step on the devices, of any model.
+
+    `siblings` are models of its family, of several widths, that all have its n_kv_heads: so it is kept.
+    """
 
     model: Model
     settings: ScaleSettings
     judge: Judge
     timed: PredictQuestion | None = None
+    siblings: tuple[str, ...] = ()
+
+    @property
+    def keep(self) -> tuple[str, ...]:
+        """Names or paths of sizes that stay: those that are asked for, and what the family keeps."""
+        return (*self.settings.keep, *(["n_kv_heads"] if self.siblings else []))
 
     def solve(self) -> ScaleAnswer:
         """Find the shape. Raises ArchError for settings that say nothing, or that no shape meets."""
         settings = self.settings
         settings.check(self.model, timed=self.timed is not None)
         training_cost(self.model, settings.seq_len)  # refuses, early, a model that cannot be trained
-        base = BaseShape(self.model, settings.keep)
+        base = BaseShape(self.model, self.keep)
         params = settings.params or self._best_size(base)
         shapes = chosen(base, params, self.judge)
         model = shapes[0].model

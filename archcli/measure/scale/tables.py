@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from archcli.measure.predict.answers.totals import FIGURES
 from archcli.measure.report import Column, Table, Unit, facts
 from archcli.measure.scale.choose import ChosenShape
 from archcli.measure.scale.fields import Role, ScaledSize
@@ -16,7 +17,7 @@ from archcli.measure.survey.layers import architecture_of
 from archcli.modules import Model
 
 Record = dict[str, Any]
-FIGURES = (
+SHOWN = (
     "params",
     "active_params",
     "n_layers",
@@ -34,7 +35,6 @@ FIGURES = (
     "kv_bytes_per_token",
 )
 """Columns of a survey that stand beside those of the base."""
-KINDS = ("floor", "expected", "low", "high")
 
 
 def size_rows(answer: ScaleAnswer) -> list[Record]:
@@ -43,12 +43,13 @@ def size_rows(answer: ScaleAnswer) -> list[Record]:
     Sizes of one name, value and result are one row with all their paths.
     """
     growth = aspect_growth(answer.base.counts[1], answer.best.shape.active_params)
-    wider = answer.best.shape.d_model / answer.base.model.d_model
+    width = answer.best.shape.d_model
+    wider = width / answer.base.model.d_model
     rows: dict[tuple[Any, ...], Record] = {}
     for size in answer.base.sizes:
         value = answer.best.shape.values.get(size.path, size.value)
         exact = {Role.KEPT: size.value, Role.DEPTH: size.value * wider / growth}.get(
-            size.role, size.value * wider
+            size.role, answer.base.exact(size, width)
         )
         row = {"field": size.name, "base": size.value, "value": value, "exact": exact}
         row |= {"change": _change(size, value, exact), "off": value / exact - 1, "paths": []}
@@ -64,15 +65,15 @@ def _change(size: ScaledSize, value: int, exact: float) -> str:
     return "scaled" if value == exact else "rounded"
 
 
-def size_table(answer: ScaleAnswer, rows: Sequence[Record]) -> Table:
+def size_table(title: str, answer: ScaleAnswer, rows: Sequence[Record]) -> Table:
     """The sizes of base and result, and how far rounding moved each; sizes that are equal once."""
     columns = (
         Column("field", "field"),
         Column("base", answer.base.model.name or "base", "number"),
         Column("value", answer.best.model.name, "number"),
-        Column("exact", "exact", "number"),
+        Column("exact", "exact", "number", minor=True),
         Column("change", ""),
-        Column("off", "off", "share"),
+        Column("off", "off", "share", minor=True),
     )
     times = Counter(row["field"] for row in rows)
     shown = [
@@ -86,14 +87,14 @@ def size_table(answer: ScaleAnswer, rows: Sequence[Record]) -> Table:
     ]
     changed = [row for row in shown if row["change"] != "kept"]
     kept = [{**row, "exact": None} for row in shown if row["change"] == "kept"]
-    return Table("Sizes", columns, [*changed, *kept])
+    return Table(title, columns, [*changed, *kept])
 
 
 def figure_table(base: Model, best: Model) -> Table:
     """Figures and ratios of base and result, those that either has."""
     records = [describe_architecture(model.name, architecture_of(model)) for model in (base, best)]
     lines: list[Record] = []
-    for key in FIGURES:
+    for key in SHOWN:
         values = [record[key] for record in records]
         if values != [None, None]:
             unit: Unit = COLUMNS[key].unit
@@ -138,8 +139,8 @@ def alternative_table(answer: ScaleAnswer) -> Table:
     columns += [Column(name, name) for name in names]
     columns += [
         Column("params", "params", "count"),
-        Column("off", "off", "share"),
-        Column("breaks", "breaks"),
+        Column("off", "off", "share", minor=True),
+        Column("breaks", "breaks", minor=True),
     ]
     records = [_alternative(chosen, answer, names) for chosen in answer.shapes]
     return Table("Result and alternatives", columns, records)
@@ -170,9 +171,9 @@ def training_table(totals: Mapping[str, Any]) -> Table:
 
 
 def days_table(totals: Mapping[str, Any]) -> Table:
-    """Days and hours of devices, as floor, expected and range; a device without constants has a floor."""
-    known = [kind for kind in KINDS if totals["days"][kind] is not None]
-    columns = [Column("what", ""), *(Column(kind, kind, "bits") for kind in known)]
+    """Days and hours of devices, as limit, expected and range; a device without constants has a limit."""
+    known = [kind for kind in FIGURES if totals["days"][kind] is not None]
+    columns = [Column("what", ""), *(Column(kind, FIGURES[kind], "bits") for kind in known)]
     records = [
         {"what": what, **{kind: totals[key][kind] for kind in known}}
         for key, what in (("days", "days"), ("device_hours", "device hours"))
@@ -187,7 +188,7 @@ def law_table(rows: Sequence[Record], law: str) -> Table:
         Column("params", "best size", "count"),
         Column("tokens", "tokens", "count"),
         Column("tokens_per_param", "a parameter", "number"),
-        Column("tokens_of_shape", "tokens for this size", "count"),
+        Column("tokens_of_shape", "tokens for this size", "count", minor=True),
         Column("loss", "loss", "bits"),
     )
     return Table("What the laws say of these FLOPs", columns, list(_law_lines(rows, law)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, install
 
 
 def required(package: str) -> Any:
@@ -13,6 +13,5 @@ def required(package: str) -> Any:
     try:
         return import_module(package)
     except ModuleNotFoundError:
-        raise ArchError(
-            f"this needs {package}, which is not installed", "pip install 'archcli[formula]' adds it"
-        ) from None
+        what = f"this needs {package}, which is not installed"
+        raise ArchError(what, install("sympy", "numpy")) from None

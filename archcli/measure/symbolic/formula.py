@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.symbols import ModelSymbols
+from archcli.measure.symbolic.symbols import ModelSymbols, without_idle_layers
 from archcli.modules import Model
 
 
@@ -70,6 +70,7 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
 
     The values of `batch_size` and `seq_len` matter only for that check and for which divisions are even.
     """
+    model = without_idle_layers(model)
     symbols = ModelSymbols(model, {"batch_size": batch_size, "seq_len": seq_len})
     sizes = symbols.sizes["batch_size"], symbols.sizes["seq_len"]
     expressions = [

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from archcli.errors import ArchError, Problem
 from archcli.modules import Model, find
-from archcli.modules.base import Size, Spec, ends_in
+from archcli.modules.base import Size, Spec, ends_in, full_paths
 from archcli.modules.fields import Field
 from archcli.modules.values import value_type
-from archcli.wording import suggest
+from archcli.wording import either, suggest
 
 SIZE = value_type(Size).schema
 
 
 def sizes(model: Model) -> Iterator[tuple[str, Spec, int | None]]:
-    """(full path, its spec, value) of every field that is a size; None where it is left out."""
+    """(full path, its spec, value) of every field that is a size.
+
+    The value is None where the field is left out, or holds a word: bits: dtype, group_size: row.
+    """
     for path, spec in find(model, Spec):
         for name, field in spec.fields.items():
             if any(schema == SIZE for schema in _schemas(field)):
-                yield f"{path}.{name}" if path else name, spec, getattr(spec, name)
+                value = getattr(spec, name)
+                # symbols and arrays are sizes, too: a word alone is none
+                yield f"{path}.{name}" if path else name, spec, None if isinstance(value, str) else value
 
 
 def _schemas(field: Field) -> Iterator[object]:
@@ -41,8 +46,8 @@ def fields_named(model: Model, name: str) -> list[str]:
     """
     matches = _matching(model, name)
     if not matches:
-        known = dict.fromkeys(path.rsplit(".", 1)[-1] for path, _, _ in sizes(model))
-        raise ArchError(Problem("no size of this name", suggest(name, known), path=name))
+        hint = suggest_size(name, [path for path, _, _ in sizes(model)])
+        raise ArchError(Problem("no size of this name", hint, path=name))
     values = {path: value for path, _, value in matches}
     if len(set(values.values())) == 1:
         return [*values]
@@ -54,9 +59,17 @@ def fields_named(model: Model, name: str) -> list[str]:
             for path, value in values.items()
             if path == name or (path in heirs and value == values[name])
         ]
-    listed = ", ".join(f"{path} {value}" for path, value in values.items())
+    listed = ", ".join(path if value is None else f"{path} {value}" for path, value in values.items())
     hint = f"say which by its full path: {listed}"
     raise ArchError(Problem("sizes of this name have different values", hint, path=name))
+
+
+def suggest_size(name: str, paths: Iterable[str], names: Iterable[str] = ()) -> str:
+    """A hint for a name of no size: full paths that it leaves steps out of, else names near to it."""
+    paths = list(paths)
+    if full := full_paths(paths, name.split(".")):
+        return f"did you mean {either(full)}?"
+    return suggest(name, dict.fromkeys((*names, *(path.rsplit(".", 1)[-1] for path in paths))))
 
 
 def _matching(model: Model, name: str) -> list[tuple[str, Spec, int | None]]:

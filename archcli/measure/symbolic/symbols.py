@@ -45,41 +45,82 @@ class ModelSymbols:
         multiples = {layers: n * count for layers, (n, count) in counts.items()}
         placed = {path: self._symbols[name] for path, name in names.items()}
         self.model = substitute(model, {path: multiples.get(one, one) for path, one in placed.items()})
-        self._known = self.values | {count: self.values[layers] // n for layers, (n, count) in counts.items()}
+        integer = required("sympy").Integer
+        self._numbers = {known: integer(number) for known, number in self.values.items()}
+        self._known = self._numbers | {
+            count: self._numbers[layers] // n for layers, (n, count) in counts.items()
+        }
         self._layers = {count: layers / n for layers, (n, count) in counts.items()}
-        self._unfilled = [
-            (group.n_layers, len(group.blocks))
-            for _, group in find(self.model, Group)
-            if group.n_layers in self.values and len(group.blocks) > 1
-        ]
+        self._factored: dict[Any, Any] = {}
+        self._tidied: dict[Any, Any] = {}
+        self._unfilled: dict[Any, set[int]] = {}
+        for _, group in find(self.model, Group):
+            if group.n_layers in self.values and len(group.blocks) > 1:
+                self._unfilled.setdefault(group.n_layers, set()).add(len(group.blocks))
 
     def tidied(self, expression: Any) -> Any:
         """The expression in these symbols, without floors that are exact at their values."""
+        expression = required("sympy").sympify(expression)
+        steps = {step: self._tidied_step(step) for step in _steps(expression)}
+        return expression.xreplace({**steps, **self._layers})
+
+    def _tidied_step(self, step: Any) -> Any:
+        """A minimum or a floor, tidied; each is worked out once, however many formulas contain it."""
+        if step not in self._tidied:
+            self._tidied[step] = _tidy(step, self._known).xreplace(self._layers)
+        return self._tidied[step]
+
+    def factored(self, expression: Any) -> Any:
+        """The expression tidied, with common factors taken out; that of many layers is worked out once."""
+        if expression not in self._factored:
+            self._factored[expression] = self._factor(self.tidied(expression))
+        return self._factored[expression]
+
+    def _factor(self, expression: Any) -> Any:
+        """Take common factors out, once for all expressions that differ in names alone.
+
+        Minima and floors stand as symbols meanwhile, as rebuilding them takes sympy longest.
+        """
         sympy = required("sympy")
-        expression = sympy.sympify(expression)
-        if expression.has(sympy.floor, sympy.Min):
-            expression = _tidy(expression, self._known)
-        return expression.subs(self._layers) if self._layers else expression
+        steps = _steps(expression)
+        names = sorted(expression.free_symbols, key=str)
+        places = {one: symbol(f"place/{i:04}") for i, one in enumerate((*names, *steps))}
+        alike = expression.xreplace(places)
+        if alike not in self._factored:
+            self._factored[alike] = sympy.factor_terms(alike)
+        back = {place: sympy.factor_terms(step) for step, place in places.items()}
+        return self._factored[alike].xreplace(back)
 
     def occurrences(self, times: Any) -> Any:
         """A sum of repetitions of layers, tidied: most layers of a pattern as all but the others."""
-        for layers, period in self._unfilled:
-            each = [repetitions(layers, period, i) for i in range(period)]
-            known = times.as_coefficients_dict()
-            if 2 * sum(known.get(one, 0) == 1 for one in each) > period:
-                times = times + layers - sum(each)
+        for layers in times.free_symbols & self._unfilled.keys():
+            for period in self._unfilled[layers]:
+                known = times.as_coefficients_dict()
+                places = [repetitions(layers, period, i) for i in range(period)]
+                if 2 * sum(known.get(one, 0) == 1 for one in places) > period:
+                    times = times + layers - sum(places)
         return self.tidied(times)
 
     def value(self, expression: Any) -> Any:
         """The expression at the model's sizes."""
-        return expression.xreplace(
-            {one: required("sympy").Integer(number) for one, number in self.values.items()}
-        )
+        return expression.xreplace(self._numbers)
+
+
+def without_idle_layers(model: Model) -> Model:
+    """The model without layers of a pattern that is longer than its group: no number of layers runs them."""
+    patterns = {f"{path}.pattern": group.blocks for path, group in find(model, Group) if group.pattern}
+    return substitute(model, patterns)
 
 
 def symbol(name: str) -> Any:
     """The symbol of a size: a whole number above 0."""
     return required("sympy").Symbol(name, integer=True, positive=True)
+
+
+def _steps(expression: Any) -> list[Any]:
+    """The minima and floors of an expression, in an order that does not change."""
+    sympy = required("sympy")
+    return sorted(expression.atoms(sympy.Min, sympy.floor), key=sympy.default_sort_key)
 
 
 def _sizes(model: Model) -> dict[str, int]:
@@ -143,5 +184,7 @@ def _tidy(expression: Any, values: dict[Any, int]) -> Any:
         less = all(number.as_coeff_Add()[0] == -1 for number in numbers)
         return Min(*[number + 1 for number in numbers]) - 1 if less else Min(*numbers)
 
-    even = expression.replace(floor, lambda inner: inner if inner.subs(values).is_integer else floor(inner))
+    even = expression.replace(
+        floor, lambda inner: inner if inner.xreplace(values).is_integer else floor(inner)
+    )
     return even.replace(Min, raised)

@@ -15,7 +15,7 @@ from archcli.modules.layers import LayerIndex
 from archcli.runtime.model.build import LanguageModel
 from archcli.runtime.model.leaves import AdapterHolder
 from archcli.runtime.model.node import ModuleNode
-from archcli.runtime.require import missing_extra
+from archcli.runtime.require import missing_package
 from archcli.runtime.verify.by_torch import unmasked_flops
 from archcli.runtime.verify.result import ReferenceResult, compare_entries, listed
 
@@ -112,7 +112,7 @@ def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:
     try:
         from fvcore.nn import FlopCountAnalysis, jit_handles
     except ModuleNotFoundError as missing:
-        raise missing_extra(missing) from None
+        raise missing_package(missing) from None
     linear, matmul, product = (
         jit_handles.linear_flop_jit,
         jit_handles.matmul_flop_jit,

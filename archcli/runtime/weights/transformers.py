@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, install
 from archcli.modules import Model
 
 DECODED = 4  # steps after the prompt; each is one more pass through all layers
@@ -79,7 +79,7 @@ def transformers_class(config: Mapping[str, Any]) -> Any:
     except ModuleNotFoundError:
         raise ArchError(
             "logits are compared with those of transformers, which is not installed",
-            "pip install 'transformers>=5'",
+            install("transformers>=5"),
         ) from None
     named = config.get("architectures")
     name = named[0] if isinstance(named, list) and named else "AutoModel"

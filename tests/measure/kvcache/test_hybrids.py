@@ -88,7 +88,7 @@ def test_states_have_a_dtype_of_their_own():
 def test_a_format_of_blocks_is_of_keys_and_values_alone():
     found = count_kv_cache(HYBRID, 32, dtype="q8_0")
     assert found.totals["bytes"] == 3 * 32 * TOKEN * 34 // 32 + 4 * 6 * STATE
-    assert any("q8_0 is of keys and values" in note for note in found.notes)
+    assert any("q8_0 is for keys and values" in note for note in found.notes)
     stated = count_kv_cache(HYBRID, 32, dtype="q8_0", state_dtype="bf16")
     assert stated.totals["state_bytes"] == 2 * 6 * STATE
 

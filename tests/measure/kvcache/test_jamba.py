@@ -10,7 +10,8 @@ PUBLISHED = {"mistral": 32, "mixtral": 32, "jamba": 4}
 
 
 def model(kind, **more):
-    return archcli.load({"model_type": kind, "architectures": ["TheirsForCausalLM"], **more})
+    stated = {"model_type": kind, "architectures": ["TheirsForCausalLM"], "hidden_size": 4096}
+    return archcli.load({**stated, **more})
 
 
 @pytest.mark.parametrize("kind", PUBLISHED)

@@ -206,7 +206,7 @@ def test_an_encoder_caches_nothing_and_says_so():
     )
     assert (report.totals["as_kind"], report.rows) == ({}, [])
     assert report.totals["fits"]["cache_alone"] == {"tokens": None, "sequences": None}
-    assert report.notes == ("nothing is cached: no layer of this model generates.",)
+    assert report.notes == ("nothing is cached: no layer of this model generates tokens.",)
 
 
 def test_an_encoder_decoder_keeps_its_source_apart():

@@ -6,14 +6,15 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.memory.pipeline import in_flight, live_groups, stages_of
 from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
 from small import decoder
 
 LLAMA = "llama-3.1-8b"
 
 
-def told(name, seq_len=None, **fields):
+def told(name, settings=None, **fields):
     with pytest.raises(ArchError) as caught:
-        Plan(**fields).check(load(name).model, seq_len)
+        Plan(**fields).check(load(name).model, settings)
     return [(it.path.rpartition(".")[2], it.what, it.hint) for it in caught.value.problems]
 
 
@@ -23,7 +24,11 @@ def told(name, seq_len=None, **fields):
         ({"dp": 0}, ("dp", "dp 0 is below 1", "1 is the least")),
         (
             {"zero": 1},
-            ("zero", "zero 1 shards over the replicas of dp, and dp is 1", "state dp, or leave zero out"),
+            (
+                "zero",
+                "zero 1 shards over the devices of dp and cp, and there is one",
+                "state dp or cp, or leave zero out",
+            ),
         ),
         ({"pp": 33, "micro_batches": 33}, ("pp", "pp 33 is more than 32 layers", "pp 32 at most")),
         (
@@ -42,8 +47,8 @@ def told(name, seq_len=None, **fields):
             {"pp": 2, "virtual_stages": 2},
             (
                 "virtual_stages",
-                "virtual_stages are those of schedule interleaved",
-                "state it, or leave virtual_stages out",
+                "virtual_stages needs schedule interleaved",
+                "leave virtual_stages out, or state schedule with micro_batches, a multiple of pp",
             ),
         ),
         (
@@ -58,9 +63,17 @@ def told(name, seq_len=None, **fields):
             {"micro_batches": 2},
             (
                 "micro_batches",
-                "micro_batches are those of a pipeline, and pp is 1",
+                "micro_batches needs a pipeline, and pp is 1",
                 "state pp, or leave micro_batches out",
             ),
+        ),
+        (
+            {"pp": 2, "schedule": "interleaved", "micro_batches": 2, "virtual_stages": 17},
+            ("pp", "pp 2 x 17 virtual stages is more than 32 layers", "virtual_stages 16 at most"),
+        ),
+        (
+            {"schedule": "interleaved"},
+            ("schedule", "schedule needs a pipeline, and pp is 1", "leave schedule out"),
         ),
         ({"tp": 3}, ("d_ff", "tp 3 does not divide d_ff 14,336", "2, 4, 8, 16 or 32 would do")),
         ({"ep": 2, "dp": 2}, ("ep", "ep 2 splits experts, and the model has none", "leave ep out")),
@@ -75,13 +88,21 @@ def test_impossible_plans(fields, first):
 
 
 def test_tokens():
-    assert told(LLAMA, 1000, cp=3) == [
+    one = MemorySettings(seq_len=1)
+    assert told(LLAMA, one, cp=2) == [("cp", "cp 2 does not divide 1 tokens", "leave cp out")]
+    thousand = MemorySettings(seq_len=1000)
+    assert told(LLAMA, thousand, cp=3) == [
         ("cp", "cp 3 does not divide 1,000 tokens", "2, 4, 5, 8, 10, 20, 25 or 40 would do")
     ]
-    assert told(LLAMA, 1000, cp=4, tp=4, sp=True) == [
+    assert told(LLAMA, thousand, cp=4, tp=4, sp=True) == [
         ("seq_len", "sp shares tokens, and tp 4 does not divide 250", "1,008 tokens would do")
     ]
-    Plan(cp=4, tp=2, sp=True).check(load(LLAMA).model, 1000)
+    Plan(cp=4, tp=2, sp=True).check(load(LLAMA).model, thousand)
+    chunked = MemorySettings("prefill", seq_len=1001, chunk=334, past=3)
+    assert [(path, hint) for path, _, hint in told(LLAMA, chunked, tp=2, sp=True)] == [
+        ("seq_len", "1,002 tokens would do"),
+        ("past", "4 tokens would do"),
+    ]
 
 
 def test_experts():
@@ -95,6 +116,9 @@ def test_experts():
     )
     Plan(dp=2, tp=2, ep=4).check(load("mixtral-8x7b").model)
     assert Plan(dp=2, tp=2, ep=4).expert_replicas == 1
+    assert told("mixtral-8x7b", tp=2, dp=3, ep=4) == [
+        ("ep", "ep 4 does not divide the 6 devices of a stage, dp x cp x tp", "2 would do")
+    ]
 
 
 @pytest.mark.parametrize(

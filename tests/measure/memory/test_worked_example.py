@@ -60,7 +60,7 @@ def test_the_peak_is_the_sum_of_the_page(report):
     parts = report.totals["parts"]
     assert parts["weights"] == line("the weights")
     assert parts["optimizer"] == line("optimizer states")
-    assert parts["kept"] == report.totals["kept_bytes"] == line("kept for the backward")
+    assert parts["kept"] == report.totals["kept_bytes"] == line("activations kept for backward")
     assert parts["temporaries"] == line("the logits")
     assert parts["loss"] == line("the loss")
     assert report.totals["peak_bytes"] == line("the peak")

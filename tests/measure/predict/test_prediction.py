@@ -65,7 +65,9 @@ def test_all_that_is_moved():
     assert found.time.floor == pytest.approx((moved(model, "train") + LOSS + UPDATE) / GB_S)
     assert (found.time.expected, found.time.low, found.origin) == (None, None, None)
     assert found.time.bound_by == "memory"
-    assert found.not_modelled[0] == "No constants of this device are known: the time is a floor."
+    assert found.not_modelled[0] == (
+        "What kernels reach of the device's peaks: no measurements of it are known."
+    )
     assert sum(row.bytes for row in found.rows) == pytest.approx(moved(model, "train") + LOSS + UPDATE)
     assert predict_pass(model, settings("prefill"), device()).time.floor == pytest.approx(
         moved(model, "prefill") / GB_S
@@ -175,7 +177,9 @@ def test_constants():
     assert found.time.low == pytest.approx(0.5 * (seconds - attention) + attention)
     assert found.time.high == pytest.approx(2 * (seconds - attention) + attention)
     assert found.origin.table == "t.csv"
-    assert found.not_modelled[0].startswith("No constants of fused attention are known")
+    assert found.not_modelled[0].startswith(
+        "Kernels without measurements, taken at the limit: fused attention"
+    )
 
 
 def test_constants_of_links():

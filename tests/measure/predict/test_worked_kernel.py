@@ -66,5 +66,5 @@ def test_the_all_reduces(report):
 
 def test_the_notes(report):
     points = report.totals["break_even"]
-    assert points["batch_size"]["expected"] == pytest.approx(line("sequences from which"), rel=SIX_DIGITS)
+    assert points["batch_size"]["expected"] == pytest.approx(line("batch size from which"), rel=SIX_DIGITS)
     assert points["context"] == line("tokens from which")

@@ -108,7 +108,7 @@ DOUBTS = {
     "The card was slowed down: power cap": with_passes(states=(COOL | {"slowed_by": ["power cap"]}, COOL)),
     "last launch: 3. Launches behind one": with_passes(hidden=True, on_device=replace(DEVICE, waits=3)),
     "Launches are hidden": with_passes(hidden=True),
-    "were not read: pip install nvidia-ml-py": with_passes(states=()),
+    "were not read; to read them pip install nvidia-ml-py": with_passes(states=()),
 }
 
 

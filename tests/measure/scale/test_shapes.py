@@ -7,7 +7,7 @@ from archcli.load import load
 from archcli.load.presets import presets
 from archcli.measure.params import count_params
 from archcli.measure.scale.depth import depths_near, group_depths, moved_references
-from archcli.measure.scale.fields import divisor_near, nearest, unit_of
+from archcli.measure.scale.fields import divisor_near, nearest, shared_unit, unit_of
 from archcli.measure.scale.search import aspect_growth, ranked
 from archcli.measure.scale.shape import BaseShape
 
@@ -93,6 +93,25 @@ def test_layers_that_read_others_follow_them():
     assert {number for _, number in moved_references(model, depths)} == {28, 29}
 
 
+def test_layers_read_the_same_place_of_a_pattern_that_has_become_shorter():
+    """Layers 0 and 1 of four in a pattern of two, where two are left; and layers 2 and 3."""
+    attention = {"kind": "gqa", "n_heads": 2, "n_kv_heads": 1, "head_dim": 4}
+    wide = attention | {"head_dim": 6}
+    pattern = [
+        {"kind": "pre_norm", "attention": each, "ffn": {"kind": "mlp", "d_ff": 8}}
+        for each in (attention, wide)
+    ]
+    for first in (0, 2):
+        readers = [
+            layer | {"attention": layer["attention"] | {"kv_from": first + i}}
+            for i, layer in enumerate(pattern)
+        ]
+        groups = [{"n_layers": 4, "pattern": pattern}, {"n_layers": 2, "pattern": readers}]
+        model = load({"vocab_size": 9, "d_model": 8, "norm": "rmsnorm", "groups": groups})
+        moved = dict(moved_references(model, {"groups.0.n_layers": 2, "groups.1.n_layers": 2}))
+        assert list(moved.values()) == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "growth"),
     # 64 at 125M and 128 at 6.7B make a factor of two; beyond 6.7B nothing grows
@@ -142,3 +161,11 @@ def test_every_preset_has_a_shape_near_twice_its_size(name):
     base = BaseShape(load(name))
     sizes = [entry.shape.params for entry in ranked(base, 2 * base.counts[0])]
     assert min(abs(size / (2 * base.counts[0]) - 1) for size in sizes) < 0.05
+
+
+def test_kv_heads_are_a_number_that_devices_share_where_the_bases_are():
+    assert divisor_near(40, 10, 8) == 8  # 10 is nearer, and 4 devices cannot share it
+    assert divisor_near(40, 10, 10) == 10  # as in a base whose heads they cannot share either
+    assert divisor_near(20, 5, 8) == 4
+    assert [shared_unit(32, ideal) for ideal in (9, 20, 40, 70)] == [1, 2, 4, 8]
+    assert shared_unit(9, 70) == 1

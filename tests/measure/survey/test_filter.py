@@ -58,6 +58,7 @@ HOLD = {
     "ACTIVE<1.6M": "d",
     "active<0.01T": "abd",
     "kv<2KiB": "ac",
+    "kv<2.0001KiB": "abc",
     "kv<=2 KiB": "abc",
     "KV/token>=100kB": "d",
     "kv=0": "c",

@@ -110,6 +110,6 @@ def test_what_is_no_array_of_sizes_is_refused(values, message):
 def test_a_package_that_is_missing_is_named(package, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
-        ArchError, match=rf"needs {package}, which is not installed; pip install 'archcli\[formula\]"
+        ArchError, match=rf"needs {package}, which is not installed; pip install sympy numpy$"
     ):
         required(package)

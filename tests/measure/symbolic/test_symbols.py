@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import sympy
 
+import archcli
 from archcli.arith import ceil_log2, repetitions
+from archcli.errors import ArchError
 from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.measure.symbolic.sizes import sizes
 from archcli.measure.symbolic.symbols import ModelSymbols, size_names
-from archcli.modules import GLU, Group
+from archcli.modules import GLU, Group, Quantization, Rule
 from small import attention, decoder, layer
 
 
@@ -62,3 +64,21 @@ def test_a_logarithm_is_rounded_up_for_every_kind_of_number():
     for number, of_array in zip(map(int, numbers), ceil_log2(numbers), strict=True):
         expected = math.ceil(math.log2(number))
         assert ceil_log2(number) == of_array == ceil_log2(n).xreplace({n: sympy.Integer(number)}) == expected
+
+
+KEPT = Quantization(bits=4, group_size="row", rules=(Rule(match="embedding", bits="dtype"),))
+
+
+def test_words_beside_numbers_are_no_sizes():
+    # bits: dtype and group_size: row are words; the sizes of the model are those of the same one unquantized
+    packed, plain = decoder(quantization=KEPT, max_seq_len=64), decoder(max_seq_len=64)
+    for quantity in ("params", "flops", "kvcache"):
+        assert archcli.explain(packed, quantity).totals == archcli.explain(plain, quantity).totals
+    shapes = [archcli.scale(model, 20_000).rows for model in (packed, plain)]
+    assert [row for row in shapes[0] if row["field"] != "bits"] == shapes[1]
+    assert [row["value"] for row in shapes[0] if row["field"] == "bits"] == [4]
+    names = ["quantization.rules.0.bits", "quantization.group_size", "quantization.bits"]
+    swept = archcli.sweep(packed, vary=["d_ff=8,12"], show=names)
+    assert [[row[name] for name in names] for row in swept.rows] == [[None, None, 4]] * 2
+    with pytest.raises(ArchError, match=r"quantization.bits 4, quantization.rules.0.bits$"):
+        archcli.sweep(packed, vary=["bits=2,4"])

@@ -1,11 +1,12 @@
 """Readings of a card: all there are, those that are missing left out, none without pynvml or on a CPU."""
 
 import sys
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
 
-from archcli.runtime.profile.nvml import gpu_state
+from archcli.runtime.profile.nvml import _read, gpu_state
 
 ALL = {
     "sm_clock_mhz": 1980,
@@ -69,6 +70,19 @@ def test_nothing_is_said_without_the_library_or_a_card(nvml, monkeypatch):
     assert gpu_state("cpu") is None
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert gpu_state("cuda") is None
+
+
+def test_the_library_itself_refuses_as_it_does_here():
+    """Of no card that is there, with a driver or without one."""
+    nvml = import_module("pynvml")
+    readings = {
+        "memory_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(nvml.nvmlDeviceGetHandleByUUID("none"), 2),
+        "slowed_by": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(None),
+    }
+    for reading in readings.values():
+        with pytest.raises(nvml.NVMLError):
+            reading()
+    assert dict(_read(readings, nvml.NVMLError)) == {}
 
 
 def test_a_library_that_finds_no_driver_says_nothing(nvml, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from archcli.errors import ArchError, Problem
 from archcli.measure.memory.answers.question import MemoryQuestion
@@ -15,10 +16,10 @@ from archcli.modules.layers import folded_path
 from archcli.wording import closest, either, quote
 
 OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum")
-OF_TRAINING_PLANS = ("pp", "cp", "zero")
+OF_TRAINING_PLANS = ("pp", "micro_batches", "schedule", "virtual_stages", "cp", "zero")
 DEFAULTS, WHOLE = MemorySettings(), Plan()
-CACHE_TWICE = "The caller owns the cache: the one before the pass lives until the longer one is whole."
-ENGINES = "Serving: the cache counts once, as engines write into one that is there already."
+CACHE_TWICE = "The pass copies the cache into a longer one: until that is complete, both take memory."
+ENGINES = "Serving: the cache counts once, as engines allocate it once and write in place."
 DDP = "dp without zero is DDP with gradient_as_bucket_view, which holds no second copy of the gradients."
 NO_HEAD = "The model has no head: the backward begins at its hidden states, and no loss is counted."
 SHOWN = 3
@@ -43,15 +44,19 @@ def _of_phase(settings: MemorySettings, model: Model) -> Iterator[Problem]:
         for name in OF_TRAINING:
             if getattr(settings, name) != getattr(DEFAULTS, name):
                 option = f"--{name.replace('_', '-')}"
-                yield Problem(f"{option} is of training, and the phase is {phase}", f"leave {option} out")
+                yield Problem(
+                    f"{option} applies to training only, and the phase is {phase}", f"leave {option} out"
+                )
         if not model.caches and phase != "forward":
             what = "an encoder has no cache to fill and generates nothing"
             yield Problem(what, "--phase forward runs it once, --phase train trains it")
     if settings.chunk is not None and phase not in {"prefill", "serve"}:
-        hint = "ask for --phase prefill or serve, or leave --chunk out"
-        yield Problem(f"--chunk cuts a prefill, and the phase is {phase}", hint)
+        hint = ("ask for --phase prefill or serve, or " if model.caches else "") + "leave --chunk out"
+        yield Problem(f"--chunk cuts a prefill into pieces, and the phase is {phase}", hint)
     if settings.past and phase != "prefill":
-        yield Problem(f"past are tokens before a prefill, and the phase is {phase}", "seq_len has them all")
+        yield Problem(
+            f"past applies to a prefill only, and the phase is {phase}", "seq_len counts all tokens"
+        )
 
 
 def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
@@ -62,8 +67,9 @@ def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
     if question.settings.phase != "train":
         for name in OF_TRAINING_PLANS:
             if getattr(plan, name) != getattr(WHOLE, name):
-                what = f"--{name} is of training, and the phase is {question.settings.phase}"
-                yield Problem(what, f"leave --{name} out: tp, ep and dp share a model that is served")
+                option = f"--{name.replace('_', '-')}"
+                what = f"{option} applies to training only, and the phase is {question.settings.phase}"
+                yield Problem(what, f"leave {option} out: tp, ep and dp share a model that is served")
 
 
 def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:
@@ -129,8 +135,19 @@ def _idle_devices(question: MemoryQuestion) -> Iterator[str]:
     device, plan = question.device, question.plan
     if device is None or device.n_devices <= plan.devices:
         return
-    more = device.n_devices // plan.devices
-    use = (
-        f"--dp {plan.dp * more} --zero 3" if question.settings.phase == "train" else f"--tp {plan.tp * more}"
-    )
-    yield f"This plan uses {plan.devices:,} of {device.n_devices:,} devices; {use} would use more of them."
+    plans = _wider(question, device.n_devices)
+    options = next((it for it, wider in plans if wider.suits(question.model, question.settings)), "")
+    more = f"; {options} would use more of them" if options else ""
+    yield f"This plan uses {plan.devices:,} of {device.n_devices:,} devices{more}."
+
+
+def _wider(question: MemoryQuestion, n_devices: int) -> Iterator[tuple[str, Plan]]:
+    """Plans of more of the devices, the widest first, each with the options that change."""
+    plan = question.plan
+    for times in range(n_devices // plan.devices, 1, -1):
+        if question.settings.phase == "train":
+            dp = plan.dp * times
+            yield f"--dp {dp} --zero 3", replace(plan, dp=dp, zero=3)
+        else:
+            tp = plan.tp * times
+            yield f"--tp {tp}", replace(plan, tp=tp)

@@ -87,7 +87,7 @@ class FewestDevices:
 
     def _is_possible(self, plan: Plan) -> bool:
         try:
-            plan.check(self.question.model, self.question.settings.checked_tokens(self.question.model))
+            plan.check(self.question.model, self.question.settings)
         except ArchError:
             return False
         return True

@@ -46,7 +46,7 @@ def _context(question: MemoryQuestion, tell: Progress) -> Record:
         return question.changed(seq_len=n * shared).fits()
 
     plan = question.plan
-    shared = plan.cp * (plan.tp if plan.sp else 1) if question.settings.phase == "train" else 1
+    shared = plan.cp * (plan.tp if plan.sp else 1)
     longest = _largest(attempt, MOST // shared)
     tokens = None if longest is None else longest * shared
     return _fitted(question, {"seq_len": tokens}, tokens)
@@ -66,7 +66,7 @@ def _largest(attempt: Callable[[int], bool], most: int) -> int | None:
 def _recompute(question: MemoryQuestion, tell: Progress) -> Record:
     """The setting that fits for the fewest repeated FLOPs."""
     if question.settings.phase != "train":
-        raise ArchError("recomputation is of training", "--phase train")
+        raise ArchError("--fit recompute applies to training only", "--phase train")
     best = cheapest(question, tell)
     if best is None:
         return _fitted(question, {}, None)

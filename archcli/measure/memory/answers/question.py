@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from archcli.measure.memory.beyond import BeyondModel, beyond_model
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.ranks import RankPeak, rank_peaks
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.traced import TracedModel
 from archcli.modules import Model
 
 
@@ -56,12 +57,20 @@ class MemoryAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemoryQuestion:
-    """What is asked: how much memory a model takes with these settings and this plan."""
+    """What is asked: how much memory a model takes with these settings and this plan.
+
+    `known` is what is traced of the model; questions that are `changed` from one share it.
+    """
 
     model: Model
     settings: MemorySettings
     plan: Plan = ONE_DEVICE
     device: DeviceMemory | None = None
+    known: TracedModel | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.known is None or self.known.model is not self.model:
+            object.__setattr__(self, "known", TracedModel(self.model))
 
     def answer(self) -> MemoryAnswer:
         """Trace the passes. Raises ArchError for settings or a plan that the model cannot have."""
@@ -69,7 +78,7 @@ class MemoryQuestion:
 
     def ranks(self) -> tuple[RankPeak, ...]:
         """The peaks of the plan's ranks, the largest first, on whatever device."""
-        peaks = rank_peaks(self.model, self.settings, self.plan)
+        peaks = rank_peaks(self.known or TracedModel(self.model), self.settings, self.plan)
         return tuple(sorted(peaks, key=lambda rank: rank.peak.bytes, reverse=True))
 
     def answer_with(self, ranks: tuple[RankPeak, ...]) -> MemoryAnswer:

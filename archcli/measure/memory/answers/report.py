@@ -18,8 +18,8 @@ from archcli.measure.report import Report, Table
 
 Record = dict[str, Any]
 CONVENTION = (
-    "Bytes of tensors at the moment when most are alive, as torch 2.13 runs the model that archcli builds; "
-    "autocast is not modelled. What is beyond the model is not part of the peak."
+    "The peak: bytes of all live tensors at their maximum, as torch 2.13 runs the model that archcli builds, "
+    "without autocast. Memory beyond the model is not part of it."
 )
 KEYS = ("path", "kept_bytes", "shared_with", "recompute_flops", "freed_bytes_per_flop")
 
@@ -67,7 +67,7 @@ def _report(
         totals=totals,
         rows=rows,
         tables=tuple(_tables(question, answer, totals, rows, show_alternatives)),
-        notes=tuple(_notes(question, totals)),
+        notes=tuple(_notes(question, totals, what_fits)),
         keys=KEYS,
         title=title(question),
     )
@@ -152,10 +152,11 @@ def _moments(rank: RankPeak) -> Iterator[Record]:
         yield {"moment": stage, "path": top.path, "peak_bytes": int(top.bytes), "parts": _parts(top)}
 
 
-def _notes(question: MemoryQuestion, totals: Record) -> Iterator[str]:
+def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> Iterator[str]:
     yield from question_notes(question)
     if totals["beyond"]:
         names = ", ".join(part["label"] for part in totals["beyond"])
         size = bytes_in_words(totals["beyond_bytes"])
         yield f"Beyond the model: up to {size} more ({names}), an estimate; `--json` has the sources."
-    yield from tables.fit_notes(question, totals)
+    yield from tables.verdict(question, totals)
+    yield from tables.fit_notes(question, totals, what_fits)

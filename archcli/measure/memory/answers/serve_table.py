@@ -12,20 +12,26 @@ CONTEXTS = 6
 
 
 def serve_table(question: MemoryQuestion) -> Iterator[Table]:
-    """Batch size by context: a tick where both fit; nothing without a device."""
+    """Batch size by context: a tick where both fit; nothing without a device, or where nothing fits.
+
+    It ends with the first batch size of which nothing fits.
+    """
     if question.device is None:
         return
     longest = question.settings.tokens(question.model)
     contexts = [size for size in (longest >> i for i in range(CONTEXTS)) if size][::-1]
     most = {n: _most(question.changed(seq_len=n)) for n in contexts}
+    if not any(most.values()):
+        return
     records = [
-        {"batch_size": batch, **{str(n): i < most[n] for n in contexts}} for i, batch in enumerate(BATCHES)
+        {"batch_size": batch, **{str(n): i < most[n] for n in contexts}}
+        for i, batch in enumerate(BATCHES[: max(most.values()) + 1])
     ]
     columns = (
         Column("batch_size", "sequences", "number"),
-        *(Column(str(n), f"{n:,} tokens", "flag") for n in contexts),
+        *(Column(str(n), f"{n:,}", "flag") for n in contexts),  # short, so that 60 columns hold all
     )
-    yield Table(f"what fits into {question.device.name}", columns, records)
+    yield Table(f"what fits into {question.device.name}: sequences of so many tokens", columns, records)
 
 
 def _most(question: MemoryQuestion) -> int:

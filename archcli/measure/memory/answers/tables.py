@@ -6,16 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from archcli.measure.memory.answers.kept_rows import folded_rows
-from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
 from archcli.measure.memory.answers.wording import bytes_in_words, device_in_words
 from archcli.measure.report import Column, Table
+from archcli.wording import either
 
 Record = dict[str, Any]
 ROWS = 8
 LABELS = {
-    "kept": "kept for the backward",
+    "kept": "activations kept for backward",
     "optimizer": "optimizer states",
-    "gathered": "gathered of other devices",
+    "gathered": "gathered from other devices",
 }
 BYTES = Column("peak_bytes", "peak", "bytes")
 
@@ -35,14 +36,34 @@ def peak_table(question: MemoryQuestion, totals: Record) -> Table:
 
 def _headline(question: MemoryQuestion, totals: Record) -> str:
     while_running = f", while {totals['path']} runs" if totals["path"] else ""
-    where = "of the largest rank " if question.plan.devices > 1 else ""
-    peak = f"{bytes_in_words(totals['peak_bytes'])} {where}at the peak: {totals['moment']}{while_running}"
+    moment = f"({totals['moment']}{while_running})"
+    if question.device is None:
+        return f"{_peak(question, totals)} {moment}"
+    return f"{_fits(question.device, totals)}: {_peak(question, totals)} {moment}"
+
+
+def _peak(question: MemoryQuestion, totals: Record) -> str:
+    """The peak, and what is beyond the model where that alone is too much."""
+    where = " of the largest rank" if question.plan.devices > 1 else ""
+    peak = f"{bytes_in_words(totals['peak_bytes'])} at the peak{where}"
     device = question.device
-    if device is None:
+    if device is None or totals["fits"] or totals["peak_bytes"] > device.memory_bytes:
         return peak
-    fits = "fits into" if totals["fits"] else "does not fit into"
-    of_each = "" if device.stated else f" ({bytes_in_words(device.memory_bytes)})"
-    return f"{fits} {device_in_words(device)}{of_each}: {peak}"
+    return f"{peak} and up to {bytes_in_words(totals['beyond_bytes'])} beyond the model"
+
+
+def _fits(device: DeviceMemory, totals: Record) -> str:
+    """`Fits into 2 x h100-sxm (79.1 GiB each)`."""
+    memory = bytes_in_words(device.memory_bytes) + " each" * (device.n_devices > 1)
+    of_each = "" if device.stated else f" ({memory})"
+    return f"{'Fits into' if totals['fits'] else 'Does not fit into'} {device_in_words(device)}{of_each}"
+
+
+def verdict(question: MemoryQuestion, totals: Record) -> Iterator[str]:
+    """Once more, behind all tables, whether it fits; nothing without a device."""
+    if question.device is not None:
+        peak, beyond = (bytes_in_words(totals[name]) for name in ("peak_bytes", "beyond_bytes"))
+        yield f"{_fits(question.device, totals)}: {peak} at the peak and up to {beyond} beyond the model."
 
 
 def moment_table(moments: Sequence[Record]) -> Table:
@@ -72,29 +93,30 @@ def device_table(records: Sequence[Record]) -> Table:
         Column("options", "plan"),
     )
     shown = [{**record, "options": record["options"] or None} for record in records]
-    return Table("devices, by the memory of the fewest together", columns, shown)
+    return Table("devices that hold it, least memory in all first", columns, shown)
 
 
 def kept_table(rows: list[Record]) -> Table:
-    """What is kept for the backward, the most bytes per FLOP first."""
+    """Activations kept for backward, the most bytes per FLOP first."""
     records = [
         {**row, "mb_per_gflop": _mb_per_gflop(row["freed_bytes_per_flop"])} for row in folded_rows(rows)
     ]
     columns = (
         Column("path", "made by"),
         Column("kept_bytes", "bytes", "bytes"),
-        Column("mb_per_gflop", "MB per GFLOP to make it again", "number"),
+        Column("mb_per_gflop", "MB freed per GFLOP", "number"),
     )
     hidden = len(records) - ROWS
     more = f"; {hidden} more rows in --json" if hidden > 0 else ""
-    return Table(f"kept for the backward, the cheapest to make again first{more}", columns, records[:ROWS])
+    title = f"activations kept for backward, best to recompute first{more}"
+    return Table(title, columns, records[:ROWS])
 
 
 def _mb_per_gflop(bytes_per_flop: float | None) -> float | None:
     return None if bytes_per_flop is None else round(bytes_per_flop * 1e3, 3)
 
 
-def fit_notes(question: MemoryQuestion, totals: Record) -> Iterator[str]:
+def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> Iterator[str]:
     """What `--fit` found, and the one change with which it would fit."""
     fit, device = totals["fit"], question.device
     if fit is not None and device is not None:
@@ -102,7 +124,9 @@ def fit_notes(question: MemoryQuestion, totals: Record) -> Iterator[str]:
     if totals["fits"] is False and not (fit and fit["value"]):
         change = totals["change"]
         if change is None:
-            yield "No one option would make it fit: --fit recompute or --fit devices may."
+            may = ["recompute"] * (question.settings.phase == "train") + ["devices"]
+            options = [f"--fit {name}" for name in may if name != what_fits]
+            yield "No one option would make it fit" + (f": {either(options)} may." if options else ".")
         else:
             yield f"With {change['change']} it would fit: {bytes_in_words(change['peak_bytes'])} at the peak."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from archcli.arith import Number, prod
@@ -11,7 +11,7 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
 from archcli.measure.memory.moments import MemoryMoment
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import TracedPass, trace_memory
+from archcli.measure.memory.traced import TracedModel, TracedPass, trace_memory
 from archcli.measure.memory.training.backward import Backward
 from archcli.measure.memory.training.losses import (
     SCALARS,
@@ -65,21 +65,37 @@ class TrainingStep:
 
 
 def training_step(
-    model: Model, settings: MemorySettings, held: Held | None = None, traced: TracedPass | None = None
+    model: Model,
+    settings: MemorySettings,
+    held: Held | None = None,
+    traced: TracedPass | None = None,
+    known: TracedModel | None = None,
 ) -> TrainingStep:
     """Trace a training step of the model on one device.
 
-    `held` left out is all of the model; `traced` is the step's pass where it is traced already. Raises
-    ArchError for settings that the model cannot have.
+    `held` left out is all of the model; `traced` is the step's pass where it is traced already, `known` the
+    model with all that is. Raises ArchError for settings that the model cannot have.
     """
-    held = held or held_alone(model, settings)
-    traced = traced or _traced(model, settings)
+    known = known or TracedModel(model)
+    held = held or held_alone(model, settings, known)
+    traced = traced or known.once(_of_pass(model, settings), lambda: _traced(model, settings))
     return TrainingStep(traced, held, tuple(_moments(model, traced, parse_loss(settings.loss), held)))
+
+
+def _of_pass(model: Model, settings: MemorySettings) -> MemorySettings:
+    """The settings that the pass of a step depends on, all others at one value."""
+    loss = "fused" if _ends_before_head(model, settings) else "plain"
+    return replace(settings, optimizer="", grad_accum=1, loss=loss)
+
+
+def _ends_before_head(model: Model, settings: MemorySettings) -> bool:
+    """Whether the loss runs the head, so that the pass ends with the hidden states."""
+    return parse_loss(settings.loss).has_head and getattr(model, "head", None) is not None
 
 
 def _traced(model: Model, settings: MemorySettings) -> TracedPass:
     """The pass of a step: where the loss runs the head, up to the hidden states."""
-    outside = parse_loss(settings.loss).has_head and getattr(model, "head", None) is not None
+    outside = _ends_before_head(model, settings)
     return trace_memory(
         _without_head(model) if outside else model,
         settings.request(model),
@@ -88,9 +104,10 @@ def _traced(model: Model, settings: MemorySettings) -> TracedPass:
     )
 
 
-def held_alone(model: Model, settings: MemorySettings) -> Held:
+def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> Held:
     """What one device holds that trains all of the model."""
-    rows = shape_pass(model, settings.request(model)).rows
+    known = known or TracedModel(model)
+    rows = known.once("trained rows", lambda: shape_pass(model, settings.request(model)).rows)
     tensors = tuple(trained_tensors(rows, settings.width))
     gradients = sum((tensor.bytes * tensor.count for tensor in tensors), 0)
     state = optimizer(settings.optimizer, settings.backend).state(tensors)
@@ -178,9 +195,20 @@ def _trains_head(model: Any) -> bool:
 
 def _without_head(model: Any) -> Model:
     """The model up to its hidden states; ArchError where its head is more than one matrix."""
-    head = getattr(model, "head", None)
-    adapted = model.lora is not None and {"lm_head", "embedding"} & {*model.lora.targets}
-    if head is None or getattr(head, "kind", "linear") != "linear" or model.trains_on_targets or adapted:
-        raise ArchError("only the loss of a linear head can be chunked or fused", "--loss plain")
+    if not _ends_in_one_matrix(model):
+        what, hint = "only the loss of a linear head can be chunked or fused", "--loss plain"
+        own = [name for name in ("mtp", "loss") if getattr(model, name, None) is not None]
+        if own and _ends_in_one_matrix(model.replace(**dict.fromkeys(own))):
+            what = f"{what}, and this model states {' and '.join(own)}"
+            hint += f", or {' '.join(f'--set {name}=null' for name in own)}"
+        raise ArchError(what, hint)
     hidden: Model = substitute(model, {"head": None})
     return hidden
+
+
+def _ends_in_one_matrix(model: Any) -> bool:
+    """Whether all that training does behind the hidden states is to multiply by one matrix."""
+    head = getattr(model, "head", None)
+    adapted = model.lora is not None and {"lm_head", "embedding"} & {*model.lora.targets}
+    is_linear = head is not None and getattr(head, "kind", "linear") == "linear"
+    return is_linear and not model.trains_on_targets and not adapted

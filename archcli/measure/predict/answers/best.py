@@ -14,6 +14,7 @@ from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.search.candidates import Candidate, PlanCandidates
 from archcli.measure.predict.search.search import Parts, PlanChoice, TimedPlan, best_plan
 from archcli.measure.predict.search.timer import PlanTimer
+from archcli.wording import either
 
 Record = dict[str, Any]
 
@@ -79,10 +80,14 @@ def _no_plan(question: PredictQuestion, n_devices: int, n_tried: int) -> ArchErr
     devices = f"{n_devices:,} x {question.device.name}"
     trains = question.phase == "train"
     if not n_tried:
-        hint = "another --cp, or none" if trains else f"-b {n_devices}, a sequence for each, or fewer devices"
+        hint = "leave --cp out" if trains else f"-b {n_devices}, a sequence for each, or fewer devices"
         return ArchError(f"no plan shares the model among {devices}", hint)
-    smaller = "--recompute layer, or a smaller batch" if trains else "fewer sequences, or shorter ones"
-    return ArchError(f"none of {n_tried:,} plans fits into {devices}", f"more devices, {smaller}")
+    smaller = ["more devices", "shorter sequences"]
+    if trains and question.settings.recompute != "none":  # left out, each recomputation is tried
+        smaller.append("leave --recompute out")
+    if not trains and question.settings.batch_size > 1:  # training tries micro batches of one sequence
+        smaller.append("fewer sequences")
+    return ArchError(f"none of {n_tried:,} plans fits into {devices}", either(smaller))
 
 
 def _record(choice: PlanChoice) -> Record:
@@ -128,9 +133,9 @@ def _sentences(choice: PlanChoice) -> Iterator[str]:
         return
     yield f"The fastest of {choice.n_tried:,} plans that fits: {_options(best)}."
     if other is not None and decides is not None:
-        times = in_one_unit(best.seconds, other.seconds)
-        yield f"It takes {times} of the runner-up, {_options(other)}; what decides is {decides.part}."
+        times = in_one_unit(best.seconds, other.seconds, " against ")
+        yield f"It takes {times} of the runner-up, {_options(other)}; the main difference is {decides.part}."
     if choice.too_large is not None:
         others = choice.n_too_large - 1
-        more = f", as may be {others:,} other plan{'' if others == 1 else 's'}" if others else ""
+        more = f", as up to {others:,} other plan{'' if others == 1 else 's'} may be" if others else ""
         yield f"Faster, but too large: {_options(choice.too_large)}{more}."

@@ -23,21 +23,22 @@ def check_prediction(question: PredictQuestion) -> None:
 def _problems(question: PredictQuestion) -> Iterator[Problem]:
     asked, phase = question.asked, question.phase
     if asked.dtype not in DTYPES:
-        yield Problem(f"no time is predicted in {asked.dtype}", f"one of {', '.join(DTYPES)}")
+        yield Problem(f"predict does not support dtype {asked.dtype}", f"one of {', '.join(DTYPES)}")
     if asked.compiled:
         yield from _of_compiled(question)
     if not question.caches:
         for name, option in OF_INFERENCE.items():
             if getattr(asked, name) != getattr(DEFAULTS, name):
-                what = f"{option} is of inference with a cache, and the phase is {phase}"
+                what = f"{option} applies to inference with a cache only, and the phase is {phase}"
                 yield Problem(what, f"leave {option} out")
     if phase == "train":
         if asked.dtype == FP8:
-            yield Problem("training in fp8 is not predicted", "--dtype bf16")
+            yield Problem("predict does not support training in fp8", "--dtype bf16")
     elif asked.tokens is not None:
-        yield Problem(f"--tokens are those of a training, and the phase is {phase}", "ask for --phase train")
+        yield Problem(f"--tokens applies to training only, and the phase is {phase}", "ask for --phase train")
     if phase != "serve" and asked.new != DEFAULT_NEW:
-        yield Problem(f"--new are tokens of serving, and the phase is {phase}", "ask for --phase serve")
+        hint = "ask for --phase serve" if question.model.caches else "leave --new out"
+        yield Problem(f"--new applies to serving only, and the phase is {phase}", hint)
 
 
 def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:
@@ -47,6 +48,7 @@ def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:
             "--compile is of the model itself, not of an engine", "--phase prefill or decode without --engine"
         )
     if question.plan.devices > 1:
-        yield Problem("a compiled pass is predicted on one device", "leave --compile out")
+        yield Problem("--compile is predicted for one device alone", "leave --compile out")
     if question.settings.recompute != "none":
-        yield Problem("a compiled pass is predicted without --recompute", "leave one of them out")
+        what = "--compile is predicted without --recompute"
+        yield Problem(what, "leave --compile or --recompute out")

@@ -10,7 +10,7 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.answers.default_plan import default_plan
 from archcli.measure.predict.answers.question import Curve, PredictQuestion
 from archcli.measure.predict.answers.tables import to_four
-from archcli.measure.predict.answers.totals import time_record
+from archcli.measure.predict.answers.totals import FIGURES, time_record
 from archcli.measure.report import Column, Table
 
 Record = dict[str, Any]
@@ -92,12 +92,12 @@ def curve_table(curve: Curve, points: Sequence[Record], kind: str) -> Table:
     columns = (
         Column(KEYS[curve], TITLES[curve], "number"),
         Column("time", "time", "seconds"),
-        Column("tokens", "tokens a second", "number"),
+        Column("tokens", "tokens/s", "number"),
         Column("mfu", "MFU", "share"),
         Column("bound_by", "bound by"),
         Column("fits", "fits", "flag"),
     )
-    return Table(f"by {TITLES[curve]}, {kind}", columns, records)
+    return Table(f"by {TITLES[curve]} ({FIGURES[kind]})", columns, records)
 
 
 TITLES: Mapping[Curve, str] = {

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from archcli.graph import Row, StateKind
 from archcli.measure.memory.settings import MemoryPhase
 from archcli.measure.predict.answers.tables import to_four
+from archcli.measure.predict.answers.totals import kind_of_figures
 from archcli.measure.predict.prediction import PredictedRow, Prediction, told
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 
@@ -76,43 +77,44 @@ def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
     return cached.get(row.path, OF_OTHERS)
 
 
-def in_one_unit(part: float, whole: float) -> str:
+def in_one_unit(part: float, whole: float, between: str = " of ") -> str:
     """`35 of 40 ms`: two durations to three figures, in the unit of the second."""
     size, unit = next(((size, unit) for size, unit in UNITS if whole >= size), UNITS[-1])
-    return f"{_figures(part / size)} of {_figures(whole / size)} {unit}"
+    return f"{three_figures(part / size)}{between}{three_figures(whole / size)} {unit}"
 
 
-def _figures(value: float) -> str:
+def three_figures(value: float) -> str:
+    """4.38, 43.8, 438 and 4,380."""
     decimals = sum(value < limit for limit in (9.995, 99.95))
     return f"{value:,.{decimals}f}" if decimals else f"{value:,.0f}"
 
 
 def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: Mapping[str, Any]) -> str:
-    """The answer in words: how many tokens a second, and what limits them.
+    """The answer in words: how many tokens a second, and what takes the time.
 
-    `Decoding of 1 sequence runs at 47.8 tokens a second (41.4 to 53.6) and is bound by reading the weights:
-    13.0 of 20.9 ms, expected.`
+    `Decoding 1 sequence: 47.8 tokens/s (41.4 to 53.6); 13.0 of 20.9 ms go into reading the weights.`
     """
-    largest = by_time[0]
-    kind = "floor" if totals["time_s"]["expected"] is None else "expected"
+    largest, kind = by_time[0], kind_of_figures(totals)
     total = totals["time_s"][kind]
-    verb = "is bound by" if largest.seconds > total / 2 else "spends most on"
-    rate = f"{_rate(totals['tokens_per_s'])} and {verb} {largest.what}"
-    return f"{DOING[phase]} of {sequences} runs at {rate}: {in_one_unit(largest.seconds, total)}, {kind}."
+    most = "" if largest.seconds > total / 2 else ", more than into anything else"
+    spent = f"{in_one_unit(largest.seconds, total)} go into {largest.what}{most}"
+    unmeasured = UNMEASURED if kind == "floor" else ""
+    return f"{DOING[phase]} {sequences}: {_rate(totals['tokens_per_s'])}; {spent}{unmeasured}."
 
 
 def _rate(rates: Mapping[str, float | None]) -> str:
     """Tokens a second: as expected and the range, or at most those of the floor."""
-    known = {name: _figures(to_four(rate)) for name, rate in rates.items() if rate is not None}
+    known = {name: three_figures(to_four(rate)) for name, rate in rates.items() if rate is not None}
     if "expected" not in known:
-        return f"{known['floor']} tokens a second at most"
-    return f"{known['expected']} tokens a second ({known['low']} to {known['high']})"
+        return f"at most {known['floor']} tokens/s"
+    return f"{known['expected']} tokens/s ({known['low']} to {known['high']})"
 
 
 DOING: dict[MemoryPhase, str] = {
-    "train": "A training step",
-    "forward": "A forward",
-    "prefill": "Prefill",
+    "train": "A training step of",
+    "forward": "A forward pass of",
+    "prefill": "Prefill of",
     "decode": "Decoding",
     "serve": "Serving",
 }
+UNMEASURED = " (no measurements of this device, so this is an upper limit)"

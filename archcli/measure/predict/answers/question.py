@@ -28,7 +28,7 @@ DEFAULT_NEW = 128
 Curve = Literal["batch", "context", "devices"]
 """What a curve changes from point to point."""
 FitTime = Literal["time"]
-LEAST_PRICE, MOST_PRICE = 1e-6, 1e9
+MOST_PRICE = 1e9
 """Of an hour of a device, in any currency."""
 FIELDS: Mapping[str, ValueType] = {
     "new": ABOVE_0,
@@ -37,7 +37,7 @@ FIELDS: Mapping[str, ValueType] = {
     "dtype": value_type(str),
     "tokens": ABOVE_0_OR_NONE,
     "compiled": value_type(bool),
-    "price_per_hour": value_type(Annotated[float, Interval(ge=LEAST_PRICE, le=MOST_PRICE)] | None),
+    "price_per_hour": value_type(Annotated[float, Interval(ge=0, le=MOST_PRICE)] | None),
 }
 """The values that each field of PredictSettings accepts."""
 
@@ -166,7 +166,7 @@ class PredictQuestion:
         """What an engine holds: all tokens in the cache, and the prefill of those that are not there yet."""
         past = self.settings.past
         chunk = int(tokens) if past else None
-        longest = past + tokens + self.new_tokens
+        longest = past + tokens + self.new_tokens or 1  # with nothing before it, the decoded token itself
         return replace(self.settings, phase="serve", seq_len=longest, past=0, chunk=chunk)
 
     def changed(self, **settings: Any) -> PredictQuestion:

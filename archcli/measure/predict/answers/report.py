@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from archcli.errors import ArchError
 from archcli.graph import Row
 from archcli.measure.memory.answers.checks import check_question
-from archcli.measure.memory.answers.wording import bytes_in_words
 from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers import tables
@@ -22,8 +21,8 @@ from archcli.measure.predict.answers.limits import (
     sentence,
 )
 from archcli.measure.predict.answers.question import Curve, FitTime, PredictAnswer, PredictQuestion
-from archcli.measure.predict.answers.totals import totals_of
-from archcli.measure.predict.answers.wording import sequences, title
+from archcli.measure.predict.answers.totals import FIGURES, kind_of_figures, totals_of
+from archcli.measure.predict.answers.wording import misfit, misfit_hints, sequences, title
 from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.prediction import told
 from archcli.measure.predict.serving.engines import ENGINES
@@ -37,21 +36,21 @@ if TYPE_CHECKING:
     from archcli.measure.predict.answers.best import FastestPlan
 
 Record = dict[str, Any]
-FLOOR = {
-    "datasheet": "floor: the datasheet's peaks and bandwidth, nothing else",
-    "measured": "floor: the peaks and bandwidths that `archcli profile` measured, nothing else",
+LIMIT = {
+    "datasheet": "limit: the datasheet's peaks and bandwidth alone",
+    "measured": "limit: the peaks and bandwidths that `archcli profile` measured, alone",
 }
 EXPECTED = (
-    ". expected: with the share of them that kernels reached where they were measured. "
-    "low to high: 80% of what was held out of that fit lay between."
+    ". expected: with the share of them that measured kernels reach. "
+    "low to high: a range that held 80% of the measurements not used for fitting."
 )
-FLOOR_ALONE = "; no constants of this device are known."
+LIMIT_ALONE = "; no measurements of this device are known."
 GROWN = (
-    "The pass copies the cache into a longer one, as the model that archcli builds does; "
-    "--phase serve and --engine write into one that is there."
+    "Each pass copies the cache into a longer one, as the model that archcli builds does; "
+    "with --phase serve or --engine it is written in place."
 )
 SCANS = (
-    "Scans run as in the model that archcli builds, in many small kernels; one that is fused, such as "
+    "Scans run as in the model that archcli builds, in many small kernels; a fused scan, such as "
     "mamba-ssm's or flash-linear-attention's, launches far fewer."
 )
 KEYS = ("path", "stage", "kernel", "class", "times", "flops", "bytes", "time_s", "floor_s", "bound_by")
@@ -68,7 +67,7 @@ def predict(
     choice = None
     if what_fits is not None:
         if question.asked.compiled:
-            raise ArchError("plans are compared by passes that are not compiled", "leave one of them out")
+            raise ArchError("--fit time does not compare compiled passes", "leave --compile or --fit out")
         from archcli.measure.predict.answers.best import fastest  # asked for by name
 
         question, choice = fastest(question)
@@ -99,8 +98,8 @@ def predict(
 
 
 def _convention(question: PredictQuestion, totals: Record) -> str:
-    floor = FLOOR["measured" if question.timing.clock.rates.measured_by else "datasheet"]
-    return floor + (FLOOR_ALONE if totals["time_s"]["expected"] is None else EXPECTED)
+    limit = LIMIT["measured" if question.timing.clock.rates.measured_by else "datasheet"]
+    return limit + (LIMIT_ALONE if kind_of_figures(totals) == "floor" else EXPECTED)
 
 
 def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row, ...]) -> Record:
@@ -113,16 +112,12 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         "needed_bytes": needed,
         "memory_bytes": memory.memory_bytes,
         "limits": [limit.record(total) for limit in spent],
-        "sentence": sentence(question.settings.phase, sequences(question), spent, totals),
     }
+    answered = sentence(question.settings.phase, sequences(question), spent, totals)
+    totals["sentence"] = " ".join([*misfit(question, totals), answered])
     if question.phase in {"decode", "serve"}:
         totals["break_even"] = _break_even(question, decoded)
     return totals
-
-
-def _kind(totals: Record) -> str:
-    """The figure that stands for all where one does: the expected one, or the floor."""
-    return "floor" if totals["time_s"]["expected"] is None else "expected"
 
 
 def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
@@ -177,7 +172,7 @@ def _inputs(question: PredictQuestion) -> Record:
 def _tables(
     question: PredictQuestion, totals: Record, rows: list[Record], curve: Curve | None
 ) -> Iterator[Table]:
-    kind = _kind(totals)
+    kind = kind_of_figures(totals)
     yield tables.figures_table(totals["sentence"], question, totals)
     yield tables.limit_table(totals["limits"], kind)
     yield tables.row_table(rows, totals["time_s"][kind], kind)
@@ -197,12 +192,6 @@ def _notes(
     device, settings, model = question.device.memory, question.settings, question.model
     yield from context_notes(model, settings.past + settings.tokens(model) + question.new_tokens)
     yield from source_notes(model, settings.source_len)
-    if not totals["fits"]:
-        needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
-        yield (
-            f"It does not fit into {device.name}: {needed} of {there} a device; the times are as if it did. "
-            "`archcli memory --fit devices` says how many would do."
-        )
     if question.plan.devices < device.n_devices:
         yield f"This plan uses {question.plan.devices:,} of {device.n_devices:,} devices."
     if curve == "devices" and len(totals["curve"]) == 1:
@@ -212,8 +201,9 @@ def _notes(
     yield from _of_decoding(question, totals)
     yield from _of_states(question, totals, kept)
     if totals["time_s"]["expected"] is not None:
-        of = totals["device"]
-        yield f"Constants: {of['source']}; mean error of what was held out {100 * of['held_out_error']:.1f}%."
+        of, error = totals["device"], 100 * totals["device"]["held_out_error"]
+        yield f"Constants: {of['source']}; mean error {error:.1f}% on measurements not used for fitting."
+    yield from misfit_hints(question, totals)
 
 
 def _kept(answer: PredictAnswer, decoded: Iterable[Row]) -> set[str]:
@@ -238,12 +228,11 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
     batch = points["batch_size"]["expected"] or points["batch_size"]["floor"]
     if batch and batch >= 1:
         kind = "expected" if points["batch_size"]["expected"] else "floor"
-        many = f"{batch:,.0f} sequence{'' if round(batch) == 1 else 's'}"
-        yield f"From {many} on, products compute longer than weights are read ({kind})."
+        yield f"From batch size {batch:,.0f} up, matrix products are compute-bound ({FIGURES[kind]})."
     if points["context"]:
         n = question.settings.batch_size
         of_each = f" in each of {n:,} sequences" if n > 1 else ""
-        yield f"From {points['context']:,} tokens{of_each} on, the cache is larger than the weights."
+        yield f"From {points['context']:,} tokens{of_each} up, the cache is larger than the weights."
 
 
 def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:
@@ -251,17 +240,18 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     exposed = answer.prediction.communication if answer.prediction.origin else ()
     sent = [part.timed for part in exposed]
     if any(part.collective.bytes < SMALL_BYTES * part.collective.times for part in sent):
-        yield "What decides how long a collective below 1 MB takes: times scatter, as the range says."
+        yield "What a collective below 1 MB depends on: measured times scatter, so the range is wide."
     if any(part.link == "network" for part in sent):
-        yield "What the network between machines reaches: its rate on paper counts."
+        yield "How much of its datasheet rate the network between machines reaches: all of it is assumed."
     if any(row.op_class == TimeClass.ROUTING for row in answer.prediction.rows):
-        yield "Routing: tokens are spread evenly over the experts."
+        yield "Uneven routing: tokens are spread evenly over the experts."
     if question.phase == "train":
         return
     if question.model.quantization is not None:
-        yield "Quantized weights: unpacking them. Products read them as stored and compute in the dtype."
+        yield "Unpacking of quantized weights: products read them as stored and compute in the dtype."
     if question.asked.engine != "none":
         engine = ENGINES[question.asked.engine]
-        yield f"{engine.label} beside its kernels is one factor, {engine.speed:g}: {engine.source}."
+        factor = f"a factor of {engine.speed:g} ({engine.source})"
+        yield f"What {engine.label} does beside its kernels, but for {factor}."
     if question.phase == "serve":
-        yield "Requests that come and go: all sequences begin and end together."
+        yield "Requests that come and go: all sequences start and end together."

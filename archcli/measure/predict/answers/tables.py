@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from archcli.measure.predict.answers.question import PredictQuestion
+from archcli.measure.predict.answers.totals import FIGURES
 from archcli.measure.report import Column, Table, Unit
 from archcli.modules.layers import folded_path
 
@@ -21,11 +22,11 @@ TIMES = {
 
 
 def figures_table(title: str, question: PredictQuestion, totals: Record) -> Table:
-    """Times and rates, each as floor, expected and range; without constants the floor alone."""
-    known = totals["time_s"]["expected"] is not None
-    named = (("floor", "floor"), *((("expected", "expected"), ("low", "low"), ("high", "high")) * known))
+    """Times and rates, each as limit, expected and range; without constants the limit alone."""
+    known = [name for name, value in totals["time_s"].items() if value is not None]
+    minor = {"floor"} if len(known) > 1 else set[str]()
     columns = [Column("what", "")]
-    columns += [Column(key, text, unit_key="unit") for key, text in named]
+    columns += [Column(name, FIGURES[name], unit_key="unit", minor=name in minor) for name in known]
     return Table(title, columns, list(_figures(question, totals)))
 
 
@@ -34,12 +35,14 @@ def _figures(question: PredictQuestion, totals: Record) -> Iterator[Record]:
     if question.phase == "serve":
         yield _line("time to first token", "seconds", totals["first_token_s"])
         yield _line("time per token after it", "seconds", totals["per_token_s"])
-    yield _line("tokens a second", "number", _rounded(totals["tokens_per_s"]))
+    yield _line("tokens/s", "number", _rounded(totals["tokens_per_s"]))
     if totals["devices"] > 1:
-        yield _line("… of each device", "number", _rounded(totals["tokens_per_s_per_device"]))
+        yield _line("tokens/s of a device", "number", _rounded(totals["tokens_per_s_per_device"]))
     yield _line("MFU", "share", _shares(totals))
     if "cost" in totals:
-        yield _line("tokens per unit of price", "number", _rounded(totals["cost"]["tokens_per_unit"]))
+        if any(totals["cost"]["tokens_per_unit"].values()):
+            line = _rounded(totals["cost"]["tokens_per_unit"])
+            yield _line("tokens per unit of currency", "number", line)
         yield _line("price of a million tokens", "bits", totals["cost"]["per_million_tokens"])
     if "training" in totals:
         training = totals["training"]
@@ -77,7 +80,7 @@ def to_four(value: float) -> float | int:
 def limit_table(limits: Sequence[Record], kind: str) -> Table:
     """What the seconds are spent on."""
     columns = (Column("what", "what"), Column("time_s", "time", "seconds"), Column("share", "share", "share"))
-    return Table(f"what takes the time, {kind}", columns, limits)
+    return Table(f"what takes the time ({FIGURES[kind]})", columns, limits)
 
 
 def row_table(rows: Sequence[Record], total: float, kind: str) -> Table:
@@ -105,4 +108,4 @@ def row_table(rows: Sequence[Record], total: float, kind: str) -> Table:
     )
     hidden = len(records) - ROWS
     more = f"; {hidden} more in --json" if hidden > 0 else ""
-    return Table(f"rows that take most of it, {kind}{more}", columns, shown)
+    return Table(f"rows that take most time ({FIGURES[kind]}){more}", columns, shown)

@@ -11,8 +11,16 @@ from archcli.measure.predict.prediction import Prediction
 from archcli.measure.predict.times import KernelTime
 
 Record = dict[str, Any]
-FIGURES = ("floor", "expected", "low", "high")
+FIGURES = {"floor": "limit", "expected": "expected", "low": "low", "high": "high"}
+"""JSON's names of the figures, and their headings: the floor of a time is the ceiling of a rate."""
 HOUR, DAY, KILO = 3600.0, 86400.0, 1e3
+TINY = 1e-12
+"""A price of a second below it is none."""
+
+
+def kind_of_figures(totals: Mapping[str, Any]) -> str:
+    """The figure that stands for all where there is room for one: the expected one, or the floor."""
+    return "floor" if totals["time_s"]["expected"] is None else "expected"
 
 
 def time_record(time: KernelTime) -> Record:
@@ -55,12 +63,13 @@ def _constants(question: PredictQuestion) -> Record:
 def cost_record(prediction: Prediction, price_per_hour: float) -> Record:
     """What tokens cost at a price for an hour of a device: tokens per unit, and the price of a million."""
     per_second = price_per_hour * prediction.devices / HOUR
-    per_unit = scaled(prediction.tokens_per_s, 1 / per_second)
-    million = {name: None if each is None else 1e6 / each for name, each in per_unit.items()}
+    rates = prediction.tokens_per_s
+    million = {name: None if rate is None else 1e6 * per_second / rate for name, rate in rates.items()}
     million["low"], million["high"] = million["high"], million["low"]
     return {
         "price_per_hour": price_per_hour,
-        "tokens_per_unit": per_unit,
+        # a device that costs nothing makes no number of tokens for a unit
+        "tokens_per_unit": scaled(rates, 1 / per_second) if per_second > TINY else dict.fromkeys(rates),
         "per_million_tokens": million,
     }
 

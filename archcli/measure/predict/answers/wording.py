@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from archcli.measure.memory.answers.wording import PHASES, device_in_words, plan_in_words
+from archcli.measure.memory.answers.wording import PHASES, bytes_in_words, device_in_words, plan_in_words
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
 
@@ -37,7 +38,30 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
         yield "cache read once per query head"
     if question.plan.devices > 1:
         yield plan_in_words(question.plan)
-    yield f"on {device_in_words(question.device.memory._replace(n_devices=question.plan.devices))}"
+    yield f"on {_devices(question)}"
+
+
+def _devices(question: PredictQuestion) -> str:
+    """The devices that the plan uses: `8 x h100-sxm`."""
+    return device_in_words(question.device.memory._replace(n_devices=question.plan.devices))
+
+
+def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
+    """What stands before all times of a model that does not fit; nothing where it fits."""
+    if not totals["fits"]:
+        needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
+        of_each = "each needs" if question.plan.devices > 1 else "needs"
+        yield (
+            f"Does not fit into {_devices(question)} ({of_each} {needed}, has {there}); "
+            "all times are as if it did."
+        )
+
+
+def misfit_hints(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
+    """The command that says how many devices would hold what does not fit."""
+    if not totals["fits"]:
+        options = f"--phase {question.phase} --device {question.device.name} --fit devices"
+        yield f"It does not fit: `archcli memory MODEL {options}` says how many devices would do."
 
 
 def sequences(question: PredictQuestion) -> str:

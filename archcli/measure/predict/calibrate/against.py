@@ -19,7 +19,7 @@ BESIDE = f"{FRAMEWORK} + {UNATTRIBUTED}"
 COLUMNS = (
     Column("class", "class"),
     Column("measured_s", "measured", "seconds"),
-    Column("floor_s", "floor", "seconds"),
+    Column("floor_s", "limit", "seconds"),
 )
 OF_CONSTANTS = (
     Column("expected_s", "expected", "seconds"),
@@ -81,6 +81,6 @@ def against_table(records: list[PredictedClass]) -> Table:
     """Measured and predicted seconds; without constants the floor alone."""
     shown: list[Mapping[str, Any]] = [{**record, "class": label_of(record["class"])} for record in records]
     calibrated = records[-1]["expected_s"] is not None
-    kind = "expected" if calibrated else "floor, as no constants of this machine are given"
+    kind = "expected" if calibrated else "limit, as no constants of this machine are given"
     columns = (*COLUMNS, *OF_CONSTANTS) if calibrated else COLUMNS
     return Table(f"Measured beside predicted ({kind})", columns, shown[:-1], shown[-1])

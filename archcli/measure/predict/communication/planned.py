@@ -88,7 +88,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
 
     Raises ArchError for a plan that the model cannot have.
     """
-    plan.check(model, settings.checked_tokens(model))
+    plan.check(model, settings)
     training = settings.phase == "train"
     tokens = settings.tokens(model)
     mine = replace(settings, seq_len=tokens // plan.cp) if training else replica_settings(settings, plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
@@ -30,6 +31,7 @@ class StagePlacement:
         self._layers: dict[str, range] = {}
         self._behind: dict[str, bool] = {}
         self._index = LayerIndex(model)
+        self._counted: dict[str, str] = {}
         starts, numbered = layer_starts(model), dict[str, tuple[str, int]]()
         for path in dict.fromkeys(paths):
             prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
@@ -40,12 +42,16 @@ class StagePlacement:
         traced = {prefix: sorted({n for at, n in numbered.values() if at == prefix}) for prefix in starts}
         for path, (prefix, number) in numbered.items():
             span, start = self._index.span(self.counted_path(path)), starts[prefix]
-            end = next((n for n in traced[prefix] if n > number and n in span), span.stop)
+            numbers = traced[prefix]
+            later = numbers[bisect_right(numbers, number) : bisect_left(numbers, span.stop)]
+            end = next((n for n in later if n in span), span.stop)
             self._layers[path] = range(start + number, start + end, span.step)
 
     def counted_path(self, path: str) -> str:
         """The path under which counting has the row, or of a compiled kernel those of its rows."""
-        return JOIN.join(dict.fromkeys(map(self._index.counted_path, path.split(JOIN))))
+        if path not in self._counted:
+            self._counted[path] = JOIN.join(dict.fromkeys(map(self._index.counted_path, path.split(JOIN))))
+        return self._counted[path]
 
     def layers(self, path: str) -> range:
         """The layers that a row stands for; none for one outside of layers."""

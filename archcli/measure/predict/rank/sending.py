@@ -57,10 +57,12 @@ def _expected(
             share = ring.range(float(collective.bytes / collective.times)) if ring else (1.0, 1.0)
             others.append((timed([collective], fabric, pace)[0], share))
             continue
-        (one,) = timed([collective], fabric)
-        seconds, origin = one.time_s / step.communication, step.origin
+        (on_paper,) = timed([collective], fabric)
+        seconds, origin = on_paper.time_s / step.communication, step.origin
         low, high = origin.low * seconds, origin.high * seconds
-        yield Exposed(one, seconds, one.time_s), Seconds(0.0, seconds, low, high)
+        # a constant below 1 says that links are slower than on paper: what is exposed is under way
+        taken = max(seconds, on_paper.time_s)
+        yield Exposed(on_paper._replace(time_s=taken), seconds, taken), Seconds(0.0, seconds, low, high)
     shown = exposed([one for one, _ in others], covers)
     for each, (_, (low, high)) in zip(shown, others, strict=True):
         yield each, Seconds(0.0, each.least_s, low * each.least_s, high * each.most_s)

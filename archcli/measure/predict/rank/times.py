@@ -178,6 +178,9 @@ class RankTimes:
         clock = self.device.clock
         time = clock.time(kernel.kernel, kernel.op_class)
         kind = kind_of(kernel.op_class, kernel.kernel.name)
+        if not self.device.has_constants(self.settings.dtype):
+            # products at their floor beside the rest as expected would be no time of either kind
+            return time._replace(expected=None, low=None, high=None), kind
         if self.step is not None:
             from archcli.measure.predict.training import work_of  # of training alone
 

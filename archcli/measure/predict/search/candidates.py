@@ -147,7 +147,7 @@ class PlanCandidates:
         if plan not in self._known:
             model, settings = self.question.model, self.question.settings
             try:
-                plan.check(model, settings.checked_tokens(model))
+                plan.check(model, settings)
             except ArchError:
                 self._known[plan] = False
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from archcli.errors import install
 from archcli.measure.profile.schema.base import Device
 from archcli.measure.report import Unit
 from archcli.recording.recording import GpuPasses, Recording
@@ -97,4 +98,5 @@ def device_notes(recording: Recording) -> Iterator[str]:
             "and the plain wall is the device's time from there."
         )
     if recording.gpu is None or not recording.gpu.states:
-        yield "Clock, power and temperature of the card were not read: pip install nvidia-ml-py."
+        hint = install("nvidia-ml-py")
+        yield f"Clock, power and temperature of the card were not read; to read them {hint}"

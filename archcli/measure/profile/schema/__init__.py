@@ -15,6 +15,7 @@ from archcli.measure.profile.schema.versus import ProfileComparison
 from archcli.modules.values import Meaning, Refusal, record_keys, unwrapped, value_type
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NAME = "urn:archcli:schema:profile"
 DOCUMENTS: tuple[Any, ...] = (Profile, ProfileComparison)
 """The document of one model, and that of variants compared."""
 
@@ -48,7 +49,8 @@ def json_schema() -> dict[str, Any]:
         _collect(document, records)
     definitions = {name: _definition(records[name]) for name in sorted(records)}
     documents = [{"$ref": f"#/$defs/{document.__name__}"} for document in DOCUMENTS]
-    return {"$schema": DIALECT, "title": "archcli profile", "$defs": definitions, "anyOf": documents}
+    heading = {"$schema": DIALECT, "$id": NAME, "title": "archcli profile"}
+    return {**heading, "$defs": definitions, "anyOf": documents}
 
 
 def _collect(annotation: Any, records: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from archcli.measure.symbolic.explain.components import Component, components, t
 from archcli.measure.symbolic.explain.question import Question
 from archcli.measure.symbolic.explain.selection import require_known, selected
 from archcli.measure.symbolic.explain.terms import Quantity, Term, Terms, quantity
-from archcli.measure.symbolic.symbols import ModelSymbols
+from archcli.measure.symbolic.symbols import ModelSymbols, without_idle_layers
 from archcli.modules import Model
 
 
@@ -38,6 +38,7 @@ class Answer:
 def answered(model: Model, question: Question) -> Answer:
     """Trace the pass with numbers and with symbols. Raises ArchError where they differ."""
     required("sympy")
+    model = without_idle_layers(model)
     measured = quantity(question.quantity, unmasked=question.mask == "dense")
     counted = measured.read(model, question.request)
     if question.path is not None:
@@ -46,7 +47,7 @@ def answered(model: Model, question: Question) -> Answer:
     traced = measured.read(symbols.model, question.with_sizes(symbols.sizes))
     parts = components(symbols.model, _terms(measured.terms, traced, question, symbols.model, model), symbols)
     others = _terms(measured.beside_terms, traced, question, symbols.model, model)
-    whole, beside = total(parts), total(components(symbols.model, others, symbols))
+    whole, beside = total(parts, symbols), total(components(symbols.model, others, symbols), symbols)
     for terms, expression in ((measured.terms, whole), (measured.beside_terms, beside)):
         of_numbers = _terms(terms, counted, question, model, model)
         _require_equal(symbols, expression, sum(term.total for term in of_numbers))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +19,15 @@ class Component:
     """One heading in layers that have the same of it, or outside of all layers.
 
     `bodies` are what it adds by the number of places, once each; `terms` those of one layer; `layers` the
-    YAML paths of the layers, none outside; `steps` the paths of its operations below the layer.
+    YAML paths of the layers, none outside; `steps` the paths of its operations below the layer; `mixer` says
+    which of a layer's mixers it is of, where that is not the first.
     """
 
     heading: str
     bodies: dict[Any, Any]
     terms: list[Term]
     steps: list[str]
+    mixer: str = ""
     layers: list[str] = field(default_factory=list)
     name: str = ""
 
@@ -39,34 +41,36 @@ def components(model: Model, terms: Iterable[Term], symbols: ModelSymbols) -> li
     """The components of a model with symbols as sizes, in the order of its forward."""
     index = LayerIndex(model)
     layers = {layer.path: layer.yaml_path for layer in stated_layers(model)}
-    by_layer: dict[tuple[str, str], list[tuple[str, Term]]] = {}
+    by_layer: dict[tuple[str, str, str], list[tuple[str, Term]]] = {}
     for term in terms:
         if term.total == 0:
             continue
         layer, step = split_path(index, term.path)
-        by_layer.setdefault((layer, _heading(term, step if layer else "")), []).append((step, term))
-    merged: list[Component] = []
-    for (layer, heading), steps in by_layer.items():
-        one = Component(heading, _bodies(steps, symbols), [t for _, t in steps], [s for s, _ in steps])
-        place = [layers.get(layer, layer)] if layer else []
-        alike = next((same for same in merged if layer and _alike(same, one)), None)
-        if alike is None:
-            one.layers = place
-            merged.append(one)
-        else:
-            _join(alike, one, place)
-    for one in merged:
-        one.bodies = _settled(one.bodies, symbols)
-    _name(merged)
-    return merged
+        mixer = _mixer(term, step) if layer else ""
+        by_layer.setdefault((layer, term.heading, mixer), []).append((step, term))
+    merged: dict[Any, tuple[Component, list[Any]]] = {}
+    for (layer, heading, mixer), steps in by_layer.items():
+        bodies = _bodies(steps, symbols)
+        kind = heading, mixer, bool(layer), tuple(bodies.values())  # layers may be alike
+        if kind not in merged:
+            terms, below = [term for _, term in steps], [step for step, _ in steps]
+            merged[kind] = Component(heading, bodies, terms, below, mixer), []
+        component, places = merged[kind]
+        component.layers += [layers.get(layer, layer)] if layer else []
+        places.append(list(bodies))
+    for component, places in merged.values():
+        component.bodies = _settled(component.bodies.values(), places, symbols)
+    parts = [component for component, _ in merged.values()]
+    _name(parts)
+    return parts
 
 
-def _settled(bodies: Mapping[Any, Any], symbols: ModelSymbols) -> dict[Any, Any]:
-    """The bodies by the number of places, tidied."""
+def _settled(bodies: Iterable[Any], places: Iterable[Any], symbols: ModelSymbols) -> dict[Any, Any]:
+    """The bodies by the number of places, tidied; `places` has the numbers of each layer."""
     settled: dict[Any, Any] = {}
-    for times, body in bodies.items():
-        places = symbols.occurrences(times)
-        settled[places] = settled.get(places, 0) + body
+    for body, numbers in zip(bodies, zip(*places, strict=True), strict=True):
+        times = symbols.occurrences(required("sympy").Add(*numbers))
+        settled[times] = settled.get(times, 0) + body
     return settled
 
 
@@ -79,49 +83,41 @@ def split_path(index: LayerIndex, path: str) -> tuple[str, str]:
     return "", path
 
 
-def _heading(term: Term, step: str) -> str:
-    """The heading of a term; that of cross attention says so."""
+def _mixer(term: Term, step: str) -> str:
+    """The layer's further mixer that a term belongs to, such as cross_attention; empty for any other."""
     mixer, dot, _ = step.partition(".")
     kind, _, family = mixer.rpartition("_")
-    crossing = bool(dot and kind and term.heading.startswith(family))
-    return f"{kind}_{term.heading}" if crossing else term.heading
+    return mixer if dot and kind and term.heading.startswith(family) else ""
 
 
 def _bodies(steps: Iterable[tuple[str, Term]], symbols: ModelSymbols) -> dict[Any, Any]:
     """By the number of places, what is added once in each."""
+    sympify = required("sympy").sympify
     sums: dict[Any, Number] = {}
     for _, term in steps:
-        times = required("sympy").sympify(term.times)
+        times = sympify(term.times)
         sums[times] = sums.get(times, 0) + term.each * term.experts
-    factored = required("sympy").factor_terms
-    return {times: factored(symbols.tidied(body)) for times, body in sums.items()}
+    return {times: symbols.factored(body) for times, body in sums.items()}
 
 
-def _alike(known: Component, other: Component) -> bool:
-    """Whether two layers have the same of a heading."""
-    same = known.heading == other.heading and bool(known.layers)
-    return same and list(known.bodies.values()) == list(other.bodies.values())
+def _name(parts: Iterable[Component]) -> None:
+    """Give each its heading as a name, as other reports do; of several with one heading, also where it is."""
+    kin: dict[tuple[str, str], list[Component]] = {}
+    for part in parts:
+        kin.setdefault((part.heading, part.mixer), []).append(part)
+    for (heading, mixer), alike in kin.items():
+        stem = f"{heading} of {mixer}" if mixer else heading
+        are_apart = sum(bool(part.layers) for part in alike) > 1
+        for part in alike:
+            part.name = stem if len(alike) == 1 else _placed_name(part, stem, are_apart=are_apart)
 
 
-def _join(known: Component, other: Component, place: list[str]) -> None:
-    """Add the layers of a component that is alike."""
-    pairs = zip(known.bodies.items(), other.bodies, strict=True)
-    known.bodies = {times + more: body for (times, body), more in pairs}
-    known.layers += place
-
-
-def _name(merged: list[Component]) -> None:
-    """Give each its heading as a name; of several with one heading, also where it is."""
-    for one in merged:
-        kin = [other for other in merged if other.heading == one.heading]
-        if len(kin) == 1:
-            one.name = one.heading
-        elif one.layers:
-            where = f" of {'; '.join(shortened(one.layers))}" if sum(bool(o.layers) for o in kin) > 1 else ""
-            one.name = f"{one.heading}{where}"
-        else:
-            ends = dict.fromkeys(step.rpartition(".")[2] for step in one.steps)
-            one.name = next(iter(ends)) if len(ends) == 1 else f"{one.heading} outside of layers"
+def _placed_name(part: Component, stem: str, *, are_apart: bool) -> str:
+    """The heading of a component and where it is; `are_apart` where layers differ in it."""
+    if part.layers:
+        return f"{stem} of {'; '.join(shortened(part.layers))}" if are_apart else stem
+    ends = dict.fromkeys(part.steps)
+    return f"{stem} of {next(iter(ends))}" if len(ends) == 1 else f"{stem} outside of layers"
 
 
 def shortened(paths: Iterable[str]) -> Iterator[str]:
@@ -150,22 +146,11 @@ def _runs(numbers: list[int]) -> Iterator[str]:
             start = before = number
 
 
-def total(parts: Iterable[Component]) -> Any:
+def total(parts: Iterable[Component], symbols: ModelSymbols) -> Any:
     """The sum of components, grouped by how many layers have them."""
     sympy = required("sympy")
-    sums: dict[Any, Any] = {}
+    sums: dict[Any, list[Any]] = {}
     for part in parts:
         for times, body in part.bodies.items():
-            sums[times] = sums.get(times, 0) + body
-    return sympy.Add(*(times * sympy.factor_terms(body) for times, body in sums.items()))
-
-
-def headings(model: Model, terms: Iterable[Term]) -> Mapping[str, Number]:
-    """The sum of each heading, as components name them."""
-    index = LayerIndex(model)
-    sums: dict[str, Number] = {}
-    for term in terms:
-        layer, step = split_path(index, term.path)
-        heading = _heading(term, step if layer else "")
-        sums[heading] = sums.get(heading, 0) + term.total
-    return sums
+            sums.setdefault(times, []).append(body)
+    return sympy.Add(*(times * symbols.factored(sympy.Add(*bodies)) for times, bodies in sums.items()))

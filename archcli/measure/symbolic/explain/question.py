@@ -105,6 +105,8 @@ def legend(model: Model, symbols: ModelSymbols, used: Any, meaning: Any) -> list
         if symbol not in used:
             continue
         field_name = paths[0].rsplit(".", 1)[-1] if paths else ""
-        told = MEANINGS.get(field_name or symbol.name) or meaning(specs[paths[0]], field_name)
-        records.append({"symbol": symbol.name, "value": value, "meaning": told, "fields": paths})
+        told = MEANINGS.get(field_name or symbol.name)
+        classes = dict.fromkeys(specs[path] for path in paths)
+        several = dict.fromkeys(meaning(cls, field_name) for cls in classes) if told is None else [told]
+        records.append({"symbol": symbol.name, "value": value, "meaning": " ".join(several), "fields": paths})
     return records

@@ -47,7 +47,7 @@ def explain(model: Model, question: Question, meaning: Meaning) -> Report:
         rows=rows,
         tables=tuple(tables(answer.quantity, totals, rows)),
         notes=tuple(_notes(answer)),
-        keys=("component", "formula", "value", "share"),
+        keys=("component", "formula", "value", "share", "numbers", "heading", "layers"),
     )
 
 
@@ -76,7 +76,7 @@ def _row(answer: Answer, part: Component) -> Record:
     }
     if answer.question.steps:
         layers = sum(figure(answer.symbols.value(times)) for times in part.bodies)
-        first = textbook_line(answer.model, answer.question, part.heading, layers)
+        first = textbook_line(answer.model, answer.question, part, layers)
         row["steps"] = steps_of(part, answer.symbols, first)
     return row
 
@@ -118,7 +118,9 @@ def _convention(question: Question) -> Iterator[str]:
     if question.approx or question.steps:
         yield LETTERS
     if question.approx:
-        yield "N are the active parameters, M those without embeddings and head."
+        yield "N are the active parameters without embeddings and head, P all active ones."
+    if question.approx and question.quantity != "params":
+        yield "A number for L counts layers with softmax attention, one for S or T is their window."
 
 
 def _notes(answer: Answer) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from archcli.measure.report import Column, Table, facts
@@ -28,9 +29,9 @@ def tables(quantity: Quantity, totals: Record, rows: Sequence[Record]) -> Iterat
 def _components(quantity: Quantity, totals: Record, rows: Sequence[Record]) -> Table:
     """Lines for each component: its formula, the same with numbers, the exact value."""
     columns = (
-        Column("component", "component"),
-        Column("formula", quantity.title),
+        Column("component", "component", wraps=True),
         Column("share", "share", "share"),
+        Column("formula", quantity.title, wraps=True),
     )
     records = [record for row in rows for record in _lines(row["component"], row, row["share"])]
     records += _lines("total", totals, 1.0)
@@ -53,7 +54,7 @@ def _symbols(totals: Record) -> Table:
         Column("symbol", "symbol"),
         Column("value", "value", "number"),
         Column("meaning", "meaning"),
-        Column("where", "fields", minor=True),
+        Column("where", "fields", minor=True, wraps=True),
     )
     records = [{**record, "where": "; ".join(shortened(record["fields"]))} for record in totals["legend"]]
     return Table("Symbols", columns, records)
@@ -62,8 +63,8 @@ def _symbols(totals: Record) -> Table:
 def _steps(quantity: Quantity, row: Record) -> Table:
     columns = (
         Column("step", "step"),
-        Column("formula", "formula"),
-        Column("numbers", "numbers"),
+        Column("formula", "formula", wraps=True),
+        Column("numbers", "numbers", wraps=True),
         Column("value", quantity.title, "number"),
     )
     return Table(f"Steps: {row['component']}", columns, row["steps"])
@@ -79,7 +80,8 @@ def _growth(quantity: Quantity, growth: Record) -> Table:
         (f"total with twice the {name}", growth["doubled"], "ratio"),
     ]
     lines += [(_power(name, one["power"]), one["share"], "share") for one in growth["powers"]]
-    return facts(f"Growth with {name} = {growth['value']:,}", *lines)
+    table = facts(f"Growth with {name} = {growth['value']:,}", *lines)
+    return replace(table, columns=[replace(column, wraps=True) for column in table.columns])
 
 
 def _power(name: str, power: int) -> str:
@@ -91,8 +93,8 @@ def _power(name: str, power: int) -> str:
 def _approximations(quantity: Quantity, records: Sequence[Record]) -> Table:
     columns = (
         Column("of", "of"),
-        Column("formula", "textbook"),
-        Column("numbers", "numbers", minor=True),
+        Column("formula", "textbook", wraps=True),
+        Column("numbers", "numbers", minor=True, wraps=True),
         Column("value", "value", quantity.unit),
         Column("exact", "exact", quantity.unit),
         Column("error", "error", "share"),

@@ -17,12 +17,12 @@ def figure(value: Any) -> int:
     return int(rounded(Fraction(int(exact.p), int(exact.q))))
 
 
+NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
 def numbered(formula: str, values: Mapping[str, int]) -> str:
     """The same line with numbers in place of the names."""
-    if not values:
-        return formula
-    names = "|".join(sorted(map(re.escape, values), key=len, reverse=True))
-    return re.sub(rf"\b({names})\b", lambda match: str(values[match[1]]), formula)
+    return NAME.sub(lambda match: str(values.get(match[0], match[0])), formula)
 
 
 def latex(expression: Any, values: Mapping[str, int], *, numbers: bool = False) -> str:

@@ -1,8 +1,9 @@
 """Textbook: the approximations in common use, beside the exact count of a model.
 
-L layers of width d, V tokens in the vocabulary, T tokens, N parameters. They are those of one decoder of
-plain multi-head attention and an ungated feed-forward network four times as wide.
-Kaplan et al. 2020, arXiv:2001.08361, section 2.1 and table 1.
+L layers of width d, V tokens in the vocabulary, T tokens. N are the parameters without embeddings and head,
+as Kaplan et al. 2020 (arXiv:2001.08361, section 2.1 and table 1) count them, P all parameters. The forms are
+those of one decoder of plain multi-head attention and an ungated feed-forward network four times as wide;
+attention scores follow what the model's layers see.
 """
 
 from __future__ import annotations
@@ -13,21 +14,22 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError
 from archcli.measure.params import param_totals
 from archcli.measure.passes import Pass, count_pass, shape_pass
+from archcli.measure.symbolic.explain.components import Component
 from archcli.measure.symbolic.explain.question import Question
+from archcli.measure.symbolic.explain.scores import EVERY_KEY, attending_layers, score_form, score_forms
 from archcli.measure.symbolic.explain.text import numbered
 from archcli.modules import Model
 from archcli.modules.layers import layer_count
 from archcli.modules.request import Request
 
 KAPLAN = "Kaplan et al. 2020, arXiv:2001.08361"
-HOFFMANN = "Hoffmann et al. 2022, arXiv:2203.15556, appendix F"
+HOFFMANN = "Hoffmann et al. 2022, arXiv:2203.15556, appendix F: 6 N D with all parameters as N"
 FORMS: Mapping[tuple[str, str], str] = {
     ("params", "embedding"): "V*d",
     ("params", "lm_head"): "V*d",
     ("params", "attention"): "4*L*d**2",
     ("params", "ffn"): "8*L*d**2",
     ("flops", "attention_proj"): "8*L*d**2*T",
-    ("flops", "attention_scores"): "2*L*d*S*T",
     ("flops", "ffn"): "16*L*d**2*T",
     ("flops", "lm_head"): "2*V*d*T",
     ("kvcache", "keys and values"): "2*L*d*T",
@@ -57,15 +59,17 @@ def letters(model: Model, question: Question) -> dict[str, int]:
     }
 
 
-def textbook_line(model: Model, question: Question, heading: str, layers: int) -> dict[str, Any] | None:
+def textbook_line(
+    model: Model, question: Question, component: Component, layers: int
+) -> dict[str, Any] | None:
     """A step that says the textbook's form of a component in so many layers; None where there is none."""
-    form = FORMS.get((question.quantity, heading))
+    form = FORMS.get((question.quantity, component.heading))
+    if question.quantity == "flops" and component.heading == "attention_scores":
+        form = EVERY_KEY.form("L") if component.mixer else score_form(model, question, component.layers)
     if form is None:
         return None
     if question.quantity == "flops" and question.request.phase == "train":
         form = f"3*{form}"  # a backward is two forwards
-    elif heading == "attention_scores" and question.request.phase == "decode":
-        form = form.replace("2*", "4*", 1)  # a new token sees all keys, not half of them
     numbers = numbered(form, {**letters(model, question), "L": layers})
     return {"step": "textbook", "formula": form, "numbers": numbers, "value": evaluated(numbers)}
 
@@ -87,10 +91,9 @@ def approximations(model: Model, question: Question, counted: Pass) -> list[dict
     values = letters(model, question)
     rows = shape_pass(model).rows
     totals = param_totals(model, rows)
-    values["N"] = totals["active_params"]
-    tables = totals["params"] - totals["non_embedding_params"]
-    values["M"] = totals["active_params"] - tables
-    forms = {"params": _of_params(totals), "kvcache": _of_cache(counted)}
+    values["P"] = totals["active_params"]
+    values["N"] = totals["active_params"] - (totals["params"] - totals["non_embedding_params"])
+    forms = {"params": _of_params(totals), "kvcache": _of_cache(model, question, counted)}
     chosen = forms.get(question.quantity) or _of_flops(model, question, counted)
     return [_record(one, values) for one in chosen]
 
@@ -115,8 +118,15 @@ def _of_params(totals: Mapping[str, int]) -> Iterator[Approximation]:
     yield Approximation("params", "12*L*d**2 + V*d", totals["params"], KAPLAN)
 
 
-def _of_cache(counted: Pass) -> Iterator[Approximation]:
-    yield Approximation("elements, multi-head", "2*L*d*T", int(counted.cached()), "2 of width d per token")
+def _of_cache(model: Model, question: Question, counted: Pass) -> Iterator[Approximation]:
+    asked, every = question.request.resolved(), layer_count(model)
+    forms = [
+        f"2*{'L' if layers == every else layers}*d*{'T' if window is None else window * asked.batch_size}"
+        for layers, window in attending_layers(model, question)
+    ]
+    if forms:
+        source = "2 vectors of width d per token and layer"
+        yield Approximation("elements, multi-head", " + ".join(forms), int(counted.cached()), source)
 
 
 def _of_flops(model: Model, question: Question, counted: Pass) -> Iterator[Approximation]:
@@ -124,9 +134,12 @@ def _of_flops(model: Model, question: Question, counted: Pass) -> Iterator[Appro
     asked = question.request.resolved()
     if asked.phase != "train":
         flops = int(counted.flops(unmasked=unmasked)[0])
-        yield Approximation("forward, N active parameters", "2*N*T", flops, KAPLAN)
-        form = f"2*M*T + {4 if asked.phase == 'decode' else 2}*L*d*S*T"  # causal: half of all pairs
-        yield Approximation("forward, M without embeddings, and scores", form, flops, KAPLAN)
+        yield Approximation("forward, N non-embedding parameters", "2*N*T", flops, KAPLAN)
+        scores = score_forms(model, question)
+        if scores:
+            form = " + ".join(("2*N*T", *scores))
+            yield Approximation("forward, N and attention scores", form, flops, f"{KAPLAN}, table 1")
+        yield Approximation("forward, P all active parameters", "2*P*T", flops, HOFFMANN)
     if asked.phase in {"prefill", "decode"}:
         return
     try:
@@ -134,4 +147,5 @@ def _of_flops(model: Model, question: Question, counted: Pass) -> Iterator[Appro
     except ArchError:  # too few tokens to train on
         return
     flops = int(trained.flops(unmasked=unmasked)[0])
-    yield Approximation("training, N active parameters", "6*N*T", flops, f"{KAPLAN}; {HOFFMANN}")
+    yield Approximation("training, N non-embedding parameters", "6*N*T", flops, KAPLAN)
+    yield Approximation("training, P all active parameters", "6*P*T", flops, HOFFMANN)

@@ -104,7 +104,7 @@ class Chunk:
         )
         for i, term in enumerate(terms):
             arrays = [(part.places, part.array(part.result[i] if part.result else 0)) for part in parts]
-            self.figures[term.key] = gathered(self.length, arrays)
+            self._hold(term, gathered(self.length, arrays))
         return self.keep(readable.astype(bool))
 
     def count_one_by_one(self, terms: Iterable[FigureTerm], tell: Callable[[int], None]) -> int:
@@ -124,8 +124,11 @@ class Chunk:
         dropped = self.keep(np.asarray([row is not None for row in rows], dtype=bool)) if terms else 0
         for j, term in enumerate(terms):
             values = [np.nan if row[j] is None else row[j] for row in rows if row is not None]
-            self.figures[term.key] = np.asarray(values)
+            self._hold(term, np.asarray(values))
         return dropped
+
+    def _hold(self, term: FigureTerm, values: Any) -> None:
+        self.figures |= dict.fromkeys((term.key, *term.spellings), values)
 
     def drop_broken(self, breaks_rule: Judge) -> int:
         """Drop candidates that break a rule."""

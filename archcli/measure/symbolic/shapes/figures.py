@@ -14,6 +14,7 @@ from archcli.measure.passes import GROWING
 from archcli.measure.report import Unit
 from archcli.measure.survey.columns import COLUMNS
 from archcli.measure.symbolic.shapes.reading import Reading
+from archcli.modules import Model
 from archcli.modules.arguments import accept
 from archcli.modules.request import FIELDS, Request
 from archcli.units import parse_count
@@ -23,11 +24,16 @@ Settings = Mapping[str, Any]
 DEFAULT_CONTEXT = 2048
 
 
+def no_length(_: Model, __: Settings) -> dict[str, Number]:
+    """The lengths of a figure that depends on none."""
+    return {}
+
+
 class SweepFigure(NamedTuple):
     """A figure: its name, unit, the settings that it takes, and how it is read.
 
     One that is `slow` is read of one model at a time, after all others. `check` refuses settings that no
-    model could be asked with.
+    model could be asked with. `length` gives the tokens that a figure is read at, by the setting's name.
     """
 
     name: str
@@ -36,6 +42,7 @@ class SweepFigure(NamedTuple):
     read: Callable[[Reading, Settings], Any]
     slow: bool = False
     check: Callable[[Settings], object] = dict
+    length: Callable[[Model, Settings], dict[str, Number]] = no_length
 
 
 PASS = ("phase", "batch_size", "seq_len", "past", "source_len", "logits", "mla", "scan", "mask")
@@ -45,6 +52,7 @@ PARAMS = (
     "active_params",
     "active_params_excl_input_embedding",
     "embedding_params",
+    "head_params",
     "non_embedding_params",
     "trainable_params",
     "lora_params",
@@ -55,26 +63,44 @@ def _params(name: str) -> Callable[[Reading, Settings], Number]:
     return lambda reading, _: reading.params[name]
 
 
-def _flops(fold: Callable[[Number, Number, Number], Number]) -> Callable[[Reading, Settings], Number]:
+def _of_pass(name: str, fold: Callable[[Number, Number, Number], Number]) -> SweepFigure:
     def read(reading: Reading, settings: Settings) -> Number:
-        sizes = {name: settings[name] for name in FIELDS if name in settings}
-        forms = {name: settings[name] for name in ("mla", "scan") if name in settings}
-        return fold(*reading.flops(Request(**sizes, forms=forms), settings.get("mask", "exact")))
+        return fold(*reading.flops(_request(settings), settings.get("mask", "exact")))
 
-    return read
+    return SweepFigure(name, "flops", PASS, read, length=_tokens_of_pass)
+
+
+def _request(settings: Settings) -> Request:
+    sizes = {name: settings[name] for name in FIELDS if name in settings}
+    return Request(**sizes, forms={name: settings[name] for name in ("mla", "scan") if name in settings})
+
+
+def _tokens_of_pass(_: Model, settings: Settings) -> dict[str, Number]:
+    request = _request(settings)
+    if request.phase == "decode":
+        return {"past": request.seq_len if request.past is None else request.past}
+    return {"seq_len": request.seq_len}
 
 
 def _cached(
     kinds: tuple[StateKind, ...], *, per_token: bool = False
 ) -> Callable[[Reading, Settings], Number]:
     def read(reading: Reading, settings: Settings) -> Number:
-        context = settings.get("context") or reading.model.max_seq_len or DEFAULT_CONTEXT
+        context = _context(reading.model, settings)["context"]
         tokens, sequences = (1, 1) if per_token else (context, settings.get("batch_size", 1))
         request = Request("prefill", sequences, tokens, source_len=settings.get("source_len") or tokens)
         dtypes = CacheDtypes(settings.get("dtype", "bf16"), settings.get("state_dtype"))
         return dtypes.bytes_of(reading.cached(request, kinds))
 
     return read
+
+
+def _context(model: Model, settings: Settings) -> dict[str, Number]:
+    return {"context": settings.get("context") or model.max_seq_len or DEFAULT_CONTEXT}
+
+
+def _of_cache(name: str, kinds: tuple[StateKind, ...]) -> SweepFigure:
+    return SweepFigure(name, "bytes", CACHE, _cached(kinds), length=_context)
 
 
 def _column(key: str) -> Callable[[Reading, Settings], Any]:
@@ -85,12 +111,12 @@ FIGURES: dict[str, SweepFigure] = {
     figure.name: figure
     for figure in (
         *(SweepFigure(name, "count", (), _params(name)) for name in PARAMS),
-        SweepFigure("flops", "flops", PASS, _flops(lambda matmul, _, __: matmul)),
-        SweepFigure("matmul_flops", "flops", PASS, _flops(lambda matmul, _, __: matmul)),
-        SweepFigure("other_flops", "flops", PASS, _flops(lambda _, others, __: others)),
-        SweepFigure("flops_per_token", "flops", PASS, _flops(lambda matmul, _, tokens: matmul / tokens)),
-        SweepFigure("kv_bytes", "bytes", CACHE, _cached(GROWING)),
-        SweepFigure("cache_bytes", "bytes", CACHE, _cached(OWN)),
+        _of_pass("flops", lambda matmul, _, __: matmul),
+        _of_pass("matmul_flops", lambda matmul, _, __: matmul),
+        _of_pass("other_flops", lambda _, others, __: others),
+        _of_pass("flops_per_token", lambda matmul, _, tokens: matmul / tokens),
+        _of_cache("kv_bytes", GROWING),
+        _of_cache("cache_bytes", OWN),
         SweepFigure("kv_bytes_per_token", "bytes", ("dtype",), _cached(GROWING, per_token=True)),
         SweepFigure("state_bytes", "bytes", CACHE, _cached((StateKind.FIXED,))),
     )
@@ -123,5 +149,5 @@ def _setting(name: str, text: str, figure: SweepFigure) -> Any:
     try:
         value = parse_count(text)
     except ArchError:
-        value = {"true": True, "false": False}.get(text, text)
+        value = {"true": True, "false": False}.get(text.lower(), text)
     return value if figure.slow else accept(name, value, figure.name)

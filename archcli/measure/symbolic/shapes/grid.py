@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -12,6 +13,9 @@ from archcli.units import parse_count
 from archcli.wording import quote
 
 VARY = "--vary"
+DOTS = r" *(?:\.{2,3}|…|–) *"
+RANGE = re.compile(rf"\w+{DOTS}\w+(?:(?:{DOTS}| *: *)\w+)?", re.ASCII)
+"""A range as conditions or Python's neighbours write it: 16..96, 16...96, 16..96:4."""
 MOST = 10**11
 """Candidates: as many as a day counts."""
 LARGEST = 2**62
@@ -40,6 +44,9 @@ def parse_axis(text: str) -> Axis:
     if not equals or not name or not values:
         hint = "such as d_model=1024:8192:128, n_layers=16:96 or attention.kind=gqa,mqa"
         raise ArchError(Problem("NAME=LOW:HIGH:STEP or NAME=A,B,C is needed", hint, path=path))
+    if RANGE.fullmatch(values):
+        colons = re.sub(DOTS, ":", values)
+        raise ArchError(Problem(f"{quote(values)} is no range", f"write {colons}", path=path))
     try:
         return Axis(name, _range(values) if ":" in values and "," not in values else _list(values))
     except ArchError as error:

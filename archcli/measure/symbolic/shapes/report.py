@@ -6,19 +6,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from archcli.arith import Number
 from archcli.measure.report import Column, Report, Table, Unit
 from archcli.measure.symbolic.shapes.search import STRUCTURE, UNCOUNTED, Outcome, SweepQuestion
+from archcli.measure.symbolic.shapes.terms import FigureTerm
 from archcli.modules import Model
 from archcli.wording import as_int, quote
 
 CONVENTION = (
-    "Every candidate is read by the forward that counts one model; those that `archcli params` would refuse "
-    "are dropped. "
+    "Every candidate is counted as one model is; those that `archcli params` would refuse are dropped. "
 )
 ORDERS = (
     "In the order of the grid.",
-    "In the order of the objective; equals in that of the grid.",
-    "Pareto front: none is beaten by another in one objective without being better in another.",
+    "In the order of the objective; ties in that of the grid.",
+    "Pareto front: no candidate is better in one objective without being worse in another.",
 )
 
 Record = dict[str, Any]
@@ -54,11 +55,26 @@ def sweep_report(question: SweepQuestion, outcome: Outcome, inputs: SweepInputs,
         convention=CONVENTION + order,
         totals=totals,
         rows=rows,
-        tables=(Table("", tuple(_columns(question)), rows),) if rows else (),
+        tables=(Table(_title(question, outcome, len(rows)), tuple(_columns(question)), rows),)
+        if rows
+        else (),
         notes=tuple(_notes(question, outcome, inputs)),
         usual={name: value for name, value in inputs.texts.items() if not value},
         keys=[column.key for column in _columns(question)],
     )
+
+
+def _title(question: SweepQuestion, outcome: Outcome, shown: int) -> str:
+    """How many candidates match, of how many, and how many of those are shown."""
+    title, most = (
+        f"{outcome.tally.matching:,} of {outcome.tally.seen:,} candidates match",
+        outcome.tally.matching,
+    )
+    if len(question.objectives) > 1:
+        most = outcome.best.size
+        title += f", {most:,} on the Pareto front"
+    which = "best" if len(question.objectives) == 1 else "first"
+    return f"{title}; the {which} {shown:,}" if shown < most else title
 
 
 def best_rows(question: SweepQuestion, outcome: Outcome) -> Iterator[Record]:
@@ -94,13 +110,19 @@ def _columns(question: SweepQuestion) -> Iterator[Column]:
     units |= dict.fromkeys(question.names.varied, "number")
     units |= {str(term.key): term.figure.unit for terms in question.terms for term in terms}
     for expression, _ in question.objectives:
-        units.setdefault(expression.text, "number")
+        if not expression.is_figure:  # which has its column already
+            units.setdefault(expression.text, "number")
     return (Column(name, name, unit) for name, unit in units.items())
 
 
 def _notes(question: SweepQuestion, outcome: Outcome, inputs: SweepInputs) -> Iterator[str]:
     tally = outcome.tally
     yield from inputs.refused
+    lengths = dict.fromkeys(
+        text for terms in question.terms for term in terms for text in _length(question, term)
+    )
+    if lengths and tally.matching:
+        yield f"default lengths: {', '.join(lengths)}."
     if outcome.interrupted:
         yield f"interrupted after {tally.seen:,} of {question.candidates:,} candidates."
     reasons = [_reason(reason, n, tally.refusal) for reason, n in tally.dropped.most_common() if n]
@@ -111,6 +133,19 @@ def _notes(question: SweepQuestion, outcome: Outcome, inputs: SweepInputs) -> It
         yield f"dropped by --check: {tally.broken:,} candidates that meet all conditions."
     if tally.seen and not tally.matching:
         yield _emptiness(outcome)
+
+
+def _length(question: SweepQuestion, term: FigureTerm) -> Iterator[str]:
+    """`kv_bytes at context=8192`, where the settings leave the length out and candidates share it."""
+    lengths: set[tuple[str, Number]] = set()
+    for structure in question.structures:
+        varied = [name for name, paths in structure.paths.items() if "max_seq_len" in paths]
+        for model in (structure.model, structure.sized(dict.fromkeys(varied, 1))):
+            lengths.update(term.figure.length(model, term.settings).items())
+    if len(lengths) == 1:
+        [(name, tokens)] = lengths
+        if not {name, "seq_len"} & {*term.settings}:
+            yield f"{term.key} at {name}={tokens}"
 
 
 def _reason(reason: str, number: int, refusal: str) -> str:

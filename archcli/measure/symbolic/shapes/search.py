@@ -62,7 +62,7 @@ class SweepQuestion:
     @cached_property
     def conditions(self) -> tuple[list[Any], list[Any]]:
         """The conditions: (those without a slow figure, the others)."""
-        slow = {term.key for term in self.terms[1]}
+        slow = {key for term in self.terms[1] for key in term.spellings}
         late = [condition for condition in self.where if slow & {*condition.names, *condition.calls}]
         return [condition for condition in self.where if condition not in late], late
 
@@ -163,7 +163,8 @@ def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[An
     columns |= chunk.sizes
     for expression, largest in question.objectives:
         value = np.broadcast_to(expression.value(chunk.number), (chunk.length,))
-        columns[expression.text] = value
+        if not expression.is_figure:
+            columns[expression.text] = value
         keys.append(_without_gaps(-value if largest else value))
     return keys, {**columns, **chunk.figures, STRUCTURE: np.full(chunk.length, number)}
 

@@ -7,28 +7,33 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.measure.symbolic.shapes.figures import FIGURES, Settings, SweepFigure, read_settings
-from archcli.measure.symbolic.sizes import sizes
+from archcli.measure.symbolic.sizes import sizes, suggest_size
 from archcli.modules import Model
 from archcli.modules.base import ends_in
 from archcli.query.parser import Call
 from archcli.query.vocabulary import FigureName, Vocabulary
-from archcli.wording import closest, quote, suggest
+from archcli.wording import closest, format_value, quote
 
+A_TIE = "a field is tied to other sizes: d_ff=8/3*d_model@128"
 Key = Any
 """A name, or a call with settings, as a parsed expression asks for it."""
 
 
 class FigureTerm(NamedTuple):
-    """A figure with its settings, and the name or call that an expression asks for it by."""
+    """A figure with its settings, and the name or call that its column is headed with.
+
+    `spellings` are the names and calls that expressions ask for it by: kv_bytes(context=1K) and
+    kv_bytes(context=1024) are one figure.
+    """
 
     key: Key
     figure: SweepFigure
     settings: Settings
+    spellings: tuple[Key, ...] = ()
 
-    @property
-    def text(self) -> str:
-        """The term as it is written."""
-        return self.key if isinstance(self.key, str) else str(self.key)
+    def spelled(self, key: Key) -> FigureTerm:
+        """The same figure, asked for by a further name or call."""
+        return self._replace(spellings=(*self.spellings, key))
 
 
 class SweepNames(Vocabulary):
@@ -43,19 +48,20 @@ class SweepNames(Vocabulary):
 
     def terms(self, expressions: Iterable[Any]) -> list[FigureTerm]:
         """The figures that expressions ask for, each once; ArchError with all that nobody knows."""
-        found: dict[Key, FigureTerm] = {}
+        terms: dict[Key, FigureTerm] = {}
         problems: list[Problem] = []
         for expression in expressions:
             for key in (*expression.names, *expression.calls):
-                if key not in found and key not in self.varied:
+                if key not in self.varied:
                     try:
-                        found[key] = self._term(key)
+                        term = self._term(key)
+                        terms[term.key] = terms.get(term.key, term).spelled(key)
                     except ArchError as error:
                         place = quote(expression.text)
                         problems += [Problem(it.what, it.hint, path=place) for it in error.problems]
         if problems:
             raise ArchError(problems)
-        return list(found.values())
+        return list(terms.values())
 
     def _term(self, key: Key) -> FigureTerm:
         name, settings = (key, ()) if isinstance(key, str) else (key.name, key.settings)
@@ -64,7 +70,8 @@ class SweepNames(Vocabulary):
             figure = SweepFigure(key, "number", (), lambda reading, _: size_of(reading.model, key))
         if figure is None:
             raise ArchError(*self.unknown(name))
-        return FigureTerm(key, figure, read_settings(figure, settings))
+        read = read_settings(figure, settings)
+        return FigureTerm(Call(name, _as_text(read)) if settings else name, figure, read)
 
     def find(self, name: str) -> FigureName | None:
         """The unit of a name; None where it is unknown."""
@@ -83,7 +90,8 @@ class SweepNames(Vocabulary):
 
     def unknown(self, name: str) -> tuple[str, str]:
         """(problem, hint) of a name that is not known."""
-        return f"no figure or size is called {quote(name)}", suggest(name, self._known())
+        hint = suggest_size(name, self.sizes, (*self.varied, *self.figures))
+        return f"no figure or size is called {quote(name)}", hint
 
     def _known(self) -> list[str]:
         names = (*self.varied, *self.figures, *(path.rsplit(".", 1)[-1] for path in self.sizes))
@@ -94,14 +102,48 @@ class SweepNames(Vocabulary):
         return any(ends_in(path, name.split(".")) for path in self.sizes)
 
 
-def check_tie(name: str, expression: Any, known: SweepNames, before: Sequence[str]) -> None:
+def _as_text(settings: Settings) -> tuple[tuple[str, str], ...]:
+    """Settings as a call has them, each value spelled in one way."""
+    return tuple((name, format_value(value)) for name, value in sorted(settings.items()))
+
+
+def check_ties(ties: Mapping[str, Any], known: SweepNames, varied: Sequence[str]) -> None:
     """Raise ArchError where a tied field is not made of sizes that are known before it."""
-    for key in (*expression.names, *expression.calls):
-        later = key in known.varied and key not in before
-        if later or not (key in before or (isinstance(key, str) and known.is_size(key))):
-            what = f"{quote(str(key))} is {'not known yet' if later else 'no size'}"
-            hint = "tie it before" if later else "a field is tied to sizes: d_ff=8/3*d_model@128"
-            raise ArchError(Problem(what, hint, path=f"--tie {name}"))
+    before = [*varied]
+    for name, expression in ties.items():
+        for key in (*expression.names, *expression.calls):
+            problem = _tie_problem(name, key, ties, before, known)
+            if problem:
+                raise ArchError(Problem(*problem, path=f"--tie {name}"))
+        before.append(name)
+
+
+def _tie_problem(
+    name: str, key: Key, ties: Mapping[str, Any], before: Sequence[str], known: SweepNames
+) -> tuple[str, str] | None:
+    """(problem, hint) where a name of an expression gives a tied field no value."""
+    if key in before:
+        return None
+    if not isinstance(key, str) or not (key in ties or known.is_size(key)):
+        return f"{quote(str(key))} is no size", A_TIE
+    if key == name:
+        return f"{quote(name)} is tied to itself", A_TIE
+    if key not in ties:
+        return None
+    if name in _names_behind(key, ties):
+        return f"{quote(name)} and {quote(key)} are tied to each other", "leave one of the two out"
+    return f"{quote(key)} is not known yet", "tie it before"
+
+
+def _names_behind(name: str, ties: Mapping[str, Any]) -> set[str]:
+    """The names that a tied field follows from, through all ties."""
+    behind: set[str] = set()
+    waiting = [name]
+    while waiting:
+        new = {key for key in ties[waiting.pop()].names if key not in behind}
+        behind |= new
+        waiting += new & {*ties}
+    return behind
 
 
 def size_of(model: Model, name: str) -> Any:

@@ -1,8 +1,9 @@
 """archcli: how big an architecture is, what it computes, caches and needs, and where its time goes.
 
     load("my.yaml")            the architecture: fields checked, no torch
-    build("my.yaml")           an ordinary torch.nn.Module, freshly initialised (needs archcli[torch])
+    build("my.yaml")           an ordinary torch.nn.Module, freshly initialised (needs torch)
     count_params, count_flops, count_kv_cache, count_memory    reports, as commands print them
+    params, flops, kvcache, memory   the same functions by the names of the commands
     predict, survey, compare   time on a device; many architectures by columns; a few side by side
     explain                    where a number comes from, component by component, as a formula
     scale                      a family at another size, or for a budget of training
@@ -15,6 +16,9 @@ A model is a path, a preset's name, `org/name` on the hub, a mapping as YAML or 
 
 from __future__ import annotations
 
+from archcli.commands import _interrupts  # noqa: F401 - first: Ctrl-C may come during any import
+
+# isort: split
 from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -24,7 +28,7 @@ from archcli.lazy import lazy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from archcli.commands._count_memory import count_memory
+    from archcli.commands._count_memory import count_memory, memory
     from archcli.commands._explain import explain, formula
     from archcli.commands._predict import predict
     from archcli.commands._scale import scale
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+__version__ = "0.1.0"  # read by pyproject.toml, too
 
 
 def _checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -59,7 +65,7 @@ def _checked(function: Callable[P, R]) -> Callable[P, R]:
 def build(
     model: ModelLike, *, device: str = "cpu", dtype: str = "fp32", attention: AttentionKernel = "sdpa"
 ) -> Any:
-    """A torch.nn.Module with fresh random weights (needs `archcli[torch]`).
+    """A torch.nn.Module with fresh random weights (needs torch).
 
     `device` is torch's name of one; "meta" allocates nothing. `dtype` is that of the weights. `attention` is
     "sdpa" (torch's fused kernel where it can express the layer) or "eager". `model(tokens)` gives logits
@@ -221,8 +227,10 @@ def register(kind: str, place: str) -> None:
     enter(kind, place)
 
 
+params, flops, kvcache = count_params, count_flops, count_kv_cache
+
 HOMES = {
-    ".commands._count_memory": ["count_memory"],
+    ".commands._count_memory": ["count_memory", "memory"],
     ".commands._explain": ["explain", "formula"],
     ".commands._predict": ["predict"],
     ".commands._scale": ["scale"],
@@ -239,10 +247,14 @@ _class, _ = lazy(__name__, HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """`load`, the version and the classes, when they are first asked for."""
+    """`load` and the classes, when they are first asked for."""
     if name == "load":
         return import_module("archcli.load")
-    return import_module("importlib.metadata").version("archcli") if name == "__version__" else _class(name)
+    if name.startswith("_") or name in __all__:
+        return _class(name)
+    from archcli.wording import suggest
+
+    raise AttributeError(f"module 'archcli' has no attribute {name!r}; {suggest(name, __all__, 'it has')}")
 
 
 def __dir__() -> list[str]:
@@ -263,8 +275,12 @@ __all__ = [
     "count_memory",
     "count_params",
     "explain",
+    "flops",
     "formula",
+    "kvcache",
     "load",
+    "memory",
+    "params",
     "predict",
     "register",
     "scale",

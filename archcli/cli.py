@@ -6,14 +6,12 @@ Everything else is imported within `main`, where an interrupt is answered.
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
-INTERRUPTED = 130  # what a shell reports of a program that SIGINT ended: 128 + 2
+from archcli.commands._interrupts import INTERRUPTED, exit_at_interrupts
 
 
 def main() -> None:
@@ -35,16 +33,10 @@ def main() -> None:
 
 @contextmanager
 def _exit_at_interrupts() -> Iterator[None]:
-    """Exit at once at an interrupt within the block: during an import Python may print or lose it."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # as where nohup ignores it
-        yield
-        return
-    signal.signal(signal.SIGINT, _exit_now)
+    """Exit at once at an interrupt within the block."""
+    exits = exit_at_interrupts()
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _exit_now(*_: Any) -> None:
-    os._exit(INTERRUPTED)
+        if exits:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

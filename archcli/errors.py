@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 SET = "--set"
 """The name of the source that an override on the command line is."""
+
+
+def install(*packages: str, note: str = "") -> str:
+    """The hint for packages that are not installed: `pip install sympy numpy, then: archcli explain gpt2`.
+
+    It names no extra of archcli: whoever has no clone would ask a package index for a name that is another's.
+    From Python there is no command to repeat. `note` stands behind the packages.
+    """
+    import shlex
+    from pathlib import PurePath
+
+    wanted = f"pip install {shlex.join(packages)}{note}"
+    program = PurePath(*sys.argv[:1])
+    starts = program.stem == "archcli" or program.parts[-2:] == ("archcli", "__main__.py")
+    return f"{wanted}, then: {shlex.join(['archcli', *sys.argv[1:]])}" if starts else wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,11 +35,23 @@ BYTE_UNITS = {
 }
 """In lower case: KiB, MiB, … are powers of 1,024; kB, MB, …, and G for GB, powers of 1,000."""
 
+TIME_UNITS = {
+    "ns": (1, 10**9),
+    **dict.fromkeys(("us", "µs", "\u03bcs"), (1, 10**6)),  # the sign for micro, and the Greek letter
+    "ms": (1, 1000),
+    "s": (1, 1),
+    "min": (60, 1),
+    "h": (3600, 1),
+    "d": (86_400, 1),
+}
+"""Seconds of a unit, as (numerator, denominator)."""
+
 LONGEST = 30
 """Digits of a number that anybody means."""
 
 NUMBER = re.compile(r"(\d+(?:_\d+)*)(?:\.(\d+))?(?:[eE]\+?(\d\d?))? ?([A-Za-z]*)", re.ASCII)
 DECIMAL = re.compile(r"(\d+(?:_\d+)*)(?:\.(\d+))?(?:[eE]([+-]?\d\d?))?(?: ?%|x)?", re.ASCII)
+TIME = re.compile(r"(.*?\d) ?([a-zµ\u03bc]*)")
 
 ROUNDED = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?([MBT])", re.ASCII)
 FIGURE = "a whole number, or a figure as it is printed, such as 7.62B"
@@ -50,7 +62,10 @@ MEMORY = "an amount of memory such as 80GiB, 24GB or 8e9"
 
 def parse_count(text: str) -> int:
     """Parse a whole number: 4096, 131_072, 8k, 8K (8,192), 128Ki, 1.5M, 70B, 8e9; ArchError otherwise."""
-    return _amount(text, text.strip(), COUNT_UNITS, COUNT)
+    amount, parts = _amount(text, text.strip(), COUNT_UNITS, COUNT)
+    if amount % parts:
+        raise ArchError(f"{text[:40]!r} is not {COUNT}", "it must come to a whole number")
+    return amount // parts
 
 
 def agrees(published: int | str, counted: int) -> bool:
@@ -68,8 +83,15 @@ def agrees(published: int | str, counted: int) -> bool:
 def parse_bytes(text: str) -> int:
     """Parse an amount of memory such as 80GiB, 24GB, 80G (of 10^9) or 1.5TiB, in bytes.
 
-    A bare number is bytes; case makes no difference. ArchError for anything else.
+    A bare number is bytes; a part of a byte is left out, case makes no difference. ArchError for anything
+    else.
     """
+    amount, parts = parse_exact_bytes(text)
+    return amount // parts
+
+
+def parse_exact_bytes(text: str) -> tuple[int, int]:
+    """(numerator, denominator) of an amount of memory such as 18.78GiB; ArchError otherwise."""
     lower = text.strip().lower()
     hint = "write KiB (powers of 1,024) or kB (powers of 1,000)" if lower.endswith("k") else ""
     return _amount(text, lower, BYTE_UNITS, MEMORY, hint)
@@ -84,25 +106,42 @@ def parse_decimal(text: str) -> tuple[int, int]:
     decimals = number[2] or ""
     power -= len(decimals) + 2 * number[0].endswith("%")
     over, under = int(number[1] + decimals) * 10 ** max(power, 0), 10 ** max(-power, 0)
+    return _lowest(over, under)
+
+
+def _lowest(over: int, under: int) -> tuple[int, int]:
     shared = gcd(over, under)
     return over // shared, under // shared
 
 
-def parse_quotient(text: str) -> tuple[int, int]:
-    """(numerator, denominator) of a number of an expression: a decimal, a count or an amount of memory.
+def parse_seconds(text: str) -> tuple[int, int]:
+    """(numerator, denominator) of a time in seconds: 7ms, 250us, 1.5 h, or 0.5 alone; ArchError otherwise."""
+    time = TIME.fullmatch(text.strip())
+    if time is None or (time[2] or "s") not in TIME_UNITS or not DECIMAL.fullmatch(time[1]):
+        raise ArchError(
+            f"{text[:40]!r} is not a time such as 7ms, 2.5s or 1h", "units: ns, us, ms, s, min, h, d"
+        )
+    (over, under), (seconds, parts) = parse_decimal(time[1]), TIME_UNITS[time[2] or "s"]
+    return _lowest(over * seconds, under * parts)
 
-    4096, 2.5, 1e-5, 25%, 2.5x, 8k, 8K, 70B, 1GiB; B is a billion. ArchError otherwise.
+
+def parse_quotient(text: str) -> tuple[int, int]:
+    """(numerator, denominator) of a number in an expression: a decimal, a count, a time or memory.
+
+    4096, 2.5, 1e-5, 25%, 2.5x, 8k, 8K, 70B, 1GiB, 7ms; B is a billion. ArchError otherwise.
     """
     number = text.strip()
     if DECIMAL.fullmatch(number):
         return parse_decimal(number)
+    if (time := TIME.fullmatch(number)) and time[2] in TIME_UNITS:
+        return parse_seconds(number)
     match = NUMBER.fullmatch(number)
     unit = match[4] if match else "?"
     if unit in COUNT_UNITS:
         return parse_count(number), 1
     if unit.lower() in BYTE_UNITS:
-        return parse_bytes(number), 1
-    raise ArchError(f"{text[:40]!r} is no number", f"write {COUNT}, 2.5, 25% or 1GiB")
+        return parse_exact_bytes(number)
+    raise ArchError(f"{text[:40]!r} is no number", f"write {COUNT}, 2.5, 25%, 1GiB or 7ms")
 
 
 def parse_dtype(text: str) -> str:
@@ -133,16 +172,12 @@ def bytes_note(text: str) -> str:
     return f"{text.strip()} is {match[1]}{unit}B, {value:,} bytes; {match[1]}{unit}iB is {other:,}"
 
 
-def _amount(text: str, plain: str, units: Mapping[str, int], wanted: str, hint: str = "") -> int:
-    """Digits, perhaps a fraction and a power of ten, then a unit that makes the whole a whole number."""
+def _amount(text: str, plain: str, units: Mapping[str, int], wanted: str, hint: str = "") -> tuple[int, int]:
+    """(numerator, denominator) of digits, perhaps a fraction and a power of ten, then a unit."""
     number = NUMBER.fullmatch(plain)
     if number is None or number[4] not in units or len(number[1] + (number[2] or "")) > LONGEST:
         raise ArchError(f"{text[:40]!r} is not {wanted}", hint)
     whole, decimals, power = number[1].replace("_", ""), number[2] or "", int(number[3] or 0)
     if power > LONGEST or (power and number[4]):
         raise ArchError(f"{text[:40]!r} is not {wanted}", hint)
-    amount: int
-    amount, rest = divmod(int(whole + decimals) * 10**power * units[number[4]], 10 ** len(decimals))
-    if rest:
-        raise ArchError(f"{text[:40]!r} is not {wanted}", "it must come to a whole number")
-    return amount
+    return int(whole + decimals) * 10**power * units[number[4]], 10 ** len(decimals)

@@ -13,6 +13,9 @@ SHOWN = 40
 LONGEST_BITS = 4096
 """Whole numbers of more bits are not written out: Python refuses those of some 14,000."""
 
+MOST_NEAR = 3
+"""Words that a suggestion names."""
+
 WORTH_MATCHING = 64
 """Longer words are not looked up: nobody misspells a key that long."""
 
@@ -88,13 +91,23 @@ def describe_value(value: Any) -> str:
     return shorten(format_value(value)) if plain else with_article(type(value).__name__)
 
 
+def describe_argument(value: Any) -> str:
+    """A value of a Python call as messages show it: None, True, nan, "4096", a dict, a tuple."""
+    if isinstance(value, dict | list | tuple):
+        return with_article(type(value).__name__)
+    return repr(value) if value is None or isinstance(value, bool | float) else describe_value(value)
+
+
 def with_article(noun: str) -> str:
     """The noun with its article, a or an."""
     return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"
 
 
 def closest(word: str, known: Iterable[str]) -> list[str]:
-    """The known words nearest to this one, at most three, whatever the case."""
+    """The known words nearest to this one, at most three, whatever the case.
+
+    Words that differ in numbers alone come first: llama4 and llama before mllama for llama5.
+    """
     if len(word) > WORTH_MATCHING:
         return []
     from difflib import get_close_matches
@@ -102,7 +115,13 @@ def closest(word: str, known: Iterable[str]) -> list[str]:
     by_lower = {name.lower(): name for name in known}
     if word.lower() in by_lower:
         return [by_lower[word.lower()]]
-    return [by_lower[name] for name in get_close_matches(word.lower(), by_lower, 3)]
+    near = get_close_matches(word.lower(), by_lower, 2 * MOST_NEAR)
+    near.sort(key=lambda name: _letters(name) != _letters(word.lower()))
+    return [by_lower[name] for name in near[:MOST_NEAR]]
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalpha, name))
 
 
 def suggest(word: str, known: Iterable[str], otherwise: str = "known are") -> str:

@@ -9,11 +9,12 @@ import tomllib
 import pytest
 
 import archcli
+from archcli.commands._application import COMMANDS
 from generated import command_line, options
 from pages import DOCS, PAGES, README, ROOT, name, parts, remade
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-MOST_LINES = 220
+MOST_LINES = 200
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -50,10 +51,38 @@ def test_every_page_is_in_the_navigation():
     assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES if page != README)
 
 
+def test_the_side_bar_has_the_commands_in_the_order_of_the_tables():
+    listed = re.findall(r"- (\w+): commands/\1\.md$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE)
+    table = (DOCS / "index.md").read_text().partition("<!-- made: commands")[2].partition("<!-- end -->")[0]
+    tabled = re.findall(r"^\|[^|]*\| \[`(\w+)`\]", table, flags=re.MULTILINE)
+    assert listed == tabled == [*COMMANDS]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_to_files(page):
     links = [link for link in LINK.findall(page.read_text()) if not link.startswith(("http", "#"))]
     assert [link for link in links if not (page.parent / link.split("#")[0]).exists()] == []
+
+
+def test_all_front_doors_say_the_same():
+    """README, the help, the package's summary and the site: the same five questions."""
+    questions = one_line(README.read_text()).split("a language model: ")[1].split(".")[0]
+    assert questions.startswith("how large it is")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    index, site = (DOCS / "index.md").read_text(), (ROOT / "mkdocs.yml").read_text()
+    for text in (command_line().help, project["description"], index, site):
+        assert questions in one_line(text)
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+def test_every_command_has_a_question_on_the_first_page():
+    asked = (DOCS / "index.md").read_text().split("## Commands")[0]
+    groups = ("Count", "Design", "Judge", "Measure")
+    listed = {name for name, group in COMMANDS.items() if group in groups}
+    assert [name for name in listed - {"rule", "rules", "plot", "verify"} if f"[`{name}" not in asked] == []
 
 
 def test_readme_is_short():

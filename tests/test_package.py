@@ -1,15 +1,80 @@
 """What pyproject.toml promises about the package."""
 
 import re
+import sys
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
+import archcli
+import house
+from own_source import parsed, sources
+from pages import PAGES, name
+
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
+
+
+EXTRAS = PROJECT["optional-dependencies"]
+MODULES = {"pynvml": "nvidia-ml-py", "yaml": "pyyaml", "resvg_py": "resvg-py"}
+"""Modules whose distribution has another name."""
+INSTALLED_BY_NAME = re.compile(r"archcli\[|\b(install|uvx|pipx run|uv add)\s+(-\S+\s+)*['\"]?archcli")
+"""A command that asks a package index for archcli; a clone, `uvx --from . archcli`, is none."""
+
+
+def names(requirements):
+    return {re.split(r"[<>=\[;]", requirement)[0] for requirement in requirements}
+
+
+def test_the_name_is_free_and_the_command_short():
+    assert (PROJECT["name"], PROJECT["scripts"]) == ("archcli-llm", {"archcli": "archcli.cli:main"})
+
+
+def test_every_package_that_is_used_is_in_an_extra():
+    users = [requirements for extra, requirements in EXTRAS.items() if extra not in {"dev", "docs"}]
+    used = {one.target.split(".")[0] for one in house.imports(parsed("archcli"))}
+    used -= {"archcli", *sys.stdlib_module_names}
+    assert {MODULES.get(module, module) for module in used} == names(sum(users, PROJECT["dependencies"]))
+
+
+def test_developers_have_every_extra():
+    of_users = {
+        one for extra, requirements in EXTRAS.items() if extra != "docs" for one in names(requirements)
+    }
+    assert of_users == names(EXTRAS["dev"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sees"),
+    [
+        ("pip install archcli", True),
+        ("pip install -q 'archcli[torch]'", True),
+        ("uvx archcli params gpt2", True),
+        ("pipx run archcli", True),
+        ("with archcli[plot] a PNG", True),
+        ("pip install -e '.[torch]'", False),
+        ("pip install sympy numpy, then: archcli explain gpt2", False),
+        ("uvx --from . archcli params gpt2", False),
+        ("pipx install git+HOME/archcli", False),
+    ],
+)
+def test_a_hint_that_installs_a_stranger_is_seen(text, sees):
+    assert bool(INSTALLED_BY_NAME.search(text)) == sees
+
+
+def test_no_message_and_no_page_installs_archcli_by_name():
+    pages = {name(page): page.read_text() for page in [*PAGES, ROOT / "CONTRIBUTING.md"]}
+    texts = {**sources("archcli"), **sources("benchmarks"), **pages}
+    assert [where for where, text in texts.items() if INSTALLED_BY_NAME.search(text)] == []
+
+
+def test_one_function_says_what_to_install():
+    """Beside it only torch's size names a command, that of its CPU wheel."""
+    saying = [where for where, text in sources("archcli").items() if "pip install" in text]
+    assert saying == ["archcli.errors", "archcli.runtime.require"]
 
 
 def test_the_dev_group_mirrors_the_dev_extra():
@@ -51,4 +116,4 @@ def test_every_ignored_check_says_why():
 
 
 def test_the_changelog_knows_the_version():
-    assert f"## {PROJECT['version']}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## {archcli.__version__}" in (ROOT / "CHANGELOG.md").read_text()

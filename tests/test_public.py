@@ -47,13 +47,13 @@ def test_a_path_object_and_a_mapping_are_models(tmp_path):
     assert archcli.count_params(path).totals == count
     assert archcli.count_params(mapping).totals == count
     assert archcli.count_params({**mapping, "d_model": np.int64(768)}).totals == count
-    assert archcli.count_params({"model_type": "gpt2"}).totals["params"] == count["params"]
+    assert archcli.count_params({"model_type": "gpt2", "n_embd": 768}).totals["params"] == count["params"]
 
 
 def test_a_report_of_a_file_has_its_name_and_the_notes_of_its_import(tmp_path):
     path = tmp_path / "own" / "config.json"
     path.parent.mkdir()
-    path.write_text('{"model_type": "gpt2", "an_unknown_key": 3}')
+    path.write_text('{"model_type": "gpt2", "n_embd": 768, "an_unknown_key": 3}')
     report = archcli.count_params(path)
     assert report.model["name"] == "own"
     assert any("an_unknown_key" in note for note in report.notes)
@@ -70,7 +70,7 @@ def test_a_loaded_model_stays_what_it_is_or_takes_overrides():
     ("model", "message"),
     [
         ("-", "'-' is standard input"),
-        (None, "a NoneType is no architecture; give a path, a preset's name, a mapping, or a Model"),
+        (None, "a NoneType is no architecture; give a path, a preset's name, a dict, or a Model"),
         (b"gpt2", "a bytes is no architecture"),
         ({}, "<mapping>"),
         ({"vocab_size": 8}, "<mapping>:1:1: missing key d_model"),
@@ -171,10 +171,20 @@ def test_an_encoder_decoder_is_built_trained_and_run(tmp_path):
 def test_errors_and_version():
     with pytest.raises(archcli.ArchError, match="gpt2"):
         archcli.load("gpt2x")
-    with pytest.raises(AttributeError, match="no attribute 'lode'"):
-        archcli.lode  # noqa: B018
+    for name, near in {"lode": "load", "count_kvcache": "count_kv_cache", "parms": "params"}.items():
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean {near}[ ,?]"):
+            getattr(archcli, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'xyz'; it has ArchError, .*sweep$"):
+        archcli.xyz  # noqa: B018
     assert archcli.__version__[0].isdigit()
     assert all(hasattr(archcli, name) for name in archcli.__all__)
+
+
+def test_functions_have_the_names_of_their_commands():
+    assert (archcli.params, archcli.flops) == (archcli.count_params, archcli.count_flops)
+    assert (archcli.kvcache, archcli.memory) == (archcli.count_kv_cache, archcli.count_memory)
+    packages = {path.stem for path in Path(archcli.__file__).parent.iterdir() if path.stem.islower()}
+    assert {*archcli.__all__} & packages == {"load"}  # an import of any other would replace the function
 
 
 PUBLIC = [name for name in archcli.__all__ if name.islower() and name != "register"]
@@ -195,7 +205,7 @@ from pathlib import Path
 
 model = archcli.load(Path("own.yaml"), ["d_ff=4"])
 report = archcli.count_flops(model, phase="decode", past=9)
-archcli.count_flops({"model_type": "gpt2"}, archcli.Request(seq_len=4))
+archcli.count_flops({"model_type": "gpt2", "n_embd": 768}, archcli.Request(seq_len=4))
 table: archcli.Report = archcli.compare(model, "gpt2", dtype="fp8")
 values = archcli.sweep(model, {"d_ff": [1, 2]}).params
 try:

@@ -61,7 +61,7 @@ def options_of(function):
     return st.fixed_dictionaries({}, optional={name: values_of(name) for name in names})
 
 
-known = st.sampled_from([*MODELS, "gpt2", {"model_type": "llama"}])
+known = st.sampled_from([*MODELS, "gpt2", {"model_type": "llama", "num_hidden_layers": 2}])
 models = mostly(known)
 
 

@@ -3,6 +3,7 @@
 Skipped where the `docs` extra is not installed; .ci/run installs it.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -27,7 +28,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     shutil.copy(ROOT / "mkdocs.yml", folder)
     shutil.copytree(DOCS, folder / "docs")
-    command = [sys.executable, "-m", "zensical", "build", "--strict"]
+    command = [sys.executable, str(ROOT / "release" / "docs_site.py"), str(folder)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     return done, folder / "site"
 
@@ -48,7 +49,35 @@ def test_nothing_is_loaded_from_elsewhere(built):
     assert [url for url in [*loaded, *styled] if re.match(r"(https?:)?//", url)] == []
 
 
+def test_sentences_of_outputs_wrap_and_tables_do_not(built):
+    _, site = built
+    page = (site / "commands" / "predict" / "index.html").read_text()
+    assert re.search(r'<script src="[./]*wrap\.js', page)
+    assert '<span class="go">' in page  # what wrap.js looks for: a line of an output
+    styles = dict(
+        re.findall(
+            r"^\.highlight (\.go\S*) \{ white-space: ([\w-]+)", (site / "style.css").read_text(), re.MULTILINE
+        )
+    )
+    assert styles == {".go": "pre", ".go.sentence": "pre-wrap"}
+
+
 def test_it_can_be_searched_and_read_in_the_dark(built):
     _, site = built
     assert "kvcache" in (site / "search.json").read_text()
     assert 'data-md-color-scheme="slate"' in (site / "index.html").read_text()
+
+
+def test_programs_find_every_page(built):
+    """llms.txt as llmstxt.org has it: a heading, a quotation, sections of links; each leads to a file."""
+    _, site = built
+    heading, quotation, *parts = (site / "llms.txt").read_text().strip().split("\n\n")
+    assert (heading, quotation[:2]) == ("# archcli", "> ")
+    links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)(?:: .+)?$", "\n".join(parts), flags=re.MULTILINE)
+    lines = [line for line in "\n".join(parts).splitlines() if line and not line.startswith("## ")]
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert (len(lines), {*links}) == (len(links), pages)
+    assert all((site / link).read_text() == (DOCS / link).read_text() for link in links)
+    whole = (site / "llms-full.txt").read_text()
+    assert all((DOCS / page).read_text().split("\n", 1)[0] in whole.splitlines() for page in pages)
+    assert json.loads((site / "schema.json").read_text())["title"] == "archcli architecture"

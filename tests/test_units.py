@@ -10,6 +10,7 @@ from archcli.units import (
     parse_decimal,
     parse_dtype,
     parse_quotient,
+    parse_seconds,
     tokens_note,
 )
 
@@ -84,6 +85,10 @@ BYTES = {
     "1KB": 1_000,
     "1KiB": 1_024,
     "1PiB": 2**50,
+    # a part of a byte is left out
+    "18.78GiB": 1878 * 2**30 // 100,
+    "1.0009kB": 1_000,
+    "0.5B": 0,
 }
 NO_BYTES = {
     "80K": "'80K' is not an amount of memory such as 80GiB, 24GB or 8e9; write KiB (powers of 1,024) or kB "
@@ -91,7 +96,6 @@ NO_BYTES = {
     "much": "'much' is not an amount of memory such as 80GiB, 24GB or 8e9",
     "-1GB": "'-1GB' is not an amount of memory such as 80GiB, 24GB or 8e9",
     "1e9GB": "'1e9GB' is not an amount of memory such as 80GiB, 24GB or 8e9",
-    "0.5B": "'0.5B' is not an amount of memory such as 80GiB, 24GB or 8e9; it must come to a whole number",
 }
 
 
@@ -209,3 +213,29 @@ def test_a_number_of_an_expression_may_be_a_count_or_an_amount_of_memory(text, n
 def test_what_is_no_number_of_an_expression_is_answered(text):
     with pytest.raises(ArchError, match="is no"):
         parse_quotient(text)
+
+
+TIMES = {
+    "7ms": (7, 1000),
+    "2.5 ms": (1, 400),
+    "250us": (1, 4000),
+    "250 µs": (1, 4000),
+    "250\u03bcs": (1, 4000),
+    "3ns": (3, 10**9),
+    "1e-3s": (1, 1000),
+    "1.5 h": (5400, 1),
+    "2min": (120, 1),
+    "3d": (3 * 24 * 60 * 60, 1),
+}
+
+
+def test_a_time_has_a_unit_or_is_seconds():
+    assert {text: parse_seconds(text) for text in TIMES} == TIMES
+    assert {text: parse_quotient(text) for text in TIMES} == TIMES
+    assert parse_seconds("0.5") == (1, 2)
+
+
+@pytest.mark.parametrize("text", ["", "ms", "7Ms", "7sec", "7m", "7 x", "25%", "-1s", "1e99s", "1_ms"])
+def test_no_time_is_answered(text):
+    with pytest.raises(ArchError, match=r"is not a (time such as 7ms, 2\.5s or 1h|number such as)"):
+        parse_seconds(text)

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from archcli import __version__
 from archcli.commands import _completion
 from archcli.commands._help import PagedCommand, PagedGroup
 from archcli.errors import ArchError
@@ -38,7 +39,7 @@ def _print_version(wanted: bool) -> None:
 
         packages = [f"{name} {release}" for name in BESIDE if (release := _release(name))]
         runs_on = ", ".join([f"Python {platform.python_version()}", *packages])
-        typer.echo(f"archcli {_release('archcli')} ({runs_on})")
+        typer.echo(f"archcli {__version__} ({runs_on})")
         raise typer.Exit
 
 
@@ -63,9 +64,13 @@ def archcli(
         ),
     ] = False,
 ) -> None:
-    """Exact parameters, FLOPs and KV cache of a transformer, and where its time goes.
+    """Answer five questions about a language model: its size, fit, speed, shape and time.
 
-    `archcli COMMAND -h` describes a command. MODEL is a file, a preset such as gpt2, or org/name on the hub.
+    That is: how large it is, whether it fits on a GPU, how fast it runs there, whether its shape is sane,
+    and where its time goes. Counts are exact integers, and need no weights and no torch.
+
+    `archcli COMMAND -h` describes a command. MODEL is a YAML or config.json file, a preset such as gpt2, or
+    org/name on the hub.
     """
 
 
@@ -102,6 +107,7 @@ def exit_code(app: typer.Typer, args: list[str]) -> int:
 def _run(app: typer.Typer, args: list[str]) -> int:
     if len(args) > 1 and args[0] in _completion.SCRIPTS:
         os.environ[_completion.NAMED_SHELL] = "1"
+    _completion.check_environment()
     try:
         return app(args or ["--help"], prog_name="archcli", standalone_mode=False) or 0
     except OSError:

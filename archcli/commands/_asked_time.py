@@ -55,10 +55,8 @@ class AskedTime(NamedTuple):
         """What memory is asked as well. Raises ArchError for `past` that the phase has not."""
         decodes = self.phase == "decode"
         if self.past is not None and self.phase not in {"decode", "prefill"}:
-            what = f"--past are tokens before a decoded one or a prefill, and the phase is {self.phase}"
+            what = f"--past applies to decode and prefill only, and the phase is {self.phase}"
             raise ArchError(what, "state the tokens of a sequence: --seq-len")
-        if decodes and self.past == 0:
-            raise ArchError("--past 0 leaves no token to decode behind", "--past 1, or --phase prefill -s 1")
         return MemorySettings(
             phase=self.phase,
             batch_size=self.batch_size,
@@ -107,5 +105,6 @@ def _check_chosen(plan: Plan) -> None:
     stated = [name for name in CHOSEN if getattr(plan, name) != getattr(WHOLE, name)]
     if stated:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in stated)
-        what = f"--fit time chooses the plan, and {options} states it"
-        raise ArchError(what, f"leave out {options}, or --fit time; --device 8xNAME says how many devices")
+        what = f"--fit time chooses the plan, and {options} state{'s' * (len(stated) == 1)} it"
+        hint = f"leave {options} out, or leave --fit out; the device 8xNAME says how many there are"
+        raise ArchError(what, hint)

@@ -7,11 +7,15 @@ read, for `--set`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
+
+from archcli.errors import ArchError
+from archcli.wording import either, quote
 
 ASKED, BASH_WORDS, BASH_INDEX, OTHER_WORDS = (
     "_ARCHCLI_COMPLETE",
@@ -24,6 +28,10 @@ NAMED_SHELL = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
 """With it typer takes the name of a shell after SCRIPTS, in place of looking for the one that runs it."""
 HEAD = "_ARCHCLI_COMPLETE_HEAD"
 """What stands before the last = or : of the word; bash takes it for words of its own."""
+COUNT = re.compile(r"\d+ ?[xX×*] ?")
+"""The number of devices before the name of one."""
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+LONGEST_INDEX = 9
 BREAKS = {"=", ":"}
 LARGEST = 1 << 20
 MODEL_FILES = {".yaml", ".yml", ".json", ".gguf"}
@@ -34,15 +42,38 @@ FAMILIES = {"layer": "block"}
 
 def is_asked() -> bool:
     """Whether this process was started by a shell that completes a word."""
-    return ASKED in os.environ
+    return bool(os.environ.get(ASKED))
+
+
+def check_environment() -> None:
+    """Raise ArchError for variables that no shell's script sets."""
+    if not is_asked():
+        return
+    asked, _, shell = os.environ[ASKED].partition("_")
+    wrong = ""
+    if asked not in {"complete", "source"} or shell not in SHELLS:
+        wrong = ASKED
+    elif (asked, shell) == ("complete", "bash") and not _bash_words():
+        wrong = BASH_INDEX if BASH_WORDS in os.environ else BASH_WORDS
+    if wrong:
+        value = os.environ.get(wrong)
+        what = f"{wrong} is {'missing' if value is None else quote(value)}: no shell completes so"
+        raise ArchError(what, f"`archcli --show-completion SHELL` prints the script for {either(SHELLS)}")
+
+
+def _bash_words() -> tuple[list[str], int] | None:
+    """The words that bash has, and the index of the completed one; None where it is none of them."""
+    words, index = os.environ.get(BASH_WORDS, "").split("\n"), os.environ.get(BASH_INDEX, "")
+    valid = index.isdecimal() and len(index) < LONGEST_INDEX and 1 <= int(index) <= len(words)
+    return (words, int(index)) if valid else None
 
 
 def finished_words() -> list[str]:
     """The words before the one that is completed, without the program's name."""
     if BASH_WORDS in os.environ:
-        words, last = os.environ[BASH_WORDS].split("\n"), os.environ.get(BASH_INDEX, "")
-        index = int(last) if last.isdecimal() else len(words)
-        words, index = _joined(words, index)
+        if (split := _bash_words()) is None:
+            return []
+        words, index = _joined(*split)
         os.environ[BASH_WORDS], os.environ[BASH_INDEX] = "\n".join(words), str(index)
         return words[1:index]
     line = os.environ.get(OTHER_WORDS, "")
@@ -55,7 +86,7 @@ def _joined(words: list[str], index: int) -> tuple[list[str], int]:
     current, start, head = "".join(words[index : index + 1]), index, ""
     if current in BREAKS:
         current, start = "", index + 1
-    while start > 1 and words[start - 1] in BREAKS:
+    while start - 1 > 1 and words[start - 1] in BREAKS:
         if words[start - 2].startswith("-"):
             start -= 1
             break
@@ -100,7 +131,6 @@ def overrides(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def _changes(name: str) -> Iterator[str]:
     """KEY=VALUE of a preset or a small file; nothing for what would be fetched or cannot be read."""
-    from archcli.errors import ArchError
     from archcli.load.presets import preset_file
     from archcli.load.source import load
     from archcli.load.yaml.writer import to_mapping
@@ -184,3 +214,26 @@ def dtypes(incomplete: str) -> list[str]:
     from archcli.modules.formats import FORMATS
 
     return [name for name in (*ELEMENT_BITS, *FORMATS) if name.startswith(incomplete)]
+
+
+def devices(incomplete: str) -> list[str]:
+    """Devices behind a count that is typed already: h100-sxm, 8xh100-sxm."""
+    from archcli.load.devices.datasheet import devices as known
+    from archcli.load.devices.names import LOCAL
+
+    count = COUNT.match(incomplete)
+    return _offered([f"{count[0] if count else ''}{name}" for name in (*known(), LOCAL)], incomplete)
+
+
+def torch_devices(incomplete: str) -> list[str]:
+    """Devices that torch runs on."""
+    return _offered(("cpu", "cuda"), incomplete)
+
+
+def variants(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Changes of a variant behind those already typed: of fields as --set takes them, and of the run."""
+    from archcli.commands.profile.vs_changes import RUN_CHANGES
+
+    before, comma, last = incomplete.rpartition(",")
+    runs = _offered((f"{key}={value}" for key, values in RUN_CHANGES.items() for value in values), last)
+    return [f"{before}{comma}{change}" for change in sorted({*runs, *overrides(ctx, last)})]

@@ -69,3 +69,6 @@ def count_memory(  # noqa: PLR0913
     question = MemoryQuestion(subject.model, settings, Plan(**(plan or {})), device_memory(device, memory))
     gpus = known_gpus() if fit == "devices" and question.device is None else ()
     return subject.named(count(question, what_fits=fit, show_alternatives=alternatives, devices=gpus))
+
+
+memory = count_memory

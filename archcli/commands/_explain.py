@@ -42,7 +42,7 @@ OWN = {
 def formula(
     model: ModelLike, *, batch_size: int = 1, seq_len: int = 2048, mask: CountedPairs = "exact"
 ) -> Formula:
-    """Closed forms of parameters, FLOPs of a forward and cached elements (needs `archcli[formula]`).
+    """Closed forms of parameters, FLOPs of a forward and cached elements (needs sympy).
 
     sympy expressions in the YAML's names, each checked to equal the counted integer; `values` of the symbols.
 
@@ -75,7 +75,7 @@ def explain(  # noqa: PLR0913
     path: str | None = None,
     latex: bool = False,
 ) -> Report:
-    """Where a number comes from: the report of `archcli explain` (needs `archcli[formula]`).
+    """Where a number comes from: the report of `archcli explain` (needs sympy).
 
     The closed form of "params", "flops" or "kvcache", component by component, derived from the architecture's
     own forward and checked against the count. The pass is asked for as in `count_flops` and `count_kv_cache`.

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from archcli.errors import ArchError
+from archcli.wording import quote, shorten
 
 if TYPE_CHECKING:
     from archcli.render.help import HelpEntry, HelpSection
@@ -37,6 +38,15 @@ class PagedGroup(TyperGroup):
         """Write the page: usage, description, subcommands by group, options."""
         formatter.write(_page(self, ctx, _by_group(self.commands)))
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The subcommand that the arguments name; ArchError with a near name for one that is none."""
+        if args and args[0] not in self.commands and not ctx.resilient_parsing:
+            from archcli.commands._near import near_command
+
+            hint = near_command(args[0], self.commands) or f"{ctx.command_path} -h lists them"
+            raise ArchError(f"no command {quote(args[0])}", hint)
+        return super().resolve_command(ctx, args)
+
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command line and exit; ArchError for arguments that typer refuses."""
         try:
@@ -49,6 +59,13 @@ class PagedGroup(TyperGroup):
 def _archcli_error(error: Any) -> ArchError:
     """A usage error in archcli's form, with the help page to look at."""
     path = error.ctx.command_path if error.ctx else "archcli"
+    unknown = getattr(error, "option_name", "")
+    if unknown and error.ctx:
+        from archcli.commands._near import near_option
+
+        known = [name for param in error.ctx.command.params for name in param.opts + param.secondary_opts]
+        hint = near_option(unknown, known) or f"{path} -h describes the arguments"
+        return ArchError(f"{path} has no option {shorten(unknown)}", hint)
     # typer 0.29 lets pydantic put "Value error," before what we say
     message = error.format_message().replace(": Value error, ", ": ").rstrip(".")
     return ArchError(message, f"{path} -h describes the arguments")

@@ -18,7 +18,9 @@ Tp = Annotated[
 Sp = Annotated[
     bool,
     typer.Option(
-        "--sp", help="With --tp: devices also share the tokens of norms and residuals (sequence parallelism)."
+        "--sp",
+        help="With --tp, but not in decoding: devices also share the tokens of norms and residuals "
+        "(sequence parallelism).",
     ),
 ]
 Pp = Annotated[
@@ -42,7 +44,7 @@ Dp = Annotated[
         "--dp",
         metavar="N",
         parser=size_from(1),
-        help="Replicas, each with its own batch (data parallelism).",
+        help="Replicas, each with its own sequences (data parallelism).",
     ),
 ]
 Zero = Annotated[
@@ -52,7 +54,8 @@ Zero = Annotated[
         metavar="N",
         min=0,
         max=3,
-        help="Shard over --dp: 1 the optimizer's states, 2 gradients too, 3 weights too (FSDP2).",
+        help="In training, shard over the devices of --dp and --cp: 1 the optimizer's states, "
+        "2 gradients too, 3 weights too (FSDP2).",
     ),
 ]
 MicroBatches = Annotated[
@@ -86,6 +89,6 @@ Cp = Annotated[
         "--cp",
         metavar="N",
         parser=size_from(1),
-        help="Devices that share the tokens of a sequence (context parallelism).",
+        help="In training, devices that share the tokens of a sequence (context parallelism).",
     ),
 ]

@@ -72,8 +72,9 @@ def predict(  # noqa: PLR0913
     """How long a pass or a training step takes on a device: the report of `archcli predict`.
 
     Its options are those of the command; `device` is a name such as "8xh100-sxm", `plan` are degrees of
-    parallelism by name: {"tp": 4}. `totals` hold time_s and tokens_per_s, each as floor, expected, low and
-    high, bound_by, mfu, fits and what takes the time; without constants of the device there is a floor alone.
+    parallelism by name: {"tp": 4}. `totals` hold time_s and tokens_per_s, each as floor (the
+    limit of the device's peaks), expected, low and high, bound_by, mfu, fits and what takes the time; without
+    constants of the device there is a floor alone.
     `calibrate` are files of `archcli profile --json` on this machine, to which the constants of the device
     "local" are fitted.
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.commands._arguments import checked, record_of
 from archcli.commands.base import Subject, given
+from archcli.load.presets import presets_index
 from archcli.load.source import load_text
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.report import Report
@@ -16,6 +17,7 @@ from archcli.measure.scale.question import DEFAULT_BATCH, FIELDS, ScaleSettings
 from archcli.measure.scale.report import scale_report
 from archcli.measure.scale.shape import unpublished
 from archcli.measure.scale.solve import ScaleProblem
+from archcli.measure.symbolic.sizes import sizes
 from archcli.modules import Model
 from archcli.modules.arguments import ModelLike
 from archcli.modules.values import ValueType, value_type
@@ -51,6 +53,19 @@ def judge_of(name: str) -> Judge:
     return judge
 
 
+def siblings_of(subject: Subject) -> tuple[str, ...]:
+    """The presets of a preset's family, where models of several widths all have its n_kv_heads."""
+    head = subject.model.sibling_of or subject.name
+    if subject.source != f"preset {subject.name}":
+        return ()
+    family = [record for record in presets_index() if head in (record["name"], record["sibling_of"])]
+    groups = {value for path, _, value in sizes(subject.model) if path.endswith(".n_kv_heads")}
+    kept = groups and {record["n_kv_heads"] for record in family} == groups
+    shared = any(record["n_heads"] != record["n_kv_heads"] for record in family)
+    widths = {record["d_model"] for record in family}
+    return tuple(record["name"] for record in family) if kept and shared and len(widths) > 1 else ()
+
+
 def scaled(subject: Subject, settings: ScaleSettings, device: str | None) -> ScaledModel:
     """Scale a loaded model. Raises ArchError for settings that say nothing, or that no shape meets."""
     timed = None
@@ -58,7 +73,7 @@ def scaled(subject: Subject, settings: ScaleSettings, device: str | None) -> Sca
         from archcli.commands._asked_time import AskedTime, asked_question  # of a device alone
 
         timed = asked_question(subject.model, AskedTime(device, "train"))
-    problem = ScaleProblem(subject.model, settings, judge_of(subject.name), timed)
+    problem = ScaleProblem(subject.model, settings, judge_of(subject.name), timed, siblings_of(subject))
     answer = problem.solve()
     return ScaledModel(subject.named(scale_report(problem, answer)), to_yaml(answer.best.model))
 

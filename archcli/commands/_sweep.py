@@ -24,7 +24,7 @@ from archcli.measure.symbolic.shapes.chunk import Structure
 from archcli.measure.symbolic.shapes.grid import VARY, Axis, CandidateGrid, check_size, parse_axis
 from archcli.measure.symbolic.shapes.report import SweepInputs, best_models, sweep_report
 from archcli.measure.symbolic.shapes.search import SweepQuestion, Tick, no_tick, search
-from archcli.measure.symbolic.shapes.terms import SweepNames, check_tie
+from archcli.measure.symbolic.shapes.terms import SweepNames, check_ties
 from archcli.measure.symbolic.sizes import fields_named, has_size
 from archcli.modules import Model
 from archcli.modules.base import ends_in
@@ -86,8 +86,7 @@ def built_sweep(base: Model, asked: AskedSweep) -> BuiltSweep:
     structures, of_kinds = _structures(base, axes, list(ties))
     varied = [axis.name for axis in axes if axis.name not in structures[0].kinds]
     known = SweepNames([*varied, *ties], [structure.model for structure in structures], SLOW)
-    for i, (name, expression) in enumerate(ties.items()):
-        check_tie(name, expression, known, [*varied, *list(ties)[:i]])
+    check_ties(ties, known, varied)
     where = _all(asked.where, lambda text: parse_condition(text, known, f"{WHERE} "))
     question = SweepQuestion(
         tuple(structures),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from archcli.arith import Number
 from archcli.commands._arguments import record_of
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.checks import check_question
@@ -91,12 +92,24 @@ def _check_time(settings: Settings) -> None:
     _check_plan(settings)
 
 
+def _tokens(model: Model, settings: Settings) -> dict[str, Number]:
+    return {"seq_len": record_of(MemorySettings, settings).tokens(model)}
+
+
+def _asked_tokens(model: Model, settings: Settings) -> dict[str, Number]:
+    from archcli.commands._asked_time import AskedTime
+
+    asked = record_of(AskedTime, settings)
+    return {"past" if asked.phase == "decode" else "seq_len": asked.settings().tokens(model)}
+
+
 def _of_memory(name: str, total: Callable[[MemoryQuestion], int]) -> SweepFigure:
-    return SweepFigure(name, "bytes", (*OF_MEMORY, *DEGREES), _memory(total), slow=True, check=_check_memory)
+    options = (*OF_MEMORY, *DEGREES)
+    return SweepFigure(name, "bytes", options, _memory(total), True, _check_memory, _tokens)
 
 
 def _of_time(name: str, unit: Unit, read: Callable[[Reading, Settings], float]) -> SweepFigure:
-    return SweepFigure(name, unit, (*OF_TIME, *DEGREES), read, slow=True, check=_check_time)
+    return SweepFigure(name, unit, (*OF_TIME, *DEGREES), read, True, _check_time, _asked_tokens)
 
 
 SLOW = (

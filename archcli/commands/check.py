@@ -22,13 +22,14 @@ from archcli.render.screen import columns, painted
 from archcli.render.write import tell
 from archcli.rules.base import Case, Parallelism, Severity
 from archcli.rules.diagnostics import Diagnostic, diagnose, is_failing
+from archcli.rules.evidence import COLUMNS
 from archcli.rules.lint import Selection, check_prefixes
 from archcli.rules.report import report_of, statistics
 from archcli.wording import sanitize
 
 LINES = {"full", "concise"}
 """Forms for people to read, in colour on a terminal."""
-TABLES = {"full", "json", "csv", "md"}
+TABLES = {"full", "json", "csv", "md", "svg"}
 """Forms that --statistics has, too."""
 PATCHES = {".patch": ("suggest",), ".diff": ("suggest",)}
 SUFFIXES = {**BY_SUFFIX, ".json": ("json", "sarif"), ".sarif": ("sarif",)}
@@ -69,7 +70,7 @@ Floor = Annotated[
     typer.Option("--severity", help="The least severity that exits with 1; information never does."),
 ]
 FormOfFindings = Annotated[
-    Literal["full", "concise", "json", "github", "sarif", "csv", "md"] | None,
+    Literal["full", "concise", "json", "github", "sarif", "csv", "md", "svg"] | None,
     typer.Option(
         "--format",
         show_default="full",
@@ -86,17 +87,25 @@ class CheckedModel(NamedTuple):
 
 
 class FileCheck(NamedTuple):
-    """How files are checked: overrides, rules, devices, and whether foreign files are errors."""
+    """How files are checked: overrides, rules, devices, and whether foreign files are errors.
+
+    `strict` None skips them in folders alone.
+    """
 
     overrides: Sequence[str]
     selection: Selection
     parallel: Parallelism
-    strict: bool
+    strict: bool | None
 
     def skips(self, name: str, error: ArchError) -> bool:
-        """Whether to skip a file that failed to load: a config.json of another program or unknown family."""
-        named = Path(name).name == "config.json" or Path(name).is_dir()
-        return named and not self.strict and isinstance(error, NoModelError)
+        """Whether to skip a config.json that failed to load: of another program, or of an unknown family.
+
+        A file that is named is refused, as by every command; a folder may hold anything.
+        """
+        is_folder = Path(name).is_dir()
+        strict = not is_folder if self.strict is None else self.strict
+        may_be_foreign = is_folder or Path(name).name == "config.json"
+        return may_be_foreign and not strict and isinstance(error, NoModelError)
 
 
 def run(  # noqa: PLR0913, PLR0917
@@ -116,8 +125,14 @@ def run(  # noqa: PLR0913, PLR0917
     pp: Pp = 1,
     ep: Ep = 1,
     strict_files: Annotated[
-        bool, typer.Option("--strict-files", help="Refuse a config.json of no known model; do not skip it.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--strict-files/--skip-files",
+            show_default=False,
+            help="Refuse or skip every config.json of no known model. Left out, one is refused where it is "
+            "named, and skipped in a folder.",
+        ),
+    ] = None,
     overrides: Set = None,
     form: FormOfFindings = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
@@ -128,8 +143,8 @@ def run(  # noqa: PLR0913, PLR0917
     Every rule has a source, and says where published models stand; archcli rule CODE explains one.
 
     Exits with 1 on an error or a warning, with 0 where there is none, with 2 where a file is no
-    architecture. A config.json of another program or of an unknown family is skipped with a note. A rule
-    is silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by the comment `# archcli:
+    architecture. In a folder, a config.json of another program or of an unknown family is skipped with a
+    note. A rule is silenced by --ignore, by `ignore: [FFN001]` in the YAML, or by the comment `# archcli:
     ignore[FFN001]` on the line that it points at.
     """
     shown = _form(form, output, as_json=as_json, suggest=suggest, counts=statistics_only)
@@ -189,7 +204,7 @@ def _check_all(names: Sequence[str], check: FileCheck) -> tuple[list[CheckedMode
 def _checked(name: str, check: FileCheck) -> CheckedModel:
     loaded = load(name, check.overrides, strict=False)
     case = Case(loaded.model, loaded.conflicts, check.parallel, altered=bool(check.overrides))
-    diagnostics = diagnose(case, loaded.name, check.selection, loaded.mark, evidence_index())
+    diagnostics = diagnose(case, loaded.name, check.selection, loaded.mark, evidence_index(COLUMNS))
     return CheckedModel(loaded, diagnostics)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from archcli.commands import _completion
 from archcli.commands.options import Form, Json, Output
 from archcli.errors import ArchError
 from archcli.load.devices.datasheet import FIGURES, Datasheet, devices, load_datasheet
@@ -34,6 +35,7 @@ COLUMNS = (
     Column("fp32_tflops", "fp32 TFLOP/s", "number", minor=True),
     Column("link_gb_s", "link GB/s", "number", minor=True),
 )
+TEXTS = ("name", "vendor", "kind", "architecture", "link")
 CONDITIONS = (
     *COLUMNS,
     Column("architecture", "architecture"),
@@ -41,8 +43,8 @@ CONDITIONS = (
 )
 
 OF_CONSTANTS = (
-    "Constants turn counts into an expected time. Their error is the mean of what was held out of the "
-    "fit; of 80% of it measured over expected lies within the range."
+    "Constants turn counts into an expected time. Their error is the mean on measurements not used for "
+    "fitting; for 80% of these, measured over expected lies within the range."
 )
 CONSTANTS = (
     Column("of", "constants"),
@@ -56,7 +58,12 @@ CONSTANTS = (
 )
 
 Named = Annotated[
-    str | None, typer.Argument(metavar="[DEVICE]", help="One device, or a YAML file of one's own.")
+    str | None,
+    typer.Argument(
+        metavar="[DEVICE]",
+        autocompletion=_completion.devices,
+        help="One device, or a YAML file of one's own.",
+    ),
 ]
 Where = Annotated[
     list[str] | None,
@@ -98,12 +105,13 @@ def _listed(where: Sequence[str], sort: str | None) -> Report:
     asked = {key: value for key, value in (("where", list(where)), ("sort", sort)) if value}
     notes = () if rows else ("no device meets the conditions.",)
     table = Table("", COLUMNS, rows)
-    return Report("devices", {}, asked, CONVENTION, {"devices": len(rows)}, rows, (table,), notes)
+    totals = {"devices": len(rows)}
+    return Report("devices", {}, asked, CONVENTION, totals, rows, (table,), notes, keys=(*TEXTS, *FIGURES))
 
 
 def _record(device: Datasheet) -> dict[str, Any]:
     """A record of texts and figures; a figure that is not known is None."""
-    texts = {key: getattr(device, key) for key in ("name", "vendor", "kind", "architecture", "link")}
+    texts = {key: getattr(device, key) for key in TEXTS}
     return texts | {key: device.figures[key].value if key in device.figures else None for key in FIGURES}
 
 

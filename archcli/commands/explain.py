@@ -16,7 +16,7 @@ from archcli.render import BY_SUFFIX, chosen_format, show
 
 SUFFIXES = {**BY_SUFFIX, ".tex": ("latex",)}
 FormOrLatex = Annotated[
-    Literal["table", "json", "csv", "md", "plain", "latex"] | None,
+    Literal["table", "json", "csv", "md", "plain", "svg", "latex"] | None,
     typer.Option(
         "--format",
         help="Without it: table on a terminal, plain into a pipe, and into a file what its suffix says.",
@@ -104,7 +104,7 @@ def run(  # noqa: PLR0913
     """Explain a number: the architecture's formula, by component.
 
     The formula is derived by running the architecture's own forward on symbols. Below it stands the same
-    line with the model's numbers, and their exact value. Needs archcli[formula].
+    line with the model's numbers, and their exact value. Needs sympy.
     """
     asked = subject(model, overrides)
     chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)

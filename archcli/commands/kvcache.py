@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from archcli.commands import _completion
 from archcli.commands._device import device_memory
 from archcli.commands._plan import Tp
 from archcli.commands.base import subject
@@ -28,7 +29,10 @@ from archcli.measure.kvcache.kvcache import count_kv_cache
 DeviceOption = Annotated[
     str | None,
     typer.Option(
-        "--device", metavar="NAME", help="Of `archcli devices`, a YAML file, or local, in place of --memory."
+        "--device",
+        metavar="NAME",
+        autocompletion=_completion.devices,
+        help="Of `archcli devices`, a YAML file, or local, in place of --memory.",
     ),
 ]
 
@@ -51,17 +55,20 @@ def run(  # noqa: PLR0913
 ) -> None:
     """Count the KV cache and states: bytes per token, and what fits.
 
-    What fits is told beside the weights, served (beside a prefill and what is beyond the model, too, as
-    archcli memory --phase serve) and for the cache alone.
-    Beside it stand the caches that the same model would have with other kinds of attention. Without
-    --context the length is max_seq_len, for which the model was trained; where that is not stated, 2048.
-    With --tp all figures are of one of its devices.
+    With --memory or --device it says how many tokens and sequences fit: beside the weights, served (with a
+    prefill and memory beyond the model, as archcli memory --phase serve), and for the cache alone.
+    A table compares the caches of the same model with other kinds of attention. Without --context the length
+    is max_seq_len, for which the model was trained, or 2048 where that is not stated.
+    With --tp all figures are those of one device.
     """
     asked = subject(model, overrides)
     chosen = device_memory(device, memory)
     if chosen is not None and chosen.n_devices not in {1, tp}:
         what = f"--device names {chosen.n_devices:,} devices, and --tp {tp} shares the model among {tp:,}"
-        raise ArchError(what, f"--tp {chosen.n_devices}, or --device {chosen.name}")
+        from archcli.measure.memory.plan import Plan  # of this refusal alone
+
+        wider = f"--tp {chosen.n_devices}, or " if Plan(tp=chosen.n_devices).suits(asked.model) else ""
+        raise ArchError(what, f"{wider}--device {chosen.name}")
     available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
     report = count_kv_cache(
         asked.model,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from archcli.commands import _completion
 from archcli.commands._arguments import record_of
 from archcli.commands._device import device_memory
 from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
@@ -37,8 +38,8 @@ PhaseOption = Annotated[
     MemoryPhase,
     typer.Option(
         "--phase",
-        help="A training step; a pass without a cache, as of an encoder; a prompt; one token against a full "
-        "cache; an engine that serves sequences.",
+        help="train: a training step; forward: a pass without a cache, as of an encoder; prefill: a prompt; "
+        "decode: one token against a full cache; serve: an engine that serves sequences.",
     ),
 ]
 DtypeOption = Annotated[
@@ -68,6 +69,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="[Nx]NAME",
+        autocompletion=_completion.devices,
         help="Of `archcli devices`, a YAML file, or local: 8xh100-sxm.",
     ),
 ]
@@ -77,7 +79,8 @@ MemoryOption = Annotated[
 FitOption = Annotated[
     Fit | None,
     typer.Option(
-        "--fit", help="Find the largest batch or context, the least recomputation, the fewest devices."
+        "--fit",
+        help="Find what fits: the largest batch or context, the least recomputation, the fewest devices.",
     ),
 ]
 PlotFile = Annotated[
@@ -90,7 +93,11 @@ PlotFile = Annotated[
     ),
 ]
 Alternatives = Annotated[
-    bool, typer.Option("--alternatives", help="Add what other settings would take, a table each.")
+    bool,
+    typer.Option(
+        "--alternatives",
+        help="Add tables of what other recomputations, optimizers, losses and attention would take.",
+    ),
 ]
 
 
@@ -132,7 +139,7 @@ def run(  # noqa: PLR0913
     """Count the memory of training or inference, and say what fits.
 
     The bytes at the peak are exact for the model that archcli builds: weights, gradients, optimizer states,
-    what the forward keeps for the backward, the loss and what lives for a moment.
+    activations kept for backward, the loss and temporaries.
     In training --batch-size is that of one replica, otherwise all sequences in flight.
     """
     options = locals()

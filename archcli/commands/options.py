@@ -260,7 +260,7 @@ RecomputeOption = Annotated[
     typer.Option(
         "--recompute",
         metavar="WHAT",
-        help="What the backward computes again: none, attention, layer, or a pattern such as layers.*.ffn.",
+        help="What backward recomputes: none, attention, layer, or a pattern such as layers.*.ffn.",
     ),
 ]
 GradAccum = Annotated[

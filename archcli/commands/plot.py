@@ -21,9 +21,7 @@ Saved = Annotated[
 ]
 Picture = Annotated[
     Path,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="An .svg or .html file; with archcli[plot] also a .png."
-    ),
+    typer.Option("--output", "-o", metavar="FILE", help="An .svg or .html file; with resvg-py also a .png."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""`archcli predict`: how long a pass or a training step takes on a device that is not at hand."""
+"""`archcli predict`: how long a pass or a training step takes on a GPU you do not have."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from archcli.commands import _completion
 from archcli.commands._arguments import record_of
 from archcli.commands._asked_time import AskedTime, asked_question
 from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
@@ -40,8 +41,8 @@ PhaseOption = Annotated[
     MemoryPhase,
     typer.Option(
         "--phase",
-        help="A training step; a pass without a cache, as of an encoder; a prompt; one token of each "
-        "sequence; a prompt and --new tokens behind it.",
+        help="train: a training step; forward: a pass without a cache, as of an encoder; prefill: a prompt; "
+        "decode: one token of each sequence; serve: a prompt and --new tokens after it.",
     ),
 ]
 New = Annotated[
@@ -66,13 +67,13 @@ AttentionOption = Annotated[
 ]
 EngineOption = Annotated[
     EngineName,
-    typer.Option("--engine", help="What an inference engine adds to its kernels, by one factor."),
+    typer.Option("--engine", help="Add the overhead of an inference engine, by one factor."),
 ]
 KvRead = Annotated[
     CacheReads,
     typer.Option(
         "--kv-read",
-        help="Keys and values are read once for all query heads that share them, or for each of these.",
+        help="Read keys and values once for the query heads that share them, or once for each query head.",
     ),
 ]
 DeviceOption = Annotated[
@@ -80,6 +81,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="[Nx]NAME",
+        autocompletion=_completion.devices,
         help="Of `archcli devices`, a YAML file, or local: 8xh100-sxm.",
     ),
 ]
@@ -121,7 +123,7 @@ CompileOption = Annotated[
     typer.Option("--compile", help="Kernels fused as torch.compile does; on one device, without an engine."),
 ]
 FitOption = Annotated[
-    FitTime | None, typer.Option("--fit", help="Find the fastest plan for the devices that fits into them.")
+    FitTime | None, typer.Option("--fit", help="Find the fastest plan that fits into the devices.")
 ]
 
 
@@ -164,12 +166,12 @@ def run(  # noqa: PLR0913
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Predict how long it takes on a device that is not at hand.
+    """Predict how long it takes on a GPU you do not have.
 
-    Three figures always: the floor of the device's peaks, the expected time by what kernels reached where
-    they were measured, and the range in which 80% of what was held out lay.
-    In training --batch-size is that of one replica, otherwise all sequences in flight. Several devices
-    without a plan share the model as is usual: --tp within a node to infer, --dp with --zero 3 to train.
+    Three figures: the limit that the device's peaks set, the expected time by measured kernels, and a range
+    that held 80% of the measurements not used for fitting.
+    In training --batch-size is that of one replica, otherwise all sequences in flight. Without a plan several
+    devices share the model as is usual: --tp within a node for inference, --dp with --zero 3 for training.
     """
     options = locals()
     asked = subject(model, overrides)

@@ -11,9 +11,9 @@ from archcli.commands.options import Json, Output
 from archcli.load.presets import evidence_index
 from archcli.measure.report import Report
 from archcli.render import chosen_format, rendered, write
-from archcli.render.screen import fitted
+from archcli.render.screen import fitted, without_markup
 from archcli.rules.document import as_answer, as_record
-from archcli.rules.evidence import spread
+from archcli.rules.evidence import COLUMNS, spread
 from archcli.rules.lint import rule_of
 
 Code = Annotated[
@@ -31,10 +31,13 @@ SUFFIXES = {".md": ("md",), ".json": ("json",)}
 def run(code: Code, as_json: Json = False, output: Output = None) -> None:
     """Explain a design rule: what it asks, why, its source, and examples."""
     rule = rule_of(code)
-    among = spread(evidence_index(), rule.evidence) if rule.evidence else ""
-    if chosen_format(None, output, as_json=as_json, suffixes=SUFFIXES) == "json":
+    among = spread(evidence_index(COLUMNS), rule.evidence) if rule.evidence else ""
+    form = chosen_format(None, output, as_json=as_json, suffixes=SUFFIXES)
+    if form == "json":
         record = as_record(rule) | {"spread": among}
         write(rendered(Report("rule", {}, {"code": rule.code}, "", record, []), "json"), output)
-    else:
-        text = as_answer(rule, among)
-        write(text if output else fitted(text), output)
+        return
+    text = as_answer(rule, among)
+    if form != "md":
+        text = without_markup(text) if output else fitted(text)
+    write(text, output)

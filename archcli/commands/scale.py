@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from archcli.commands import _completion
 from archcli.commands._arguments import record_of
 from archcli.commands._scale import scaled
 from archcli.commands.base import subject
@@ -36,17 +37,24 @@ Compute = Annotated[
 ]
 Hours = Annotated[
     float | None,
-    typer.Option("--hours", metavar="HOURS", help="The same for so many hours on the devices of --device."),
+    typer.Option(
+        "--hours",
+        metavar="HOURS",
+        help="Hours of training on --device: scale to the size that a law says is best.",
+    ),
 ]
 DeviceOption = Annotated[
     str | None,
     typer.Option(
         "--device",
         metavar="[Nx]NAME",
+        autocompletion=_completion.devices,
         help="Of `archcli devices`: 8xh100-sxm. Without it no days are predicted.",
     ),
 ]
-LawOption = Annotated[LawName, typer.Option("--law", help="What says how a budget is best spent.")]
+LawOption = Annotated[
+    LawName, typer.Option("--law", help="Scaling law that splits the budget between parameters and tokens.")
+]
 BatchTokens = Annotated[
     int,
     typer.Option(
@@ -83,8 +91,8 @@ def run(  # noqa: PLR0913
     """Scale a family to another size: a good shape, and its training.
 
     One of --params, --compute and --hours says how large. Ratios to d_model, widths of heads, experts and
-    patterns of layers stay the base's; sizes are aligned, and no rule breaks that the base keeps.
-    Tokens are those that a published scaling law asks for, or that the budget pays.
+    patterns of layers stay as in the base; sizes are aligned, and no rule breaks that the base keeps.
+    The tokens are those of a published scaling law, or those that the budget pays for.
     """
     settings = record_of(ScaleSettings, {**locals(), "keep": tuple(keep or ())})
     check_writable(write_yaml)

@@ -13,7 +13,7 @@ from archcli.measure.survey.show import list_rows
 from archcli.render import BY_SUFFIX, chosen_format, write
 
 FormOrYaml = Annotated[
-    Literal["table", "json", "csv", "md", "plain", "yaml"] | None,
+    Literal["table", "json", "csv", "md", "plain", "svg", "yaml"] | None,
     typer.Option(
         "--format",
         help="Without it: table on a terminal, plain into a pipe, and into a file what its suffix says.",

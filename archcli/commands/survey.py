@@ -10,7 +10,7 @@ from archcli.commands import _completion
 from archcli.commands.base import subjects
 from archcli.commands.options import Form, Json, Output, Sort, Where
 from archcli.errors import ArchError
-from archcli.load.presets import presets_index, surveyed_presets
+from archcli.load.presets import preset_records, surveyed_presets
 from archcli.measure.survey.columns import COLUMNS, describe
 from archcli.measure.survey.survey import survey_records
 from archcli.modules.arguments import By
@@ -67,7 +67,7 @@ def run(  # noqa: PLR0913
         raise ArchError("no model to survey", "name some, or leave --no-presets out")
     records = [describe(model.name, model.model) for model in subjects(given)]
     names = [] if no_presets else surveyed_presets(every=all_presets)
-    records += [record for record in presets_index() if record["name"] in {*names} - {*given}]
+    records += [record for record in preset_records(COLUMNS) if record["name"] in {*names} - {*given}]
     keys = [key.strip() for text in columns or () for key in text.split(",")]
     report = survey_records(records, keys, where or (), sort, by)
     show(report, form, output, as_json=as_json)

@@ -86,9 +86,9 @@ def run(  # noqa: PLR0913
 ) -> None:
     """Find the shapes of an architecture that meet conditions.
 
-    Every combination of --vary is counted by the same forward that counts one model, a chunk of candidates
-    at a time. Conditions and objectives may ask for any figure of params, flops, kvcache, survey, memory
-    (peak_bytes) and predict (time). Ctrl-C ends with what was found so far.
+    Every combination of --vary is counted exactly as one model is, a chunk of candidates at a time.
+    Conditions and objectives may ask for any figure of params, flops, kvcache, survey, memory (peak_bytes)
+    and predict (time). Ctrl-C stops and shows the best so far.
     """
     texts = {"vary": vary, "tie": tie, "where": where, "minimize": minimize, "maximize": maximize}
     lists = {name: tuple(given or ()) for name, given in {**texts, "show": show_figures}.items()}

@@ -1,4 +1,4 @@
-"""Rendering: any Report as table, json, csv, md or plain text, to standard output or into a file.
+"""Rendering: any Report as table, json, csv, md, plain text or svg, to standard output or into a file.
 
 The only importer of rich, and the only writer of files. A format is imported when it is used.
 """
@@ -18,7 +18,7 @@ from archcli.wording import disarm, quote
 if TYPE_CHECKING:
     from archcli.measure.report import Report
 
-Format = Literal["table", "json", "csv", "md", "plain"]
+Format = Literal["table", "json", "csv", "md", "plain", "svg"]
 
 RENDERERS: dict[str, tuple[str, str]] = {
     "table": ("archcli.render.terminal", "terminal"),
@@ -28,18 +28,24 @@ RENDERERS: dict[str, tuple[str, str]] = {
     "html": ("archcli.render.notebook.html", "html"),
     "latex": ("archcli.render.notebook.latex", "latex"),
     "plain": ("archcli.render.plain", "plain"),
+    "svg": ("archcli.render.terminal", "picture"),
     "concise": ("archcli.render.findings.lines", "concise"),
     "github": ("archcli.render.findings.annotations", "github"),
     "sarif": ("archcli.render.findings.annotations", "sarif"),
 }
 """(module, function) of each format; the function takes a Report and returns text."""
 
-ANY_REPORT = ("plain", "table", "md", "html", "json", "csv")
+ANY_REPORT = ("plain", "table", "md", "html", "json", "csv", "svg")
 """The formats of every report; the others are for findings and formulas."""
 
 DATA = {"json", "csv", "github", "sarif"}
 """Formats with a way of their own to hold what a CI runner would obey."""
-BY_SUFFIX: dict[str, Sequence[str]] = {".json": ("json",), ".csv": ("csv",), ".md": ("md",)}
+BY_SUFFIX: dict[str, Sequence[str]] = {
+    ".json": ("json",),
+    ".csv": ("csv",),
+    ".md": ("md",),
+    ".svg": ("svg",),
+}
 """The formats of a file by its suffix, the usual one first."""
 ANYTHING = {"", ".txt"}
 """Suffixes that promise no format."""

@@ -5,16 +5,24 @@ Counts, FLOPs and bytes take two columns, the exact figure and the short one, so
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from archcli.render.screen import cell_width
+from archcli.render.screen import GLUE, cell_width
 from archcli.render.values import TWOFOLD, exact, short
 from archcli.wording import sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Column, Table
+
+
+WIDEST = 100
+"""Columns of a line of a long formula in a pipe."""
+OPERATOR = re.compile(r"(?: ([-+])|,) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +47,15 @@ class Grid:
         return [line[i] for line in lines]
 
 
-def grid(table: Table, *, brief: bool = False) -> Grid:
-    """The cells of a table as text; `brief` leaves the exact figure out where there is a short one."""
+def grid(table: Table, *, brief: bool = False, wrapped: bool = False) -> Grid:
+    """The cells of a table as text; `brief` leaves the exact figure out where there is a short one.
+
+    With `wrapped`, a record has as many lines as its columns that wrap need, of at most WIDEST columns each.
+    """
     cells = _brief if brief else _both
     rows = [cells(table.columns, record) for record in table.records]
+    if wrapped and any(column.wraps for column in table.columns):
+        rows = [line for row in rows for line in _wrapped(table.columns, row)]
     footer = None if table.footer is None else cells(table.columns, table.footer)
     heads = [cell for column in table.columns for cell in (sanitize(column.title), "")]
     numeric = [flag for column in table.columns for flag in (_numeric(table, column), True)]
@@ -59,6 +72,22 @@ def grid(table: Table, *, brief: bool = False) -> Grid:
         tuple(map(pick, rows)),
         pick(footer) if footer else None,
     )
+
+
+def _wrapped(columns: Sequence[Column], row: Sequence[str]) -> Iterator[list[str]]:
+    """A row as lines; a formula breaks after an operator, so that the lines can be pasted as one."""
+    wraps = [flag for column in columns for flag in (column.wraps, False)]
+    parts = [_broken(cell) if flag else [cell] for cell, flag in zip(row, wraps, strict=True)]
+    yield from (list(line) for line in zip_longest(*parts, fillvalue=""))
+
+
+def _broken(cell: str) -> list[str]:
+    """The lines of a cell, the further ones indented by two."""
+    glued = OPERATOR.sub(lambda sign: f"{GLUE}{sign[1]} " if sign[1] else f",{GLUE}", cell)
+    lines = wrap(
+        glued, WIDEST, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )  # names stay whole
+    return [line.replace(GLUE, " ") for line in lines] or [""]
 
 
 def _both(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:

@@ -22,7 +22,11 @@ INPUTS: dict[str, tuple[str, Unit]] = {
 
 def plain(report: Report) -> str:
     """The heading, every table, then the convention and the notes."""
-    blocks = [heading(report), *(_drawn(grid(table)) for table in report.tables), "\n".join(closing(report))]
+    blocks = [
+        heading(report),
+        *(_drawn(grid(table, wrapped=True)) for table in report.tables),
+        "\n".join(closing(report)),
+    ]
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 

@@ -18,6 +18,8 @@ GLUE = "\xa0"
 """A no-break space. Its name in an escape would load a table of names, in which Ctrl-C is a SyntaxError."""
 SPANS = re.compile(r"`[^`]+`|\[[^][]+\]")
 """Code in backquotes and what stands in brackets, `[default: 1]`, are not broken."""
+EMPHASIS = re.compile(r"(?<![\w*])(\*{1,2})(?=\S)([^*]+)(?<=\S)\1(?![\w*])")
+"""Words between single or double asterisks, `*so*`; 2*d*n is a product."""
 SEAMS = "/.,=:|-_"
 """After these a word that is wider than the terminal may break."""
 INVISIBLE = {"Mn", "Me"}
@@ -95,10 +97,10 @@ def _broken(line: str, width: int, indent: str) -> list[str]:
 
 
 def fitted(markdown: str) -> str:
-    """Markdown drawn at the terminal's width; into a pipe as it is."""
+    """Markdown drawn at the terminal's width; into a pipe as plain text."""
     width = columns()
     if width is None:
-        return markdown
+        return without_markup(markdown)
     from rich.console import Console
     from rich.markdown import Markdown
 
@@ -107,6 +109,19 @@ def fitted(markdown: str) -> str:
     console.print(Markdown(markdown, code_theme="ansi_dark", hyperlinks=False))
     drawn = "\n".join(line.rstrip() for line in out.getvalue().strip("\n").split("\n"))
     return re.sub(r"\n{3,}", "\n\n", drawn) + "\n"
+
+
+def without_markup(markdown: str) -> str:
+    """Markdown as plain text: headings, emphasis and fences without their signs, code set in."""
+    lines, is_code = list[str](), False
+    for line in markdown.split("\n"):
+        if line.startswith("```"):
+            is_code = not is_code
+        elif is_code:
+            lines.append(f"    {line}".rstrip())
+        else:
+            lines.append(EMPHASIS.sub(r"\2", re.sub(r"^#+ ", "", line)))
+    return "\n".join(lines)
 
 
 def cell_width(text: str) -> int:

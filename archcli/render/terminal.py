@@ -24,6 +24,7 @@ from rich.text import Text
 from archcli.render.grid import Grid, grid
 from archcli.render.plain import closing, heading
 from archcli.render.screen import SEAMS, cell_width, folded
+from archcli.wording import sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report, Table
@@ -31,6 +32,28 @@ if TYPE_CHECKING:
 FOLDED = 16
 """The least width of a folded column of text; figures are never folded."""
 WIDE = 10_000  # into a pipe nothing is cut
+PICTURED = 100
+"""Columns of a terminal's picture where COLUMNS does not say."""
+WINDOW = """<svg class="archcli-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: {fonts}; font-size: {char_height}px; line-height: {line_height}px }}
+.{unique_id}-title {{ font-family: {fonts}; font-size: 18px; font-weight: bold }}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">{matrix}</g>
+</g>
+</svg>
+""".replace("{fonts}", "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace")
+"""The picture of a terminal, in fonts of the reader's system: rich's own template fetches one."""
 GAP = 2
 WORDS = re.compile(r"\s+")
 PARTS = re.compile(rf"\s+|(?<=[{re.escape(SEAMS)}])")
@@ -54,7 +77,22 @@ def terminal(report: Report) -> str:
     live = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if live or os.environ.get("COLUMNS") else WIDE
     out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=live, highlight=False, emoji=False)
+    _print(report, Console(file=out, width=width, force_terminal=live, highlight=False, emoji=False))
+    return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
+
+
+def picture(report: Report) -> str:
+    """Draw the report as SVG: a terminal as wide as this one, elsewhere of COLUMNS, that shows it."""
+    live = sys.stdout.isatty() or os.environ.get("COLUMNS")
+    width = shutil.get_terminal_size().columns if live else PICTURED
+    console = Console(file=io.StringIO(), width=width, record=True, highlight=False, emoji=False)
+    _print(report, console)
+    title = " ".join(filter(None, ["archcli", report.command, sanitize(report.model.get("name", ""))]))
+    return console.export_svg(title=title, code_format=WINDOW, unique_id="archcli")
+
+
+def _print(report: Report, console: Console) -> None:
+    width = console.width
     tables = [_fitted(table, width) for table in report.tables]
     head = ["\n".join(folded(heading(report), width))] if heading(report) else []
     for block in [*(Text(line, style="bold") for line in head), *(table.drawing for table in tables)]:
@@ -62,7 +100,6 @@ def terminal(report: Report) -> str:
         console.print()
     for line in [*_reduced(tables, width), *closing(report)]:
         console.print(Text("\n".join(folded(line, width)), style="dim"))
-    return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
 
 
 def _reduced(tables: Sequence[FittedTable], width: int) -> Iterator[str]:

@@ -67,6 +67,8 @@ def _decimals(value: float, unit: int) -> int:
 
 
 def _seconds(value: float) -> str:
+    if abs(value) >= FOUR_FIGURES:
+        return f"{value:,.0f} s"
     size, name = next(((size, name) for size, name in SECONDS if abs(value) >= size), SECONDS[-1])
     return f"{value / size:.3g} {name}"
 

@@ -252,26 +252,35 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
-def test_a_config_json_of_no_known_model_is_skipped(cli, tmp_path, text):
-    """As the pre-commit hook meets them: it is given every config.json of a repository."""
+def test_a_config_json_of_no_known_model_is_refused_by_name_and_skipped_in_folders(cli, tmp_path, text):
     path = tmp_path / "config.json"
     path.write_text(text)
-    done = cli("check", path, "--json")
-    assert (done.code, json.loads(done.out)["totals"]["models"]) == (0, 0)
-    assert done.err.startswith(f"note: {path} is skipped: ")
-    assert done.err.count("\n") == 1
-    assert cli("check", tmp_path).code == 0
-    for refused in (cli("check", path, "--strict-files"), cli("params", path)):
+    for skipped in ((path, "--skip-files"), (tmp_path,)):
+        done = cli("check", *skipped, "--json")
+        assert (done.code, json.loads(done.out)["totals"]["models"]) == (0, 0)
+        assert done.err.startswith(f"note: {skipped[0]} is skipped: ")
+        assert done.err.count("\n") == 1
+    for refused in (cli("check", path), cli("check", tmp_path, "--strict-files"), cli("params", path)):
         assert (refused.code, refused.out) == (2, "")
         assert "config.json" in refused.err
 
 
 def test_what_is_checked_beside_a_skipped_file_counts(cli, broken):
     Path("config.json").write_text('{"a": 1}')
-    done = cli("check", "config.json", broken, "--format", "concise")
+    done = cli("check", "config.json", broken, "--format", "concise", "--skip-files")
     assert done.code == 1
     assert "broken.yaml:10:55: error[ATT001]" in done.out
     assert done.err.startswith("note: config.json is skipped: ")
+    done = cli("check", "config.json", "llama-3.2-1b", "--severity", "error")
+    assert (done.code, "1 model checked" in done.out) == (2, True)
+    assert "config.json: error: neither an architecture nor a config.json of a model" in done.err
+
+
+def test_the_hook_skips_what_is_no_model(cli, tmp_path):
+    hook = (Path(__file__).parents[2] / ".pre-commit-hooks.yaml").read_text()
+    (tmp_path / "config.json").write_text(FOREIGN["another program's"])
+    [entry] = re.findall(r"entry: archcli (.+)", hook)
+    assert cli(*entry.split(), tmp_path / "config.json").code == 0
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,18 @@
 import csv
 import json
 import re
+import shutil
 import sys
 
 import pytest
+import typer
 
-from archcli.commands._application import COMMANDS
+from archcli.commands._application import COMMANDS, application
+from archcli.commands._near import COMMANDS_MEANT, OPTIONS_MEANT
+from archcli.errors import install
+from archcli.load.presets import presets_index
+from archcli.measure.survey.columns import COLUMNS as SURVEYED
+from pages import DOCS
 from quick_commands import QUICK
 
 KEYS = {"schema_version", "command", "model", "inputs", "convention", "totals", "rows", "notes"}
@@ -17,6 +24,7 @@ TOTALS = {
         "active_params",
         "active_params_excl_input_embedding",
         "embedding_params",
+        "head_params",
         "non_embedding_params",
         "by_group",
     },
@@ -49,8 +57,18 @@ def test_json_names_the_model_and_what_was_asked(cli):
     ("args", "said"),
     [
         (("params",), "Missing argument 'MODEL'"),
-        (("parms", "gpt2"), "No such command 'parms'. Did you mean 'params'?"),
-        (("params", "gpt2", "--jsn"), "No such option"),
+        (("parms", "gpt2"), "no command 'parms'\n  = help: did you mean params?"),
+        (("kv", "gpt2"), "no command 'kv'\n  = help: did you mean kvcache?"),
+        (("mem", "gpt2"), "did you mean memory?"),
+        (("vram", "gpt2"), "did you mean memory?"),
+        (("qqq", "gpt2"), "no command 'qqq'\n  = help: archcli -h lists them"),
+        (("params", "gpt2", "--jsn"), "archcli params has no option --jsn\n  = help: did you mean --json"),
+        (("params", "gpt2", "--outp=x"), "has no option --outp\n  = help: did you mean --output?"),
+        (("params", "gpt2", "--qqq"), "has no option --qqq\n  = help: archcli params -h describes"),
+        (("kvcache", "gpt2", "--gpu", "h100"), "has no option --gpu\n  = help: did you mean --device?"),
+        (("kvcache", "gpt2", "--ctx", "3"), "did you mean --context?"),
+        (("flops", "gpt2", "--max_model_len", "3"), "did you mean --seq-len?"),
+        (("memory", "gpt2", "--tensor-parallel-size=2"), "did you mean --tp?"),
         (("params", "gpt2", "--format", "xml"), "'--format': 'xml' is not one of"),
         (("params", "gpt2", "--depth", "-1"), "--depth"),
         (("params", "gpt2", "--dtype", "fp7"), "unknown dtype 'fp7'"),
@@ -122,6 +140,44 @@ def test_archcli_alone_shows_help(cli):
     done = cli()
     assert (done.code, done.err) == (0, "")
     assert done.out == cli("--help").out
+
+
+MISSING = {
+    "sympy": (("explain", "gpt2"), "pip install sympy numpy"),
+    "numpy": (("sweep", "gpt2", "--vary", "d_ff=8,16"), "pip install sympy numpy"),
+    "resvg_py": (("plot", "profile.json", "-o", "p.png"), "write an .svg or .html, or pip install resvg-py"),
+    "huggingface_hub": (
+        ("params", "gpt2", "--against", "org/name"),
+        "give the path of a folder, or pip install huggingface_hub",
+    ),
+}
+
+
+@pytest.mark.parametrize(("package", "case"), MISSING.items(), ids=MISSING)
+def test_a_missing_package_is_named_with_the_command_to_repeat(package, case, cli, tmp_path, monkeypatch):
+    args, hint = case
+    shutil.copy(DOCS / "pictures" / "profile.json", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setitem(sys.modules, package, None)
+    done = cli(*args)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines()[-1] == f"  = help: {hint}, then: archcli {' '.join(args)}"
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (["/opt/bin/archcli", "explain", "my model"], "pip install sympy, then: archcli explain 'my model'"),
+        (["/src/archcli/__main__.py", "explain"], "pip install sympy, then: archcli explain"),
+        (["/src/notebook.py", "explain"], "pip install sympy"),
+        (["/src/other/__main__.py", "explain"], "pip install sympy"),
+        ([], "pip install sympy"),
+    ],
+)
+def test_a_command_is_repeated_where_one_was_typed(argv, hint, monkeypatch):
+    monkeypatch.setattr(sys, "argv", argv)
+    assert install("sympy") == hint
 
 
 def test_the_version(cli):
@@ -255,3 +311,84 @@ def test_a_survey_is_of_the_presets_and_what_is_given(cli, tmp_path):
 
 def json_names(out):
     return [row["name"] for row in json.loads(out)["rows"]]
+
+
+WITHOUT_ROWS = {
+    "kvcache": (("kvcache", "bert-base-uncased"), ("kvcache", "gpt2")),
+    "devices": (("devices", "--where", "vendor=nobody"), ("devices",)),
+    "memory": (("memory", "gpt2", "--phase", "forward"), ("memory", "gpt2")),
+    "sweep": (
+        ("sweep", "gpt2", "--vary", "n_layers=2", "--where", "params<1"),
+        ("sweep", "gpt2", "--vary", "n_layers=2"),
+    ),
+    "explain": (("explain", "bert-base-uncased", "kvcache"), ("explain", "gpt2", "kvcache")),
+    "check": (("check", "gpt2", "--select", "FFN001"), ("check", "gpt2", "--select", "FFN", "--exit-zero")),
+    "survey": (("survey", "--where", "params<1"), ("survey", "--where", "name=gpt2")),
+}
+
+
+@pytest.mark.parametrize(("without", "rows"), WITHOUT_ROWS.values(), ids=WITHOUT_ROWS)
+def test_csv_without_rows_has_the_columns_that_it_has_with_rows(cli, without, rows):
+    header, *lines = cli(*without, "--format", "csv").out.splitlines()
+    assert lines == []
+    assert header == cli(*rows, "--format", "csv").out.splitlines()[0]
+
+
+def test_a_rule_is_plain_text_in_a_pipe_and_markdown_in_its_file(cli, tmp_path):
+    """Of every rule: no sign of a heading, of emphasis or of a fence, and not a word less."""
+    for code in [row["code"] for row in json.loads(cli("rules", "--json").out)["rows"]]:
+        plain, file = cli("rule", code).out, tmp_path / f"{code}.md"
+        assert cli("rule", code, "-o", file).code == 0
+        markdown = file.read_text()
+        assert markdown.startswith(f"## {code}: ")
+        assert plain.startswith(f"{code}: ")
+        assert not re.search(r"```|\*\*|(^|\s)\*\w", plain)
+        words = re.sub(r"^(## |```\w*$)", "", markdown, flags=re.MULTILINE)
+        assert plain.replace("*", "").split() == words.replace("*", "").split()
+
+
+def test_names_of_other_tools_stand_for_commands_and_options_that_there_are():
+    assert {*COMMANDS_MEANT.values()} <= {*COMMANDS}
+    assert not {*COMMANDS_MEANT} & {*COMMANDS}
+    app = application([])
+    commands = typer.main.get_command(app).commands.values()
+    options = {name for command in commands for param in command.params for name in param.opts}
+    assert {option for meant in OPTIONS_MEANT.values() for option in meant} <= options
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("memory", "llama-3.1-8b", "--phase", "serve", "--device", "l4", "-s", "128Ki"),
+        ("memory", "llama-3.1-8b", "--device", "l4"),
+        ("predict", "gpt2", "--device", "h100-sxm", "--phase", "train", "--tokens", "1e12"),
+        ("predict", "gpt2", "--device", "h100-sxm", "--price-per-hour", "2", "--curve", "batch"),
+        ("scale", "llama-3.1-8b", "--params", "3B", "--device", "8xh100-sxm"),
+        ("kvcache", "llama-3.1-8b", "--device", "h100-sxm"),
+        ("kvcache", "zamba2-7b"),
+    ],
+)
+def test_no_table_becomes_a_list_on_60_columns(cli, monkeypatch, command):
+    rules = []
+    for columns in (200, 60):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        lines = cli(*command, "--format", "table").out.splitlines()
+        assert max(map(len, lines)) <= columns
+        rules.append(sum(set(line) == {"─"} for line in lines))
+    assert rules[0] == rules[1] > 0
+
+
+def test_an_index_without_a_column_is_named_with_what_renews_it(cli, monkeypatch):
+    records = [{**record, "judged": {"vocab_size": 1}} for record in presets_index()]
+    monkeypatch.setattr("archcli.load.presets.presets_index", lambda: records)
+    lacks = "error: presets/index.json lacks {}\n  = help: in a checkout of archcli, pytest -n0 --renew "
+    for asked in (["check", "gpt2"], ["rule", "FFN002"]):
+        done = cli(*asked)
+        judged = "active_share, aspect_ratio, attention_share, d_ff_ratio, head_ratio"
+        assert (done.code, done.err.startswith(lacks.format(judged))) == (2, True)
+    for asked in ("survey", "list"):
+        assert cli(asked).code == 0
+    monkeypatch.setitem(SURVEYED, "new_column", SURVEYED["params"]._replace(key="new_column"))
+    for asked in ("survey", "list"):
+        done = cli(asked)
+        assert (done.code, done.err.startswith(lacks.format("new_column"))) == (2, True)

@@ -11,6 +11,8 @@ import pytest
 
 from archcli.cli import main
 from archcli.commands import _completion
+from archcli.load.devices.datasheet import devices
+from archcli.rules import all_rules
 
 PRESETS = Path(__file__).parents[2] / "presets"
 ENVIRONMENT = (_completion.ASKED, _completion.BASH_WORDS, _completion.BASH_INDEX, _completion.OTHER_WORDS)
@@ -48,6 +50,14 @@ def ask(monkeypatch, capsys, tmp_path):
     return asked
 
 
+def codes_of(start):
+    return [code for code in all_rules() if code.startswith(start)]
+
+
+def devices_of(start):
+    return [name for name in devices() if name.startswith(start)]
+
+
 KINDS_OF_NORM = ["batchnorm", "layernorm", "rmsnorm", "self_gated"]
 CASES = [
     (["k"], ["kvcache"]),
@@ -70,8 +80,19 @@ CASES = [
     (["list", "--sort", "param"], ["params", "params:desc"]),
     (["survey", "--columns", "params,d_mo"], ["params,d_model"]),
     (["survey", "--by", "y"], ["year"]),
-    (["rule", "FFN00"], ["FFN001", "FFN002", "FFN003"]),
-    (["check", "gpt2", "--select", "MOE00"], ["MOE001", "MOE002", "MOE003", "MOE004"]),
+    (["rule", "FFN00"], codes_of("FFN00")),
+    (["check", "gpt2", "--select", "MOE00"], codes_of("MOE00")),
+    (["kvcache", "gpt2", "--device", "h1"], devices_of("h1")),
+    (["memory", "gpt2", "--device", "8xh1"], [f"8x{name}" for name in devices_of("h1")]),
+    (["predict", "gpt2", "--device", "16×mi"], [f"16×{name}" for name in devices_of("mi")]),
+    (["scale", "gpt2", "--device", "loc"], ["local"]),
+    (["devices", "rtx-4"], devices_of("rtx-4")),
+    (["profile", "gpt2", "--device", "cu"], ["cuda"]),
+    (["profile", "gpt2", "--vs", "attention=e"], ["attention=eager"]),
+    (
+        ["profile", "gpt2", "--vs", "norm.kind=rmsnorm,comp"],
+        ["norm.kind=rmsnorm,compile=false", "norm.kind=rmsnorm,compile=true"],
+    ),
     (["params", "gpt2", "--format", "j"], ["json"]),
     (["params", "gpt2", "--dtype", "bf"], ["bf16", "bfloat16"]),
     (["flops", "--phase", "d"], ["decode"]),
@@ -174,3 +195,37 @@ def test_bash_completes_by_the_script(cli, monkeypatch, tmp_path):
         check=True,
     )
     assert done.stdout == "rmsnorm\n"
+
+
+MANGLED = [
+    ({_completion.ASKED: "garbage"}, "_ARCHCLI_COMPLETE is 'garbage'"),
+    ({_completion.ASKED: "complete"}, "_ARCHCLI_COMPLETE is 'complete'"),
+    ({_completion.ASKED: "complete_cmd"}, "_ARCHCLI_COMPLETE is 'complete_cmd'"),
+    ({_completion.ASKED: "ask_bash"}, "_ARCHCLI_COMPLETE is 'ask_bash'"),
+    ({_completion.ASKED: "complete_bash"}, "COMP_WORDS is missing"),
+    ({_completion.ASKED: "complete_bash", "COMP_WORDS": "archcli"}, "COMP_CWORD is missing"),
+    *(
+        (
+            {_completion.ASKED: "complete_bash", "COMP_WORDS": "archcli\npar", "COMP_CWORD": index},
+            "COMP_CWORD is",
+        )
+        for index in ("x", "", "-1", "0", "99", "9" * 5000)
+    ),
+]
+
+
+@pytest.mark.parametrize(("environment", "line"), MANGLED, ids=str)
+def test_a_mangled_environment_is_answered_by_a_line(cli, monkeypatch, environment, line):
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    done = cli("params", "gpt2")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {line}")
+    assert "archcli --show-completion SHELL" in done.err
+
+
+def test_an_empty_variable_asks_for_nothing(cli, monkeypatch):
+    monkeypatch.setenv(_completion.ASKED, "")
+    assert cli("params", "gpt2").code == 0

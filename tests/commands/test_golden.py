@@ -109,7 +109,7 @@ def compare(path, text, renew):
     assert text == path.read_text()
 
 
-@pytest.mark.parametrize(("name", "form"), CASES, ids="-".join)
+@pytest.mark.parametrize(("name", "form"), CASES, ids=map("-".join, CASES))
 def test_a_command_prints_what_it_printed(cli, monkeypatch, renew, name, form):
     if FORMS[form]:
         monkeypatch.setenv("COLUMNS", str(FORMS[form]))

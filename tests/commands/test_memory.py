@@ -25,7 +25,7 @@ def test_the_default_answer_is_short_and_begins_with_the_peak(cli):
     done = cli("memory", "gpt2", "--device", "h100-sxm")
     first, _, headline, *_ = done.out.splitlines()
     assert first == "gpt2: a training step, 1 x 1,024 tokens, bf16, adamw, on h100-sxm"
-    assert headline == "fits into h100-sxm (79.1 GiB): 1.56 GiB at the peak: loss"
+    assert headline == "Fits into h100-sxm (79.1 GiB): 1.56 GiB at the peak (loss)"
     assert len(done.out.splitlines()) < 30
     assert "Beyond the model: up to " in done.out
 
@@ -77,23 +77,31 @@ def test_alternatives_are_a_table_each(cli):
         (("gpt2", "--loss", "chunked:0"), "no loss 'chunked:0'", "chunked:N"),
         (("gpt2", "-s", "8", "--loss", "chunked:9"), "cuts 8 tokens into more chunks", "chunked:8 at most"),
         (("gpt2", "--optimizer", "adamm"), "unknown optimizer 'adamm'", "adamw"),
-        (("gpt2", "--dtype", "int4"), "torch computes in no int4", "bf16, fp16, fp32"),
-        (("gpt2", "--device", "l4", "--memory", "8GiB"), "both say what memory there is", "leave one"),
+        (("gpt2", "--dtype", "int4"), "memory does not support dtype int4", "bf16, fp16, fp32"),
+        (
+            ("gpt2", "--device", "l4", "--memory", "8GiB"),
+            "both say what memory there is",
+            "leave --device or --memory out",
+        ),
         (("gpt2", "--device", "cuda"), "'cuda' is a kind of device", "h100-sxm"),
         (("gpt2", "--memory", "80"), "--memory 80 has no unit", "80GiB"),
         (("gpt2", "--fit", "batch"), "--fit batch needs a device", "--device h100-sxm"),
         (("gpt2", "--chunk", "3"), "--chunk cuts a prefill", "--phase prefill or serve"),
         (("gpt2", "--phase", "decode", "--chunk", "3"), "--chunk cuts a prefill", "leave --chunk out"),
-        (("gpt2", "--phase", "serve", "--optimizer", "sgd"), "--optimizer is of training", "leave"),
-        (("gpt2", "--phase", "serve", "--zero", "3", "--dp", "2"), "--zero is of training", "tp, ep and dp"),
-        (("gpt2", "--phase", "prefill", "--fit", "recompute", "--memory", "1GB"), "of training", "train"),
+        (("gpt2", "--phase", "serve", "--optimizer", "sgd"), "--optimizer applies to training", "leave"),
+        (
+            ("gpt2", "--phase", "serve", "--zero", "3", "--dp", "2"),
+            "--zero applies to training",
+            "tp, ep and dp",
+        ),
+        (("gpt2", "--phase", "prefill", "--fit", "recompute", "--memory", "1GB"), "training only", "train"),
         (("gpt2", "--device", "8xl4", "--dp", "16"), "takes 16 devices, and there are 8", "16xl4"),
-        (("gpt2", "--zero", "3"), "and dp is 1", "state dp"),
+        (("gpt2", "--zero", "3"), "and there is one", "state dp"),
         (("gpt2", "--tp", "5"), "tp 5 does not divide n_heads 12", "2, 3, 4, 6 or 12 would do"),
         (("gpt2", "--pp", "13"), "pp 13 is more than 12 layers", "pp 12 at most"),
         (("gpt2", "--cp", "3"), "cp 3 does not divide 1,024 tokens", "would do"),
         (("gpt2", "--ep", "2", "--dp", "2"), "the model has none", "leave ep out"),
-        (("gpt2", "--micro-batches", "3"), "micro_batches are those of a pipeline", "state pp"),
+        (("gpt2", "--micro-batches", "3"), "micro_batches needs a pipeline", "state pp"),
         (("gpt2", "-b", "0"), "must be a whole number above 0", "archcli memory -h"),
     ],
 )
@@ -113,7 +121,7 @@ def test_a_question_in_vain_says_what_would_do(cli, args, told, hint):
         (("gpt2", "--phase", "serve", "--device", "2xl4"), "uses 1 of 2 devices; --tp 2 would use more"),
         (("bert-base-uncased",), "The model has no head"),
         (("gpt2", "--source-len", "9"), "--source-len has no effect"),
-        (("gpt2", "--phase", "decode"), "the one before the pass lives until"),
+        (("gpt2", "--phase", "decode"), "until that is complete, both take memory"),
         (("gpt2", "--phase", "serve"), "the cache counts once"),
         (("gpt2", "--dp", "2"), "dp without zero is DDP"),
         (("gpt2", "--memory", "2GB"), "With --loss fused it would fit"),
@@ -145,8 +153,8 @@ def test_the_picture_has_every_moment_part_and_device(cli, tmp_path):
     drawing = ET.fromstring(file.read_text())  # noqa: S314
     texts = {"".join(node.itertext()) for node in drawing.iter("{http://www.w3.org/2000/svg}text")}
     assert {"forward", "loss", "backward", "optimizer step"} <= texts
-    assert {"weights", "gradients", "optimizer", "kept", "temporaries"} <= texts
-    assert {"h100-sxm", "79.1 GiB", "batch size", "1", "2"} <= texts
+    assert {"weights", "gradients", "optimizer states", "kept for backward", "temporaries"} <= texts
+    assert {"h100-sxm, 79.1 GiB", "batch size", "1", "2"} <= texts
     tips = {node.text for node in drawing.iter("{http://www.w3.org/2000/svg}title")}
     # the bar of the weights, two bytes a parameter
     assert f"weights: {2 * PARAMS:,} bytes" in tips
@@ -193,7 +201,7 @@ def test_in_python_as_on_the_command_line(cli):
         ({"plan": {"dpp": 2}}, "unknown degree 'dpp'"),
         ({"plan": {"dp": "two"}}, "dp must be a whole number above 0"),
         ({"plan": {"zero": 7}}, "zero must be"),
-        ({"plan": 3}, "plan must be a mapping"),
+        ({"plan": 3}, "plan must be a dict"),
         ({"device": 3}, "device must be text"),
         ({"memory": 1.5}, "memory must be a whole number"),
         ({"seqlen": 5}, "unknown argument 'seqlen'"),

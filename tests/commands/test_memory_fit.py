@@ -28,6 +28,14 @@ def test_the_longest_context_fits_and_one_more_token_does_not(cli):
     assert asked(cli, *args, "-s", longest + 1)["totals"]["fits"] is False
 
 
+def test_the_longest_context_is_shared_by_the_ranks_of_sequence_parallelism(cli):
+    args = ("gpt2", "--phase", "prefill", "--memory", "3GB", "--tp", "4", "--sp")
+    longest = asked(cli, *args, "--fit", "context")["totals"]["fit"]["value"]
+    assert longest % 4 == 0
+    assert asked(cli, *args, "-s", longest)["totals"]["fits"] is True
+    assert asked(cli, *args, "-s", longest + 4)["totals"]["fits"] is False
+
+
 EAGER = ("gemma-2-9b", "-s", "4096", "--optimizer", "sgd", "--loss", "fused", "--memory")
 """Its capped scores have no fused kernel, so that attention keeps most."""
 
@@ -98,14 +106,49 @@ def test_which_gpu_is_needed_is_one_command(cli):
     for device in devices:  # the workspaces of cuBLAS differ by tens of MB from device to device
         assert device["fits"] is (device["memory_bytes"] >= needed)
     out = cli("memory", "qwen3-8b", *LORA, "-s", "4096", "--fit", "devices").out
-    assert "devices, by the memory of the fewest together" in out
+    assert "devices that hold it, least memory in all first" in out
+
+
+def test_serving_fits_a_screen_and_the_verdict_stands_first_and_last(cli, monkeypatch):
+    """Of 80 and of 60 columns: one table of ticks, no list; each verdict is that of JSON."""
+    args = ("llama-3.1-8b", "--phase", "serve", "-s", "128Ki", "--device")
+    for device, verdict in (
+        ("l4", "Does not fit into l4 (22.0 GiB): "),
+        ("h200-sxm", "Fits into h200-sxm ("),
+    ):
+        assert asked(cli, *args, device)["totals"]["fits"] is verdict.startswith("Fits")
+        for columns in (80, 60):
+            monkeypatch.setenv("COLUMNS", str(columns))
+            out = cli("memory", *args, device, "--format", "table").out
+            lines = out.splitlines()
+            assert len(lines) < 40
+            assert max(map(len, lines)) <= columns
+            assert any(line.split()[:4] == ["1", *"✓✓✓"] for line in lines)
+            assert lines[2].startswith(verdict)
+            assert f"note: {verdict}" in out
+
+
+def test_a_table_of_serving_is_left_out_where_nothing_fits(cli):
+    args = ("gpt2", "--phase", "serve", "--memory")
+    assert "✗" not in cli("memory", *args, "100MB").out
+    ticks = [line for line in cli("memory", *args, "1GB").out.splitlines() if "✗" in line or "✓" in line]
+    assert all("✓" in line for line in ticks[:-1])
+    assert "✓" not in ticks[-1]
+
+
+def test_a_peak_that_fits_by_itself_is_told_with_what_is_beyond_it(cli):
+    totals = asked(cli, "gpt2", "--phase", "serve")["totals"]
+    between = totals["peak_bytes"] + totals["beyond_bytes"] // 2
+    headline = cli("memory", "gpt2", "--phase", "serve", "--memory", between).out.splitlines()[2]
+    assert "Does not fit into " in headline
+    assert " at the peak and up to " in headline
 
 
 def test_a_table_of_batch_and_context_for_serving(cli):
     args = ("--phase", "serve", "--device", "2xh100-sxm", "--tp", "2", "--chunk", "2048", "-s", "32Ki")
     out = cli("memory", "llama-3.1-8b", *args).out
     line = next(line for line in out.splitlines() if line.lstrip().startswith("64 "))
-    assert "32,768 tokens" in out
+    assert "1,024  2,048  4,096  8,192  16,384  32,768" in out
     assert line.count("✓") + line.count("✗") == 6
 
 

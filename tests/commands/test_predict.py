@@ -76,17 +76,20 @@ def test_a_device_without_constants_has_a_floor_and_says_so(cli, predicted):
     assert found["totals"]["device"] == {"name": "mi300x", **unknown}
     out = cli("predict", "gpt2", "--device", "mi300x").out
     assert "expected" not in out
-    assert "no constants of this device are known" in " ".join(out.split())
+    assert "no measurements of this device are known" in " ".join(out.split())
 
 
 def test_the_sentence_says_how_many_tokens_and_what_limits(cli, predicted):
     asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm", "-b", "1")
     totals = predicted(*asked)["totals"]
     expected, low, high = (f"{totals['tokens_per_s'][name]:.0f}" for name in ("expected", "low", "high"))
-    rate = f"Decoding of 1 sequence runs at {expected} tokens a second ({low} to {high}) and "
-    assert rate + "is bound by reading the weights: " in cli(*asked).out
+    spent, whole = totals["limits"][0]["time_s"], totals["time_s"]["expected"]
+    rate = f"Decoding 1 sequence: {expected} tokens/s ({low} to {high}); "
+    times = f"{1e3 * spent:.2f} of {1e3 * whole:.2f} ms go into reading the weights."
+    assert cli(*asked).out.splitlines()[2] == rate + times
     unknown = cli("predict", "gpt2", "--device", "mi300x").out.splitlines()[2]
-    assert "tokens a second at most and is bound by" in unknown
+    assert unknown.startswith("Decoding 1 sequence: at most ")
+    assert unknown.endswith("(no measurements of this device, so this is an upper limit).")
     long = cli("predict", "llama-2-7b", "--device", "h100-sxm", "--engine", "vllm", "-b", "64", "-s", "4096")
     assert "reading the KV cache" in long.out.splitlines()[2]
 
@@ -155,11 +158,33 @@ def test_several_devices_share_the_model_as_is_usual(predicted):
 
 def test_what_does_not_fit_is_marked(cli, predicted):
     assert predicted("predict", "llama-3.1-70b", "--device", "h100-sxm")["totals"]["fits"] is False
-    out = " ".join(cli("predict", "llama-3.1-70b", "--device", "h100-sxm").out.split())
-    assert "does not fit into h100-sxm" in out
-    assert "`archcli memory --fit devices` says how many would do." in out
-    asked = ("memory", "llama-3.1-70b", "--phase", "decode", "--device", "h100-sxm", "--fit", "devices")
-    assert json.loads(cli(*asked, "--json").out)["totals"]["fit"]["value"] == 2
+    out = cli("predict", "llama-3.1-70b", "--device", "h100-sxm").out
+    options = ("--phase", "decode", "--device", "h100-sxm", "--fit", "devices")
+    assert f"`archcli memory MODEL {' '.join(options)}` says how many devices would do." in out
+    assert json.loads(cli("memory", "llama-3.1-70b", *options, "--json").out)["totals"]["fit"]["value"] == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "heading"),
+    [
+        ("deepseek-v3", "rtx-4090", "Does not fit into rtx-4090 (needs 1.22 TiB, has 23.5 GiB); all times "),
+        ("llama-3.1-70b", "2xl4", "Does not fit into 2 x l4 (each needs "),
+        ("llama-3.1-70b", "2xh100-sxm", "Decoding 1 sequence: "),
+    ],
+)
+def test_what_does_not_fit_is_said_before_any_time(cli, model, device, heading):
+    sentence = cli("predict", model, "--device", device).out.splitlines()[2]
+    assert sentence.startswith(heading)
+
+
+def test_headings_of_figures_and_their_names_in_json(cli, predicted):
+    """Of a rate the floor is the highest figure: people read `limit`, JSON keeps `floor`."""
+    asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm")
+    rates, lines = predicted(*asked)["totals"]["tokens_per_s"], cli(*asked).out.splitlines()
+    assert lines[3].split() == ["limit", "expected", "low", "high"]
+    known = [pytest.approx(rates[name], abs=0.05) for name in ("floor", "expected", "low", "high")]
+    assert [float(rate) for rate in lines[5].split()[1:]] == known
+    assert "floor" not in "\n".join(lines)
 
 
 def test_an_engine_and_reads_of_each_head_take_longer(predicted):
@@ -184,6 +209,27 @@ def test_a_whole_training_and_its_price(predicted):
     assert training["energy_kwh_at_most"]["expected"] == pytest.approx(0.7 * 2 * seconds / 3600)
     per_unit = totals["tokens_per_s"]["expected"] / (2 * 3 / 3600)
     assert totals["cost"]["tokens_per_unit"]["expected"] == pytest.approx(per_unit)
+
+
+def test_a_device_that_costs_nothing(predicted):
+    asked = ("--phase", "train", "-s", "64", "--tokens", "1e9", "--price-per-hour", "0")
+    totals = predicted("predict", "gpt2", "--device", "h100-sxm", *asked)["totals"]
+    assert set(totals["cost"]["per_million_tokens"].values()) == {0}
+    assert set(totals["cost"]["tokens_per_unit"].values()) == {None}
+    assert set(totals["training"]["cost"].values()) == {0}
+
+
+def test_a_token_that_is_decoded_behind_nothing(predicted):
+    def flops(past):
+        found = predicted("predict", "gpt2", "--device", "h100-sxm", "--past", past)
+        assert found["inputs"]["seq_len"] == past
+        return found["totals"]["mfu"] * found["totals"]["time_s"]["expected"]
+
+    # a cached token adds scores and a mix of 12 layers, 768 wide
+    whole = archcli.count_flops("gpt2", phase="decode", past=0).totals["matmul_flops"]
+    assert flops(1) / flops(0) == pytest.approx((whole + 12 * 2 * 2 * 768) / whole, rel=1e-9)
+    for asked in (("gpt2", "--engine", "vllm"), ("t5-small",), ("mamba-130m", "--curve", "batch")):
+        predicted("predict", *asked, "--device", "h100-sxm", "--past", 0)
 
 
 @pytest.mark.parametrize(
@@ -229,8 +275,8 @@ def test_what_a_reader_must_know(predicted):
     (curve,) = [note for note in predicted(*GPT2, "--curve", "devices")["notes"] if "curve" in note]
     assert curve == "A curve of devices goes up to those of --device: 8xh100-sxm has four points."
     mixture = predicted("predict", "mixtral-8x7b", "--device", "h100-sxm")["not_modelled"]
-    assert "Routing: tokens are spread evenly over the experts." in mixture
-    assert "Routing: tokens are spread evenly over the experts." not in long["not_modelled"]
+    assert "Uneven routing: tokens are spread evenly over the experts." in mixture
+    assert "Uneven routing: tokens are spread evenly over the experts." not in long["not_modelled"]
 
 
 def test_what_bounds_a_served_kernel_changes_as_its_cache_grows(predicted):
@@ -245,8 +291,8 @@ def test_pictures(cli, tmp_path):
     assert cli(*GPT2, "--plot", file).code == 0
     drawn = file.read_text()
     assert drawn.startswith("<svg")
-    assert "Latency against throughput" in drawn
-    assert "989,400 GFLOP/s" in drawn
+    assert "Throughput against latency" in drawn
+    assert "989 TFLOP/s" in drawn
 
 
 @pytest.mark.parametrize("form", ["plain", "md", "csv", "json"])
@@ -272,3 +318,27 @@ def test_in_python():
     assert planned.inputs["plan"]["tp"] == 2
     with pytest.raises(ArchError, match="price_per_hour must be a number of at least"):
         archcli.predict("gpt2", "h100-sxm", price_per_hour=-1)
+
+
+@pytest.mark.parametrize("phase", ["forward", "train"])
+def test_without_constants_of_products_all_is_told_at_its_floor(predicted, phase):
+    """Kernels as expected beside products at their floor would take more than the whole."""
+    totals = predicted(*GPT2, "--phase", phase, "-s", "64", "--dtype", "fp32")["totals"]
+    assert totals["time_s"]["expected"] is None
+    assert sum(totals["by_class"].values()) == pytest.approx(totals["time_s"]["floor"])
+    assert sum(limit["share"] for limit in totals["limits"]) <= 1 + 1e-9
+
+
+def test_what_runs_is_no_less_than_what_the_architecture_asks_for(predicted):
+    """The scan of one token runs its products element by element."""
+    totals = predicted("predict", "qwen3.5-9b", "--device", "h100-sxm", "--phase", "train", "-s", "1")[
+        "totals"
+    ]
+    assert totals["hfu"] == totals["mfu"]
+
+
+def test_no_more_of_what_is_sent_is_exposed_than_it_takes(predicted):
+    sent = predicted("predict", "gpt2", "--device", "8xh100-sxm", "--phase", "train")["totals"][
+        "communication"
+    ]
+    assert all(0 < part["exposed_s"] <= part["exposed_most_s"] <= part["time_s"] for part in sent)

@@ -53,9 +53,9 @@ def test_scans_are_said_to_be_fused_otherwise():
     [
         ({"engine": "vllm"}, "not of an engine"),
         ({"phase": "serve"}, "not of an engine"),
-        ({"device": "2xh100-sxm", "plan": {"dp": 2}}, "on one device"),
+        ({"device": "2xh100-sxm", "plan": {"dp": 2}}, "one device alone"),
         ({"phase": "train", "recompute": "layer"}, "without --recompute"),
-        ({"fit": "time"}, "not compiled"),
+        ({"fit": "time"}, "does not compare compiled"),
     ],
 )
 def test_what_is_not_predicted_of_a_compiled_pass(options, reason):

@@ -23,21 +23,26 @@ def test_a_picture_that_cannot_be_written_is_told_first(cli, tmp_path, command):
 
 
 REFUSED = {
-    "no such device": (("predict", "gpt2", "--device", "h100"), "means one of several devices"),
-    "new tokens of no serving": ((*GPT2, "--new", "5"), "--new are tokens of serving"),
-    "past of a training": ((*GPT2, "--phase", "train", "--past", "5"), "--past are tokens before"),
-    "past of serving": ((*GPT2, "--phase", "serve", "--past", "5"), "--past are tokens before"),
-    "tokens of no training": ((*GPT2, "--tokens", "1e9"), "--tokens are those of a training"),
-    "an engine that trains": ((*GPT2, "--phase", "train", "--engine", "vllm"), "--engine is of inference"),
-    "a stage of inference": ((*GPT2, "--pp", "2"), "--pp is of training"),
-    "a price of nothing": ((*GPT2, "--price-per-hour", "0"), "price_per_hour must be a number of at least"),
+    "no such device": (("predict", "gpt2", "--device", "h100"), "'h100' is ambiguous"),
+    "new tokens of no serving": ((*GPT2, "--new", "5"), "--new applies to serving only"),
+    "past of a training": ((*GPT2, "--phase", "train", "--past", "5"), "--past applies to decode"),
+    "past of serving": ((*GPT2, "--phase", "serve", "--past", "5"), "--past applies to decode"),
+    "tokens of no training": ((*GPT2, "--tokens", "1e9"), "--tokens applies to training only"),
+    "an engine that trains": (
+        (*GPT2, "--phase", "train", "--engine", "vllm"),
+        "--engine applies to inference",
+    ),
+    "a stage of inference": ((*GPT2, "--pp", "2"), "--pp applies to training only"),
+    "a price below nothing": (
+        (*GPT2, "--price-per-hour", "-1"),
+        "price_per_hour must be a number of at least 0",
+    ),
     "a price without end": (
         (*GPT2, "--price-per-hour", "inf"),
         "price_per_hour must be a number of at least",
     ),
     "tokens without end": ((*GPT2, "--phase", "train", "--tokens", "inf"), "'inf' is not a whole number"),
-    "nothing to decode behind": ((*GPT2, "--past", "0"), "--past 1, or --phase prefill -s 1"),
-    "a dtype": ((*GPT2, "--dtype", "int3"), "no time is predicted in int3"),
+    "a dtype": ((*GPT2, "--dtype", "int3"), "predict does not support dtype int3"),
     "fp8 without a peak": (
         ("predict", "gpt2", "--device", "a100-sxm-80gb", "--dtype", "fp8"),
         "no peak of fp8",
@@ -51,10 +56,10 @@ REFUSED = {
         "--fit time chooses the plan, and --tp states it",
     ),
     "heads that do not split": (("predict", "gpt2", "--device", "5xh100-sxm", "--tp", "5"), "5"),
-    "recomputation": ((*GPT2, "--recompute", "layer"), "--recompute is of training"),
+    "recomputation": ((*GPT2, "--recompute", "layer"), "--recompute applies to training only"),
     "nothing fits": (
         ("predict", "llama-3.1-405b", "--device", "2xh100-sxm", "--fit", "time"),
-        "none of 1 plans fits into 2 x h100-sxm\n  = help: more devices, fewer sequences, or shorter ones",
+        "none of 1 plans fits into 2 x h100-sxm\n  = help: more devices or shorter sequences",
     ),
     "no plan has so many devices": (
         ("predict", "gpt2", "--device", "8xh100-sxm", "--fit", "time"),

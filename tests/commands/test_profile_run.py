@@ -102,5 +102,6 @@ def test_a_missing_torch_is_told_in_a_line(tmp_path, tiny):
         command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path}
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert "archcli[torch]" in done.stderr
+    assert "  = help: pip install torch fvcore " in done.stderr
+    assert done.stderr.endswith(f", then: archcli profile {tiny} -s 4\n")
     assert "Traceback" not in done.stderr

@@ -57,7 +57,7 @@ def test_the_command_writes_what_params_counts(cli, answered, tmp_path):
 
 
 def test_rows_have_every_size_of_the_base(cli):
-    document = json.loads(cli("scale", "llama-3.1-8b", "--params", "70.6e9", "--json").out)
+    document = json.loads(cli("scale", "llama-3.1-8b", "--params", "13e9", "--json").out)
     rows = {row["field"]: row for row in document["rows"]}
     words = rows["vocab_size"]
     assert (words["base"], words["value"], words["change"], words["off"]) == (128256, 128256, "kept", 0.0)
@@ -65,7 +65,7 @@ def test_rows_have_every_size_of_the_base(cli):
     d_model, d_ff = rows["d_model"]["value"], rows["d_ff"]
     assert {name: row["change"] for name, row in rows.items() if row["change"] != "kept"} == {
         **dict.fromkeys(("d_model", "n_layers"), "chosen"),
-        **dict.fromkeys(("n_heads", "n_kv_heads"), "scaled"),
+        "n_heads": "scaled",
         "d_ff": "rounded",
     }
     assert d_ff["exact"] == 14336 * d_model / 4096
@@ -74,7 +74,7 @@ def test_rows_have_every_size_of_the_base(cli):
 
 
 def test_alternatives_are_other_widths(answered):
-    totals = answered("llama-3.1-8b", "--params", "3e9")
+    totals = answered("gpt2", "--params", "3e9")
     widths = [totals["d_model"], *(one["d_model"] for one in totals["alternatives"])]
     assert len(widths) == len({*widths}) == 4
     assert abs(totals["off"]) < 0.02
@@ -111,13 +111,30 @@ def test_a_device_without_constants_has_the_floor_alone(cli):
     days = document["totals"]["days"]
     assert days["floor"] == pytest.approx(0.5, rel=1e-6)
     assert days["expected"] is days["low"] is days["high"] is None
-    assert any(note.startswith("No constants of mi300x are known") for note in document["notes"])
+    assert any(note.startswith("No measurements of mi300x are known") for note in document["notes"])
 
 
 def test_what_does_not_fit_says_so(cli):
     document = json.loads(cli("scale", "gpt2", "--params", "70e9", "--device", "h100-sxm", "--json").out)
     assert document["totals"]["fits"] is False
     assert any(note.startswith("It does not fit into h100-sxm") for note in document["notes"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "training"),
+    [
+        (("gpt2", "--params", "1e9", "--law", "hoffmann-1"), "The law hoffmann-1 asks for "),
+        (("gpt2", "--params", "70e9", "--device", "mi300x"), " days on mi300x, into which it does not fit."),
+        (("gpt2", "--hours", "12", "--device", "4xh100-sxm"), ", 0.50 days (0.4"),
+        (("mixtral-8x7b", "--compute", "1e21"), "The budget pays for 59.7B tokens, 21.7 an active parameter"),
+    ],
+)
+def test_the_answer_is_a_sentence_above_the_tables(cli, answered, asked, training):
+    totals, sentence = answered(*asked), cli("scale", *asked).out.splitlines()[2]
+    assert sentence == totals["sentence"]
+    assert f" parameters: d_model {totals['d_model']:,}, {totals['n_layers']} layers. " in sentence
+    assert f"{totals['tokens_per_param']:.1f} a" in sentence
+    assert training in sentence
 
 
 def test_days_are_those_of_a_prediction_of_the_yaml(answered, tmp_path):
@@ -164,16 +181,51 @@ ROWS = FOUND.findall((Path(__file__).parents[2] / "docs" / "commands" / "scale.m
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(row[:2]))
 def test_the_page_says_what_is_found(row):
     base, params, layers, d_model, d_ff, heads, kv_heads = row
-    totals = archcli.scale(base, params).totals
-    values = {path.rsplit(".", 1)[-1]: value for path, value in totals["values"].items()}
-    assert totals["n_layers"] == int(layers)
+    report = archcli.scale(base, params)
+    values = {row["field"]: row["value"] for row in report.rows}
+    assert report.totals["n_layers"] == int(layers)
     assert values["d_model"] == int(d_model.replace(",", ""))
     assert values["d_ff"] == int(d_ff.replace(",", ""))
     assert (values["n_heads"], values.get("n_kv_heads")) == (int(heads), int(kv_heads) if kv_heads else None)
 
 
+SHARED = [("qwen3-8b", 32.8e9), ("deepseek-v3", 16e9), ("t5-base", 3e9), ("llama-3.1-8b", 2.9e9)]
+
+
+@pytest.mark.parametrize(("base", "params"), SHARED)
+def test_devices_can_share_the_heads(base, params):
+    report = archcli.scale(base, params)
+    heads = {row["field"]: row["value"] for row in report.rows if row["field"].endswith("_heads")}
+    assert heads["n_heads"] % 4 == 0
+    kv_heads = heads.get("n_kv_heads", 4)
+    assert kv_heads % 4 == 0 or 4 % kv_heads == 0
+    assert "HWD015" not in report.totals["breaks"]
+
+
+def test_a_family_that_keeps_its_kv_heads_says_so(tmp_path):
+    report = archcli.scale("qwen3-8b", 32.8e9)
+    (note,) = [note for note in report.notes if note.startswith("n_kv_heads is kept")]
+    assert "qwen3-0.6b, qwen3-1.7b" in note
+    assert ("n_kv_heads", 8, "kept") in [(row["field"], row["value"], row["change"]) for row in report.rows]
+    # Qwen2.5 has 2, 4 and 8; of another number than the family's nothing is known
+    other = archcli.scale(archcli.load("qwen3-8b", ["n_kv_heads=4"]), 16e9)
+    for free in (archcli.scale("qwen2.5-7b", 14e9), other):
+        assert not any(note.startswith("n_kv_heads is kept") for note in free.notes)
+
+
+@pytest.mark.parametrize(
+    ("base", "params", "heads"),
+    # 12 of 64 in Pythia 160M, OPT 125M (arXiv:2205.01068, table 1) and GPT-3 125M; 14 of 64 in Qwen2.5-0.5B
+    [("pythia-6.9b", 162e6, 12), ("gpt3-175b", 125e6, 12), ("qwen2.5-7b", 494e6, 14)],
+)
+def test_small_models_have_narrower_heads(base, params, heads):
+    values = {row["field"]: row["value"] for row in archcli.scale(base, params).rows}
+    assert (values["n_heads"], values["d_model"]) == (heads, 64 * heads)
+    assert base != "pythia-6.9b" or values["rotary_dim"] == 16  # a quarter of a head, as of the large one
+
+
 def test_the_page_has_rows():
-    assert len(ROWS) == 10
+    assert len(ROWS) == 13
 
 
 @pytest.mark.parametrize(
@@ -181,7 +233,7 @@ def test_the_page_has_rows():
     [
         ((), "scale needs a size or a budget"),
         (("--params", "1e9", "--compute", "1e21"), "--params and --compute each ask for another size"),
-        (("--params", "1e9", "--hours", "3"), "--hours are those of a device"),
+        (("--params", "1e9", "--hours", "3"), "--hours needs a device"),
         (("--hours", "3"), "add --device 8xh100-sxm"),
         (("--hours", "-3", "--device", "h100-sxm"), "hours must be a number above 0"),
         (("--hours", "nan", "--device", "h100-sxm"), "hours must be a number above 0"),

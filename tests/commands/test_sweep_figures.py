@@ -147,3 +147,94 @@ def test_a_name_means_what_it_means_to_set(name, field, values):
 def test_a_module_is_no_size():
     with pytest.raises(archcli.ArchError, match="groups must be a list, not 2"):
         archcli.sweep("zamba2-1.2b", vary="groups=2,3")
+
+
+def test_the_table_says_how_many_match(cli, llama):
+    axes = ("sweep", llama, "--vary", "d_ff=8:64:8", "--vary", "n_kv_heads=1,2,4")
+    shapes = [*product(range(8, 65, 8), (1, 2, 4))]
+    of_two = sum(kv_heads == 2 for _, kv_heads in shapes)
+    where = ("--where", "n_kv_heads = 2")
+    said = {
+        (): f"{len(shapes)} of {len(shapes)} candidates match; the first 20",
+        where: f"{of_two} of {len(shapes)} candidates match",
+        (
+            *where,
+            "--minimize",
+            "params",
+            "--top",
+            "3",
+        ): f"{of_two} of {len(shapes)} candidates match; the best 3",
+    }
+    for asked, title in said.items():
+        assert cli(*axes, *asked).out.splitlines()[2] == title
+    front = json.loads(cli(*axes, "--minimize", "params", "--maximize", "d_ff", "--json").out)["totals"][
+        "front"
+    ]
+    title = cli(*axes, "--minimize", "params", "--maximize", "d_ff", "--top", "1").out.splitlines()[2]
+    assert (
+        title == f"{len(shapes)} of {len(shapes)} candidates match, {front} on the Pareto front; the first 1"
+    )
+
+
+def test_a_figure_has_one_column_however_its_settings_are_written(llama):
+    report = archcli.sweep(
+        llama,
+        vary="d_ff=8,16",
+        where=["kv_bytes(context=1K, batch_size=2) > 1", "kv_bytes( batch_size=2,context=1_024 ) < 1GiB"],
+        minimize="(kv_bytes(context=1Ki,batch_size=2))",
+        show=["kv_bytes(context=1024, batch_size=2, dtype=bf16)", "kv_bytes(dtype=BF16,context=9)"],
+    )
+    [cache] = {row["kv_bytes(batch_size=2, context=1024)"] for row in report.rows}
+    assert cache == 2 * 1024 * 2 * 2 * 2 * 8 * 2  # sequences, tokens, layers, K and V, heads, width, bytes
+    assert list(report.rows[0]) == [
+        "d_ff",
+        "kv_bytes(batch_size=2, context=1024)",
+        "params",
+        "kv_bytes(batch_size=2, context=1024, dtype=bf16)",
+        "kv_bytes(context=9, dtype=bf16)",
+    ]
+
+
+def test_slow_figures_are_one_column_too_and_may_be_conditions(llama):
+    where = "peak_bytes(tp=1, seq_len=1K) > 1"
+    report = archcli.sweep(llama, vary="d_ff=8,16", where=where, minimize="peak_bytes(seq_len=1024,tp=1)")
+    assert list(report.rows[0]) == ["d_ff", "params", "peak_bytes(seq_len=1024, tp=1)"]
+    peaks = [
+        archcli.count_memory(archcli.load(llama, [f"d_ff={row['d_ff']}"]), seq_len=1024)
+        for row in report.rows
+    ]
+    assert [row["peak_bytes(seq_len=1024, tp=1)"] for row in report.rows] == [
+        peak.totals["peak_bytes"] for peak in peaks
+    ]
+
+
+def default_lengths(model, **asked):
+    notes = archcli.sweep(model, **asked).notes
+    return [note.removeprefix("default lengths: ") for note in notes if note.startswith("default lengths")]
+
+
+def test_lengths_that_are_left_out_are_told(llama):
+    asked = {"vary": "d_ff=8,16", "minimize": "flops_per_token"}
+    assert default_lengths(llama, **asked) == ["flops_per_token at seq_len=2048."]
+    asked["show"] = ["kv_bytes", "flops(phase=decode)", "peak_bytes", "time(device=h100-sxm)"]
+    asked["show"] += ["flops(seq_len=3)", "flops(phase=decode, past=3)", "kv_bytes(context=3)", "params"]
+    own = archcli.load(llama).max_seq_len
+    [lengths] = default_lengths(llama, **asked)
+    assert lengths.removesuffix(".").split(", ") == [
+        "flops_per_token at seq_len=2048",
+        f"kv_bytes at context={own}",
+        "flops(phase=decode) at past=2048",
+        f"peak_bytes at seq_len={min(own, 2048)}",
+        f"time(device=h100-sxm) at past={min(own, 2048)}",
+    ]
+    # each candidate has a context of its own
+    assert default_lengths(llama, vary="max_seq_len=512,1024", show=["kv_bytes", "peak_bytes"]) == []
+
+
+def test_a_tie_may_round_up():
+    tie = "d_ff=-(-8/3*d_model//128)*128"
+    report = archcli.sweep("gpt2", vary="d_model=768:1536:96", tie=tie)
+    assert [row["d_ff"] for row in report.rows] == [
+        128 * -(-8 * row["d_model"] // (3 * 128)) for row in report.rows
+    ]
+    assert len(report.rows) > 5

@@ -139,7 +139,7 @@ from archcli.cli import main
 
 class Begun:
     def find_spec(name, *_):
-        if name == "archcli.commands":
+        if name == "archcli.commands._application":
             print("begun", flush=True)
 
 sys.meta_path.insert(0, Begun)

@@ -146,6 +146,7 @@ def test_a_missing_package_is_one_line_and_2(package):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: this needs {package}, which is not installed\n")
-    assert "pip install 'archcli[torch]'" in done.stderr
+    assert "  = help: pip install torch fvcore (on Linux about" in done.stderr
+    assert done.stderr.endswith(f", then: archcli verify {' '.join(SMALL)}\n")
     assert "5 GB" in done.stderr
     assert "https://download.pytorch.org/whl/cpu" in done.stderr

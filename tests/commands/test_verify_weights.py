@@ -238,8 +238,8 @@ def test_a_missing_transformers_is_one_line_and_2(folder):
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        done.stderr.splitlines()[0]
-        == "error: logits are compared with those of transformers, which is not installed"
+        done.stderr == "error: logits are compared with those of transformers, which is not installed\n"
+        f"  = help: pip install 'transformers>=5', then: archcli verify {path} --weights {path}\n"
     )
 
 

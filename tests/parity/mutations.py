@@ -184,6 +184,7 @@ ALTERED: dict[type[Spec], dict[str, Alteration]] = {
     m.ProjectedHeads: {
         "bias": each_bias,
         "clip": both(times(1.5), dropped, filled(0.5)),
+        "clips_normed": off,
         "qk_norm": both(dropped, norm_place),
     },
     m.DifferentialAttention: {"lambda_init": times(1.1)},

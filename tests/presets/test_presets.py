@@ -54,6 +54,18 @@ def test_counts_what_the_oracle_counts(name):
     assert figures(name) == ORACLE[name]
 
 
+@pytest.mark.parametrize("name", ORACLE)
+def test_the_head_and_the_tables_are_what_the_body_leaves(name):
+    """Head and tables are those of transformers, and what is left of its total is the body."""
+    totals, truth = count_params(preset(name)).totals, ORACLE[name]["by_group"]
+    assert totals["embedding_params"] == truth.get("embedding", 0)
+    assert totals["head_params"] == truth.get("lm_head", 0)
+    tables = ("position_embedding", "token_type_embedding", "per_layer_embedding")
+    parts = ("embedding_params", "head_params", "non_embedding_params")
+    found = sum(totals[part] for part in parts) + sum(truth.get(table, 0) for table in tables)
+    assert found == ORACLE[name]["params"]
+
+
 @pytest.mark.parametrize(
     "name", [name for name, truth in ORACLE.items() if "kv_elements" not in truth and name != "gpt-1"]
 )

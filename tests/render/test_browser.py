@@ -128,7 +128,7 @@ def test_all_begins_at_one_left_edge(browser, tmp_path, width, scheme):
     assert {name: left for name, left in lefts.items() if abs(left - edge) > 0.5} == {}
     drawn = [text for text in shown["texts"] if text["svg"]]
     assert min(shape["box"][0] for shape in [*drawn, *shown["grounds"]]) == pytest.approx(edge, abs=1.5)
-    names = {"FLOPs", "bytes", "time", "GFLOP/s"}
+    names = {"FLOPs", "bytes", "time", "FLOP/s"}
     named = {text["text"]: text["box"][0] for text in drawn if text["text"] in names}
     assert named == pytest.approx(dict.fromkeys(names, edge), abs=1.5)
 

@@ -1,8 +1,11 @@
 """Every format of one small report."""
 
 import csv
+import html
 import io
 import json
+import re
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -42,6 +45,22 @@ def test_plain_text_is_aligned_and_whole():
         "Counted [so].\n"
         "note: note <b>well</b>\n"
     )
+
+
+@pytest.mark.parametrize("width", [40, 100])
+def test_svg_is_a_terminal_that_shows_the_table(width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    picture, table = rendered(REPORT, "svg"), rendered(REPORT, "table")
+    ET.fromstring(picture)  # noqa: S314
+    spans = re.findall(r'<text class="archcli-r\d+"[^>]*>([^<]*)</text>', picture)
+    assert "".join(html.unescape("".join(spans)).split()) == "".join(table.split())
+    assert "evil\xa0[bold]\\x1b[31m" in html.unescape(picture)
+
+
+def test_svg_asks_nothing_of_other_sites():
+    picture = rendered(REPORT, "svg").replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert "//" not in picture
+    assert "@import" not in picture
 
 
 def test_markdown_escapes_what_it_would_read():

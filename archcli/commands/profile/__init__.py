@@ -86,7 +86,7 @@ def run(  # noqa: PLR0913, PLR0917
     """Measure where the time of a pass goes on this machine.
 
     Builds the model with random weights, runs the pass, times every operation, and sets time beside FLOPs and
-    bytes. Training has no optimizer, and a loss only where the model states one. Needs archcli[torch].
+    bytes. Training has no optimizer, and a loss only where the model states one. Needs torch.
 
     A model that does not fit into memory is measured by kinds of layer and extrapolated, as with --per-kind.
     The preset `ivanov` is the layer that Ivanov et al. 2021 measured, with their table.

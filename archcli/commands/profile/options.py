@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from archcli.commands import _completion
 from archcli.commands.options import size, size_from
 from archcli.modules.arguments import AttentionKernel
 from archcli.modules.request import Phase
@@ -44,7 +45,15 @@ Dtype = Annotated[
     Literal["fp32", "bf16", "fp16"],
     typer.Option("--dtype", case_sensitive=False, help="Number format to run in."),
 ]
-Device = Annotated[str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or cuda:N.")]
+Device = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        autocompletion=_completion.torch_devices,
+        help="cpu, cuda or cuda:N.",
+    ),
+]
 HideLaunch = Annotated[
     bool,
     typer.Option(
@@ -152,7 +161,7 @@ Allocator = Annotated[
 Plot = Annotated[
     Path | None,
     typer.Option(
-        "--plot", metavar="FILE", help="Also draw it: an .svg or .html file; with archcli[plot] also a .png."
+        "--plot", metavar="FILE", help="Also draw it: an .svg or .html file; with resvg-py also a .png."
     ),
 ]
 Trace = Annotated[
@@ -166,6 +175,7 @@ Vs = Annotated[
     typer.Option(
         "--vs",
         metavar="CHANGE[,CHANGE]",
+        autocompletion=_completion.variants,
         help="Time a variant against the model, passes in turn: norm.kind=layernorm as with --set, "
         "attention=eager, dtype=bf16, compile=true. Repeatable.",
     ),

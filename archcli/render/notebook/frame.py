@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, install
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,7 @@ def frame(report: Report) -> pd.DataFrame:
     try:
         import pandas as pd
     except ModuleNotFoundError:
-        hint = "pip install 'archcli[pandas]' adds it; report.rows holds the same records"
+        hint = f"report.rows holds the same records; for a DataFrame {install('pandas')}"
         raise ArchError("to_pandas needs pandas, which is not installed", hint) from None
     keys = dict.fromkeys((*report.keys, *(key for row in report.rows for key in row)))
     columns = {key: [row.get(key) for row in report.rows] for key in keys}

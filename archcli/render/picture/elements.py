@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from archcli.render.picture.labels import wrapped
 from archcli.wording import sanitize
 
 COLOURS = {
@@ -24,7 +25,10 @@ COLOURS = {
 UNKNOWN = "#6a6a6a"
 
 STYLE = """
-text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1c1c1c }
+text {
+  font: 12px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", "Liberation Sans", "Noto Sans", sans-serif;
+  fill: #1c1c1c;
+}
 .title { font-size: 18px; font-weight: 600 } .lead { font-size: 14px } .name { font-weight: 600 }
 .soft { fill: #5c5c5c } .warning { fill: #b3261e; font-weight: 600 }
 .mark { paint-order: stroke; stroke: #fff; stroke-width: 3px; stroke-linejoin: round }
@@ -92,6 +96,15 @@ def text(
 ) -> str:
     """A line of text at a point; `anchor` is middle or end."""
     return element("text", escaped(content), x=x, y=y, class_=class_, text_anchor=anchor, **attributes)
+
+
+def paragraph(content: str, y: float, width: float, class_: str, size: float = 12) -> tuple[list[str], float]:
+    """A bold text wrapped to a width, its first baseline at `y`; and the baseline below its last line."""
+    lines = list(wrapped(content, width, size, bold=True))
+    shapes = [
+        text(0, y + i * LINE, line, class_, style=f"font-size: {size}px") for i, line in enumerate(lines)
+    ]
+    return shapes, y + len(lines) * LINE
 
 
 def titled(shape: str, tooltip: object) -> str:

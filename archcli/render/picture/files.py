@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, install
 from archcli.render.picture.drawing import svg
 from archcli.render.picture.elements import escaped
 from archcli.render.picture.page import page
@@ -14,11 +14,25 @@ from archcli.render.write import check_writable, descriptor, write, write_data
 
 SVG = ".svg"
 SUFFIXES = (SVG, ".html", ".png")
+NARROW = 340.0
+"""Pixels of a drawing on a phone."""
 PAGE = """<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><title>{title}</title></head>
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ margin: 0 }}
+svg {{ display: block; max-width: 100%; height: auto }}
+.phone {{ display: none }}
+@media (max-width: 640px) {{ .screen {{ display: none }} .phone {{ display: block }} }}
+</style>
+</head>
 <body>
-{drawing}
+<div class="screen">{screen}</div>
+<div class="phone">{phone}</div>
 </body>
 </html>
 """
@@ -27,7 +41,7 @@ PAGE = """<!doctype html>
 def save(document: Mapping[str, Any], output: Path) -> None:
     """Write the picture of a profile's document.
 
-    Raises ArchError for an unknown suffix, a document without figures, and a PNG without the `plot` extra.
+    Raises ArchError for an unknown suffix, a document without figures, and a PNG without resvg-py.
     """
     try:
         draw(output, lambda: svg(document), lambda: page(document))
@@ -37,9 +51,13 @@ def save(document: Mapping[str, Any], output: Path) -> None:
         ) from None
 
 
-def save_drawing(title: str, drawing: Callable[[], str], output: Path) -> None:
-    """Write an SVG; as .html in a page that holds nothing else."""
-    draw(output, drawing, lambda: PAGE.format(title=escaped(title), drawing=drawing()))
+def save_drawing(title: str, drawing: Callable[[float], str], width: float, output: Path) -> None:
+    """Write an SVG of a width; as .html in a page that has it for screens, and a narrow one for phones."""
+    draw(output, lambda: drawing(width), lambda: _page(title, drawing(width), drawing(NARROW)))
+
+
+def _page(title: str, screen: str, phone: str) -> str:
+    return PAGE.format(title=escaped(title), screen=screen, phone=phone)
 
 
 def draw(output: Path, svg_text: Callable[[], str], html_text: Callable[[], str]) -> None:
@@ -55,7 +73,7 @@ def draw(output: Path, svg_text: Callable[[], str], html_text: Callable[[], str]
 def check_picture(output: Path) -> str:
     """The suffix of a picture's file; `-` and other streams are sent an SVG.
 
-    Raises ArchError for an unknown one, for a file that may not be written, and a PNG without the extra.
+    Raises ArchError for an unknown one, for a file that may not be written, and a PNG without resvg-py.
     """
     suffix = output.suffix.lower() if descriptor(output) is None else SVG
     if suffix not in SUFFIXES:
@@ -77,6 +95,7 @@ def _renderer() -> Any:
         from resvg_py import svg_to_bytes
     except ModuleNotFoundError:
         raise ArchError(
-            Problem("a .png needs archcli[plot]", "pip install 'archcli[plot]', or write an .svg or .html")
+            "a .png needs resvg-py, which is not installed",
+            f"write an .svg or .html, or {install('resvg-py')}",
         ) from None
     return svg_to_bytes

@@ -7,12 +7,13 @@ Ceilings are those measured in the same process; without them only the marks are
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, floor, log10, sqrt
+from math import ceil, floor, hypot, log10, sqrt
 from typing import Any
 
 from archcli.render.picture.elements import colour, element, text, titled
 from archcli.render.picture.labels import Box, Canvas, Circle, Segment, crosses, leader, text_width
-from archcli.render.picture.scale import LogScale
+from archcli.render.picture.scale import LogScale, powers_of_ten, prefixed
+from archcli.render.values import PREFIXES, scaled
 
 LEFT, HEIGHT, BELOW = 48, 360, 48
 """Pixels of the tick labels on the left, of the diagram, and of those below it."""
@@ -20,6 +21,8 @@ LARGEST, SMALLEST, WIDE = 26.0, 2.0, 912
 """Radius of a mark that takes half of the time, where the drawing is so wide; and of the smallest."""
 MOST_NAMED = 8
 """Marks with a name in the drawing, where there is room; all have one as a tooltip."""
+MOST_TOGETHER = 3
+"""Names that stand together, of marks that lie on one another."""
 GAPS = (3, 14, 28, 44, 62)
 """Pixels from a mark to its name; beyond the first a line leads to it."""
 TALL, BASELINE = 16, 12
@@ -54,8 +57,8 @@ def roofline(
         boxes = _boxes_along(line, text_width(name), below=name.startswith("memory"))
         yield from _label(name, canvas.first_free(boxes), "soft mark")
     yield from (_mark(row, circle) for row, circle in zip(marks, circles, strict=True))
-    for row, circle in list(zip(marks, circles, strict=True))[:MOST_NAMED]:
-        yield from _mark_label(canvas, row, circle)
+    for names, circle in _blobs(marks, circles)[:MOST_NAMED]:
+        yield from _blob_label(canvas, names, circle)
 
 
 def _position(row: Row) -> tuple[float, float]:
@@ -75,18 +78,18 @@ def _scale(marks: Sequence[Row], ceilings: Mapping[str, float], frame: Box, marg
 def _axes(scale: LogScale) -> Iterator[str]:
     left, top, right, bottom = scale.frame
     every = ceil(TICK / scale.decade_width)
-    for decade in range(scale.x[0], scale.x[1] + 1):
+    decades = range(int(scale.x[0]), int(scale.x[1]) + 1)
+    for i, (decade, label) in enumerate(zip(decades, powers_of_ten(decades), strict=True)):
         x, _ = scale.at(10.0**decade, 10.0 ** scale.y[0])
         yield element("line", x1=x, y1=top, x2=x, y2=bottom, class_="grid")
-        if (decade - scale.x[0]) % every == 0:
-            label = f"{10.0**decade:g}"
+        if i % every == 0:
             yield text(min(x, right - text_width(label) / 2), bottom + 20, label, "soft", "middle")
-    for decade in range(scale.y[0], scale.y[1] + 1):
+    for decade in range(int(scale.y[0]), int(scale.y[1]) + 1):
         _, y = scale.at(10.0 ** scale.x[0], 10.0**decade)
         yield element("line", x1=left, y1=y, x2=right, y2=y, class_="grid")
-        yield text(0, y + 4, f"{10.0 ** (decade - 9):g}", "soft")
-    yield text(0, top - 8, "GFLOP/s", "soft")
-    yield text(right, bottom + 42, "FLOP per byte, operators one by one", "soft", "end")
+        yield text(0, y + 4, prefixed(10.0**decade), "soft")
+    yield text(0, top - 8, "FLOP/s", "soft")
+    yield text(right, bottom + 42, "FLOP per byte", "soft", "end")
 
 
 def _ceiling_lines(scale: LogScale, ceilings: Mapping[str, float]) -> Iterator[tuple[str, Segment]]:
@@ -95,7 +98,10 @@ def _ceiling_lines(scale: LogScale, ceilings: Mapping[str, float]) -> Iterator[t
     if not peak:
         return
     _, y = scale.at(1.0, peak)
-    yield f"matrix products, {peak / 1e9:,.0f} GFLOP/s", Segment(scale.frame.left, y, scale.frame.right, y)
+    yield (
+        f"matrix products, {scaled(peak, 1000, PREFIXES, ' ')}FLOP/s",
+        Segment(scale.frame.left, y, scale.frame.right, y),
+    )
     least, most = scale.intensities()
     for key, name in SLOPES:
         bandwidth = ceilings.get(key)
@@ -132,19 +138,52 @@ def _boxes_around(circle: Circle, width: float, gap: float) -> Iterator[Box]:
         yield Box(left, top, left + width, top + TALL)
 
 
-def _mark_label(canvas: Canvas, row: Row, circle: Circle) -> Iterator[str]:
-    """The name of a mark, close to it or with a line from it; nothing where there is no free room."""
-    name = row["path"].removeprefix("layers.*.")
+def _blobs(marks: Sequence[Row], circles: Sequence[Circle]) -> list[tuple[list[str], Circle]]:
+    """The names of marks that look like one, as their centres nearly coincide, with the largest circle."""
+    blobs: list[tuple[list[str], Circle]] = []
+    for row, circle in zip(marks, circles, strict=True):
+        name = row["path"].removeprefix("layers.*.")
+        near = (names for names, largest in blobs if _coincide(largest, circle))
+        names = next(near, None)
+        if names is None:
+            blobs.append(([name], circle))
+        else:
+            names.append(name)
+    return blobs
+
+
+def _coincide(largest: Circle, circle: Circle) -> bool:
+    return hypot(largest.x - circle.x, largest.y - circle.y) < largest.radius / 2
+
+
+def _blob_label(canvas: Canvas, names: Sequence[str], circle: Circle) -> list[str]:
+    """The names of a blob, the fewer the less room there is; nothing where there is none."""
+    for shown in (min(len(names), MOST_TOGETHER), 1):
+        hidden = len(names) - shown
+        more = f" and {hidden} more" if hidden else ""
+        shapes = list(_blob_text(canvas, ", ".join(names[:shown]) + more, circle))
+        if shapes:
+            return shapes
+    return []
+
+
+def _is_clear(canvas: Canvas, line: Segment, circle: Circle) -> bool:
+    """Whether a line to a mark crosses no text and no larger mark."""
+    larger = (Box(x - r, y - r, x + r, y + r) for x, y, r in canvas.circles if r > circle.radius)
+    return not any(crosses(line, box) for box in (*canvas.boxes, *larger))
+
+
+def _blob_text(canvas: Canvas, content: str, circle: Circle) -> Iterator[str]:
+    """A text close to a mark or with a line from it; nothing where there is no free room."""
     for gap in GAPS:
-        boxes = _boxes_around(circle, text_width(name), gap)
-        clear = (box for box in boxes if not any(crosses(leader(box, circle), text) for text in canvas.boxes))
-        box = canvas.first_free(clear)
+        boxes = _boxes_around(circle, text_width(content), gap)
+        box = canvas.first_free(box for box in boxes if _is_clear(canvas, leader(box, circle), circle))
         if box is not None:
             if gap > GAPS[0]:
                 line = leader(box, circle)
                 canvas.segments.append(line)
                 yield element("line", **line._asdict(), class_="leader")
-            yield from _label(name, box, "mark")
+            yield from _label(content, box, "mark")
             return
 
 
@@ -159,5 +198,5 @@ def _mark(row: Row, circle: Circle) -> str:
     shape = element(
         "circle", cx=circle.x, cy=circle.y, r=circle.radius, fill=fill, fill_opacity=0.65, stroke=fill
     )
-    rates = f"{intensity:.3g} FLOP/byte, {speed / 1e9:,.1f} GFLOP/s"
+    rates = f"{intensity:.3g} FLOP/byte, {scaled(speed, 1000, PREFIXES, ' ')}FLOP/s"
     return titled(shape, f"{row['path']}: {row['time_share']:.1%} of the time, {rates}")

@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
-from math import log10
+from collections.abc import Sequence
+from math import ceil, floor, log10
 from typing import NamedTuple
 
 from archcli.render.picture.labels import Box
 
+STEPS = (1, 2, 5)
+MOST_TICKS = 8
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+PREFIXES = ("", "K", "M", "G", "T", "P", "E")
+
+
+def ticks(values: Sequence[float]) -> list[float]:
+    """1, 2 and 5 times powers of ten, from at most the least value to at least the largest.
+
+    Of a range of many, the powers of ten between its ends.
+    """
+    least, most = floor(log10(min(values))), ceil(log10(max(values)))
+    steps = [step * 10.0**power for power in range(least, most + 1) for step in STEPS]
+    below = [step for step in steps if step <= min(values)]
+    above = [step for step in steps if step >= max(values) and step > below[-1]]
+    within = [step for step in steps if below[-1] <= step <= above[0]]
+    if len(within) <= MOST_TICKS:
+        return within
+    powers = [step for step in within[1:-1] if step in {10.0**power for power in range(least, most + 1)}]
+    return [within[0], *powers, within[-1]]
+
+
+def prefixed(value: float) -> str:
+    """A power of ten from 1 up with a metric prefix: 100G, 1T."""
+    power = min(max(round(log10(value)) // 3, 0), len(PREFIXES) - 1)
+    return f"{value / 1000.0**power:g}{PREFIXES[power]}"
+
+
+def powers_of_ten(decades: Sequence[int]) -> list[str]:
+    """Labels of an axis: 0.01, 1 and 1,000; as 10⁻⁶ where one of them would be long."""
+    if min(decades) < -3 or max(decades) > 5:  # noqa: PLR2004
+        return [f"10{str(decade).translate(SUPERSCRIPTS)}" for decade in decades]
+    return [f"{10.0**decade:,g}" if decade < 0 else f"{10**decade:,}" for decade in decades]
+
 
 class LogScale(NamedTuple):
-    """Decades of both axes within a frame, whose margin keeps marks off its edges."""
+    """Both axes by the logarithms of their ends, in a frame whose margin keeps marks off its edges."""
 
-    x: tuple[int, int]
-    y: tuple[int, int]
+    x: tuple[float, float]
+    y: tuple[float, float]
     frame: Box
     margin: float
 

@@ -246,6 +246,11 @@ FAMILIES: dict[str, Family] = {
         {**DEBERTA, "pos_att_type": "p2c", "norm_rel_ebd": "none", "position_biased_input": True},
         "DebertaV2ForMaskedLM",
     ),
+    "deberta-v3-new-head": masked({**DEBERTA, "legacy": False}, "DebertaV2ForMaskedLM"),
+    "deberta-new-head": masked(
+        {**BASE, "model_type": "deberta", "legacy": False, "tie_word_embeddings": False},
+        "DebertaForMaskedLM",
+    ),
     "deberta-v2-plain": masked({**BASE, "model_type": "deberta-v2"}, "DebertaV2ForMaskedLM"),
     "deberta": masked(
         {**BASE, "model_type": "deberta", "type_vocab_size": 0, "pos_att_type": "c2p", "num_labels": 5},

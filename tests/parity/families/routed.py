@@ -74,6 +74,7 @@ BELOW = "no sequence here is longer than the original context"
 FAMILIES: dict[str, Family] = {
     "olmoe-1b": Family({**ROUTED, "model_type": "olmoe", "norm_topk_prob": False}),
     "olmoe-biased": Family({**ROUTED, "model_type": "olmoe", "norm_topk_prob": True, "attention_bias": True}),
+    "olmoe-clipped": Family({**ROUTED, "model_type": "olmoe", "norm_topk_prob": False, "clip_qkv": 0.7}),
     "flex-olmo": Family({**ROUTED, "model_type": "flex_olmo"}),
     "minimax-m2": Family({**LOCAL, "model_type": "minimax_m2", "head_dim": HEAD_DIM, "rotary_dim": 8}),
     "ernie45-moe": Family(ERNIE),

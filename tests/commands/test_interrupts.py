@@ -1,0 +1,42 @@
+"""Ctrl-C while the program starts, whatever is being imported."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+INTERRUPTER = """
+import os, signal, sys
+
+class Interrupter:
+    def find_spec(self, name, *_):
+        if name == os.environ["INTERRUPTED_IMPORT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupter())
+"""
+IMPORTS = ("archcli.lazy", "archcli.cli", "archcli.commands._application", "archcli.commands.params")
+ROOT = str(Path(__file__).parents[2])
+
+
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("start", ["-m archcli", "script"])
+def test_an_interrupt_during_any_import_ends_quietly(start, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTER)
+    script = tmp_path / "archcli"  # as pip writes it
+    script.write_text("import sys\nfrom archcli.cli import main\nsys.exit(main())\n")
+    command = [sys.executable, *(["-m", "archcli"] if start == "-m archcli" else [script]), "params", "gpt2"]
+    path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), ROOT])}
+    for name in IMPORTS:
+        env = os.environ | path | {"INTERRUPTED_IMPORT": name}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (130, "", ""), name
+
+
+def test_a_library_leaves_interrupts_alone():
+    code = "import signal, archcli; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    code = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {code}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from itertools import chain
 from operator import attrgetter
+from types import NoneType
 from typing import Any, NamedTuple
 
 from archcli.arith import Shape
@@ -15,6 +16,7 @@ from archcli.graph.part import Part
 from archcli.graph.state import State
 
 INTS = frozenset({int})
+PLAIN = frozenset({bool, int, float, str, NoneType})
 
 
 class OpAnswer(NamedTuple):
@@ -36,17 +38,33 @@ class OpAnswer(NamedTuple):
 def key_of(op: Op, shapes: Sequence[Shape]) -> Hashable | None:
     """What the answer depends on: the operation's settings without its name, and the shapes.
 
-    None where a size is no int, as symbols, arrays and numbers known later are equal in ways of their own.
+    None where a size is no plain number: symbols, arrays and numbers known later are equal in ways of their
+    own, and the hash of a number that stands for many candidates would leave one of them.
     """
     if not INTS.issuperset(map(type, chain.from_iterable(shapes))):
         return None
-    return type(op), _settings(type(op))(op), *shapes
+    settings = _settings(type(op))(op)
+    return (type(op), settings, *shapes) if _is_plain(settings) else None
 
 
 @cache
-def _settings(kind: type[Any]) -> Callable[[Any], Any]:
+def _settings(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """Reads the settings of an operation, mask or rotation as a tuple, without its name."""
     names = [field.name for field in fields(kind) if field.name != "name"]
-    return attrgetter(*names) if names else type
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda record: tuple(getattr(record, name) for name in names)
+
+
+def _is_plain(settings: tuple[Any, ...]) -> bool:
+    """Whether settings are plain numbers and words, or records of such."""
+    return PLAIN.issuperset(map(type, settings)) or all(map(_is_plain_value, settings))
+
+
+def _is_plain_value(value: Any) -> bool:
+    if type(value) is tuple:
+        return _is_plain(value)
+    return type(value) in PLAIN or (is_dataclass(type(value)) and _is_plain(_settings(type(value))(value)))
 
 
 def needed(part: Part, grads: list[bool], *, trained: bool) -> Part:

@@ -147,10 +147,7 @@ class CountTape:
         if key is None:
             return self._ask(op, shapes, grads, trained=trained, costs=costs)
         key = key, *grads, trained, costs, type(self)
-        try:
-            answer = self.answers.get(key)
-        except TypeError:  # a setting that is an array
-            return self._ask(op, shapes, grads, trained=trained, costs=costs)
+        answer = self.answers.get(key)
         if answer is None:
             answer = self.answers[key] = self._ask(op, shapes, grads, trained=trained, costs=costs)
         return answer

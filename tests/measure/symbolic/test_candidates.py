@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import archcli
 from archcli.arith import is_one, maximum, minimum, share_of
 from archcli.measure.symbolic.candidates import branches, gathered
+from archcli.measure.symbolic.run import CandidateRun
+from archcli.measure.symbolic.sizes import sizes
 from archcli.measure.symbolic.varied import stands_for
 
 numbers = st.one_of(st.integers(-9, 9), st.integers(-(2**62), 2**62))
@@ -154,6 +157,22 @@ def test_a_decision_that_all_take_alike_needs_one_run():
     assert [run.places.tolist() for run in runs] == [[0, 1, 2]]
     runs = list(branches({"n": np.array([5, 3, 7])}, 3, lambda sizes: 1 if sizes["n"] > 4 else 2))
     assert [(run.places.tolist(), run.result) for run in runs] == [([0, 2], 1), ([1], 2)]
+
+
+@pytest.mark.parametrize(
+    "name", ["llama-3.1-8b", "gemma-2-9b", "mixtral-8x7b", "deepseek-v3", "mamba2-2.7b", "qwen3-next-80b-a3b"]
+)
+def test_every_size_of_a_model_is_swept_in_few_runs(name, monkeypatch):
+    """A hundred values of a size are a run each where code asks for the hash or the text of a size."""
+    runs = []
+    monkeypatch.setattr(
+        "archcli.measure.symbolic.candidates.CandidateRun",
+        lambda length: runs.append(length) or CandidateRun(length),
+    )
+    for path in [path for path, _, value in sizes(archcli.load(name)) if value is not None][::3]:
+        runs.clear()
+        archcli.sweep(name, vary=f"{path}=2:200:2", show=["matmul_flops", "cache_bytes"], minimize="params")
+        assert len(runs) < 6, path
 
 
 def test_numbers_of_a_run_are_freed_when_it_ends():

@@ -266,13 +266,15 @@ def _interrupted_after(seconds: float, model) -> dict:
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (130, "")
-    return json.loads(out) if out else {"totals": {"seen": 0}}  # a signal during start-up ends without an answer
+    # a signal during start-up ends without an answer
+    return json.loads(out) if out else {"totals": {"seen": 0}}
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_with_what_was_found(llama):
-    answers = (_interrupted_after(seconds, llama) for seconds in (2.5, 5, 10, 20, 40))  # slow machines start late
+    # slow machines start late
+    answers = (_interrupted_after(seconds, llama) for seconds in (2.5, 5, 10, 20, 40))
     done = next(answer for answer in answers if answer["totals"]["seen"])
     assert 0 < done["totals"]["seen"] < done["totals"]["candidates"] == 9 * 10**9
     assert done["rows"][0]["params"] == llama_params(32, 2, 1, vocab=1)

@@ -153,15 +153,15 @@ def _as_json(args: list[str]) -> list[str]:
 
 def _parsed(text: str) -> Any:
     try:
-        return _without_times(json.loads(text))
+        return without_times(json.loads(text))
     except json.JSONDecodeError:
         return text.splitlines()
 
 
-def _without_times(value: Any) -> Any:
+def without_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_times(inner) for key, inner in value.items() if key not in MEASURED}
-    return [_without_times(inner) for inner in value] if isinstance(value, list) else value
+        return {key: without_times(inner) for key, inner in value.items() if key not in MEASURED}
+    return [without_times(inner) for inner in value] if isinstance(value, list) else value
 
 
 def archived(checkout: Path, only: str, jobs: int, models: list[str] | None = None) -> dict[str, bytes]:

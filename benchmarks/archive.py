@@ -159,6 +159,7 @@ def _parsed(text: str) -> Any:
 
 
 def without_times(value: Any) -> Any:
+    """The same JSON without what was measured while it was made."""
     if isinstance(value, dict):
         return {key: without_times(inner) for key, inner in value.items() if key not in MEASURED}
     return [without_times(inner) for inner in value] if isinstance(value, list) else value

@@ -62,9 +62,10 @@ def _is_plain(settings: tuple[Any, ...]) -> bool:
 
 
 def _is_plain_value(value: Any) -> bool:
-    if type(value) is tuple:
+    kind: Any = type(value)  # mypy takes type[Any] for unhashable
+    if kind is tuple:
         return _is_plain(value)
-    return type(value) in PLAIN or (is_dataclass(type(value)) and _is_plain(_settings(type(value))(value)))
+    return kind in PLAIN or (is_dataclass(value) and _is_plain(_settings(kind)(value)))
 
 
 def needed(part: Part, grads: list[bool], *, trained: bool) -> Part:

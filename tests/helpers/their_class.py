@@ -191,7 +191,7 @@ def _cached(model: Any, out: Any, tokens: int) -> int | None:
     """
     if getattr(model.config, "use_bidirectional_attention", None) is True:
         return 0
-    cache = getattr(out, "past_key_values", None)
+    cache = getattr(out, "cache", getattr(out, "past_key_values", None))  # past_key_values before 5.24
     cache = getattr(cache, "self_attention_cache", cache)
     if any(not hasattr(layer, "keys") for layer in getattr(cache, "layers", ())):
         return None  # layers with a state

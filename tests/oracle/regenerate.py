@@ -20,6 +20,7 @@ import re
 import sys
 from collections import Counter
 from importlib.metadata import version
+from inspect import signature
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
@@ -177,7 +178,8 @@ def _run(model: PreTrainedModel, new: int, cache: Cache | None) -> None:
     """
     past = 0 if cache is None else cache.get_seq_length()
     tokens, mask = torch.zeros(1, new, dtype=torch.long), torch.ones(1, past + new, dtype=torch.long)
-    kept = {"past_key_values": cache, "use_cache": cache is not None}
+    name = "cache" if "cache" in signature(model.forward).parameters else "past_key_values"  # before 5.24
+    kept = {name: cache, "use_cache": cache is not None}
     if model.config.model_type in CACHELESS:
         model(input_ids=tokens)
     elif not model.config.is_encoder_decoder:

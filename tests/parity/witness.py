@@ -20,6 +20,7 @@ from archcli.runtime.model.build import LanguageModel, build_model, example_inpu
 from archcli.runtime.model.build_tape import BuildTape
 from archcli.runtime.model.leaves import Leaf
 from archcli.runtime.model.node import EAGER
+from archcli.runtime.weights.transformers import cache_argument
 from archcli.runtime.weights.translate import translate
 from parity.families import FAMILIES
 from parity.family import Family
@@ -109,15 +110,15 @@ def expected_steps(name: str, prompt: int) -> torch.Tensor:
     seen = witness(name)
     if not FAMILIES[name].restretched:
         return seen.logits[:, prompt - 1 :]
-    logits, cache = [], None
+    logits, cache, cached = [], None, cache_argument(seen.model)
     with torch.no_grad():
         seen.model(
             seen.tokens[:, :1], use_cache=False
         )  # their dynamic frequencies remember the longest pass until a short one
         for span in spans(prompt):
-            out = seen.model(seen.tokens[:, span], past_key_values=cache, use_cache=True)
+            out = seen.model(seen.tokens[:, span], **{cached: cache}, use_cache=True)
             logits.append(out.logits)
-            cache = out.past_key_values
+            cache = getattr(out, cached)
     return torch.cat(logits, dim=1)[:, prompt - 1 :]
 
 

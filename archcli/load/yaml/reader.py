@@ -20,6 +20,8 @@ from archcli.wording import quote
 MOST_NODES = 20_000
 MOST_KEYS = 200
 DEEPEST = 32
+TOO_DEEP = "maximum nesting depth"
+"""Part of what libyaml says from 0.2.6 on, ahead of the events: our own limit stands in the text before."""
 LONGEST_TEXT = 500
 
 SHARING = "what all groups share may be said once, under a top-level `layer`"
@@ -83,6 +85,8 @@ class _YamlReader:
                 if handler := take.get(type(event)):
                     handler(event)
         except pyyaml.MarkedYAMLError as error:
+            if error.problem_mark and TOO_DEEP in str(error.problem):
+                return _YamlReader(self.source).read(text[: error.problem_mark.index])
             self.problems.append(explained(error, self.source))
             raise ArchError(self.problems) from None
         except pyyaml.YAMLError as error:

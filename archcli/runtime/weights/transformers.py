@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from inspect import signature
 from typing import Any, NamedTuple
 
 import torch
@@ -196,12 +197,17 @@ def _steps(model: Any, spec: Model, inputs: Inputs) -> torch.Tensor | None:
     out = model(**_arguments(model, inputs, tokens[:, :prompt]), use_cache=True)
     steps, name = [_comparable(out, spec)[:, -1:]], "decoder_input_ids" if inputs.source else "input_ids"
     memory = {"encoder_outputs": (out.encoder_last_hidden_state,)} if inputs.source else {}
+    cached = cache_argument(model)
     for i in range(prompt, tokens.shape[1]):
-        out = model(
-            **{name: tokens[:, i : i + 1]}, past_key_values=out.past_key_values, use_cache=True, **memory
-        )
+        cache = {cached: getattr(out, cached)}
+        out = model(**{name: tokens[:, i : i + 1]}, **cache, use_cache=True, **memory)
         steps.append(_comparable(out, spec))
     return torch.cat(steps, dim=1)
+
+
+def cache_argument(model: Any) -> str:
+    """The name of the cache in a forward and its output: past_key_values before transformers 5.24."""
+    return "cache" if "cache" in signature(model.forward).parameters else "past_key_values"
 
 
 def _arguments(model: Any, inputs: Inputs, tokens: torch.Tensor) -> dict[str, Any]:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from archcli.measure.symbolic.formula import Formula
     from archcli.measure.symbolic.sweep import Sweep
     from archcli.modules import Model
-    from archcli.modules.arguments import AttentionKernel, By, CountedPairs, Mla, ModelLike, Scan
-    from archcli.modules.request import Logits, Phase, Request
+    from archcli.modules.spec.arguments import AttentionKernel, By, CountedPairs, Mla, ModelLike, Scan
+    from archcli.modules.spec.request import Logits, Phase, Request
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,7 +53,7 @@ def _checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
-        from archcli.modules.arguments import bound
+        from archcli.modules.spec.arguments import bound
 
         checked = bound(function, args, options)
         return function(*checked.args, **checked.kwargs)
@@ -128,7 +128,7 @@ def count_flops(  # noqa: PLR0913
     """
     from archcli.commands.base import given
     from archcli.measure.flops import count_flops as count
-    from archcli.modules.request import Request
+    from archcli.modules.spec.request import Request
 
     subject = given(model).shared(tp, sp=sp, ep=ep)
     stated = Request(phase, batch_size, seq_len, past, source_len, logits, {"mla": mla, "scan": scan})
@@ -158,7 +158,7 @@ def count_kv_cache(  # noqa: PLR0913
     """
     from archcli.commands.base import given
     from archcli.measure.kvcache.kvcache import count_kv_cache as count
-    from archcli.modules.arguments import memory_bytes
+    from archcli.modules.spec.arguments import memory_bytes
 
     subject, available = given(model), None if memory is None else memory_bytes(memory)
     report = count(subject.model, context, batch_size, dtype, available, source_len, state_dtype, tp=tp)
@@ -210,7 +210,7 @@ def compare(  # noqa: PLR0913
     Example: `compare("gpt2", "gpt2", seq_len=1024).totals["differences"]` is 0.
     """
     from archcli.commands.base import compared, given
-    from archcli.modules.request import Request
+    from archcli.modules.spec.request import Request
 
     request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla, "scan": scan})
     return compared([given(model) for model in models], request, context, dtype)
@@ -222,7 +222,7 @@ def register(kind: str, place: str) -> None:
 
     An installed distribution does so by an entry point of `archcli.kinds`. ArchError if the kind is taken.
     """
-    from archcli.modules.kinds import register as enter
+    from archcli.modules.spec.kinds import register as enter
 
     enter(kind, place)
 

@@ -136,7 +136,7 @@ def print_regions(name):
     Brings torch.
     """
     from archcli.load.source import load, load_text
-    from archcli.modules.request import Request
+    from archcli.modules.spec.request import Request
     from archcli.render.progress import progress
     from archcli.runtime.profile.cross_check import cross_check, shares
     from archcli.runtime.profile.work import prepare

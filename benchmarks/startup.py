@@ -29,7 +29,7 @@ from archcli.graph.kept import Execution
 from archcli.measure.memory.traced import trace_memory
 from archcli.measure.passes import forward_pass
 from archcli.measure.symbolic.sweep import sweep
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))
 from different_layers import different_layers  # written for the tests, too

@@ -89,7 +89,7 @@ FINE = [
     (house.not_downwards, {"archcli.rules.a": "from archcli.measure.params import count_params"}),
     (
         house.not_downwards,
-        {"archcli.graph": "if TYPE_CHECKING:\n    from archcli.modules.base import Module"},
+        {"archcli.graph": "if TYPE_CHECKING:\n    from archcli.modules.spec.base import Module"},
     ),
     (house.sideways, {"archcli.ops.a": "from archcli.ops.base import matmul", "archcli.ops.base": ""}),
     (house.sideways, {"archcli.ops": "from archcli.ops import a", "archcli.ops.a": ""}),

@@ -14,7 +14,7 @@ import torch
 import archcli
 from archcli.load.presets import preset_text
 from archcli.load.yaml.writer import to_mapping
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 
 
 def test_a_name_a_path_and_a_loaded_model_count_the_same(tmp_path):

@@ -9,8 +9,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from archcli.errors import ArchError
 from archcli.measure.memory.plan import Plan
-from archcli.modules.arguments import accept, bound
-from archcli.modules.values import ValueType, refused
+from archcli.modules.spec.arguments import accept, bound
+from archcli.modules.spec.values import ValueType, refused
 from archcli.wording import quote, suggest
 
 P = ParamSpec("P")

@@ -166,7 +166,7 @@ def _leaves(value: Any) -> Iterator[tuple[str, str]]:
 
 def _kinds() -> Iterator[str]:
     """KEY.kind=KIND of every kind of every family; of an activation its name alone."""
-    from archcli.modules.kinds import TABLE
+    from archcli.modules.spec.kinds import TABLE
 
     keys = {family: key for key, family in FAMILIES.items()}
     for family, kinds in TABLE.items():
@@ -211,7 +211,7 @@ def codes(incomplete: str) -> list[str]:
 def dtypes(incomplete: str) -> list[str]:
     """Names of data types and of stored formats."""
     from archcli.arith import ELEMENT_BITS
-    from archcli.modules.formats import FORMATS
+    from archcli.modules.stored.formats import FORMATS
 
     return [name for name in (*ELEMENT_BITS, *FORMATS) if name.startswith(incomplete)]
 

@@ -14,8 +14,8 @@ from archcli.measure.memory.answers.report import count_memory as count
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.report import Report
-from archcli.modules.arguments import ModelLike, memory_bytes
-from archcli.modules.values import ValueType, value_type
+from archcli.modules.spec.arguments import ModelLike, memory_bytes
+from archcli.modules.spec.values import ValueType, value_type
 
 
 def _memory(value: Any) -> str | int:

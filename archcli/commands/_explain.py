@@ -9,9 +9,9 @@ from archcli.commands._arguments import checked
 from archcli.commands.base import Subject, given
 from archcli.errors import ArchError, Problem
 from archcli.measure.report import Report
-from archcli.modules.arguments import CountedPairs, Mla, ModelLike, Quantity, Scan
-from archcli.modules.request import ABOVE_0_OR_NONE, Logits, Phase, Request
-from archcli.modules.values import value_type
+from archcli.modules.spec.arguments import CountedPairs, Mla, ModelLike, Quantity, Scan
+from archcli.modules.spec.request import ABOVE_0_OR_NONE, Logits, Phase, Request
+from archcli.modules.spec.values import value_type
 from archcli.wording import either
 
 if TYPE_CHECKING:

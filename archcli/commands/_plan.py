@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from archcli.commands.options import size_from
-from archcli.modules.arguments import Schedule
+from archcli.modules.spec.arguments import Schedule
 
 Tp = Annotated[
     int,

@@ -18,9 +18,9 @@ from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.predict.serving.engines import EngineName
 from archcli.measure.report import Report
-from archcli.modules.arguments import ModelLike
-from archcli.modules.request import ABOVE_0_OR_NONE
-from archcli.modules.values import ValueType, refused, value_type
+from archcli.modules.spec.arguments import ModelLike
+from archcli.modules.spec.request import ABOVE_0_OR_NONE
+from archcli.modules.spec.values import ValueType, refused, value_type
 
 
 def _files(value: Any) -> tuple[Path, ...]:

@@ -19,8 +19,8 @@ from archcli.measure.scale.shape import unpublished
 from archcli.measure.scale.solve import ScaleProblem
 from archcli.measure.symbolic.sizes import sizes
 from archcli.modules import Model
-from archcli.modules.arguments import ModelLike
-from archcli.modules.values import ValueType, value_type
+from archcli.modules.spec.arguments import ModelLike
+from archcli.modules.spec.values import ValueType, value_type
 from archcli.render.values import short
 from archcli.rules.base import Case
 from archcli.rules.lint import Selection, lint

@@ -27,7 +27,7 @@ from archcli.measure.symbolic.shapes.search import SweepQuestion, Tick, no_tick,
 from archcli.measure.symbolic.shapes.terms import SweepNames, check_ties
 from archcli.measure.symbolic.sizes import fields_named, has_size
 from archcli.modules import Model
-from archcli.modules.base import ends_in
+from archcli.modules.spec.base import ends_in
 from archcli.query.condition import parse_condition
 from archcli.query.expression import Expression, parse_expression
 from archcli.render.write import check_new_files, write_new_files

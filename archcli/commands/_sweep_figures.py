@@ -16,7 +16,7 @@ from archcli.measure.report import Unit
 from archcli.measure.symbolic.shapes.figures import Settings, SweepFigure
 from archcli.measure.symbolic.shapes.reading import Reading
 from archcli.modules import Model
-from archcli.modules.arguments import accept
+from archcli.modules.spec.arguments import accept
 
 DEGREES = tuple(Plan().inputs())
 OF_MEMORY = tuple(MemorySettings.__dataclass_fields__)

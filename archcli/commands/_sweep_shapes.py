@@ -12,9 +12,9 @@ from archcli.commands.base import given
 from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.measure.symbolic.sweep import Sweep
-from archcli.modules.arguments import ARGUMENTS, CountedPairs, ModelLike
-from archcli.modules.request import ABOVE_0
-from archcli.modules.values import Refusal, ValueType, refused, value_type
+from archcli.modules.spec.arguments import ARGUMENTS, CountedPairs, ModelLike
+from archcli.modules.spec.request import ABOVE_0
+from archcli.modules.spec.values import Refusal, ValueType, refused, value_type
 
 
 def _values(value: Any) -> Any:

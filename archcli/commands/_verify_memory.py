@@ -89,7 +89,7 @@ def _has_loss(model: Model) -> bool:
 def _is_recurrent(model: Model) -> bool:
     """Whether a layer has a state of fixed size."""
     from archcli.measure.passes import cache_pass
-    from archcli.modules.request import Request
+    from archcli.modules.spec.request import Request
 
     return bool(cache_pass(model, Request("prefill", 1, 2)).state_elements())
 

@@ -21,7 +21,7 @@ from archcli.measure.weights.checkpoint import (
     folded,
     shape_text,
 )
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.machine import available_memory
 from archcli.render.progress import progress
 from archcli.wording import quote

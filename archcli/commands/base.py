@@ -12,7 +12,7 @@ from archcli.load.loaded import Loaded
 from archcli.load.source import load, load_given
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.render import show
 
 INTERRUPTED = 130

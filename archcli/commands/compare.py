@@ -26,7 +26,7 @@ from archcli.commands.options import (
 )
 from archcli.errors import ArchError, Problem
 from archcli.measure.survey.compare.report import FEWEST
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.render import show
 
 Models = Annotated[

@@ -10,8 +10,8 @@ import typer
 from archcli.commands._explain import explained
 from archcli.commands.base import subject
 from archcli.commands.options import Json, Model, Output, Past, Set, SourceLen, length, size
-from archcli.modules import arguments
-from archcli.modules.request import Logits, Phase
+from archcli.modules.spec import arguments
+from archcli.modules.spec.request import Logits, Phase
 from archcli.render import BY_SUFFIX, chosen_format, show
 
 SUFFIXES = {**BY_SUFFIX, ".tex": ("latex",)}

@@ -25,7 +25,7 @@ from archcli.commands.options import (
     SourceLen,
 )
 from archcli.measure.flops import count_flops
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 
 
 def run(  # noqa: PLR0913

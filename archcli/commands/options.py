@@ -13,8 +13,8 @@ import typer
 from archcli.commands import _completion
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
-from archcli.modules import arguments
-from archcli.modules.request import Logits, Phase
+from archcli.modules.spec import arguments
+from archcli.modules.spec.request import Logits, Phase
 from archcli.render import Format
 from archcli.units import bytes_note, parse_bytes, parse_count, tokens_note
 

@@ -13,7 +13,7 @@ from archcli.errors import ArchError
 from archcli.load.presets import preset_records, surveyed_presets
 from archcli.measure.survey.columns import COLUMNS, describe
 from archcli.measure.survey.survey import survey_records
-from archcli.modules.arguments import By
+from archcli.modules.spec.arguments import By
 from archcli.render import show
 
 Models = Annotated[

@@ -17,7 +17,7 @@ from archcli.measure.memory.settings import AttentionForm, MemorySettings
 from archcli.measure.notes import form_notes, forward_and_decode_forms, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
-from archcli.modules.request import AUTO, Request
+from archcli.modules.spec.request import AUTO, Request
 from archcli.render import chosen_format
 from archcli.render.progress import progress
 from archcli.render.write import check_writable

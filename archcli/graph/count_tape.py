@@ -16,7 +16,7 @@ from archcli.graph.part import Part
 from archcli.graph.row import Experts, Row
 
 if TYPE_CHECKING:
-    from archcli.modules.base import Module
+    from archcli.modules.spec.base import Module
 
 T = TypeVar("T", bound="CountTape")
 

@@ -13,7 +13,7 @@ from archcli.graph.part import NO_WORKSPACE, Part, Workspace
 from archcli.graph.state import State
 
 if TYPE_CHECKING:
-    from archcli.modules.base import Module
+    from archcli.modules.spec.base import Module
 
 
 class Op(ABC):

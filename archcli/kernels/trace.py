@@ -16,10 +16,10 @@ from archcli.kernels.tapes.folding import FoldedLayers, UnlikeLayersError
 from archcli.kernels.tapes.kernel_tape import KernelTape, Weights
 from archcli.kernels.tensor import ShapeTensor
 from archcli.modules import Model
-from archcli.modules.forms import formed
-from archcli.modules.model import inferring
-from archcli.modules.request import Request
-from archcli.modules.trace import run_on
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.forms import formed
+from archcli.modules.spec.request import Request
+from archcli.modules.spec.trace import run_on
 from archcli.recording.classes import class_of
 from archcli.recording.operations import OpKey
 

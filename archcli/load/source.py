@@ -130,7 +130,7 @@ def _refuse_foreign_json(text: str, file: str) -> None:
     """Raise NoModelError for a JSON file, valid or not, that has no key of an architecture."""
     if not (file.endswith(".json") or text.lstrip().startswith('{"')):
         return
-    from archcli.modules.kinds import kinds  # imports every kind of model, which YAML does without
+    from archcli.modules.spec.kinds import kinds  # imports every kind of model, which YAML does without
 
     words = {field for model in kinds("model").values() for field in model.fields} - ABOUT
     if text.strip() and not any(f'"{word}"' in text for word in words):

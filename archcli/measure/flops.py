@@ -20,9 +20,9 @@ from archcli.measure.notes import (
 from archcli.measure.passes import Pass, checked_pass, usual_sizes
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
-from archcli.modules.arguments import CountedPairs
-from archcli.modules.headings import MTP, is_prediction
-from archcli.modules.request import DEFAULT_LOGITS, Request
+from archcli.modules.spec.arguments import CountedPairs
+from archcli.modules.spec.request import DEFAULT_LOGITS, Request
+from archcli.modules.spec.trace import MTP, is_prediction
 
 CONVENTION = (
     "FLOP = 2 x multiply-add. matmul: matrix products, the router's included; "

@@ -10,8 +10,8 @@ from archcli.arith import Number, rounded
 from archcli.errors import ArchError
 from archcli.measure.passes import count_pass
 from archcli.modules import Model, settings
-from archcli.modules.forms import forms_of, in_other_forms, unused_forms
-from archcli.modules.request import Phase, Request
+from archcli.modules.spec.forms import forms_of, in_other_forms, unused_forms
+from archcli.modules.spec.request import Phase, Request
 
 REBUILT = "decoding rebuilds the keys and values of every cached token from its latent: MLA naive."
 AS_CACHED = "decoding reads the latents as they are cached, without keys and values: MLA absorbed."

@@ -11,9 +11,9 @@ from archcli.errors import ArchError
 from archcli.graph import OpClass, Row, StateKind
 from archcli.graph.count_tape import CountTape, ShapeTape, StateTape
 from archcli.modules import Model
-from archcli.modules.forms import formed
-from archcli.modules.request import Logits, Phase, Request
-from archcli.modules.trace import ONE_TOKEN, trace
+from archcli.modules.spec.forms import formed
+from archcli.modules.spec.request import Logits, Phase, Request
+from archcli.modules.spec.trace import ONE_TOKEN, trace
 
 GROWING = (StateKind.TOKENS, StateKind.WINDOW)
 """States that grow with each token while the context is shorter than every window."""

@@ -12,71 +12,56 @@ from typing import TYPE_CHECKING
 from archcli.lazy import lazy
 
 if TYPE_CHECKING:  # the types of the names below
-    from archcli.modules.activation import *
-    from archcli.modules.altup import *
+    from archcli.modules.adapters.lora import *
     from archcli.modules.attention.base import *
-    from archcli.modules.attention.compressed import *
     from archcli.modules.attention.convolved import *
     from archcli.modules.attention.cross import *
+    from archcli.modules.attention.gates import *
     from archcli.modules.attention.grouped import *
     from archcli.modules.attention.indexer import *
     from archcli.modules.attention.latent import *
     from archcli.modules.attention.linear import *
-    from archcli.modules.attention.value_gate import *
-    from archcli.modules.base import *
-    from archcli.modules.batch_norm import *
-    from archcli.modules.block import *
-    from archcli.modules.carried import *
-    from archcli.modules.context import *
-    from archcli.modules.convolved import *
-    from archcli.modules.decoder import *
-    from archcli.modules.embedding import *
-    from archcli.modules.encoder import *
-    from archcli.modules.encoder_decoder import *
-    from archcli.modules.ffn import *
-    from archcli.modules.fields import *
-    from archcli.modules.fourier import *
-    from archcli.modules.frontend import *
-    from archcli.modules.head import *
-    from archcli.modules.heads import *
-    from archcli.modules.hyper import *
-    from archcli.modules.lora import *
-    from archcli.modules.loss import *
-    from archcli.modules.mixer import *
-    from archcli.modules.model import *
-    from archcli.modules.moe import *
-    from archcli.modules.mtp import *
-    from archcli.modules.norm import *
-    from archcli.modules.norm_after import *
-    from archcli.modules.packing import *
-    from archcli.modules.parallel import *
-    from archcli.modules.per_layer import *
-    from archcli.modules.position import *
-    from archcli.modules.quantization import *
+    from archcli.modules.attention.mixer import *
+    from archcli.modules.attention.sparsity import *
+    from archcli.modules.blocks.block import *
+    from archcli.modules.blocks.per_layer import *
+    from archcli.modules.blocks.repeated import *
+    from archcli.modules.blocks.shortcut import *
+    from archcli.modules.blocks.streams import *
+    from archcli.modules.blocks.wirings import *
+    from archcli.modules.ends.embedding import *
+    from archcli.modules.ends.frontend import *
+    from archcli.modules.ends.head import *
+    from archcli.modules.ends.loss import *
+    from archcli.modules.ends.mtp import *
+    from archcli.modules.models.decoder import *
+    from archcli.modules.models.encoder import *
+    from archcli.modules.models.encoder_decoder import *
+    from archcli.modules.models.model import *
+    from archcli.modules.models.stack import *
+    from archcli.modules.networks.activation import *
+    from archcli.modules.networks.carried import *
+    from archcli.modules.networks.experts import *
+    from archcli.modules.networks.ffn import *
+    from archcli.modules.networks.norm import *
+    from archcli.modules.positions.position import *
+    from archcli.modules.positions.relative import *
+    from archcli.modules.positions.rope_scaling import *
     from archcli.modules.recurrent.base import *
     from archcli.modules.recurrent.delta_net import *
     from archcli.modules.recurrent.gated_norm import *
-    from archcli.modules.recurrent.kda import *
-    from archcli.modules.recurrent.mamba2 import *
+    from archcli.modules.recurrent.mamba import *
     from archcli.modules.recurrent.rg_lru import *
     from archcli.modules.recurrent.rwkv import *
     from archcli.modules.recurrent.short_conv import *
-    from archcli.modules.relative import *
-    from archcli.modules.relative_key import *
-    from archcli.modules.rope_scaling import *
-    from archcli.modules.sandwich import *
-    from archcli.modules.self_gated import *
-    from archcli.modules.shared import *
-    from archcli.modules.shared_sink import *
-    from archcli.modules.shortcut import *
-    from archcli.modules.sparsity import *
-    from archcli.modules.stack import *
-    from archcli.modules.training import *
+    from archcli.modules.spec.base import *
+    from archcli.modules.spec.context import *
+    from archcli.modules.spec.fields import *
+    from archcli.modules.stored.quantization import *
 
 HOMES = {
-    ".altup": ["AltUp"],
-    ".hyper": ["HyperConnected"],
-    ".activation": [
+    ".blocks.streams": ["AltUp", "HyperConnected"],
+    ".networks.activation": [
         "GELU",
         "Activation",
         "GELUTanh",
@@ -90,11 +75,10 @@ HOMES = {
         "XIELU",
     ],
     ".attention.base": ["Attention", "IndexedAttention", "LengthTemperature", "SoftmaxAttention"],
-    ".attention.compressed": ["CompressedAttention"],
-    ".attention.convolved": ["ConvolvedAttention"],
+    ".attention.convolved": ["CompressedAttention", "ConvolvedAttention"],
     ".attention.cross": ["CrossAttention"],
     ".attention.differential": ["DifferentialAttention"],
-    ".attention.gate": ["OutputGate"],
+    ".attention.gates": ["OutputGate", "ValueGate"],
     ".attention.disentangled": ["DisentangledAttention", "RelativeTable"],
     ".attention.grouped": [
         "GroupedQueryAttention",
@@ -106,56 +90,42 @@ HOMES = {
     ".attention.linear": ["LinearAttention"],
     ".attention.indexer": ["Indexer"],
     ".attention.latent": ["MultiHeadLatentAttention"],
-    ".attention.value_gate": ["ValueGate"],
     ".attention.mixture": ["ExpertProjection", "MixtureOfHeads"],
-    ".base": ["Inline", "Module", "children", "find", "settings", "substitute"],
-    ".batch_norm": ["BatchNorm"],
-    ".block": ["Block", "PostNorm", "PreNorm"],
-    ".carried": ["CarriedExperts", "CarriedRouting"],
-    ".context": ["Context", "LayerCache"],
-    ".convolved": ["ConvolvedNetwork"],
-    ".embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],
-    ".encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
-    ".fields": ["Inherit"],
-    ".ffn": ["GLU", "MLP", "FeedForward"],
-    ".fourier": ["FourierMixer"],
-    ".frontend": ["ConvFrontEnd"],
-    ".head": ["OutputHead"],
-    ".heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
-    ".lora": ["LoRA"],
-    ".loss": ["CrossEntropy", "Loss"],
-    ".mixer": ["Mixer", "MixerFacts"],
-    ".decoder": ["Decoder", "Generator"],
-    ".encoder": ["Encoder"],
-    ".model": ["Model"],
-    ".moe": ["MixtureOfExperts", "Router"],
-    ".mtp": ["MultiTokenPrediction"],
-    ".norm": ["LayerNorm", "Norm", "QKNorm", "RMSNorm"],
-    ".norm_after": ["ResidualPostNorm"],
-    ".per_layer": ["PerLayerEmbedding"],
-    ".position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
-    ".normed_stream": ["NormedStream"],
-    ".packing": ["Packing"],
-    ".parallel": ["Parallel"],
-    ".parallel_mixer": ["ParallelMixer"],
-    ".quantization": ["Format", "Quantization", "Rule"],
-    ".recurrent.delta_net": ["DeltaRule", "GatedDeltaNet"],
-    ".recurrent.kda": ["KimiDeltaAttention"],
+    ".spec.base": ["Inline", "Module", "children", "find", "settings", "substitute"],
+    ".networks.norm": ["BatchNorm", "LayerNorm", "Norm", "QKNorm", "RMSNorm", "SelfGatedRMSNorm"],
+    ".blocks.block": ["Block", "PostNorm", "PreNorm"],
+    ".networks.carried": ["CarriedExperts", "CarriedRouting"],
+    ".spec.context": ["Context", "LayerCache"],
+    ".networks.ffn": ["ConvolvedNetwork", "GLU", "MLP", "FeedForward"],
+    ".ends.embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],
+    ".models.encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
+    ".spec.fields": ["Inherit"],
+    ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
+    ".ends.frontend": ["ConvFrontEnd"],
+    ".ends.head": ["OutputHead", "AdaptiveHead", "HierarchicalHead", "SampledHead"],
+    ".adapters.lora": ["LoRA"],
+    ".ends.loss": ["CrossEntropy", "Loss"],
+    ".models.decoder": ["Decoder", "Generator"],
+    ".models.encoder": ["Encoder"],
+    ".models.model": ["Model", "Training"],
+    ".networks.experts": ["MixtureOfExperts", "Router", "SharedSinkExperts"],
+    ".ends.mtp": ["MultiTokenPrediction"],
+    ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
+    ".blocks.per_layer": ["PerLayerEmbedding"],
+    ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
+    ".stored.quantization": ["Packing", "Format", "Quantization", "Rule"],
+    ".recurrent.delta_net": ["DeltaRule", "GatedDeltaNet", "KimiDeltaAttention"],
     ".recurrent.gated_norm": ["GatedLayerNorm", "GatedNorm", "GatedRMSNorm"],
     ".recurrent.base": ["Recurrent"],
-    ".recurrent.mamba2": ["Mamba2"],
+    ".recurrent.mamba": ["Mamba2", "Mamba"],
     ".recurrent.short_conv": ["ShortConvolution"],
-    ".recurrent.mamba": ["Mamba"],
     ".recurrent.rg_lru": ["RGLRU"],
-    ".recurrent.lightning": ["LightningAttention"],
+    ".recurrent.decaying": ["LightningAttention", "Retention"],
     ".recurrent.mlstm": ["MLSTM"],
-    ".recurrent.retention": ["Retention"],
     ".recurrent.rwkv": ["RWKV4", "RWKVChannelMix"],
-    ".relative_key": ["RelativeKey"],
-    ".relative": ["LayerBuckets", "RelativeBuckets", "ScoreBias"],
-    ".self_gated": ["SelfGatedRMSNorm"],
-    ".shared": ["ConcatBlock", "SharedLayer"],
-    ".rope_scaling": [
+    ".positions.relative": ["RelativeKey", "LayerBuckets", "RelativeBuckets", "ScoreBias"],
+    ".blocks.repeated": ["ConcatBlock", "SharedLayer"],
+    ".positions.rope_scaling": [
         "DynamicNTKScaling",
         "LinearScaling",
         "Llama3Scaling",
@@ -166,12 +136,9 @@ HOMES = {
         "RopeScaling",
         "YarnScaling",
     ],
-    ".shared_sink": ["SharedSinkExperts"],
-    ".sandwich": ["DoubleNorm", "Sandwich"],
-    ".shortcut": ["ShortcutMoE"],
-    ".sparsity": ["DilatedWindow", "FixedPattern", "Sparsity", "StridedPattern", "WindowedGlobal"],
-    ".stack": ["Group", "Stack"],
-    ".training": ["Training"],
+    ".blocks.shortcut": ["ShortcutMoE"],
+    ".attention.sparsity": ["DilatedWindow", "FixedPattern", "Sparsity", "StridedPattern", "WindowedGlobal"],
+    ".models.stack": ["Group", "Stack"],
 }
 """The public names, by the file that defines them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypedDict
 
-from archcli.modules.values import Meaning
+from archcli.modules.spec.values import Meaning
 
 
 class Ceilings(TypedDict):

@@ -14,9 +14,9 @@ from archcli.modules import (
     MultiHeadLatentAttention,
     substitute,
 )
-from archcli.modules.base import find
-from archcli.modules.mixer import mixers
-from archcli.modules.stack import stacks
+from archcli.modules.attention.mixer import mixers
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.base import find
 from archcli.rules.base import (
     DIVISOR,
     Case,

@@ -19,11 +19,11 @@ from archcli.errors import Problem
 from archcli.measure.params import param_totals
 from archcli.measure.passes import Pass, cache_pass, shape_pass
 from archcli.modules import Attention, FeedForward, Model
-from archcli.modules.base import Spec, find
-from archcli.modules.layers import DistinctLayer, LayerIndex
-from archcli.modules.mixer import Mixer, MixerFacts, RecurrenceFacts, mixers
-from archcli.modules.request import Request
-from archcli.modules.stack import stacks
+from archcli.modules.attention.mixer import Mixer, MixerFacts, RecurrenceFacts, mixers
+from archcli.modules.models.layers import DistinctLayer, LayerIndex
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.base import Spec, find
+from archcli.modules.spec.request import Request
 
 
 class Severity(StrEnum):

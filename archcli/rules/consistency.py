@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from archcli.modules import Learned
-from archcli.modules.base import find
-from archcli.modules.mixer import RECURRENT
-from archcli.modules.stack import stacks
+from archcli.modules.attention.mixer import RECURRENT
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.base import find
 from archcli.rules import all_rules
 from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Severity, example, kind_of
 from archcli.rules.lint import is_prefix

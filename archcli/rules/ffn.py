@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from archcli.modules import FeedForward
-from archcli.modules.base import find
+from archcli.modules.spec.base import find
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example, kind_of
 
 LEAST, MOST = 1.5, 8

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from archcli.modules import ProjectedHeads
-from archcli.modules.base import find
+from archcli.modules.spec.base import find
 from archcli.rules.base import (
     DIVISOR,
     Case,

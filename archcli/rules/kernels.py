@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from archcli.modules import SoftmaxAttention
-from archcli.modules.base import find
-from archcli.modules.stack import stacks
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.base import find
 from archcli.rules.base import (
     Case,
     DesignRule,

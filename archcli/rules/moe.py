@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from archcli.errors import Problem
 from archcli.modules import MixtureOfExperts
-from archcli.modules.base import find
+from archcli.modules.spec.base import find
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 MOE = "{{kind: moe, n_experts: {}, top_k: {}, expert: {{kind: glu, d_ff: {}}}}}"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from archcli.modules import Attention, FeedForward, Model
-from archcli.modules.base import find
-from archcli.modules.stack import stacks
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.base import find
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example, kind_of
 
 

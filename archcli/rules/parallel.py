@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from archcli.modules import Mixer, MixtureOfExperts, MultiHeadLatentAttention, ProjectedHeads
-from archcli.modules.base import find
-from archcli.modules.stack import stacks
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.base import find
 from archcli.modules.tensor_parallel.checks import counts_of
 from archcli.modules.tensor_parallel.layouts import layout_of
 from archcli.rules.base import (

@@ -8,9 +8,9 @@ from math import exp, log
 
 from archcli.errors import Problem
 from archcli.modules import Learned, Rope
-from archcli.modules.base import find
-from archcli.modules.mixer import mixers
-from archcli.modules.stack import stacks
+from archcli.modules.attention.mixer import mixers
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.base import find
 from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Severity, example
 
 ROPE = "{{kind: mha, n_heads: 4, head_dim: 128, position: {{kind: rope, theta: {}}}}}"

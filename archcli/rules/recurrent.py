@@ -7,7 +7,7 @@ from math import log2
 
 from archcli.graph import StateKind
 from archcli.measure.passes import cache_pass
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example, mixed_example
 
 SSD = "{{kind: mamba2, n_heads: {}, head_dim: {}, state: {}, n_groups: {}, chunk: {}, conv_kernel: {}}}"

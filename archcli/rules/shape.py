@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from archcli.modules import Mixer, MixtureOfExperts, ProjectedHeads
-from archcli.modules.base import find
+from archcli.modules.spec.base import find
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example, head_key, head_width
 
 SMALL = 2_000_000_000

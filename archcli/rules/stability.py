@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.modules import Mixer, settings
-from archcli.modules.base import find
+from archcli.modules.spec.base import find
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 LARGE = 10_000_000_000

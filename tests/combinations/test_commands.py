@@ -5,7 +5,7 @@ import json
 import pytest
 
 from archcli.commands._application import COMMANDS
-from archcli.modules.kinds import kinds
+from archcli.modules.spec.kinds import kinds
 from combinations.asked import ASKED, GENERATES, OF_NO_MODEL, TORCH
 from combinations.mixers import ENCODING, MIXERS, encoder, model
 from commands.conftest import cli

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from archcli.load.source import load_text
-from archcli.modules.mixer import mixers
-from archcli.modules.request import SCAN
+from archcli.modules.attention.mixer import mixers
+from archcli.modules.spec.request import SCAN
 from asking import ask, failures
 from combinations.asked import ASKED, TORCH
 from combinations.hybrids import HYBRIDS, hybrid

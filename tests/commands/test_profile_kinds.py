@@ -12,7 +12,7 @@ import pytest
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.profile.extrapolate.kinds import cut
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.profile import record as profile
 from archcli.runtime.profile import work as profile_work
 

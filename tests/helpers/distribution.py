@@ -3,7 +3,7 @@
 Its modules, and the metadata that names its entry points.
 """
 
-from archcli.modules import kinds
+from archcli.modules.spec import kinds
 
 
 def installed(folder, name, modules, entry_points):

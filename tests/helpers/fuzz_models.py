@@ -11,8 +11,8 @@ from archcli.load.presets import presets
 from archcli.load.yaml.writer import to_yaml
 from archcli.modules import Mixer
 from archcli.modules import Model as AnyModel
-from archcli.modules.base import find
-from archcli.modules.base import settings as settings_of
+from archcli.modules.spec.base import find
+from archcli.modules.spec.base import settings as settings_of
 from combinations.mixers import BIASED, ENCODING, MIXERS, encoder
 from combinations.mixers import model as decoder
 from drawing import DRAWS, OPTIONS, draw

@@ -15,9 +15,9 @@ from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.importer import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.spec.schema import rows
-from archcli.modules.formats import FORMATS
-from archcli.modules.kinds import TABLE, kind_of
-from archcli.modules.kinds import kinds as kinds_of
+from archcli.modules.spec.kinds import TABLE, kind_of
+from archcli.modules.spec.kinds import kinds as kinds_of
+from archcli.modules.stored.formats import FORMATS
 from archcli.units import ELEMENT_BITS
 from constants_tables import GENERATORS as OF_CONSTANTS
 

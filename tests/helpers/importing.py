@@ -12,9 +12,9 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.value import tree_of
 from archcli.load.yaml.nodes import plain
 from archcli.modules import Model
-from archcli.modules.base import Spec
-from archcli.modules.fields import Field
-from archcli.modules.kinds import kinds
+from archcli.modules.spec.base import Spec
+from archcli.modules.spec.fields import Field
+from archcli.modules.spec.kinds import kinds
 
 
 @cache

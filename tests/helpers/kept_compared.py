@@ -8,7 +8,7 @@ from collections import Counter
 from archcli.graph.kept import Execution
 from archcli.measure.memory.traced import trace_memory
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.memory.kept import kept_of_model
 from archcli.runtime.memory.models import WitnessSetting
 

@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 
 import archcli.modules
-from archcli.modules.base import Spec
+from archcli.modules.spec.base import Spec
 
 
 def load_every_module():

@@ -8,7 +8,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.training.recompute import recomputed
 from archcli.measure.memory.training.step import training_step
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.memory.models import WitnessSetting
 from archcli.runtime.memory.peak import inference_peak, training_step_peak
 

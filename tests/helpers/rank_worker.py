@@ -20,7 +20,7 @@ from archcli.modules import (
     PreNorm,
 )
 from archcli.modules.recurrent.gated_norm import GatedRMSNorm
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.profile.work import BuildSettings
 from archcli.runtime.ranks.group import joined
 from archcli.runtime.ranks.record import record_rank

@@ -29,7 +29,7 @@ from archcli.modules import (
     Sandwich,
     Swish,
 )
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.profile.record import record
 from archcli.runtime.profile.work import BuildSettings, prepare
 from sources import OTHERS

@@ -3,8 +3,8 @@
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.modules import substitute
-from archcli.modules.base import settings
-from archcli.modules.stack import stacks
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.base import settings
 
 SHORT = 2
 """Periods of which there are four: the first, two in the middle, the last."""

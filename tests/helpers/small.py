@@ -4,7 +4,7 @@ V 50, D 8, 3 layers, 4 query heads and 2 kv heads of width 2, F 12.
 """
 
 from archcli.modules import GLU, Decoder, Embedding, Group, GroupedQueryAttention, PreNorm, RMSNorm
-from archcli.modules.base import Module
+from archcli.modules.spec.base import Module
 
 NORM = RMSNorm(eps=1e-5)
 

@@ -34,7 +34,7 @@ from archcli.modules import (
     StridedPattern,
     WindowedGlobal,
 )
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from zoo import LN, RMS, D, V, gqa, model, moe
 
 SOURCE = 11

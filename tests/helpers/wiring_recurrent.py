@@ -2,9 +2,9 @@
 
 import torch
 
+from archcli.modules.recurrent.decaying import Retention
 from archcli.modules.recurrent.gated_norm import GatedLayerNorm, GatedRMSNorm
-from archcli.modules.recurrent.mamba2 import Mamba2
-from archcli.modules.recurrent.retention import Retention
+from archcli.modules.recurrent.mamba import Mamba2
 from zoo import RMS, D, PreNorm, assert_close, built, model
 
 X = torch.randn(2, 7, D, generator=torch.Generator().manual_seed(3))

@@ -11,7 +11,7 @@ from archcli.graph.kept import Execution
 from archcli.kernels import trace_kernels
 from archcli.kernels.compiled import compiled_kernels
 from archcli.load.source import load
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.operations import JOIN
 from small import decoder
 

@@ -8,8 +8,8 @@ from archcli.graph.kept import Execution
 from archcli.kernels.compiled import compiled_kernels
 from archcli.load.source import load
 from archcli.modules import substitute
-from archcli.modules.base import settings
-from archcli.modules.request import Request
+from archcli.modules.spec.base import settings
+from archcli.modules.spec.request import Request
 from archcli.runtime.profile.census import take_census
 from archcli.runtime.profile.compiled import check_compiler, compile_work
 from archcli.runtime.profile.work import prepare

@@ -10,8 +10,8 @@ from archcli.kernels.tapes.folding import FoldedLayers, UnlikeLayersError
 from archcli.kernels.trace import run_pass
 from archcli.load.source import load
 from archcli.modules import GLU, Group, SharedLayer
-from archcli.modules.layers import LayerIndex
-from archcli.modules.request import Request
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from small import NORM, decoder, layer
 

@@ -8,7 +8,7 @@ from archcli.graph.kept import Execution
 from archcli.kernels import trace_kernels
 from archcli.kernels.functions import pieces
 from archcli.load.source import load
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from kernels_compared import PHASES, differences, settings_of
 from recurrent_models import MIXERS, PRESETS, mixing
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.modules import HierarchicalHead
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from combinations.mixers import ENCODING, MIXERS, encoder, model
 from kernels_compared import PHASES, differences, settings_of
 from readings.encoders import MODELS

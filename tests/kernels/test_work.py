@@ -15,7 +15,7 @@ from archcli.kernels.tapes.kernel_tape import KernelTape
 from archcli.kernels.tensor import ShapeTensor
 from archcli.kernels.torch_like import TORCH
 from archcli.load import load
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 
 BF16, INT64, BOOL, FP32 = (BY_NAME[name] for name in ("bf16", "int64", "bool", "fp32"))
 B, H, T, D = 2, 4, 16, 8

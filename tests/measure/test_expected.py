@@ -10,7 +10,7 @@ import pytest
 from archcli.measure.flops import count_flops
 from archcli.measure.passes import forward_pass, train_pass
 from archcli.modules import AdaptiveHead, CrossEntropy, Embedding, Head, HierarchicalHead, SampledHead
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from small import decoder
 
 D, V = 8, 50

@@ -5,7 +5,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.measure.flops import count_flops
 from archcli.modules import GLU, Group, LinearAttention, MixtureOfExperts, MultiHeadLatentAttention
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from small import NORM, attention, decoder, layer
 
 T = 5

@@ -10,8 +10,8 @@ from archcli.measure.params import count_params
 from archcli.measure.symbolic.formula import formula
 from archcli.measure.symbolic.sweep import sweep
 from archcli.modules import GLU, Group, MixtureOfExperts
-from archcli.modules.lora import LoRA
-from archcli.modules.request import Request
+from archcli.modules.adapters.lora import LoRA
+from archcli.modules.spec.request import Request
 from small import decoder, layer
 
 R = 2

@@ -21,9 +21,9 @@ from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.measure.survey.show import list_rows
 from archcli.measure.survey.survey import survey_models
 from archcli.modules import GLU, Group
-from archcli.modules.block import Block
-from archcli.modules.layers import LayerIndex
-from archcli.modules.request import Request
+from archcli.modules.blocks.block import Block
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.request import Request
 from archcli.ops import Linear
 from archcli.render.plain import plain
 from different_layers import different_layers

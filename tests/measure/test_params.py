@@ -5,7 +5,7 @@ import pytest
 from archcli.load.source import load
 from archcli.measure.params import count_params
 from archcli.modules import GLU, Embedding, Group, Head, Learned, MixtureOfExperts
-from archcli.modules.layers import folded_path
+from archcli.modules.models.layers import folded_path
 from small import attention, decoder, layer
 
 ATTENTION = 8 * (4 * 2) + 2 * 8 * (2 * 2) + (4 * 2) * 8

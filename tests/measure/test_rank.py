@@ -9,7 +9,7 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from small import decoder
 

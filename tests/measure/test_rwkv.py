@@ -3,7 +3,7 @@
 import pytest
 
 import archcli
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 
 VOCAB = 50277
 PUBLISHED = {

@@ -11,7 +11,7 @@ from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.passes import train_pass
 from archcli.modules import GLU, BatchNorm, Group, LayerNorm, LinearAttention, QKNorm
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from small import attention, decoder, layer
 
 TOKENS, PAIRS = 2 * 5, 2 * 4 * (1 + 2 + 3 + 4 + 5)

@@ -11,7 +11,7 @@ import archcli
 from archcli.commands._sweep_shapes import OWN
 from archcli.commands.options import size
 from archcli.errors import ArchError
-from archcli.modules.arguments import ARGUMENTS
+from archcli.modules.spec.arguments import ARGUMENTS
 
 FUNCTIONS = (
     archcli.build,

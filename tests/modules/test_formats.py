@@ -4,7 +4,7 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.modules.formats import FORMATS, MIXED, cache_bytes, parse_format
+from archcli.modules.stored.formats import FORMATS, MIXED, cache_bytes, parse_format
 
 # What a weight of a large matrix takes. ggml-common.h: the bytes of a block times 8 over its weights.
 BITS = {

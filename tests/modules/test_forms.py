@@ -8,9 +8,9 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.passes import count_pass
 from archcli.modules import LinearAttention
-from archcli.modules.forms import forms_of, in_other_forms, unused_forms, with_forms
-from archcli.modules.request import Forms, Phase, Request
-from archcli.modules.stack import Group
+from archcli.modules.models.stack import Group
+from archcli.modules.spec.forms import forms_of, in_other_forms, unused_forms, with_forms
+from archcli.modules.spec.request import Forms, Phase, Request
 from small import decoder, layer
 
 BY_PHASE = {"forward": "naive", "train": "naive", "prefill": "naive", "decode": "absorbed"}

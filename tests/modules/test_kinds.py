@@ -13,7 +13,7 @@ import archcli.modules
 import archcli.ops
 from archcli.errors import ArchError
 from archcli.load.source import load_text
-from archcli.modules import kinds
+from archcli.modules.spec import kinds
 from library import classes, load_every_module
 
 load_every_module()

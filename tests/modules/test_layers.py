@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.load.source import load
-from archcli.modules.layers import LayerIndex, folded_path
+from archcli.modules.models.layers import LayerIndex, folded_path
 from sources import OTHERS
 
 GEMMA = LayerIndex(load("gemma-3-1b").model)  # 26 layers in a pattern of 6, the last of which is global

@@ -26,7 +26,7 @@ from archcli.modules import (
     RMSNorm,
     substitute,
 )
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import build_model
 from asking import ask, failures
 from zoo import DEEPSEEK, RMS, D, V, assert_close, built, gqa, mla, model, tokens

@@ -7,7 +7,8 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load_text
-from archcli.modules import RMSNorm, kinds
+from archcli.modules import RMSNorm
+from archcli.modules.spec import kinds
 from distribution import forget_outsiders, installed
 
 NORM = """

@@ -10,7 +10,7 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.kvcache.deferred import Unknown
 from archcli.measure.passes import count_pass
-from archcli.modules.request import InputSpec, Request
+from archcli.modules.spec.request import InputSpec, Request
 from sources import OTHERS
 
 

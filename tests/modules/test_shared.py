@@ -5,7 +5,7 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from archcli.load.yaml.writer import to_mapping, to_yaml
-from archcli.modules.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex
 
 D, WIDE, VOCAB, N = 16, 32, 29, 5
 HEADS = {"kind": "mha", "n_heads": 4, "head_dim": 8}

@@ -20,7 +20,7 @@ from archcli.modules import (
     RMSNorm,
     Rope,
 )
-from archcli.modules.base import Module
+from archcli.modules.spec.base import Module
 
 GQA = GroupedQueryAttention(n_heads=8, n_kv_heads=2, position=Rope())
 

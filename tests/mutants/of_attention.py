@@ -1,7 +1,7 @@
 """Mutants of attention and of what it knows of positions, as lists."""
 
 from archcli import modules as m
-from archcli.modules.position import Position
+from archcli.modules.positions.position import Position
 from archcli.ops import Linear
 from mutants.mutant import Mutant, changed, identity, plus, result, value
 

@@ -16,7 +16,7 @@ from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
 from archcli.measure.passes import forward_pass
 from archcli.modules import LinearScaling, LongRopeScaling, NTKScaling
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.ops import (
     Bidirectional,
     Causal,

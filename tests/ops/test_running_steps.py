@@ -7,7 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from archcli.graph.kept import Call, Execution
-from archcli.modules.position import Rope
+from archcli.modules.positions.position import Rope
 from archcli.ops import (
     Activate,
     ActivateSwish,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from archcli.modules.base import Spec
+from archcli.modules.spec.base import Spec
 
 Alteration = Callable[[Any, str], Iterator[tuple[str, Spec]]]
 """From a spec and the name of a field: what is changed, and the spec so changed, once per mutant."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.modules.base import Spec
+from archcli.modules.spec.base import Spec
 from parity.alterations import altered, plus, times, to
 
 

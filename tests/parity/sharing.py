@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from archcli import modules as m
-from archcli.modules.base import Spec
+from archcli.modules.spec.base import Spec
 from parity.alterations import Alteration, altered, both, dropped, filled, kinds, nothing, off, times, to
 
 

@@ -15,7 +15,7 @@ from torch import nn
 from archcli.graph import Tensor
 from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.modules import Encoder, Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
 from archcli.runtime.model.build_tape import BuildTape
 from archcli.runtime.model.leaves import Leaf

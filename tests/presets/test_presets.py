@@ -10,8 +10,8 @@ from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
-from archcli.modules.request import Request
-from archcli.modules.stack import stacks
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.request import Request
 from archcli.units import agrees
 
 TESTS = Path(__file__).parents[1]

@@ -15,8 +15,8 @@ import torch
 
 from archcli.load.source import load
 from archcli.modules import settings, substitute
-from archcli.modules.model import inferring
-from archcli.modules.stack import stacks
+from archcli.modules.models.model import inferring
+from archcli.modules.models.stack import stacks
 from archcli.runtime import build_model
 from archcli.runtime.weights.translate import translate
 from parity.families import FAMILIES

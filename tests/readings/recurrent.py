@@ -3,14 +3,11 @@
 from hypothesis import strategies as st
 
 from archcli.modules import NoPosition, RMSNorm
-from archcli.modules.recurrent.delta_net import GatedDeltaNet
+from archcli.modules.recurrent.decaying import LightningAttention, Retention
+from archcli.modules.recurrent.delta_net import GatedDeltaNet, KimiDeltaAttention
 from archcli.modules.recurrent.gated_norm import GatedLayerNorm, GatedRMSNorm
-from archcli.modules.recurrent.kda import KimiDeltaAttention
-from archcli.modules.recurrent.lightning import LightningAttention
-from archcli.modules.recurrent.mamba import Mamba
-from archcli.modules.recurrent.mamba2 import Mamba2
+from archcli.modules.recurrent.mamba import Mamba, Mamba2
 from archcli.modules.recurrent.mlstm import MLSTM
-from archcli.modules.recurrent.retention import Retention
 from archcli.modules.recurrent.rg_lru import RGLRU
 from archcli.modules.recurrent.short_conv import ShortConvolution
 from readings.outputs import BOOL, maybe

@@ -14,7 +14,7 @@ from archcli.graph.kept import Execution
 from archcli.load.source import load
 from archcli.measure.memory.traced import kept_bytes, trace_memory
 from archcli.modules import HierarchicalHead, substitute
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from readings.encoders import MODELS
 from readings.readings import sizes_of
 

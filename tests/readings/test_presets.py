@@ -7,7 +7,7 @@ from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.params import count_params
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from readings.readings import by_torch
 
 torch.set_num_threads(1)

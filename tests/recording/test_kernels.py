@@ -10,7 +10,7 @@ from torch.ops import aten
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.charges import occurrences
 from archcli.measure.profile.operators import members, operator_name
-from archcli.modules.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex
 from archcli.ops import Add, Linear, Normalize
 from archcli.recording.classes import FUSED_KERNELS
 from archcli.recording.compiled_walk import CALL, launched, matched, walk_compiled, with_groups

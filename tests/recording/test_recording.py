@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from archcli.load.source import load_text
-from archcli.modules.layers import folded_path
-from archcli.modules.request import Request
+from archcli.modules.models.layers import folded_path
+from archcli.modules.spec.request import Request
 from archcli.recording.classes import TimeClass
 from archcli.runtime.profile.machine import threads
 from archcli.runtime.profile.record import record

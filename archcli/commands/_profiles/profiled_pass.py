@@ -11,8 +11,8 @@ from archcli.kernels import KernelRun, trace_kernels
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.rates import WIDTHS
 from archcli.modules import Model
-from archcli.modules.layers import folded_path
-from archcli.modules.request import Request
+from archcli.modules.models.layers import folded_path
+from archcli.modules.spec.request import Request
 
 PRESET = "preset "
 FORMS = ("mla", "scan")

@@ -12,7 +12,7 @@ from archcli.errors import ArchError
 from archcli.graph.kept import Backend
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.classes import COMMUNICATION
 
 if TYPE_CHECKING:

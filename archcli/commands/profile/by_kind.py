@@ -22,7 +22,7 @@ from archcli.measure.profile.reports.by_kind import by_kind
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.ceilings import Ceilings
 from archcli.recording.recording import Recording
 from archcli.render.progress import Tick, progress

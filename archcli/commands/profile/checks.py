@@ -9,8 +9,8 @@ from archcli.measure.memory.timed_run import require_memory, run_memory
 from archcli.measure.passes import Pass
 from archcli.measure.profile.compiled_memory import compiled_memory
 from archcli.modules import Model
-from archcli.modules.position import learned_positions
-from archcli.modules.request import Request
+from archcli.modules.positions.position import learned_positions
+from archcli.modules.spec.request import Request
 from archcli.recording.machine import available_memory, cache_size
 
 USUAL_CACHE = 64 << 20

@@ -17,7 +17,7 @@ from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.profile.workloads import Workload
 from archcli.measure.report import Report
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.ceilings import Ceilings
 from archcli.recording.recording import Recording
 from archcli.render.progress import progress

@@ -9,8 +9,8 @@ import typer
 
 from archcli.commands import _completion
 from archcli.commands.options import size, size_from
-from archcli.modules.arguments import AttentionKernel
-from archcli.modules.request import Phase
+from archcli.modules.spec.arguments import AttentionKernel
+from archcli.modules.spec.request import Phase
 
 PhaseOption = Annotated[
     Phase | None,

@@ -23,8 +23,8 @@ from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.profile.reports.ranks import RankDocument, RunOfRanks, of_ranks
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.modules.request import Request
-from archcli.modules.stack import stacks
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.recording.machine import available_memory
 from archcli.recording.recording import Recording

@@ -18,7 +18,7 @@ from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.parameter_match import parameter_notes
 from archcli.measure.profile.reports.versus import MeasuredVariant, versus
 from archcli.measure.report import Report
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.machine import available_memory
 from archcli.recording.recording import Timing
 from archcli.render.progress import Tick, progress

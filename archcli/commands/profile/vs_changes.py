@@ -13,7 +13,7 @@ from archcli.errors import SET, ArchError, Problem
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.profile.schema.versus import Setting
 from archcli.measure.survey.compare.differences import ModelSettings, differences
-from archcli.modules.arguments import AttentionKernel
+from archcli.modules.spec.arguments import AttentionKernel
 
 OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
 SWITCH = {"true": True, "false": False}

@@ -14,7 +14,7 @@ from archcli.kernels.kernel import KernelCost, KernelRun
 from archcli.kernels.tensor import TensorMemory
 from archcli.kernels.trace import run_pass
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.classes import FUSED_KERNELS, class_of
 from archcli.recording.operations import JOIN, OpKey
 

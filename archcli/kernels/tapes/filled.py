@@ -13,8 +13,8 @@ from archcli.graph.memory_tape import FilledTape, Placement
 from archcli.kernels.dtypes import NAMED, DType
 from archcli.kernels.tensor import ShapeTensor
 from archcli.modules import Model
-from archcli.modules.request import Request
-from archcli.modules.trace import run_on
+from archcli.modules.spec.request import Request
+from archcli.modules.spec.trace import run_on
 
 T = TypeVar("T", bound=CountTape)
 

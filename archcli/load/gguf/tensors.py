@@ -12,9 +12,9 @@ from archcli.load.gguf.arch import Arch
 from archcli.load.gguf.header import Header, TensorInfo
 from archcli.load.gguf.tensor_names import buffer, weights_of
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex
-from archcli.modules.sharing import source_of
-from archcli.modules.trace import outline
+from archcli.modules.blocks.reused_keys import source_of
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.trace import outline
 
 ATTENTION = re.compile(r"(\blayers\.\d+\.)attention(\.|_norm\b)")
 OWN_KEYS = re.compile(r"layers\.(\d+)\.(?:attention|mixer)\.[kv]_(?:proj|norm)\.\w+")

@@ -23,10 +23,10 @@ from archcli.load.spec.messages import (
 )
 from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, at, locate, plain, shown
 from archcli.modules import Model, Module
-from archcli.modules.base import Spec
-from archcli.modules.fields import Field, too_few
-from archcli.modules.kinds import kind_of
-from archcli.modules.values import Refusal, ValueType
+from archcli.modules.spec.base import Spec
+from archcli.modules.spec.fields import Field, too_few
+from archcli.modules.spec.kinds import kind_of
+from archcli.modules.spec.values import Refusal, ValueType
 
 FAILED = object()
 

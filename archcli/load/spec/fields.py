@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from archcli.modules.base import Spec
-from archcli.modules.fields import Field
-from archcli.modules.kinds import IMPLIED, find, kind_of, kinds
+from archcli.modules.spec.base import Spec
+from archcli.modules.spec.fields import Field
+from archcli.modules.spec.kinds import IMPLIED, find, kind_of, kinds
 
 USUAL_MODEL = "decoder"
 """The kind of a model that states none."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.load.yaml.nodes import Node, plain
 from archcli.load.yaml.scalars import OLD_BOOLEANS, resolve
-from archcli.modules.values import Refusal, ValueType
+from archcli.modules.spec.values import Refusal, ValueType
 from archcli.wording import closest, either, format_value
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from archcli.load.spec.fields import implied
 from archcli.load.yaml.nodes import Node
-from archcli.modules.block import MIXING as SYNONYMS
-from archcli.modules.block import Block
+from archcli.modules.blocks.block import MIXING as SYNONYMS
+from archcli.modules.blocks.block import Block
 
 
 def expand(root: Node) -> Node:

@@ -8,9 +8,9 @@ from archcli.errors import SET
 from archcli.load.huggingface.keys import OUR_WORD
 from archcli.load.spec.fields import choices, fields
 from archcli.load.yaml.nodes import Node, shown
-from archcli.modules.base import Spec
-from archcli.modules.fields import Field
-from archcli.modules.kinds import kind_of, kinds
+from archcli.modules.spec.base import Spec
+from archcli.modules.spec.fields import Field
+from archcli.modules.spec.kinds import kind_of, kinds
 from archcli.wording import closest, either, quote
 
 Options = Mapping[str, type[Spec]]

@@ -20,8 +20,8 @@ from archcli.load.yaml.nodes import Node, Place, Source, shown
 from archcli.load.yaml.reader import DEEPEST, parse
 from archcli.load.yaml.text import text_of
 from archcli.modules import Module
-from archcli.modules.base import Spec, children, ends_in, full_paths
-from archcli.modules.kinds import kind_of, kinds
+from archcli.modules.spec.base import Spec, children, ends_in, full_paths
+from archcli.modules.spec.kinds import kind_of, kinds
 from archcli.units import parse_count
 from archcli.wording import either, format_value, quote, suggest
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from archcli.load.spec.fields import NONE, USUAL_MODEL, choices, fields
 from archcli.load.spec.meanings import MEANINGS, SIZES
 from archcli.modules import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Group
-from archcli.modules.base import Spec
-from archcli.modules.fields import Field
-from archcli.modules.kinds import kind_of, kinds
-from archcli.modules.values import Json
+from archcli.modules.spec.base import Spec
+from archcli.modules.spec.fields import Field
+from archcli.modules.spec.kinds import kind_of, kinds
+from archcli.modules.spec.values import Json
 from archcli.wording import format_value
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -12,8 +12,8 @@ from typing import Any
 
 from archcli.load.spec.fields import USUAL_MODEL, fields
 from archcli.load.yaml.scalars import resolve
-from archcli.modules.base import Spec
-from archcli.modules.kinds import kind_of
+from archcli.modules.spec.base import Spec
+from archcli.modules.spec.kinds import kind_of
 from archcli.wording import as_int, format_value
 
 NOTHING = object()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from archcli.modules import Mixer, MixerFacts, Model, substitute
-from archcli.modules.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex
 
 
 def attention_only(model: Model) -> Model | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from archcli.graph import StateContent
-from archcli.modules.formats import FORMATS, cache_bytes
+from archcli.modules.stored.formats import FORMATS, cache_bytes
 
 EXACT = "fp32"
 """What transformers keeps recurrent states in, and llama.cpp states beside keys and values of any type."""

@@ -12,8 +12,8 @@ from archcli.graph import State, StateContent, StateKind
 from archcli.measure.kvcache.deferred import Unknown, value_at
 from archcli.measure.passes import GROWING, cache_pass
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex
-from archcli.modules.request import Request
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.request import Request
 
 OWN = (*GROWING, StateKind.FIXED)
 """The states of the tokens themselves, without those of an encoder's output."""

@@ -22,9 +22,9 @@ from archcli.measure.notes import cached_form_notes, context_notes, plan_convent
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
 from archcli.modules import Mixer, MixerFacts, Model, Norm, substitute
-from archcli.modules.headings import MTP
-from archcli.modules.layers import LayerIndex
-from archcli.modules.mixer import mixers
+from archcli.modules.attention.mixer import mixers
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.trace import MTP
 
 CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archcli.measure.kvcache.kvcache import CONVERSIONS, cached_attention
 from archcli.modules import Model, find
-from archcli.modules.base import Spec, ends_in
+from archcli.modules.spec.base import Spec, ends_in
 
 
 def needed_sizes(model: Model, name: str, kind: str) -> dict[str, int]:

@@ -9,7 +9,7 @@ from archcli.graph import StateContent
 from archcli.measure.kvcache.cache_dtypes import EXACT, CacheDtypes
 from archcli.measure.memory.answers.wording import bytes_in_words
 from archcli.measure.report import Column, Table, Unit, facts
-from archcli.modules.formats import FORMATS
+from archcli.modules.stored.formats import FORMATS
 
 Record = dict[str, Any]
 AS_KIND = (

@@ -10,8 +10,8 @@ from __future__ import annotations
 from archcli.arith import Number, ceil_div
 from archcli.modules.attention.grouped import GroupedQueryAttention, MultiHeadAttention, MultiQueryAttention
 from archcli.modules.attention.latent import MultiHeadLatentAttention
-from archcli.modules.mixer import MixerFacts
-from archcli.modules.norm import Norm
+from archcli.modules.attention.mixer import MixerFacts
+from archcli.modules.networks.norm import Norm
 
 DEFAULT_KV_HEADS = 8
 """Llama 2 70B, Mistral, Llama 3: arXiv:2307.09288 section 2.2, arXiv:2310.06825, arXiv:2407.21783."""

@@ -11,8 +11,8 @@ from archcli.measure.memory.traced import TracedModel, TracedPass, cached_before
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
-from archcli.modules.model import inferring
-from archcli.modules.request import Request
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.request import Request
 
 
 class InferencePass(NamedTuple):

@@ -10,9 +10,9 @@ from typing import Any
 from archcli.errors import ArchError, Problem
 from archcli.measure.memory.settings import MemorySettings
 from archcli.modules import Mixer, Model
-from archcli.modules.arguments import Schedule, ZeroStage
-from archcli.modules.base import find
-from archcli.modules.stack import stacks
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.arguments import Schedule, ZeroStage
+from archcli.modules.spec.base import find
 from archcli.wording import either
 
 

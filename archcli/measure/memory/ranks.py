@@ -17,7 +17,7 @@ from archcli.measure.memory.stage import stage_model
 from archcli.measure.memory.traced import TracedModel, TracedPass
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
-from archcli.modules.layers import layer_count
+from archcli.modules.models.layers import layer_count
 
 if TYPE_CHECKING:
     from archcli.measure.memory.training.optimizers import OptimizerBytes

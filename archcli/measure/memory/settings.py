@@ -10,8 +10,8 @@ from archcli.arith import Number, to_bytes
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend, Execution
 from archcli.modules import Model
-from archcli.modules.request import ABOVE_0, ABOVE_0_OR_NONE, Request, check_values
-from archcli.modules.values import Interval, ValueType, value_type
+from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, Request, check_values
+from archcli.modules.spec.values import Interval, ValueType, value_type
 
 MemoryPhase = Literal["train", "forward", "prefill", "decode", "serve"]
 AttentionForm = Literal["flash", "sdpa", "eager"]

@@ -15,8 +15,8 @@ from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.training.trained_tensors import has_gradients
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex
-from archcli.modules.stack import stacks
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.stack import stacks
 from archcli.modules.tensor_parallel.degrees import Degrees
 
 TABLE = "embedding.tokens"

@@ -7,8 +7,8 @@ from typing import Any
 
 from archcli.measure.memory.pipeline import Stage
 from archcli.modules import Model
-from archcli.modules.base import substitute
-from archcli.modules.stack import Group
+from archcli.modules.models.stack import Group
+from archcli.modules.spec.base import substitute
 
 
 def stage_model(model: Model, stage: Stage) -> Model:

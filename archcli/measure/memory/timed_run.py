@@ -22,9 +22,9 @@ from archcli.measure.memory.traced import TracedPass, cached_before, trace_memor
 from archcli.measure.memory.training.backward import Backward
 from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Model
-from archcli.modules.layers import layer_count
-from archcli.modules.model import inferring
-from archcli.modules.request import Request
+from archcli.modules.models.layers import layer_count
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.request import Request
 
 TORCH_BYTES = 400 * 2**20
 """torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest."""

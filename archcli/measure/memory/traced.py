@@ -15,9 +15,9 @@ from archcli.graph.memory_tape import FilledTape, MemoryTape, Placement
 from archcli.graph.storage import Ledger
 from archcli.measure.memory.plan import Plan
 from archcli.modules import Model
-from archcli.modules.forms import formed
-from archcli.modules.request import Request
-from archcli.modules.trace import run_on, trace
+from archcli.modules.spec.forms import formed
+from archcli.modules.spec.request import Request
+from archcli.modules.spec.trace import run_on, trace
 
 T = TypeVar("T")
 MOST_HELD = 16

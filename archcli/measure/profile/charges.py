@@ -16,7 +16,7 @@ from typing import NamedTuple
 from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex
 from archcli.recording.classes import COMMUNICATION, FUSED, RECURRENCE
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import OpInstance

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from archcli.modules.layers import folded_path
+from archcli.modules.models.layers import folded_path
 from archcli.recording.operations import JOIN, ClassKey, OpTime
 
 GRADIENT_SUMS = "(gradient sums)"

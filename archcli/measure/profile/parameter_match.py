@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from archcli.measure.passes import shape_pass
 from archcli.modules import GLU, MLP, Model, substitute
-from archcli.modules.base import find
+from archcli.modules.spec.base import find
 
 LEAST = 0.001
 """A smaller share of the parameters is a norm more or less, and goes without a note."""

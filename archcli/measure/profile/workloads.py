@@ -9,8 +9,8 @@ from archcli.errors import ArchError
 from archcli.measure.passes import Pass
 from archcli.measure.profile.ivanov import with_table
 from archcli.measure.report import Report
-from archcli.modules.arguments import AttentionKernel
-from archcli.modules.request import Phase, Request
+from archcli.modules.spec.arguments import AttentionKernel
+from archcli.modules.spec.request import Phase, Request
 from archcli.recording.recording import Recording
 
 

@@ -8,9 +8,9 @@ from operator import mul
 from typing import NamedTuple
 
 from archcli.modules import Model
-from archcli.modules.base import find, settings
-from archcli.modules.mixer import READS_LAYER
-from archcli.modules.stack import Group, stacks
+from archcli.modules.attention.mixer import READS_LAYER
+from archcli.modules.models.stack import Group, stacks
+from archcli.modules.spec.base import find, settings
 
 STEPS, REACH = 200, 4.0
 """Ratios of depth that are tried, geometrically from 1/REACH to REACH around the one that is asked for."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from archcli.measure.symbolic.sizes import sizes
 from archcli.modules import Model
-from archcli.modules.base import Spec
+from archcli.modules.spec.base import Spec
 
 TILE, COARSE = 64, 256
 """Widths are multiples of the first (see the rules of hardware), wide ones of the second."""

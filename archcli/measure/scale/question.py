@@ -10,8 +10,8 @@ from archcli.errors import ArchError, Problem
 from archcli.measure.scale.laws import DEFAULT_LAW, LAWS, LawName, ScalingLaw
 from archcli.measure.symbolic.sizes import sizes
 from archcli.modules import Model
-from archcli.modules.request import ABOVE_0, ABOVE_0_OR_NONE, check_values
-from archcli.modules.values import Interval, ValueType, value_type
+from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, check_values
+from archcli.modules.spec.values import Interval, ValueType, value_type
 from archcli.wording import either, quote, suggest
 
 DEFAULT_BATCH = 2**20

@@ -8,8 +8,8 @@ from archcli.arith import Number, rounded, to_bytes
 from archcli.graph import OpClass, Row
 from archcli.measure.survey.layers import Architecture, SurveyLayer, tally
 from archcli.modules import FeedForward
-from archcli.modules.block import MIXING
-from archcli.modules.stack import stacks
+from archcli.modules.blocks.block import MIXING
+from archcli.modules.models.stack import stacks
 from archcli.wording import as_int
 
 

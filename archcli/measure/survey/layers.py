@@ -13,9 +13,9 @@ from archcli.arith import Number
 from archcli.graph import Row
 from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Block, FeedForward, MixerFacts, Model, Norm, Position, Stack
-from archcli.modules.block import RESIDUAL
-from archcli.modules.layers import LayerIndex
-from archcli.modules.request import Request
+from archcli.modules.blocks.block import RESIDUAL
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.request import Request
 from archcli.wording import format_setting
 
 TIMES = "×"

@@ -11,8 +11,8 @@ from archcli.measure.notes import context_notes
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex
-from archcli.modules.request import Request
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.request import Request
 
 CONVENTION = (
     "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; "

@@ -19,7 +19,7 @@ from archcli.measure.survey.columns import (
 from archcli.measure.survey.filter import column_of, select
 from archcli.measure.survey.layers import format_tally
 from archcli.modules import Model
-from archcli.modules.arguments import By
+from archcli.modules.spec.arguments import By
 from archcli.wording import as_int
 
 Record = dict[str, Any]

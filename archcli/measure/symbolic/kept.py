@@ -6,7 +6,7 @@ from archcli.arith import Number
 from archcli.graph.kept import Execution
 from archcli.measure.memory.traced import kept_bytes, trace_memory
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 
 
 def activation_memory(model: Model, batch_size: Number, seq_len: Number) -> Number:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from archcli.errors import ArchError, Problem
 from archcli.modules import Model, find
-from archcli.modules.base import Size, Spec, ends_in, full_paths
-from archcli.modules.fields import Field
-from archcli.modules.values import value_type
+from archcli.modules.spec.base import Size, Spec, ends_in, full_paths
+from archcli.modules.spec.fields import Field
+from archcli.modules.spec.values import value_type
 from archcli.wording import either, suggest
 
 SIZE = value_type(Size).schema

@@ -12,8 +12,8 @@ from archcli.arith import repetitions
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.sizes import sizes
 from archcli.modules import Model, RopeScaling, find, substitute
-from archcli.modules.headings import MTP
-from archcli.modules.stack import Group
+from archcli.modules.models.stack import Group
+from archcli.modules.spec.trace import MTP
 
 NUMBER = re.compile(r"\b\d+\b")
 

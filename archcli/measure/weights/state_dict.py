@@ -5,7 +5,7 @@ from __future__ import annotations
 from archcli.arith import Shape
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex
 
 
 def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:

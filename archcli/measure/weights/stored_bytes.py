@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from archcli.arith import ELEMENT_BITS, ceil_div, prod
 from archcli.graph import Row
 from archcli.modules import Model
-from archcli.modules.formats import in_format
-from archcli.modules.headings import ADAPTERS
-from archcli.modules.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.trace import ADAPTERS
+from archcli.modules.stored.formats import in_format
 
 
 @dataclass(frozen=True, slots=True)

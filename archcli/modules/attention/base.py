@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import StateContent, Tensor
-from archcli.modules.base import Conflict, Count, Positive, Share, Size, Spec
-from archcli.modules.context import Context, chosen_before
-from archcli.modules.mixer import Mixer, MixerFacts
-from archcli.modules.norm import Norm
-from archcli.modules.position import NoPosition, Position
+from archcli.modules.attention.mixer import Mixer, MixerFacts
+from archcli.modules.networks.norm import Norm
+from archcli.modules.positions.position import NoPosition, Position
+from archcli.modules.spec.base import Conflict, Count, Positive, Share, Size, Spec
+from archcli.modules.spec.context import Context, chosen_before
 from archcli.ops import (
     Attend,
     Bidirectional,
@@ -27,9 +27,9 @@ from archcli.ops import (
 )
 
 if TYPE_CHECKING:  # fields of few, imported where one is given a value
-    from archcli.modules.attention.gate import OutputGate
+    from archcli.modules.attention.gates import OutputGate
     from archcli.modules.attention.indexer import Indexer
-    from archcli.modules.sparsity import Sparsity
+    from archcli.modules.attention.sparsity import Sparsity
 
 CONTENT = {
     "latent": StateContent.LATENT,

@@ -1,6 +1,8 @@
-"""Attention with short convolutions over keys, values and result, and biases mixed of profiles.
+"""Attention with short convolutions over queries, keys or values.
 
 B batch, T new tokens, S visible tokens, D d_model, H query heads, K kv heads, d head_dim, e width of a value.
+
+B batch, T new tokens, D d_model, H query heads, K kv heads, d head_dim.
 """
 
 from __future__ import annotations
@@ -13,11 +15,24 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import SoftmaxAttention
 from archcli.modules.attention.grouped import ProjectedHeads, Projection, uneven_groups
-from archcli.modules.base import Conflict, Size
-from archcli.modules.context import Context, or_default
-from archcli.modules.convolved import Window, with_convolution
-from archcli.modules.mixer import Kept, MixerFacts, RecurrenceFacts
-from archcli.ops import Linear, RelativeProfiles, SplitHeads
+from archcli.modules.attention.mixer import Kept, MixerFacts, RecurrenceFacts
+from archcli.modules.networks.ffn import Window, with_convolution
+from archcli.modules.networks.norm import RMSNorm
+from archcli.modules.spec.base import Conflict, Size
+from archcli.modules.spec.context import Context, or_default
+from archcli.ops import (
+    Add,
+    AverageHeads,
+    Concat,
+    ConvPair,
+    Linear,
+    Multiply,
+    Parameter,
+    RelativeProfiles,
+    Split,
+    SplitHeads,
+    TokenShift,
+)
 
 WINDOWS = 2
 """Where in the cache the windows begin, behind keys and values."""
@@ -104,3 +119,115 @@ class ConvolvedAttention(SoftmaxAttention, ProjectedHeads):
         if not self.causal:
             what = "its convolutions and biases look back alone"
             yield Conflict("conv-gqa-causal", "causal", what, "leave causal out")
+
+
+LENGTH = RMSNorm(eps=1e-12, weight=False)
+"""What brings queries and keys to the length sqrt(d)."""
+WINDOW, LAST = 2, 3
+"""Where in the cache, behind keys and values, the inputs of the convolutions lie, and the last token."""
+
+
+class CompressedAttention(SoftmaxAttention):
+    """o(softmax(scale q k^T) v) with queries and keys mixed by convolutions (CCA). arXiv:2510.04476.
+
+        q', k' = (q_h + k_g) / 2, and its mean over the heads of g        q, k = Wq x, Wk x
+        q = sqrt(d) u(conv(q) + q'),  k = c_g sqrt(d) u(conv(k) + k')     u(z) = z / |z|, c trained
+        v_t = [Wv x_t, Wv' x_(t-1)]
+
+    conv is a causal convolution of each channel, of `depthwise_kernel` taps, and one within each head of q
+    and k, of `grouped_kernel` taps, both biased. `bias` biases the projections. Caches 2 K d elements per
+    token, the newest inputs of the convolutions, and half a value (ZAYA1).
+    """
+
+    kind: Literal["cca"] = "cca"
+    n_kv_heads: Size
+    head_dim: Size
+    depthwise_kernel: Size = 2
+    grouped_kernel: Size = 2
+    bias: bool = False
+
+    def facts(self, d_model: Number | None = None) -> MixerFacts:
+        """Heads and their width, and the taps of both convolutions together."""
+        d, taps = self.head_dim, self.depthwise_kernel + self.grouped_kernel - 1
+        return replace(
+            super().facts(d_model),
+            n_kv_heads=self.n_kv_heads,
+            head_dim=d,
+            v_head_dim=d,
+            content_dim=d,
+            rotary_dim=d,
+            recurrence=RecurrenceFacts(conv_kernel=taps),
+        )
+
+    def table(
+        self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
+    ) -> tuple[Tensor, Tensor] | None:
+        """The rotary table of heads of width d."""
+        return self.position.table(positions, self.head_dim, name, like)
+
+    def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
+        """[B, T, D] to [B, T, D]; the cache holds k, v, inputs of the convolutions, and half a value."""
+        context = or_default(x, context)
+        table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
+        cache = context.cache
+        q, k, window = self._mixed(x, None if cache is None else cache[WINDOW:LAST])
+        q = self.position.rotate(self._of_length(q, "q"), table, "q_rotate")
+        k = self.position.rotate(self._scaled(self._of_length(k, "k")), table, "k_rotate")
+        v, last = self._values(x, None if cache is None else cache[LAST:])
+        (k, v), kept = self.extend(context, k=k, v=v)
+        merged = self.merge(x, self.attend(context, self.head_dim, q, k, v))
+        y = Linear("o_proj", x.shape[-1], self.bias)(merged)
+        return y, None if kept is None else (*kept, *window, *last)
+
+    def _mixed(
+        self, x: Tensor, window: tuple[Tensor, ...] | None
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """Queries [B, T, H, d] and keys [B, T, K, d] behind the convolutions, and the new window."""
+        heads, d = (self.n_heads, self.n_kv_heads), self.head_dim
+        q, k = (Linear(f"{w}_proj", n * d, self.bias)(x) for w, n in zip("qk", heads, strict=True))
+        conv = ConvPair("conv", self.depthwise_kernel, self.grouped_kernel, sum(heads), window is not None)
+        joined, *last = conv(Concat("qk")(q, k), *(window or ()))
+        own = (SplitHeads(f"{w}_heads", n)(y) for w, n, y in zip("qk", heads, (q, k), strict=True))
+        beside = AverageHeads("qk_average")(*own)
+        parts = Split("qk_split", (heads[0] * d, heads[1] * d))(joined)
+        q, k = (
+            Add(f"{w}_add")(SplitHeads(f"{w}_conv_heads", n)(part), mean)
+            for w, n, part, mean in zip("qk", heads, parts, beside, strict=True)
+        )
+        return q, k, tuple(last)
+
+    def _of_length(self, x: Tensor, which: str) -> Tensor:
+        normalized: Tensor = LENGTH(x, name=f"{which}_norm", group="qk_norm")
+        return normalized
+
+    def _scaled(self, k: Tensor) -> Tensor:
+        """Keys times the trained number of their head."""
+        factor = Parameter("k_scale", (self.n_kv_heads, 1))(k, group="qk_norm")
+        scaled: Tensor = Multiply("k_scaled")(k, factor, group="qk_norm")
+        return scaled
+
+    def _values(self, x: Tensor, last: tuple[Tensor, ...] | None) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Values [B, T, K, d], half of them of the token before, and what of the last token is kept."""
+        half = self.n_kv_heads * self.head_dim // 2
+        now, late = Linear("v_proj", half, self.bias)(x), Linear("v_late_proj", half)(x)
+        late, *kept = TokenShift("v_shift", last is not None)(late, *(last or ()))
+        if self.bias:
+            late = Add("v_late_biased", meets=False)(late, Parameter("v_late_bias", (half,))(x))
+        v: Tensor = SplitHeads("v_heads", self.n_kv_heads)(Concat("v")(now, late))
+        return v, tuple(kept)
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: heads that do not divide, values that have no half, and attention to both sides."""
+        yield from super().check()
+        yield from uneven_groups(self.n_heads, self.n_kv_heads)
+        if self.n_kv_heads * self.head_dim % 2:
+            what = f"the values of {self.n_kv_heads} heads of {self.head_dim} have no halves"
+            yield Conflict("cca-halves", "head_dim", what, "make it even")
+        if not self.causal:
+            what = "its convolutions look back alone"
+            yield Conflict("cca-causal", "causal", what, "leave causal out")
+
+    def check_width(self, d_model: int) -> Iterator[Conflict]:
+        """Conflicts of the position with heads of width d."""
+        for conflict in self.position.check_width(self.head_dim):
+            yield conflict._replace(path="head_dim") if conflict.path == "position" else conflict

@@ -12,8 +12,8 @@ from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedAttention
-from archcli.modules.base import Conflict, Size
-from archcli.modules.context import Context, or_default
+from archcli.modules.spec.base import Conflict, Size
+from archcli.modules.spec.context import Context, or_default
 from archcli.ops import Bidirectional, ExtendCache, Linear, Mask
 
 

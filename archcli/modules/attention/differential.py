@@ -12,9 +12,9 @@ from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import SoftmaxAttention
 from archcli.modules.attention.grouped import ProjectedHeads, uneven_groups
-from archcli.modules.base import Conflict, Inherit, Positive, Size
-from archcli.modules.context import Context, or_default
-from archcli.modules.norm import Norm
+from archcli.modules.networks.norm import Norm
+from archcli.modules.spec.base import Conflict, Inherit, Positive, Size
+from archcli.modules.spec.context import Context, or_default
 from archcli.ops import Concat, Linear, Scale, Split, WeightedDifference
 
 

@@ -11,9 +11,9 @@ from typing import Literal, cast
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import MultiHeadAttention
-from archcli.modules.base import Conflict, Inline, Size
-from archcli.modules.context import Context
-from archcli.modules.norm import Norm
+from archcli.modules.networks.norm import Norm
+from archcli.modules.spec.base import Conflict, Inline, Size
+from archcli.modules.spec.context import Context
 from archcli.ops import DisentangledBias, Einsum, LentLinear, Linear, Parameter, SplitHeads
 
 Term = Literal["c2p", "p2c"]

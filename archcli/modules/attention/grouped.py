@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from archcli.arith import Number, first_value
 from archcli.graph import Tensor
 from archcli.modules.attention.base import Attention, IndexedAttention
-from archcli.modules.base import Conflict, Count, Positive, Size
-from archcli.modules.context import Context, borrowed, lent, or_default
-from archcli.modules.mixer import MixerFacts
-from archcli.modules.norm import Norm, QKNorm
+from archcli.modules.attention.mixer import MixerFacts
+from archcli.modules.networks.norm import Norm, QKNorm
+from archcli.modules.spec.base import Conflict, Count, Positive, Size
+from archcli.modules.spec.context import Context, borrowed, lent, or_default
 from archcli.ops import Clip, Linear, Mask, Scale, SplitHeads, TopK
 
 if TYPE_CHECKING:  # a field of few, imported where it is given a value
-    from archcli.modules.attention.value_gate import ValueGate
+    from archcli.modules.attention.gates import ValueGate
 
 Projection = Literal["q", "k", "v", "o"]
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from archcli.graph import StateContent, Tensor
-from archcli.modules.base import Conflict, Module, Size
-from archcli.modules.context import Context
-from archcli.modules.norm import LayerNorm, Norm
-from archcli.modules.position import Position
+from archcli.modules.networks.norm import LayerNorm, Norm
+from archcli.modules.positions.position import Position
+from archcli.modules.spec.base import Conflict, Module, Size
+from archcli.modules.spec.context import Context
 from archcli.ops import Causal, ExtendCache, IndexTopK, Linear, Scale, SplitHeads, Unsqueeze
 from archcli.ops.rotary import Pairing
 

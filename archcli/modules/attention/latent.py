@@ -13,11 +13,11 @@ from typing import Annotated, ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.base import IndexedAttention
-from archcli.modules.base import Conflict, Count, Inherit, Positive, Size
-from archcli.modules.context import Context, borrowed, lent, or_default
-from archcli.modules.mixer import MixerFacts
-from archcli.modules.norm import Norm
-from archcli.modules.request import Forms
+from archcli.modules.attention.mixer import MixerFacts
+from archcli.modules.networks.norm import Norm
+from archcli.modules.spec.base import Conflict, Count, Inherit, Positive, Size
+from archcli.modules.spec.context import Context, borrowed, lent, or_default
+from archcli.modules.spec.request import Forms
 from archcli.ops import Activate, Concat, Einsum, Linear, Multiply, Scale, Split, SplitHeads, Unsqueeze
 
 LATENT = "mla_latent_norm"

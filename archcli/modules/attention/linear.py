@@ -12,10 +12,10 @@ from typing import ClassVar, Literal
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.attention.grouped import ProjectedHeads
-from archcli.modules.base import Conflict, Size
-from archcli.modules.context import Context, or_default
-from archcli.modules.mixer import MixerFacts, RecurrenceFacts
-from archcli.modules.request import SCAN, Forms
+from archcli.modules.attention.mixer import MixerFacts, RecurrenceFacts
+from archcli.modules.spec.base import Conflict, Size
+from archcli.modules.spec.context import Context, or_default
+from archcli.modules.spec.request import SCAN, Forms
 from archcli.ops import FeatureMap, Linear, LinearAttend, MergeHeads
 
 

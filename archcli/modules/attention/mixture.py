@@ -14,10 +14,10 @@ from archcli.arith import Number, ceil_div
 from archcli.graph import Experts, Tensor
 from archcli.modules.attention.base import SoftmaxAttention
 from archcli.modules.attention.grouped import uneven_heads
-from archcli.modules.base import Conflict, Module, Size
-from archcli.modules.context import Context, or_default
-from archcli.modules.mixer import MixerFacts
-from archcli.modules.moe import Router, too_many_visits
+from archcli.modules.attention.mixer import MixerFacts
+from archcli.modules.networks.experts import Router, too_many_visits
+from archcli.modules.spec.base import Conflict, Module, Size
+from archcli.modules.spec.context import Context, or_default
 from archcli.ops import (
     Add,
     CollectHeads,

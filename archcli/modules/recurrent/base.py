@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from archcli.arith import Number
-from archcli.modules.mixer import RECURRENT, Mixer, MixerFacts, RecurrenceFacts
-from archcli.modules.request import SCAN, Forms
+from archcli.modules.attention.mixer import RECURRENT, Mixer, MixerFacts, RecurrenceFacts
+from archcli.modules.spec.request import SCAN, Forms
 
 
 class Recurrent(Mixer):

@@ -1,13 +1,14 @@
-"""Norms of a recurrent layer's output that a gate multiplies, before or after the norm."""
+"""Norms of a recurrent layer's output that a gate multiplies, over all channels or head by head."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
+from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.activation import Activation, SiLU
-from archcli.modules.base import Conflict, Inline, Positive, Size
+from archcli.modules.networks.activation import Activation, SiLU
+from archcli.modules.spec.base import Conflict, Inline, Positive, Size
 from archcli.ops import Multiply, Normalize
 
 
@@ -73,3 +74,16 @@ class GatedLayerNorm(GatedNorm):
     def normalize(self, name: str) -> Normalize:
         """The Normalize op with mean and variance."""
         return Normalize(name, self.eps, centred=True, weight=self.weight, bias=self.bias, groups=self.groups)
+
+
+def of_heads(norm: GatedNorm, n_heads: Number) -> GatedNorm:
+    """The norm with a statistic for each head; its weights are those of all heads, one after the other."""
+    return norm.replace(groups=n_heads)
+
+
+def check_of_heads(norm: GatedNorm) -> Iterator[Conflict]:
+    """Conflict: groups stated for a norm that is of each head."""
+    if norm.groups != 1:
+        yield Conflict(
+            "norm-of-heads", "norm.groups", "the norm is of each head by itself", "leave groups out"
+        )

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from archcli.arith import ceil_div
 from archcli.errors import ArchError, Problem
-from archcli.modules.base import Spec, find
-from archcli.modules.model import Model
+from archcli.modules.models.model import Model
+from archcli.modules.spec.base import Spec, find
 from archcli.modules.tensor_parallel.degrees import Degrees
 from archcli.modules.tensor_parallel.layouts import COMPOSED, Layout, layout_of
 from archcli.wording import either

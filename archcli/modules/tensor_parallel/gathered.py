@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from archcli.graph import Tensor
-from archcli.modules.base import Inline
-from archcli.modules.norm import Norm
+from archcli.modules.networks.norm import Norm
+from archcli.modules.spec.base import Inline
 from archcli.ops import AllGather, OwnPart
 
 

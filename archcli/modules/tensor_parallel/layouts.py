@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from archcli.modules.base import Spec
+from archcli.modules.spec.base import Spec
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, TypeVar
 
 from archcli.arith import Number, maximum, minimum
 from archcli.graph import Tape
-from archcli.modules.adapted import Adapted
-from archcli.modules.base import Spec, find, substitute
-from archcli.modules.mixer import Mixer
-from archcli.modules.model import Model
-from archcli.modules.stack import stacks
+from archcli.modules.adapters.lora import Adapted
+from archcli.modules.attention.mixer import Mixer
+from archcli.modules.models.model import Model
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.base import Spec, find, substitute
 from archcli.modules.tensor_parallel.checks import check_degrees
 from archcli.modules.tensor_parallel.degrees import Degrees
 from archcli.modules.tensor_parallel.gathered import GatheredNorm
@@ -58,7 +58,7 @@ class Sharded:
 def _around(tape: Tape, lora: Any, degrees: Degrees) -> ShardTape:
     """The tape of the exchanges, around that of the adapters if there are any."""
     if lora is not None:
-        from archcli.modules.lora import AdaptTape  # few models have adapters
+        from archcli.modules.adapters.lora import AdaptTape  # few models have adapters
 
         tape = AdaptTape(tape, lora)
     return ShardTape(tape, degrees, scattered=degrees.sp)

@@ -12,9 +12,9 @@ from typing import Any
 
 from archcli.arith import Number
 from archcli.graph import Experts, Op, Tape, Tensor
-from archcli.modules.adapted import Adapted, on_tape, unadapted
-from archcli.modules.base import Module
-from archcli.modules.embedding import Embedding, Head
+from archcli.modules.adapters.lora import Adapted, on_tape, unadapted
+from archcli.modules.ends.embedding import Embedding, Head
+from archcli.modules.spec.base import Module
 from archcli.modules.tensor_parallel.degrees import Degrees
 from archcli.modules.tensor_parallel.layouts import SUMMED, WITHIN, Layout, layout_of
 from archcli.ops import (

@@ -7,7 +7,7 @@ from math import log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archcli.modules.layers import folded_path
+from archcli.modules.models.layers import folded_path
 from archcli.render.picture.elements import element, paragraph, sheet, text, titled
 from archcli.render.picture.files import save_drawing
 from archcli.render.picture.labels import Box, Canvas, text_width

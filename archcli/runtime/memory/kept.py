@@ -12,7 +12,7 @@ from torch import nn
 from archcli.arith import Shape
 from archcli.graph import Op
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.dtypes import DTYPES, default_dtype
 from archcli.runtime.memory.models import WitnessSetting, loss_of, prepared
 from archcli.runtime.memory.observe import observed

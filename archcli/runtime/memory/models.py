@@ -11,9 +11,9 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from archcli.modules import Model
-from archcli.modules.forms import with_forms
-from archcli.modules.model import inferring
-from archcli.modules.request import Request
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.forms import with_forms
+from archcli.modules.spec.request import Request
 from archcli.runtime.dtypes import DTYPES
 from archcli.runtime.memory.cuda_on_meta import cuda_on_meta, grouped_products_on_meta
 from archcli.runtime.model.build import LanguageModel, build_model, empty_inputs, set_expert_form

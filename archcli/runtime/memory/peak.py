@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.memory.live import LivePeak, LiveStorages
 from archcli.runtime.memory.models import WitnessSetting, inputs_of, loss_of, prepared
 from archcli.runtime.memory.recompute import Loss, chunked_loss, recompute_nodes, without_head

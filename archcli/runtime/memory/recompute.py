@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from archcli.errors import ArchError
 from archcli.modules import Model
-from archcli.modules.base import substitute
+from archcli.modules.spec.base import substitute
 from archcli.runtime.model.node import ModuleNode
 
 Loss = Callable[[Any, torch.Tensor], torch.Tensor]

@@ -11,8 +11,8 @@ from torch.utils._pytree import tree_leaves
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules import Model
-from archcli.modules.adapted import unadapted
-from archcli.modules.request import Phase, Request
+from archcli.modules.adapters.lora import unadapted
+from archcli.modules.spec.request import Phase, Request
 from archcli.recording.machine import available_memory
 from archcli.runtime.dtypes import default_dtype
 from archcli.runtime.model.build_tape import BuildTape

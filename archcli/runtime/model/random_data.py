@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from archcli.modules import Model
-from archcli.modules.request import InputSpec, Request
+from archcli.modules.spec.request import InputSpec, Request
 
 BLOCK = 1_000_003  # a prime, so that no two rows of a matrix of round width are equal
 

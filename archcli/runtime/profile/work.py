@@ -16,9 +16,9 @@ from torch.utils._pytree import tree_leaves
 from archcli.errors import ArchError
 from archcli.graph import tree_map
 from archcli.modules import Model
-from archcli.modules.forms import with_forms
-from archcli.modules.model import inferring
-from archcli.modules.request import Request
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.forms import with_forms
+from archcli.modules.spec.request import Request
 from archcli.runtime.dtypes import DTYPES
 from archcli.runtime.model.build import Cache, LanguageModel, build_model, empty_inputs, store_experts
 from archcli.runtime.model.random_data import BLOCK, fill, random_inputs, tile

@@ -12,9 +12,9 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from archcli.arith import ceil_div
 from archcli.modules import Model
-from archcli.modules.forms import with_forms
-from archcli.modules.model import inferring
-from archcli.modules.request import Request
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.forms import with_forms
+from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.runtime.dtypes import DTYPES
 from archcli.runtime.memory.shards import shard_layers

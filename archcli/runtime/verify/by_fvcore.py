@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from archcli.graph import Row
-from archcli.modules.headings import MTP
-from archcli.modules.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.trace import MTP
 from archcli.runtime.model.build import LanguageModel
 from archcli.runtime.model.leaves import AdapterHolder
 from archcli.runtime.model.node import ModuleNode

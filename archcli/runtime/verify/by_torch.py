@@ -12,8 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from archcli.arith import Shape
 from archcli.graph import OpClass, Row
-from archcli.modules.layers import LayerIndex
-from archcli.modules.request import Request
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import Cache, LanguageModel
 from archcli.runtime.verify.contractions import FORMULAS, Contractions, contractions
 from archcli.runtime.verify.result import ReferenceResult, compare_entries

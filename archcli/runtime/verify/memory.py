@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from archcli.modules import Model
-from archcli.modules.layers import folded_path
-from archcli.modules.request import Request
+from archcli.modules.models.layers import folded_path
+from archcli.modules.spec.request import Request
 from archcli.runtime.memory.kept import kept_of_model
 from archcli.runtime.memory.models import WitnessSetting
 from archcli.runtime.memory.peak import inference_peak, training_step_peak

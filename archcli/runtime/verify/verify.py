@@ -16,8 +16,8 @@ from archcli.arith import prod
 from archcli.errors import ArchError, Problem
 from archcli.graph import Row
 from archcli.modules import Model
-from archcli.modules.forms import with_forms
-from archcli.modules.layers import LayerIndex, layer_count
+from archcli.modules.models.layers import LayerIndex, layer_count
+from archcli.modules.spec.forms import with_forms
 from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
 from archcli.runtime.model.build_tape import MismatchError
 from archcli.runtime.verify.by_fvcore import verify_fvcore

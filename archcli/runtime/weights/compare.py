@@ -16,9 +16,9 @@ import torch
 from archcli.arith import prod
 from archcli.errors import ArchError
 from archcli.modules import Model
-from archcli.modules.forms import with_forms
-from archcli.modules.model import inferring
-from archcli.modules.request import Request
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.forms import with_forms
+from archcli.modules.spec.request import Request
 from archcli.runtime.dtypes import DTYPES, dtype_name
 from archcli.runtime.model.build import LanguageModel, build_model
 from archcli.runtime.model.random_data import random_input

@@ -11,10 +11,9 @@ from archcli.load.huggingface.quantization.rules import Decision, rules
 from archcli.load.huggingface.quantization.scheme import AS_IT_IS
 from archcli.load.source import load_text
 from archcli.modules import Quantization, Rule
-from archcli.modules.layers import LayerIndex
-from archcli.modules.packing import Packing
-from archcli.modules.quantization import quantizable
-from archcli.modules.trace import outline
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.trace import outline
+from archcli.modules.stored.quantization import Packing, quantizable
 from stored_layouts import BY_GROUP, LLAMA, compressed
 
 

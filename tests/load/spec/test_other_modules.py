@@ -10,9 +10,10 @@ from archcli.load.spec.build import build
 from archcli.load.spec.overrides import apply
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
-from archcli.modules import Model, kinds
-from archcli.modules.base import Conflict, Inherit, Size, Spec
-from archcli.modules.values import Length
+from archcli.modules import Model
+from archcli.modules.spec import kinds
+from archcli.modules.spec.base import Conflict, Inherit, Size, Spec
+from archcli.modules.spec.values import Length
 
 
 class Part(Spec):

@@ -16,8 +16,8 @@ from jsonschema import Draft202012Validator
 from archcli.load.spec.fields import fields
 from archcli.load.spec.hints import hint
 from archcli.load.yaml.nodes import Node, Place, Source
-from archcli.modules.base import Count, Positive, Share, Size
-from archcli.modules.values import Interval, Length, Refusal, value_type
+from archcli.modules.spec.base import Count, Positive, Share, Size
+from archcli.modules.spec.values import Interval, Length, Refusal, value_type
 from library import classes, load_every_module
 
 load_every_module()

@@ -12,8 +12,8 @@ from archcli.measure.kvcache.attention_only import attention_only
 from archcli.measure.kvcache.cache_dtypes import CacheDtypes
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.modules import Encoder, Group, LinearAttention, MultiHeadAttention, PreNorm, RMSNorm
-from archcli.modules.layers import LayerIndex
-from archcli.modules.parallel_mixer import ParallelMixer
+from archcli.modules.attention.mixer import ParallelMixer
+from archcli.modules.models.layers import LayerIndex
 from small import NORM, attention, decoder, layer
 
 STATE = 2 * (4 * 4 + 4)

@@ -26,7 +26,7 @@ from archcli.modules import (
     RMSNorm,
     SoftmaxAttention,
 )
-from archcli.modules.context import or_default
+from archcli.modules.spec.context import or_default
 from archcli.ops import MergeHeads, Unsqueeze
 from small import NORM, attention, decoder, layer
 

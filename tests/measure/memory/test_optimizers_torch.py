@@ -15,9 +15,9 @@ from archcli.measure.memory.training.optimizers import OptimizerBytes, optimizer
 from archcli.measure.memory.training.trained_tensors import TrainedTensor, trained_tensors
 from archcli.measure.passes import train_pass
 from archcli.modules import GLU, ConvFrontEnd, Embedding, Learned, PreNorm
+from archcli.modules.adapters.lora import LoRA
 from archcli.modules.attention.indexer import Indexer
-from archcli.modules.lora import LoRA
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.memory.shards import fake_rank
 from archcli.runtime.model.build import build_model
 from archcli.runtime.model.random_data import random_inputs

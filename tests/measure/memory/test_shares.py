@@ -15,7 +15,7 @@ from archcli.measure.memory.shares import (
 )
 from archcli.measure.passes import train_pass
 from archcli.modules import MLP, Group, MixtureOfExperts
-from archcli.modules.lora import LoRA
+from archcli.modules.adapters.lora import LoRA
 from small import decoder, layer
 
 LAYER = 2 * 8 * 8 + 2 * 8 * 4 + 3 * 8 * 12 + 2 * 8

@@ -11,7 +11,7 @@ from archcli.measure.memory.pipeline import stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.shares import placed_weights, shares
 from archcli.measure.passes import train_pass
-from archcli.modules.stack import stacks
+from archcli.modules.models.stack import stacks
 from archcli.runtime.memory.shards import Mesh, shards_of
 
 PRESETS = Path(__file__).parents[3] / "presets"

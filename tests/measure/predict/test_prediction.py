@@ -17,7 +17,7 @@ from archcli.measure.predict.rates import Rates
 from archcli.measure.predict.times import KernelClock
 from archcli.measure.predict.training import training_work
 from archcli.modules import Group
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from small import attention, decoder, layer
 
 B, T, D, V, LAYERS = 2, 16, 8, 50, 3

@@ -17,7 +17,7 @@ from archcli.measure.predict.serving.engines import ENGINES, Engine, with_engine
 from archcli.measure.predict.serving.fp8 import in_fp8
 from archcli.measure.predict.serving.serving import serve, spanned
 from archcli.measure.predict.times import KernelClock, KernelTime
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from small import decoder
 
 B, PROMPT, NEW = 3, 16, 40

@@ -9,7 +9,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.planned import planned_pass
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels
 from archcli.modules import GLU, Group, MixtureOfExperts
-from archcli.modules.quantization import Quantization, Rule
+from archcli.modules.stored.quantization import Quantization, Rule
 from small import decoder, layer
 
 B, D, F, V, LAYERS, EXPERTS, PER_TOKEN = 2, 16, 32, 50, 3, 8, 2

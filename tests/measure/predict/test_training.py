@@ -12,7 +12,7 @@ from archcli.measure.predict.constants import Efficiency, Origin, StepConstants
 from archcli.measure.predict.rates import Rates
 from archcli.measure.predict.times import KernelClock
 from archcli.measure.predict.training import StepWork, training_work, work_of
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 
 D, F, V, L, B, T = 64, 256, 1000, 4, 2, 128
 MODEL = {

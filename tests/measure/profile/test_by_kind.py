@@ -12,7 +12,7 @@ from archcli.measure.profile.extrapolate.plan import plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
 from archcli.measure.profile.extrapolate.stacks import MemoryLimits
 from archcli.modules import GLU, MixtureOfExperts, PreNorm
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import build_model, store_experts
 from archcli.runtime.model.random_data import fill
 from archcli.runtime.profile.record import record

@@ -12,7 +12,7 @@ from torch.autograd import profiler
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.recording import extrapolated
 from archcli.measure.profile.reports.versus import MeasuredVariant, versus
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.device import DeviceActivity
 from archcli.recording.recording import GpuPasses, Timing
 from archcli.render import rendered

@@ -8,7 +8,7 @@ from archcli.load.source import load_text
 from archcli.measure.flops import count_flops
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.charges import charges
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.operations import OpTime
 from archcli.recording.recording import Recording
 from combinations.hybrids import hybrid

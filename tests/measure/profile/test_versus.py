@@ -13,7 +13,7 @@ from archcli.measure.profile.parameter_match import parameter_notes
 from archcli.measure.profile.reports.versus import MeasuredVariant, versus
 from archcli.measure.profile.reports.versus.ratios import NONE, ratios
 from archcli.modules import GLU, MLP, LayerNorm, PreNorm, RMSNorm
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
 from archcli.recording.disturbance import Disturbance
 from archcli.recording.operations import CallTime, OpKey, OpTime

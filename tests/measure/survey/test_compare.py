@@ -8,7 +8,7 @@ from archcli.load.yaml.writer import to_mapping
 from archcli.measure.survey.compare.differences import ModelSettings, differences
 from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.modules import GLU, Embedding, Group, Learned, MixtureOfExperts, MultiHeadAttention, QKNorm
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from small import NORM, attention, decoder, layer
 
 TABLE = 50 * 8

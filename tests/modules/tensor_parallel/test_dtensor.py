@@ -8,8 +8,8 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.passes import forward_pass
 from archcli.modules import FeedForward, Mixer, SoftmaxAttention
-from archcli.modules.base import find
-from archcli.modules.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.base import find
 from archcli.modules.tensor_parallel.shard import shard
 from dtensors import local_shapes
 

@@ -10,9 +10,9 @@ from archcli.load.source import load
 from archcli.measure.passes import cache_pass, decode_pass, forward_pass, prefill_pass, train_pass
 from archcli.measure.symbolic.formula import formula
 from archcli.modules import MLP, Embedding, Group, LayerNorm, Learned, MixtureOfExperts, QKNorm
-from archcli.modules.base import substitute
-from archcli.modules.lora import LoRA
-from archcli.modules.request import Request
+from archcli.modules.adapters.lora import LoRA
+from archcli.modules.spec.base import substitute
+from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.ops import AllGather, AllReduce, AllToAll, ReduceScatter, SumGradient
 from archcli.ops.communicate import Communication

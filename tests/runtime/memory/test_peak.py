@@ -8,7 +8,7 @@ from archcli.load.source import load
 from archcli.measure.memory.inference import inference_pass
 from archcli.measure.memory.moments import highest
 from archcli.measure.memory.settings import MemorySettings
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.memory.live import LiveStorages
 from archcli.runtime.memory.models import WitnessSetting, loss_of, prepared
 from archcli.runtime.memory.peak import inference_peak, training_step_peak

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from archcli.modules.lora import LoRA
+from archcli.modules.adapters.lora import LoRA
 from archcli.runtime.model.build import build_model
 from asking import ask, failures
 from zoo import ZOO, assert_close, built, tokens

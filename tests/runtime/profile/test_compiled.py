@@ -17,7 +17,7 @@ from torch._inductor.scheduler import Scheduler
 from archcli.errors import ArchError
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.reports.one import profile_of
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.classes import FUSED_KERNELS, UNATTRIBUTED, TimeClass
 from archcli.recording.operations import JOIN
 from archcli.runtime.profile import compiled as profile_compiled

@@ -8,7 +8,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.memory.timed_run import require_memory, run_memory
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.machine import available_memory
 from sources import OTHERS
 

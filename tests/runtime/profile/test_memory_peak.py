@@ -9,7 +9,7 @@ import pytest
 
 from archcli.load.source import load
 from archcli.measure.memory.timed_run import run_memory
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 
 pytestmark = [
     pytest.mark.torch,
@@ -50,7 +50,7 @@ KINDS = {
 CHILD = """
 import sys
 from archcli.load.source import load
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.runtime.profile.work import BuildSettings, prepare
 
 def status(key):

@@ -19,7 +19,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.planned import planned_pass
 from archcli.measure.profile.schema import first_violation
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.runtime.model.build import build_model
 from archcli.runtime.model.random_data import random_inputs

@@ -13,7 +13,7 @@ from archcli.errors import ArchError
 from archcli.graph import StateKind
 from archcli.measure.passes import forward_pass
 from archcli.modules import CrossAttention
-from archcli.modules.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex
 from archcli.ops import ExtendCache, Linear, Scale
 from archcli.runtime.model.build import build_model, example_inputs
 from archcli.runtime.verify import by_fvcore

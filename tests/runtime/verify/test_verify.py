@@ -12,7 +12,7 @@ from archcli.errors import ArchError
 from archcli.graph import State, StateKind
 from archcli.graph.count_tape import CountTape
 from archcli.modules import GLU, Group, PreNorm
-from archcli.modules.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex
 from archcli.ops import Attend, Combine, ExtendCache, Linear, Multiply, Normalize, Route
 from archcli.runtime.model.build import build_model
 from asking import ask, failures

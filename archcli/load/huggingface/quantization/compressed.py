@@ -5,7 +5,7 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.quantization.patterns import Patterns
 from archcli.load.huggingface.quantization.scheme import AS_IT_IS, Scheme, block_size, entries, grouped
-from archcli.modules.packing import Packing
+from archcli.modules.stored.quantization import Packing
 
 FP32, MODEL, INDEX = 32, 16, 32
 MOST_GROUPS = 100

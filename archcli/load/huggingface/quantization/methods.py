@@ -22,7 +22,7 @@ from archcli.load.huggingface.quantization.scheme import (
     group_of,
     grouped,
 )
-from archcli.modules.packing import Packing
+from archcli.modules.stored.quantization import Packing
 
 FP32, FP16 = 32, 16
 INDEX_BITS, MOST_SETTINGS = 32, 100

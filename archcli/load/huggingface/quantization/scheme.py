@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.quantization.patterns import Patterns
-from archcli.modules.packing import Packing
+from archcli.modules.stored.quantization import Packing
 
 AS_IT_IS = Packing("dtype")
 WORD_BITS = 32

@@ -13,10 +13,9 @@ from archcli.load.huggingface.quantization.rules import Decision, rules
 from archcli.load.huggingface.quantization.scheme import AS_IT_IS, Scheme
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex
-from archcli.modules.packing import Packing
-from archcli.modules.quantization import quantizable
-from archcli.modules.trace import outline
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.trace import outline
+from archcli.modules.stored.quantization import Packing, quantizable
 from archcli.ops import Linear
 
 MOST_NUMBERED, MOST_RULES = 4096, 2000

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.wording import plan_options
-from archcli.modules.arguments import ZeroStage
+from archcli.modules.spec.arguments import ZeroStage
 
 Record = dict[str, Any]
 

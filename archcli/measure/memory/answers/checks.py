@@ -12,7 +12,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
-from archcli.modules.layers import folded_path
+from archcli.modules.models.layers import folded_path
 from archcli.wording import closest, either, quote
 
 OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum")

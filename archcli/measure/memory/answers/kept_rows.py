@@ -8,7 +8,7 @@ from typing import Any
 
 from archcli.measure.memory.traced import TracedPass
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex, folded_path
+from archcli.modules.models.layers import LayerIndex, folded_path
 
 Record = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from archcli.measure.memory.answers.checks import module_paths
 from archcli.measure.memory.answers.kept_rows import folded_rows, kept_rows
 from archcli.measure.memory.answers.question import MemoryAnswer, MemoryQuestion
-from archcli.modules.layers import folded_path
+from archcli.modules.models.layers import folded_path
 
 Progress = Callable[[str], None]
 MOST_PATTERNS = 8

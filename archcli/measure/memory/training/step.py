@@ -29,7 +29,7 @@ from archcli.measure.memory.training.trained_tensors import trained_tensors
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
-from archcli.modules.base import substitute
+from archcli.modules.spec.base import substitute
 
 
 class Held(NamedTuple):

@@ -16,8 +16,8 @@ from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.times import TimingDevice
 from archcli.measure.predict.serving.engines import ENGINES, EngineName, with_engine
 from archcli.modules import Model
-from archcli.modules.request import ABOVE_0, ABOVE_0_OR_NONE, check_values
-from archcli.modules.values import Interval, ValueType, value_type
+from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, check_values
+from archcli.modules.spec.values import Interval, ValueType, value_type
 
 if TYPE_CHECKING:
     from archcli.measure.predict.serving.serving import ServedTokens
@@ -178,6 +178,6 @@ def in_eight_bits(model: Model) -> Model:
     """The model with its projections stored in 8 bits, unless it states how they are stored."""
     if model.quantization is not None:
         return model
-    from archcli.modules.quantization import Quantization  # of fp8 alone
+    from archcli.modules.stored.quantization import Quantization  # of fp8 alone
 
     return model.replace(quantization=Quantization(bits=8))

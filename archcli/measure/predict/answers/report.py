@@ -27,7 +27,7 @@ from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.prediction import told
 from archcli.measure.predict.serving.engines import ENGINES
 from archcli.measure.report import Report, Table
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from archcli.recording.classes import TimeClass
 
 FAR = 2**30

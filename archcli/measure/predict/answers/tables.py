@@ -8,7 +8,7 @@ from typing import Any
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.answers.totals import FIGURES
 from archcli.measure.report import Column, Table, Unit
-from archcli.modules.layers import folded_path
+from archcli.modules.models.layers import folded_path
 
 Record = dict[str, Any]
 ROWS = 8

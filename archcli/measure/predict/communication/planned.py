@@ -15,8 +15,8 @@ from archcli.measure.memory.shares import PlacedWeight, placed_weights
 from archcli.measure.passes import shape_pass
 from archcli.measure.predict.rank.placement import StagePlacement, stage_rows
 from archcli.modules import Model
-from archcli.modules.model import inferring
-from archcli.modules.request import Request
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.request import Request
 
 if TYPE_CHECKING:
     from archcli.measure.predict.communication.collective import Collective

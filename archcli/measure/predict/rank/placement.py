@@ -11,7 +11,7 @@ from archcli.graph import Row
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.shares import layer_starts
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex, layer_count
+from archcli.modules.models.layers import LayerIndex, layer_count
 from archcli.recording.operations import JOIN
 
 

@@ -14,8 +14,8 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.training.recompute import recomputed
 from archcli.modules import Model
-from archcli.modules.arguments import ZeroStage
-from archcli.modules.base import Spec, find
+from archcli.modules.spec.arguments import ZeroStage
+from archcli.modules.spec.base import Spec, find
 
 STAGES_OF_ZERO: tuple[ZeroStage, ...] = (0, 1, 2, 3)
 RECOMPUTATIONS = ("none", "attention", "layer")

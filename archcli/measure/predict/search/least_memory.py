@@ -20,7 +20,7 @@ from archcli.measure.passes import shape_pass
 from archcli.measure.predict.rank.placement import StagePlacement
 from archcli.measure.predict.search.candidates import Candidate
 from archcli.modules import Model
-from archcli.modules.layers import layer_count
+from archcli.modules.models.layers import layer_count
 
 Degrees = tuple[int, bool, int, int]
 """tp, sp, ep and cp."""

@@ -9,8 +9,8 @@ from typing import Any
 from archcli.graph import Row
 from archcli.measure.passes import Pass
 from archcli.modules import Block, Group, Model
-from archcli.modules.layers import LayerIndex
-from archcli.modules.stack import Stack, stacks
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.stack import Stack, stacks
 
 SMALL_VOCABULARY = 64
 """Entries of a vocabulary in stacks that time layers alone."""

@@ -10,7 +10,7 @@ from archcli.measure.profile.charges import is_expert_product
 from archcli.measure.profile.operators import members, operator_name
 from archcli.measure.profile.schema.figures import CompiledCode
 from archcli.measure.report import Unit
-from archcli.modules.layers import folded_path
+from archcli.modules.models.layers import folded_path
 from archcli.recording.classes import FUSED_KERNELS
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import JOIN

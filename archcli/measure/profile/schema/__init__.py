@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args, is_typeddict
 
 from archcli.measure.profile.schema.profile import Profile
 from archcli.measure.profile.schema.versus import ProfileComparison
-from archcli.modules.values import Meaning, Refusal, record_keys, unwrapped, value_type
+from archcli.modules.spec.values import Meaning, Refusal, record_keys, unwrapped, value_type
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAME = "urn:archcli:schema:profile"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NotRequired, TypedDict
 
-from archcli.modules.values import Interval, Length, Meaning
+from archcli.modules.spec.values import Interval, Length, Meaning
 
 
 class Record(TypedDict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from archcli.measure.profile.schema.base import Amount, Range, Record
-from archcli.modules.values import Meaning
+from archcli.modules.spec.values import Meaning
 
 ClassField = TypedDict(
     "ClassField",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NotRequired
 
 from archcli.measure.profile.schema.base import Amount, Record, Seconds
 from archcli.measure.profile.schema.figures import ClassField
-from archcli.modules.values import Meaning
+from archcli.modules.spec.values import Meaning
 
 
 class Paper(Record):

@@ -21,7 +21,7 @@ from archcli.measure.profile.schema.ivanov import IvanovTable
 from archcli.measure.profile.schema.kinds import EndsFigures, Estimates, LayerKindFigures
 from archcli.measure.profile.schema.prediction import PredictedClass
 from archcli.measure.profile.schema.ranks import CollectiveFigures, RanksFigures
-from archcli.modules.values import Meaning
+from archcli.modules.spec.values import Meaning
 from archcli.recording.ceilings import Ceilings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from archcli.measure.profile.schema.base import Amount, Record, Seconds
-from archcli.modules.values import Meaning
+from archcli.modules.spec.values import Meaning
 
 
 class RanksFigures(Record):

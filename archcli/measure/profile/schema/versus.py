@@ -16,7 +16,7 @@ from archcli.measure.profile.schema.base import (
     Seconds,
 )
 from archcli.measure.profile.schema.figures import ClassField, CompiledCode
-from archcli.modules.values import Meaning
+from archcli.modules.spec.values import Meaning
 
 Change = TypedDict(
     "Change",

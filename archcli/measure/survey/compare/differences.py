@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from archcli.measure.survey.layers import format_tally, tally
 from archcli.modules import Block, Group, Mixer, Model
-from archcli.modules.base import Spec
-from archcli.modules.layers import LayerIndex
-from archcli.modules.stack import stacks
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.stack import stacks
+from archcli.modules.spec.base import Spec
 from archcli.wording import format_setting
 
 IDENTITY = {"name", "source", "published", "released", "series", "sibling_of"}

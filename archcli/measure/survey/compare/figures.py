@@ -13,8 +13,8 @@ from archcli.measure.survey.columns import COLUMNS, describe_architecture
 from archcli.measure.survey.layers import architecture_of
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
-from archcli.modules.formats import cache_bytes
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
+from archcli.modules.stored.formats import cache_bytes
 
 CACHE = "KV cache"
 """The section of the cache."""

@@ -18,7 +18,7 @@ from archcli.measure.survey.columns import DIFFERING, legend
 from archcli.measure.survey.compare.differences import ModelSettings, aligned, differences
 from archcli.measure.survey.compare.figures import CACHE, Figure, figures, passes_of
 from archcli.modules import Model
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 
 CONVENTION = (
     "Ratios are to the first model. FLOP = 2 x multiply-add: matrix products; non-matmul, all else; "

@@ -11,7 +11,7 @@ from archcli.measure.symbolic import required
 from archcli.measure.symbolic.explain.terms import Term
 from archcli.measure.symbolic.symbols import ModelSymbols
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex, stated_layers
+from archcli.modules.models.layers import LayerIndex, stated_layers
 
 
 @dataclass

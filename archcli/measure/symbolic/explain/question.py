@@ -11,9 +11,9 @@ from archcli.errors import ArchError, Problem
 from archcli.measure.symbolic.sizes import fields_named, sizes
 from archcli.measure.symbolic.symbols import ModelSymbols, size_names
 from archcli.modules import Model
-from archcli.modules.arguments import CountedPairs, Quantity
-from archcli.modules.base import ends_in
-from archcli.modules.request import Request
+from archcli.modules.spec.arguments import CountedPairs, Quantity
+from archcli.modules.spec.base import ends_in
+from archcli.modules.spec.request import Request
 from archcli.wording import suggest
 
 MEANINGS = {

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from archcli.measure.symbolic.explain.question import Question
 from archcli.modules import Model
-from archcli.modules.layers import DistinctLayer, LayerIndex, layer_count, stated_layers
-from archcli.modules.mixer import MixerFacts
+from archcli.modules.attention.mixer import MixerFacts
+from archcli.modules.models.layers import DistinctLayer, LayerIndex, layer_count, stated_layers
 
 
 class SeenKeys(NamedTuple):

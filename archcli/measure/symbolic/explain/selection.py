@@ -8,7 +8,7 @@ from archcli.errors import ArchError, Problem
 from archcli.measure.symbolic.explain.components import split_path
 from archcli.measure.symbolic.explain.terms import Term
 from archcli.modules import Model
-from archcli.modules.layers import LayerIndex, folded_path, stated_layers
+from archcli.modules.models.layers import LayerIndex, folded_path, stated_layers
 from archcli.wording import quote, suggest
 
 

@@ -10,8 +10,9 @@ from archcli.arith import Number, prod
 from archcli.graph import OpClass, Row, StateKind
 from archcli.measure.flops import component
 from archcli.measure.passes import Pass, cache_pass, checked_pass, count_pass, shape_pass
-from archcli.modules import Model, arguments
-from archcli.modules.request import Request
+from archcli.modules import Model
+from archcli.modules.spec import arguments
+from archcli.modules.spec.request import Request
 
 OWN = (StateKind.TOKENS, StateKind.WINDOW, StateKind.FIXED)
 """States of the tokens themselves, without those of an encoder's output."""

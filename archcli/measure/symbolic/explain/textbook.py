@@ -19,8 +19,8 @@ from archcli.measure.symbolic.explain.question import Question
 from archcli.measure.symbolic.explain.scores import EVERY_KEY, attending_layers, score_form, score_forms
 from archcli.measure.symbolic.explain.text import numbered
 from archcli.modules import Model
-from archcli.modules.layers import layer_count
-from archcli.modules.request import Request
+from archcli.modules.models.layers import layer_count
+from archcli.modules.spec.request import Request
 
 KAPLAN = "Kaplan et al. 2020, arXiv:2001.08361"
 HOFFMANN = "Hoffmann et al. 2022, arXiv:2203.15556, appendix F: 6 N D with all parameters as N"

@@ -15,8 +15,8 @@ from archcli.measure.report import Unit
 from archcli.measure.survey.columns import COLUMNS
 from archcli.measure.symbolic.shapes.reading import Reading
 from archcli.modules import Model
-from archcli.modules.arguments import accept
-from archcli.modules.request import FIELDS, Request
+from archcli.modules.spec.arguments import accept
+from archcli.modules.spec.request import FIELDS, Request
 from archcli.units import parse_count
 from archcli.wording import suggest
 

@@ -14,8 +14,8 @@ from archcli.measure.passes import Pass, cache_pass, checked_pass, shape_pass
 from archcli.measure.survey.columns import COLUMNS
 from archcli.measure.survey.layers import Architecture, architecture_of
 from archcli.modules import Model
-from archcli.modules.base import Spec, find
-from archcli.modules.request import Request
+from archcli.modules.spec.base import Spec, find
+from archcli.modules.spec.request import Request
 
 
 class Reading:

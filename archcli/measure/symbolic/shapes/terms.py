@@ -9,7 +9,7 @@ from archcli.errors import ArchError, Problem
 from archcli.measure.symbolic.shapes.figures import FIGURES, Settings, SweepFigure, read_settings
 from archcli.measure.symbolic.sizes import sizes, suggest_size
 from archcli.modules import Model
-from archcli.modules.base import ends_in
+from archcli.modules.spec.base import ends_in
 from archcli.query.parser import Call
 from archcli.query.vocabulary import FigureName, Vocabulary
 from archcli.wording import closest, format_value, quote

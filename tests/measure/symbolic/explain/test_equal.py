@@ -19,7 +19,7 @@ from archcli.measure.params import count_params
 from archcli.measure.symbolic.explain.question import Question
 from archcli.measure.symbolic.explain.report import explain
 from archcli.modules import Encoder
-from archcli.modules.request import Request
+from archcli.modules.spec.request import Request
 from readings.encoders import MODELS
 
 SECONDS = 2

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from archcli.graph import OpClass, Row
 from archcli.measure.passes import Pass
 from archcli.measure.profile.reports.compiled import compiled_notes
-from archcli.modules.headings import LOSS
+from archcli.modules.spec.trace import LOSS
 from archcli.recording.classes import FUSED
 from archcli.recording.recording import Recording
 

@@ -1,0 +1,1 @@
+"""Adapters: small trained products beside projections."""

@@ -1,0 +1,247 @@
+"""Low-rank adapters: a small trained product beside a frozen projection.
+
+No module knows of its adapters. An adapted model runs on an `AdaptTape`, which passes every operation on to
+the tape below it with frozen weights, and adds the product behind the projections that `targets` names.
+
+B batch, T new tokens, r rank.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from archcli.arith import Number
+from archcli.graph import Op, Tape, Tensor, tree_map
+from archcli.graph.count_tape import Abstract
+from archcli.modules.networks.activation import dropped
+from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size, Spec
+from archcli.modules.spec.trace import ADAPTERS, outline
+from archcli.ops import Add, Einsum, Linear, Lookup, Scale
+
+
+class Adapted:
+    """A module that runs on the tape that `around` makes of the tape it is given."""
+
+    __slots__ = ("around", "module")
+
+    def __init__(self, module: Module, around: Callable[[Tape], Tape]) -> None:
+        self.module, self.around = module, around
+
+    @property
+    def group(self) -> str:
+        """The group of the wrapped module."""
+        return self.module.group
+
+    def forward(self, *args: Any, **options: Any) -> Any:
+        """The module's forward on the other tape. Results stay on the tape that was given."""
+        tapes: dict[int, Tape] = {}
+
+        def moved(x: Tensor) -> Tensor:
+            if id(x.tape) not in tapes:
+                tapes[id(x.tape)] = self.around(x.tape)
+            return Tensor(tapes[id(x.tape)], x.value)
+
+        args, options = tree_map(moved, Tensor, (args, options))
+        return self.module.forward(*args, **options)
+
+
+def unadapted(module: Any) -> Any:
+    """The module as it is stated."""
+    return module.module if isinstance(module, Adapted) else module
+
+
+def on_tape(tape: Tape, tree: Any) -> Any:
+    """The tree with its tensors on another tape."""
+    return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
+
+
+EVERY = "all_linear"
+HEAD, ROUTER, TABLE = "lm_head", "router", "embedding"
+NOT_IN_EVERY = re.compile(rf"({HEAD}(_classes|_tail_\d+_(down|up))?|{ROUTER}|{TABLE})")
+"""Projections that `all_linear` leaves out."""
+TABLES = {"tokens": TABLE, "source": TABLE}
+"""The token tables, by the names of their ops."""
+
+
+class LoRA(Spec):
+    """y = W x + (alpha / rank) B A x, with W frozen and A [rank, in], B [out, rank] trained.
+
+    B starts as zero. Hu et al. 2021, arXiv:2106.09685 section 4.1.
+
+    `targets` names the projections that are adapted, in the words of this file's other keys: q, k, v, o,
+    gate, up, down, of MLA q_a, q_b, kv_a, kv_b; router, lm_head, embedding; all_linear is every projection
+    but routers and the head. The paper adapts q and v. `rank` is the width between A and B. `alpha` left
+    out is the rank, so that the product counts once. `dropout` zeroes that share of what A reads in
+    training. Everything but the adapters is frozen.
+    """
+
+    rank: Size
+    alpha: Positive | None = None
+    targets: tuple[str, ...] = ("q", "v")
+    dropout: Share = 0.0
+
+    @property
+    def factor(self) -> Number:
+        """alpha / rank, by which the adapter's output is multiplied."""
+        # a float power, which numbers, symbols and arrays all have
+        return 1.0 if self.alpha is None else self.alpha * self.rank**-1.0
+
+    def adapts(self, op: Op) -> bool:
+        """Whether this op is one of the targets."""
+        word = target_of(op)
+        return word is not None and (
+            word in self.targets or (EVERY in self.targets and not NOT_IN_EVERY.fullmatch(word))
+        )
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: no targets."""
+        if not self.targets:
+            yield Conflict(
+                "lora-targets-empty",
+                "targets",
+                "targets must not be empty",
+                "name projections, such as [q, v], or leave lora out",
+            )
+
+    def adapted(self, model: Module) -> Adapted:
+        """The model wrapped to run its forward with these adapters."""
+        return Adapted(model, partial(AdaptTape, lora=self))
+
+    def check_model(self, model: Any) -> Iterator[Conflict]:
+        """Conflicts: targets that are no projection of this model."""
+        rows = outline(model)
+        words = dict.fromkeys([word for row in rows if (word := target_of(row.op)) is not None])
+        for i, target in enumerate(self.targets):
+            if target not in words and target != EVERY:
+                yield Conflict(
+                    "lora-target-unknown",
+                    f"lora.targets.{i}",
+                    f"no projection of this model is called {target!r}",
+                    f"it has {', '.join(words)}; or all_linear",
+                )
+        if TABLE in self.targets and any(row.op.name == "source" and not row.weights for row in rows):
+            yield Conflict(
+                "lora-shared-embedding",
+                "lora.targets",
+                "the embedding cannot be adapted where source and target share it",
+                "leave embedding out of the targets",
+            )
+        if any(row.stored is not None for row in rows):
+            yield Conflict(
+                "lora-tied-layers",
+                "lora",
+                "adapters of layers that share weights are not defined",
+                "leave lora out",
+            )
+        if TABLE in self.targets and model.mtp_depth:
+            yield Conflict(
+                "lora-mtp-embedding",
+                "lora.targets",
+                "the embedding cannot be adapted where mtp shares it",
+                "leave embedding out of the targets, or mtp out",
+            )
+        if HEAD in self.targets and model.embedding.tied and (model.mtp_depth or model.trains_on_rows):
+            yield Conflict(
+                "lora-tied-head",
+                "lora.targets",
+                "the head cannot be adapted where training reads the table it is tied to",
+                "write tied: false",
+            )
+
+
+def target_of(op: Op) -> str | None:
+    """The name of an op in `targets`, such as `q` for q_proj; None where it cannot be adapted."""
+    if isinstance(op, Linear) and (op.name == HEAD or not op.borrowed):
+        return op.name.removesuffix("_proj")
+    return TABLES.get(op.name) if isinstance(op, Lookup) else None
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptTape:
+    """A stateless tape around another: freezes all weights and adds adapters."""
+
+    inner: Tape
+    lora: LoRA
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Emit the op with frozen weights, followed by its adapter if it is a target."""
+        y = self.inner.emit(op, *xs, group=group, trained=False)
+        if self.lora.adapts(op):
+            y = self._added(op, y, self._low(op, Tensor(self.inner, xs[0].value)))
+        return on_tape(self, y)
+
+    def weight(
+        self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
+    ) -> Tensor:
+        """The frozen weight of an op; of a target W + (alpha / rank) B A.
+
+        For modules that multiply with the matrix themselves: absorbed MLA, heads trained by rows, multi-token
+        prediction. A tied head borrows the table without its adapter, as PEFT does.
+        """
+        weight = self.inner.weight(op, *xs, group=group, trained=False, which=which)
+        if isinstance(op, Linear) and which == "weight" and self.lora.adapts(op):
+            low = Tensor(self.inner, Abstract((self.lora.rank,)))
+            a = self.inner.weight(
+                Linear(f"{op.name}.lora_A", self.lora.rank), Tensor(self.inner, xs[0].value), group=ADAPTERS
+            )
+            b = self.inner.weight(Linear(f"{op.name}.lora_B", op.out, zeroed=True), low, group=ADAPTERS)
+            weight = self._added(
+                op, weight, Einsum(f"{op.name}.lora_merge", "or,ri->oi")(b, a, group=ADAPTERS)
+            )
+        merged: Tensor = on_tape(self, weight)
+        return merged
+
+    def declaring(self) -> AdaptTape | None:
+        """A tape that declares weights, frozen and with their adapters."""
+        inner = self.inner.declaring()
+        return None if inner is None else AdaptTape(inner, self.lora)
+
+    def own(self) -> AdaptTape:
+        """The same around the tape of one occurrence."""
+        return AdaptTape(self.inner.own(), self.lora)
+
+    def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
+        """Call a child module on an adapting tape."""
+        child: Any = Adapted(module, self._around)
+        return on_tape(self, self.inner.call(child, name, *on_tape(self.inner, args), **options))
+
+    def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
+        """Emit a module's ops on an adapting tape."""
+        child: Any = Adapted(module, self._around)
+        return on_tape(self, self.inner.inline(child, group, *on_tape(self.inner, args), **options))
+
+    def occurrences(
+        self, n_layers: Number, period: int, *, apart: bool = True
+    ) -> Iterable[tuple[int, Number]]:
+        """The occurrences of the wrapped tape, with the first of every layer separate.
+
+        No gradient flows below the first adapter; after a period of layers the stream carries one, or never
+        does, so all later layers are alike.
+        """
+        yield from self.inner.occurrences(n_layers, period, apart=True)
+
+    def _around(self, tape: Tape) -> AdaptTape:
+        return AdaptTape(tape, self.lora)
+
+    def _low(self, op: Op, x: Tensor) -> Tensor:
+        """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
+        width = op.shape(x.shape)[-1]
+        if isinstance(op, Lookup):
+            low = Lookup(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(
+                x, group=ADAPTERS
+            )
+            looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=ADAPTERS)
+            return looked_up
+        x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", ADAPTERS)
+        low = Linear(f"{op.name}.lora_A", self.lora.rank)(x, group=ADAPTERS)
+        projected: Tensor = Linear(f"{op.name}.lora_B", width, zeroed=True)(low, group=ADAPTERS)
+        return projected
+
+    def _added(self, op: Op, y: Tensor, low: Tensor) -> Tensor:
+        scaled = Scale(f"{op.name}.lora_scale", self.lora.factor)(low, group=ADAPTERS)
+        total: Tensor = Add(f"{op.name}.lora_add")(y, scaled, group=ADAPTERS)
+        return total

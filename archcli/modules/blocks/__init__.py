@@ -1,0 +1,1 @@
+"""Blocks: how mixers, networks and norms are wired into a layer."""

@@ -1,0 +1,177 @@
+"""What layers of a stack read from an earlier layer: keys and values, or the choice of its index.
+
+Brandon et al. 2024, arXiv:2405.12981; Gemma 3n. A layer whose attention states `kv_from` has no matrices of
+keys and values and caches nothing; one that states `index_from` has no indexer (arXiv:2603.12201).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from archcli.arith import Number
+from archcli.errors import ArchError
+from archcli.graph import Tensor
+from archcli.modules.attention.mixer import Mixer
+from archcli.modules.blocks.block import Block
+from archcli.modules.spec.base import Conflict
+from archcli.modules.spec.context import Context, Lent
+
+SHAPES = ("n_kv_heads", "head_dim", "v_head_dim", "window", "chunk", "sparsity", "kind", "causal")
+"""Facts in which a layer and the one whose keys and values it reads agree."""
+LENT = {"kv_from": "keys and values", "index_from": "choice of an index"}
+"""What a layer reads of an earlier one, by the field that numbers it."""
+STRUCTURE = {"kv_from": ("window", "chunk", "sparsity"), "index_from": ("indexed",)}
+"""Facts that tell lenders apart where sizes have no values, by that field."""
+
+Place = tuple[int, int]
+"""Which group, and which layer of its pattern."""
+
+Layers = Sequence[tuple[Number, tuple[Block, ...]]]
+"""The groups of a stack: how many layers, and those of one period."""
+
+
+class LentEntries:
+    """What is lent within one pass of a stack, by the number of the layer that lends it.
+
+    Counting runs the layers of a pattern once: the last that ran at the lender's place stands for it.
+    """
+
+    def __init__(self, layers: Layers) -> None:
+        self.known = all(isinstance(n_layers, int) for n_layers, _ in layers)
+        self.places = dict(_lenders(layers, known=self.known))
+        self._entries: dict[int, tuple[Tensor, ...]] = {}
+
+    def given(self, context: Context, block: Block, place: Place) -> Context:
+        """A layer's context with what it reads of another, and whether it is to lend its own."""
+        number = None if block.mixing is None else source_of(block.mixing[1])
+        return context._replace(
+            borrowed=None if number is None else self._entries[number],
+            lends=bool(self._asked_of(context.layer, place)),
+        )
+
+    def taken(self, kept: Any, layer: Number, place: Place) -> Any:
+        """What a layer caches, once what it lends is held."""
+        if not isinstance(kept, Lent):
+            return kept
+        self._entries.update(dict.fromkeys(self._asked_of(layer, place), kept.entries))
+        return kept.kept
+
+    def _asked_of(self, layer: Number, place: Place) -> list[int]:
+        """The lending layers that this one is, or stands for until they have run."""
+        numbers = [number for number, lender in self.places.items() if lender == place]
+        return [number for number in numbers if layer <= number] if self.known else numbers
+
+
+def source_of(mixer: Mixer | None) -> int | None:
+    """The number of the layer of which a mixer reads something; None where it has all of its own."""
+    return next((number for _, number in _sources(mixer)), None)
+
+
+def _sources(mixer: Mixer | None) -> Iterator[tuple[str, int]]:
+    """(field, number) of the layer of which a mixer reads something."""
+    for word in LENT:
+        number = getattr(mixer, word, None)
+        if number is not None:
+            yield word, number
+
+
+def check_sharing(layers: Layers, d_model: int) -> Iterator[tuple[Place, Conflict]]:
+    """(place, conflict) of layers that read of a layer what that has not, or has otherwise."""
+    for place, mixer in _mixers(layers):
+        sources = list(_sources(mixer))
+        if not sources:
+            yield from ((place, it) for it in _within(mixer))
+        elif len(sources) > 1:
+            what = "a layer reads keys and values of an earlier one, or what its index has chosen"
+            yield place, Conflict("one-from-layer", "index_from", what, "leave one of them out")
+        else:
+            what, hint = _mistake(layers, place, mixer, sources[0], d_model)
+            if what:
+                yield place, Conflict("reads-of-layer", sources[0][0], what, hint)
+
+
+def _within(mixer: Mixer) -> Iterator[Conflict]:
+    """Conflicts of parts of a mixer that would read of another layer."""
+    for path, member in mixer.members(""):
+        for word, _ in _sources(member):
+            what = f"a branch of a mixer cannot read the {LENT[word]} of another layer"
+            at = f"{path.removeprefix('.')}.{word}"
+            yield Conflict("reads-in-branch", at, what, f"leave {word} out")
+
+
+def _mistake(
+    layers: Layers, place: Place, mixer: Mixer, source: tuple[str, int], d_model: int
+) -> tuple[str, str]:
+    """What is wrong with reading of the layer of that number, and how to mend it; empty texts if right."""
+    word, number = source
+    first = sum(n_layers for n_layers, _ in layers[: place[0]]) + place[1]
+    if number >= first:
+        return f"{word} {number} is not before this layer, which is {first}", "layers count from 0"
+    lender = dict(_mixers(layers)).get(_place(layers, number))
+    if lender is None or not hasattr(lender, word):
+        return f"layer {number} has no {LENT[word]} to share", "name a layer of the same kind"
+    earlier = getattr(lender, word)
+    if earlier is not None:
+        return f"layer {number} reads those of layer {earlier}", f"write {earlier}"
+    if word == "index_from":
+        return _unlike_index(mixer, lender, number)
+    return _unlike(mixer, lender, number, d_model)
+
+
+def _unlike(mixer: Mixer, lender: Mixer, number: int, d_model: int) -> tuple[str, str]:
+    """In what the keys and values of a layer do not fit."""
+    ours, theirs = mixer.facts(d_model), lender.facts(d_model)
+    other = [name for name in SHAPES if getattr(ours, name) != getattr(theirs, name)]
+    if not other:
+        return "", ""
+    what = f"layer {number} has {other[0]} {getattr(theirs, other[0])}, this one {getattr(ours, other[0])}"
+    return what, "name a layer of the same kind"
+
+
+def _unlike_index(mixer: Any, lender: Any, number: int) -> tuple[str, str]:
+    """Whether a layer's index is another one, or none is stated."""
+    if mixer.index is None:
+        what = "index_from reads what an index has chosen, and the layer states none"
+        return what, "state the index of that layer here too"
+    if lender.index == mixer.index:
+        return "", ""
+    return f"layer {number} has another index, or none", "state the same index in both"
+
+
+def _lenders(layers: Layers, *, known: bool) -> Iterator[tuple[int, Place]]:
+    """(number, place) of every layer of which others read."""
+    before: list[tuple[Place, Mixer]] = []
+    for place, mixer in _mixers(layers):
+        for word, number in _sources(mixer):
+            yield number, _place(layers, number) if known else _alike(before, mixer, word)
+        before.append((place, mixer))
+
+
+def _place(layers: Layers, number: int) -> Place:
+    """The place of a layer by its number."""
+    for i, (n_layers, blocks) in enumerate(layers):
+        if number < n_layers:
+            return i, number % len(blocks)
+        number -= n_layers
+    raise ArchError(f"there is no layer {number} in these groups", "layers count from 0")
+
+
+def _alike(before: Sequence[tuple[Place, Mixer]], mixer: Mixer, word: str) -> Place:
+    """The last place before a layer that lends what it reads, where sizes are symbols or arrays."""
+    lenders = [(place, lender) for place, lender in before if getattr(lender, word, None) is None]
+    structure = _structure(mixer, word)
+    alike = (place for place, lender in reversed(lenders) if _structure(lender, word) == structure)
+    return next(alike, (0, 0))
+
+
+def _structure(mixer: Mixer, word: str) -> tuple[Any, ...]:
+    facts = mixer.facts()
+    return (facts.kind, *(getattr(facts, name) is None for name in STRUCTURE[word]))
+
+
+def _mixers(layers: Layers) -> Iterator[tuple[Place, Mixer]]:
+    for i, (_, blocks) in enumerate(layers):
+        for j, block in enumerate(blocks):
+            if block.mixing is not None:
+                yield (i, j), block.mixing[1]

@@ -1,0 +1,1 @@
+"""The ends of a model: embeddings, front ends, output heads and losses."""

@@ -1,0 +1,155 @@
+"""Encoder-decoders: source and target tokens in, logits of the target out.
+
+B batch, T new tokens, S source tokens, D d_model, V vocab_size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.models.decoder import Generator
+from archcli.modules.models.stack import Cached, Stack
+from archcli.modules.networks.activation import dropped
+from archcli.modules.networks.norm import Norm
+from archcli.modules.positions.position import NoPosition, Position
+from archcli.modules.spec.base import Conflict, Share, Size
+from archcli.modules.spec.context import Context
+from archcli.modules.spec.request import InputSpec, Request
+from archcli.ops import KeepLast, Positions
+
+if TYPE_CHECKING:  # a field of few, imported where it is given a value
+    from archcli.modules.ends.frontend import ConvFrontEnd
+
+
+class EncoderStack(Stack):
+    """The encoder half: source tokens or features to the memory [B, S, D] that the decoder attends to.
+
+    `position` and `input_norm` are the encoder's own. With a `front_end` it reads features (Whisper's
+    spectrogram) in place of tokens, and `source_len` is the fixed number of positions they make. `vocab_size`
+    gives it a table of its own where source and target share none, and `d_model` a width of its own.
+    `dropout` zeroes that share of what the layers read in training.
+    """
+
+    is_causal: ClassVar[bool] = False
+    position: Position = NoPosition()
+    input_norm: Norm | None = None
+    front_end: ConvFrontEnd | None = None
+    vocab_size: Size | None = None
+    d_model: Size | None = None
+    dropout: Share = 0.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, S, D], or features [B, channels, frames], to [B, S, D]."""
+        x = x if self.front_end is None else self.front_end(x, name="front_end")
+        positions = Positions("positions")(x)
+        x = self.position(x, positions, name="position_embedding")
+        x = x if self.input_norm is None else self.input_norm(x, name="input_norm")
+        return self.apply_final_norm(self.run(dropped(x, self.dropout), Context(positions))[0])
+
+
+class DecoderStack(Stack):
+    """The decoder half: layers with `cross_attention`."""
+
+    def forward(self, x: Tensor, context: Context, last_only: bool = False) -> tuple[Tensor, Cached]:
+        """[B, T, D] to [B, T, D], or [B, 1, D] with `last_only`, and the cache afterwards."""
+        x, kept = self.run(x, context)
+        return self.apply_final_norm(KeepLast("last")(x) if last_only else x), kept
+
+
+class EncoderDecoder(Generator):
+    """Source and target tokens to logits of the target.
+
+    Vaswani et al. 2017, arXiv:1706.03762; T5, arXiv:1910.10683.
+
+    One table embeds both languages unless the encoder has its own; `embedding.position` is the decoder's,
+    `encoder.position` the encoder's. `source_len` fixes the encoder's length (Whisper 1500); left out it is
+    given with each pass.
+    """
+
+    kind: Literal["encoder_decoder"] = "encoder_decoder"
+    source_len: Size | None = None
+    encoder: EncoderStack
+    decoder: DecoderStack
+
+    def source_length(self, source_len: Number) -> Number:
+        """The requested source length, or the fixed one of the model."""
+        return source_len if self.source_len is None else self.source_len
+
+    def inputs(self, request: Request) -> dict[str, InputSpec]:
+        """Inputs: tokens, and the source as ids [B, S] or as front-end features of S positions."""
+        length = self.source_length(request.source_positions)
+        if self.encoder.front_end is not None:
+            source = self.encoder.front_end.input(request.batch_size, length)
+        else:
+            n_ids = self.vocab_size if self.encoder.vocab_size is None else self.encoder.vocab_size
+            source = InputSpec((request.batch_size, length), "ids", n_ids)
+        return {**super().inputs(request), "source": source}
+
+    def forward(
+        self,
+        tokens: Tensor,
+        *,
+        positions: Tensor | None = None,
+        past: Number = 0,
+        cache: Cached = None,
+        last_only: bool = False,
+        source: Tensor | None = None,
+        targets: Tensor | None = None,
+    ) -> tuple[Tensor, Cached]:
+        """Logits [B, T, V], or with targets [B, T] the loss; and the cache.
+
+        `source` is read unless the cache already holds what was made of it.
+        """
+        positions = Positions("positions")(tokens) if positions is None else positions
+        x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
+        self.hold(x)
+        memory = None if cache or source is None else self._encoded(source, table)
+        x, kept = self.decoder(
+            x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder"
+        )
+        return self.logits_or_loss(x, table, targets), kept
+
+    def _encoded(self, source: Tensor, table: Tensor) -> Tensor:
+        if self.encoder.vocab_size is not None:
+            width = self.encoder.d_model or self.d_model
+            source = self.embedding.own_vectors(source, self.encoder.vocab_size, width, "source")
+        elif self.encoder.front_end is None:
+            source = self.embedding.vectors(source, table, "source")
+        memory: Tensor = self.encoder(source, name="encoder")
+        return memory
+
+    def check(self) -> Iterator[Conflict]:
+        """Check that the encoder has one source of inputs, as wide as the residual stream."""
+        yield from super().check()
+        if self.encoder.vocab_size is not None and self.encoder.front_end is not None:
+            yield Conflict(
+                "tokens-or-features",
+                "encoder.vocab_size",
+                "an encoder reads tokens or features, not both",
+                "leave vocab_size or front_end out",
+            )
+        if self.encoder.d_model is not None and self.encoder.vocab_size is None:
+            yield Conflict(
+                "encoder-width",
+                "encoder.d_model",
+                "an encoder of its own width has a table of its own",
+                "state vocab_size, or leave d_model out",
+            )
+        if self.encoder.front_end is not None and self.encoder.front_end.d_model != self.d_model:
+            width = self.encoder.front_end.d_model
+            yield Conflict(
+                "front-end-width",
+                "encoder.front_end.d_model",
+                f"the front end makes vectors {width} wide, not {self.d_model}",
+                "make both alike",
+            )
+        if self.embedding.width is not None:
+            yield Conflict(
+                "embedding-width",
+                "embedding.width",
+                "an encoder-decoder's table is as wide as d_model",
+                "leave width out",
+            )

@@ -1,0 +1,173 @@
+"""Model: what every model states besides its layers, its training recipe, and how it is called.
+
+B batch, T new tokens, V vocab_size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from archcli.arith import Number
+from archcli.errors import ArchError
+from archcli.modules.ends.embedding import Embedding
+from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.stack import stacks
+from archcli.modules.networks.norm import Norm
+from archcli.modules.spec.base import Conflict, Count, Size, Spec, substitute
+from archcli.modules.spec.request import InputSpec, Request
+from archcli.modules.spec.unread import Holder
+from archcli.modules.spec.values import Interval
+from archcli.units import FIGURE, ROUNDED
+
+if TYPE_CHECKING:
+    from archcli.modules.adapters.lora import LoRA
+    from archcli.modules.stored.quantization import Quantization
+
+M = TypeVar("M", bound="Model")
+RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
+"""A year, or a year and a month."""
+
+
+class Model(Holder):
+    """Base of all models: vocabulary, widths, norm and embedding, but not the layers.
+
+    `norm` is what every layer uses that names none of its own, and what follows the last layer.
+    `max_seq_len` is the context it was trained for: it sizes a learned position table and is otherwise a
+    note. `published` holds figures a paper or a checkpoint states, which tests compare with what is counted:
+    7615616512, or rounded as it is printed, 7.62B. `released` is when it was first public: a year, or
+    "2024-07". `series` is the line of models it belongs to: llama, gpt; `sibling_of` names the preset that
+    stands for its generation in surveys and in the evidence of rules. None changes a count. `lora` adds
+    low-rank adapters, which alone are trained; `quantization` says in how many bits the weights are stored.
+    `ignore` lists codes of rules that `archcli check` is to leave out, `training` what of the recipe those
+    rules judge; neither is counted. `unread` are parameters that are stored and read by no pass, by name with
+    how many numbers each is, or its shape (vectors of Molmo 2's image tokens, a second table of BART's).
+    """
+
+    family: ClassVar[str] = "model"
+    name: str = ""
+    source: str = ""
+    released: int | str | None = None
+    series: str = ""
+    sibling_of: str = ""
+    published: Mapping[str, int | str] = {}
+    ignore: tuple[str, ...] = ()
+    training: Training | None = None
+    vocab_size: Size
+    d_model: Size
+    max_seq_len: Size | None = None
+    norm: Norm
+    embedding: Embedding = Embedding()
+    lora: LoRA | None = None
+    quantization: Quantization | None = None
+
+    caches: ClassVar[bool] = True
+    """Whether it generates token by token, and so has a cache to fill."""
+
+    @property
+    def adapted(self) -> Any:
+        """The module to trace: the model, with LoRA adapters where it states them."""
+        return self if self.lora is None else self.lora.adapted(self)
+
+    def source_length(self, source_len: Number) -> Number | None:
+        """The encoder's positions for a requested `source_len`; None without an encoder."""
+        return None
+
+    @property
+    def trains_on_targets(self) -> bool:
+        """Whether a training pass needs targets [B, T] for a loss, rather than ending with the logits."""
+        return False
+
+    @property
+    def mtp_depth(self) -> int:
+        """The number of tokens after the next one that training also predicts."""
+        return 0
+
+    def require_tokens(self, seq_len: Number) -> None:
+        """Raise ArchError where there are too few tokens to train on."""
+        if self.mtp_depth and isinstance(seq_len, int) and seq_len <= self.mtp_depth:
+            raise ArchError(
+                f"{seq_len} tokens are too few to predict {self.mtp_depth} beyond the next",
+                f"train on more than {self.mtp_depth}",
+            )
+
+    @property
+    def token_multiple(self) -> int:
+        """The fewest training tokens that make every stated share of targets a whole number."""
+        return 1
+
+    @property
+    def trains_on_rows(self) -> bool:
+        """Whether training computes other rows than inference, as with an adaptive head."""
+        return False
+
+    def inputs(self, request: Request) -> dict[str, InputSpec]:
+        """The tensors a pass reads, by the names of `forward`'s arguments.
+
+        Training has targets [B, T] only where the model goes on to a loss.
+        """
+        tokens = InputSpec((request.batch_size, request.seq_len), "ids", self.vocab_size)
+        if request.phase == "train" and self.trains_on_targets:
+            return {"tokens": tokens, "targets": tokens}
+        return {"tokens": tokens}
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: layers that do not fit d_model, unknown names in settings, an invalid date."""
+        yield from super().check()
+        if self.released is not None and not RELEASED.fullmatch(str(self.released)):
+            yield Conflict(
+                "released-date",
+                "released",
+                f"released must be a year, or a year and a month, not {str(self.released)[:40]!r}",
+                'write 2024 or "2024-07"',
+            )
+        for name, figure in self.published.items():
+            if isinstance(figure, str) and not ROUNDED.fullmatch(figure):
+                yield Conflict(
+                    "published-figure",
+                    f"published.{name}",
+                    f"{figure[:40]!r} is no figure",
+                    f"write {FIGURE}",
+                )
+        fits = True
+        for step, stack in stacks(self):
+            for conflict in stack.check_width(getattr(stack, "d_model", None) or self.d_model):
+                fits = False
+                yield conflict._replace(path=step + conflict.path)
+        if fits and any(layer.used for _, stack in stacks(self) for _, layer in stack.layers()):
+            from archcli.modules.blocks.repeated import check_adapters  # rare
+
+            yield from check_adapters(self)
+        if self.lora is not None and fits:
+            yield from self.lora.check_model(self)
+        if self.quantization is not None and fits:
+            yield from self.quantization.check_model(self, LayerIndex(self))
+
+
+def inferring(model: M) -> M:
+    """The model without what only training runs: multi-token prediction, where there is any."""
+    return substitute(model, {"mtp": None}) if model.mtp_depth else model
+
+
+Share = Annotated[float, Interval(ge=0)]
+
+
+class Training(Spec):
+    """Notes of a recipe; what is left out is not judged.
+
+    `dropout` and `weight_decay` are those of pretraining, `decay_norms` whether norms and biases decay too,
+    `warmup_steps` how many steps the learning rate rises.
+    """
+
+    dropout: Share | None = None
+    weight_decay: Share | None = None
+    decay_norms: bool | None = None
+    warmup_steps: Count | None = None
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a dropout share of 1 or more."""
+        if self.dropout is not None and self.dropout >= 1:
+            yield Conflict(
+                "dropout-below-one", "dropout", f"dropout {self.dropout} drops everything", "a share below 1"
+            )

@@ -1,0 +1,1 @@
+"""Feed-forward networks, experts, norms and activations."""

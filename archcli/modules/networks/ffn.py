@@ -1,0 +1,199 @@
+"""Feed-forward layers of one dense network: plain, gated, and with a short convolution.
+
+Mixtures of experts stand in `moe.py` and are made of these.
+
+B batch, T new tokens, D d_model, F d_ff.
+
+B batch, T new tokens, D d_model, K taps of the convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
+
+from archcli.arith import Number
+from archcli.graph import Tensor
+from archcli.modules.attention.mixer import Kept
+from archcli.modules.networks.activation import GELU, Activation, SiLU, dropped
+from archcli.modules.networks.norm import Norm
+from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size
+from archcli.ops import Add, AddConstant, CausalConv1d, Clip, Linear, Multiply, Scale, TrainedScale
+
+Branch = Literal["gate", "up", "down"]
+Cache = tuple[Any, ...] | None
+
+
+class FeedForward(Module):
+    """Per-token network, [B, T, D] to [B, T, D]."""
+
+    family: ClassVar[str] = "ffn"
+    group: ClassVar[str] = "ffn"
+    is_gated: ClassVar[bool] = False
+    keeps_state: ClassVar[bool] = False
+    """Whether it carries a state from token to token: its forward is given the state, and returns the new one
+    beside its output."""
+
+    @property
+    def width(self) -> Number | None:
+        """F, the width between its matrices; None for a mixture, whose experts have widths of their own."""
+        return getattr(self, "d_ff", None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., D] to [..., D]."""
+        raise NotImplementedError
+
+    def check_in(self, block: str) -> Iterator[Conflict]:
+        """Conflicts with the kind of block that it stands in."""
+        yield from ()
+
+
+class MLP(FeedForward):
+    """down(act(up x)): two matrices.
+
+    Vaswani et al. 2017, arXiv:1706.03762 section 3.3. `bias` false leaves both without bias. `dropout` zeroes
+    that share of what lies between them in training (BART's activation dropout). `inner_norm` normalizes it
+    (SubLN, arXiv:2210.06423).
+    """
+
+    kind: Literal["mlp"] = "mlp"
+    d_ff: Size
+    activation: Activation = GELU()
+    bias: bool = False
+    dropout: Share = 0.0
+    inner_norm: Norm | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """down(act(up x))."""
+        hidden = self.activation(Linear("up_proj", self.d_ff, self.bias)(x), name="activation")
+        hidden = _normalized(dropped(hidden, self.dropout), self.inner_norm)
+        y: Tensor = Linear("down_proj", x.shape[-1], self.bias)(hidden)
+        return y
+
+
+class GLU(FeedForward):
+    """down(act(gate x) * up x): three matrices.
+
+    Shazeer 2020, arXiv:2002.05202; with silu it is SwiGLU, with gelu GeGLU, with relu ReGLU.
+
+    Differs from MLP in the gate. `bias` false, as in the paper, leaves all three without bias, true biases
+    all, a list biases those it names (TeleChat down). `limit` c bounds the gate from above by c and the up
+    branch to +-c, `up_offset` 1 adds one to the up branch (gpt-oss, arXiv:2508.10925). `limit_on` activation
+    bounds the gate after its activation (Step 3.7). `dropout` zeroes that share of the gated branch in
+    training. `inner_norm` normalizes it before the down projection (SubLN, arXiv:2210.06423; BitNet).
+    `sparsity` p keeps of the gate what is above the p-quantile of a normal distribution with its mean and
+    deviation, and subtracts that (Gemma 3n, arXiv:2506.06644).
+    `gate_multiplier` and `down_multiplier` are constant factors on the gate before its activation, and on the
+    result (Falcon-H1, arXiv:2507.22448).
+    """
+
+    is_gated: ClassVar[bool] = True
+    kind: Literal["glu"] = "glu"
+    d_ff: Size
+    activation: Activation = SiLU()
+    bias: bool | tuple[Branch, ...] = False
+    limit: Positive | None = None
+    limit_on: Literal["gate", "activation"] = "gate"
+    up_offset: Literal[0, 1] = 0
+    dropout: Share = 0.0
+    inner_norm: Norm | None = None
+    sparsity: Share = 0.0
+    gate_multiplier: Positive = 1.0
+    down_multiplier: Positive = 1.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        """down(act(gate x) * up x)."""
+        gate = self._sparse(Linear("gate_proj", self.d_ff, self._biased("gate"))(x))
+        up = Linear("up_proj", self.d_ff, self._biased("up"))(x)
+        if self.limit is not None:
+            up = Clip("up_clip", self.limit)(up)
+        if self.gate_multiplier != 1.0:
+            gate = Scale("gate_multiplier", self.gate_multiplier)(gate)
+        gate = self._bounded(gate, "gate")
+        if self.up_offset:
+            up = AddConstant("up_offset", self.up_offset)(up)
+        gate = self._bounded(self.activation(gate, name="activation"), "activation")
+        hidden = Multiply("gated")(gate, up)
+        hidden = _normalized(dropped(hidden, self.dropout), self.inner_norm)
+        y: Tensor = Linear("down_proj", x.shape[-1], self._biased("down"))(hidden)
+        return y if self.down_multiplier == 1.0 else Scale("down_multiplier", self.down_multiplier)(y)
+
+    def _bounded(self, gate: Tensor, where: str) -> Tensor:
+        """The gate, bounded from above if that is done here."""
+        if self.limit is None or self.limit_on != where:
+            return gate
+        bounded: Tensor = Clip("gate_clip", self.limit, from_below=False)(gate)
+        return bounded
+
+    def _sparse(self, gate: Tensor) -> Tensor:
+        """The gate, of which the largest values are kept if that is asked."""
+        if not self.sparsity:
+            return gate
+        from archcli.ops import GaussianTopK  # rare: Gemma 3n
+
+        kept: Tensor = GaussianTopK("gate_sparsity", self.sparsity)(gate)
+        return kept
+
+    def _biased(self, which: Branch) -> bool:
+        return self.bias if isinstance(self.bias, bool) else which in self.bias
+
+
+def caches(ffn: FeedForward | None, cache: Cache) -> tuple[Cache, Cache]:
+    """The mixer's part of a layer's cache, and that of a network that carries a state."""
+    carries = ffn is not None and ffn.keeps_state
+    of_mixer, of_ffn = cache if carries and cache else (cache, cache)
+    return of_mixer, of_ffn
+
+
+def feed(ffn: FeedForward, x: Tensor, cache: Cache, kept: Cache) -> tuple[Tensor, Cache]:
+    """The network's output for x, and what the layer keeps: beside the mixer's, the network's state."""
+    if not ffn.keeps_state:
+        return ffn(x, name="ffn"), kept
+    y, state = ffn(x, cache, name="ffn")
+    return y, None if cache is None else (kept, state)
+
+
+def _normalized(hidden: Tensor, norm: Norm | None) -> Tensor:
+    return hidden if norm is None else norm(hidden, name="inner_norm")
+
+
+Window = tuple[Tensor, ...] | None
+"""The K newest inputs [B, K, C]; None for a pass that caches nothing, empty for one that starts a cache."""
+
+
+def with_convolution(x: Tensor, name: str, kernel: int, window: Window) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """x + conv(x) for x [B, T, C], causal one for each channel, and the new window if one is kept."""
+    y, *last = CausalConv1d(name, kernel, window is not None, bias=False)(x, *(window or ()))
+    added: Tensor = Add(f"{name}_add")(x, y)
+    return added, tuple(last)
+
+
+class ConvolvedNetwork(FeedForward):
+    """y + conv(y) with y = F(x): a short convolution over the tokens behind a feed-forward network F.
+
+    Inkling (Thinking Machines).
+
+    `network` is F, the convolution is causal, of `conv_kernel` taps, one for each channel. `trained_scale`
+    multiplies y by a trained number. The state is the last K inputs of the convolution [B, K, D].
+    """
+
+    kind: Literal["convolved"] = "convolved"
+    keeps_state: ClassVar[bool] = True
+    network: FeedForward
+    conv_kernel: Size = 4
+    trained_scale: bool = False
+
+    def forward(self, x: Tensor, cache: Kept = None) -> tuple[Tensor, Kept]:
+        """[B, T, D] to [B, T, D]; the cache holds the K last inputs of the convolution."""
+        y = self.network(x, name="network")
+        if self.trained_scale:
+            y = TrainedScale("trained_scale")(y)
+        y, last = with_convolution(y, "conv", self.conv_kernel, cache)
+        return y, None if cache is None else last
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a network that carries a state of its own."""
+        yield from super().check()
+        if self.network.keeps_state:
+            what = "a network behind which there is a convolution cannot carry a state of its own"
+            yield Conflict("convolved-without-state", "network", what, "use kind mlp, glu or moe")

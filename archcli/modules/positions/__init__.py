@@ -1,0 +1,1 @@
+"""Positions: tables, rotations, and biases on scores."""

@@ -1,0 +1,1 @@
+"""The framework of modules: fields, values, kinds, requests, and the trace of a model."""

@@ -1,0 +1,254 @@
+"""The table from (family, `kind`) to class, such as norm, rmsnorm; read without importing.
+
+The library's kinds stand in a table. Others enter by two doors: `register` in Python, and the entry-point
+group `archcli.kinds` of an installed distribution, which is read only where the table lacks a kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from archcli.errors import ArchError
+from archcli.modules.spec.base import Spec
+from archcli.wording import quote
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "archcli.kinds"
+"""The entry-point group: `kind = "package.module:Class"`."""
+
+TABLE: dict[str, dict[str, str]] = {
+    "activation": {
+        "relu": "archcli.modules.networks.activation:ReLU",
+        "relu2": "archcli.modules.networks.activation:SquaredReLU",
+        "gelu": "archcli.modules.networks.activation:GELU",
+        "gelu_tanh": "archcli.modules.networks.activation:GELUTanh",
+        "silu": "archcli.modules.networks.activation:SiLU",
+        "sigmoid": "archcli.modules.networks.activation:Sigmoid",
+        "softplus": "archcli.modules.networks.activation:Softplus",
+        "tanh": "archcli.modules.networks.activation:Tanh",
+        "swish": "archcli.modules.networks.activation:Swish",
+        "xielu": "archcli.modules.networks.activation:XIELU",
+    },
+    "attention": {
+        "mha": "archcli.modules.attention.grouped:MultiHeadAttention",
+        "mqa": "archcli.modules.attention.grouped:MultiQueryAttention",
+        "gqa": "archcli.modules.attention.grouped:GroupedQueryAttention",
+        "disentangled": "archcli.modules.attention.disentangled:DisentangledAttention",
+        "mla": "archcli.modules.attention.latent:MultiHeadLatentAttention",
+        "fourier": "archcli.modules.attention.mixer:FourierMixer",
+        "parallel": "archcli.modules.attention.mixer:ParallelMixer",
+        "short_conv": "archcli.modules.recurrent.short_conv:ShortConvolution",
+        "moa": "archcli.modules.attention.mixture:MixtureOfHeads",
+        "linear": "archcli.modules.attention.linear:LinearAttention",
+        "differential": "archcli.modules.attention.differential:DifferentialAttention",
+        "gated_delta_net": "archcli.modules.recurrent.delta_net:GatedDeltaNet",
+        "kda": "archcli.modules.recurrent.delta_net:KimiDeltaAttention",
+        "mamba": "archcli.modules.recurrent.mamba:Mamba",
+        "lightning": "archcli.modules.recurrent.decaying:LightningAttention",
+        "mlstm": "archcli.modules.recurrent.mlstm:MLSTM",
+        "retention": "archcli.modules.recurrent.decaying:Retention",
+        "mamba2": "archcli.modules.recurrent.mamba:Mamba2",
+        "rg_lru": "archcli.modules.recurrent.rg_lru:RGLRU",
+        "rwkv4": "archcli.modules.recurrent.rwkv:RWKV4",
+        "conv_gqa": "archcli.modules.attention.convolved:ConvolvedAttention",
+        "cca": "archcli.modules.attention.convolved:CompressedAttention",
+    },
+    "block": {
+        "pre_norm": "archcli.modules.blocks.block:PreNorm",
+        "post_norm": "archcli.modules.blocks.block:PostNorm",
+        "sandwich": "archcli.modules.blocks.wirings:Sandwich",
+        "norm_after": "archcli.modules.blocks.wirings:ResidualPostNorm",
+        "parallel": "archcli.modules.blocks.wirings:Parallel",
+        "normed_stream": "archcli.modules.blocks.wirings:NormedStream",
+        "altup": "archcli.modules.blocks.streams:AltUp",
+        "shortcut_moe": "archcli.modules.blocks.shortcut:ShortcutMoE",
+        "concat": "archcli.modules.blocks.repeated:ConcatBlock",
+        "shared": "archcli.modules.blocks.repeated:SharedLayer",
+        "hyper": "archcli.modules.blocks.streams:HyperConnected",
+        "carried": "archcli.modules.networks.carried:CarriedRouting",
+    },
+    "cross_attention": {"cross": "archcli.modules.attention.cross:CrossAttention"},
+    "ffn": {
+        "mlp": "archcli.modules.networks.ffn:MLP",
+        "glu": "archcli.modules.networks.ffn:GLU",
+        "moe": "archcli.modules.networks.experts:MixtureOfExperts",
+        "rwkv_channel_mix": "archcli.modules.recurrent.rwkv:RWKVChannelMix",
+        "shared_sink_moe": "archcli.modules.networks.experts:SharedSinkExperts",
+        "convolved": "archcli.modules.networks.ffn:ConvolvedNetwork",
+        "carried_moe": "archcli.modules.networks.carried:CarriedExperts",
+    },
+    "gated_norm": {
+        "rmsnorm": "archcli.modules.recurrent.gated_norm:GatedRMSNorm",
+        "layernorm": "archcli.modules.recurrent.gated_norm:GatedLayerNorm",
+    },
+    "head": {
+        "adaptive": "archcli.modules.ends.head:AdaptiveHead",
+        "hierarchical": "archcli.modules.ends.head:HierarchicalHead",
+        "sampled": "archcli.modules.ends.head:SampledHead",
+        "linear": "archcli.modules.ends.embedding:Head",
+        "transformed": "archcli.modules.ends.embedding:TransformedHead",
+    },
+    "loss": {"cross_entropy": "archcli.modules.ends.loss:CrossEntropy"},
+    "model": {
+        "decoder": "archcli.modules.models.decoder:Decoder",
+        "encoder": "archcli.modules.models.encoder:Encoder",
+        "encoder_decoder": "archcli.modules.models.encoder_decoder:EncoderDecoder",
+    },
+    "norm": {
+        "rmsnorm": "archcli.modules.networks.norm:RMSNorm",
+        "layernorm": "archcli.modules.networks.norm:LayerNorm",
+        "batchnorm": "archcli.modules.networks.norm:BatchNorm",
+        "self_gated": "archcli.modules.networks.norm:SelfGatedRMSNorm",
+    },
+    "position": {
+        "none": "archcli.modules.positions.position:NoPosition",
+        "learned": "archcli.modules.positions.position:Learned",
+        "sinusoidal": "archcli.modules.positions.position:Sinusoidal",
+        "alibi": "archcli.modules.positions.position:ALiBi",
+        "shaw": "archcli.modules.positions.relative:RelativeKey",
+        "buckets": "archcli.modules.positions.relative:LayerBuckets",
+        "rope": "archcli.modules.positions.position:Rope",
+    },
+    "rope_scaling": {
+        "none": "archcli.modules.positions.rope_scaling:NoScaling",
+        "linear": "archcli.modules.positions.rope_scaling:LinearScaling",
+        "ntk": "archcli.modules.positions.rope_scaling:NTKScaling",
+        "dynamic_ntk": "archcli.modules.positions.rope_scaling:DynamicNTKScaling",
+        "llama3": "archcli.modules.positions.rope_scaling:Llama3Scaling",
+        "yarn": "archcli.modules.positions.rope_scaling:YarnScaling",
+        "longrope": "archcli.modules.positions.rope_scaling:LongRopeScaling",
+        "proportional": "archcli.modules.positions.rope_scaling:ProportionalScaling",
+    },
+    "score_bias": {"buckets": "archcli.modules.positions.relative:RelativeBuckets"},
+    "sparsity": {
+        "dilated": "archcli.modules.attention.sparsity:DilatedWindow",
+        "strided": "archcli.modules.attention.sparsity:StridedPattern",
+        "fixed": "archcli.modules.attention.sparsity:FixedPattern",
+        "longformer": "archcli.modules.attention.sparsity:WindowedGlobal",
+    },
+}
+"""The library's own kinds by family, in the order in which messages list them."""
+
+IMPLIED: dict[str, dict[str, str]] = {"block": {"use": "shared"}}
+"""By family, keys that tell the kind of a mapping which states none."""
+
+KIND = re.compile(r"[A-Za-z]\w*", re.ASCII)
+PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+registered: dict[str, str] = {}
+"""What `register` was told: the place of the class, by kind."""
+
+
+def register(kind: str, place: str) -> None:
+    """Let YAML files name the class at `place`, "package.module:Class", by its kind.
+
+    ArchError where the kind is taken, or the place is none. The class is imported when a file first names it.
+    """
+    if not KIND.fullmatch(kind):
+        raise ArchError(f"{quote(kind)} is no name of a kind", "write letters, digits and _")
+    if not PLACE.fullmatch(place):
+        raise ArchError(f"{quote(place)} is no place of a class", "write my_package.module:Class")
+    if registered.setdefault(kind, place) != place:
+        raise ArchError(f"kind {kind!r} is registered as {registered[kind]} already", "give it another name")
+    if any(kind in names for names in TABLE.values()):
+        try:
+            _outsider(kind)
+        except ArchError:
+            del registered[kind]
+            raise
+
+
+def find(family: str, kind: str) -> type[Spec] | None:
+    """The class for a kind of a family, or None. Imports only that class."""
+    place = TABLE.get(family, {}).get(kind)
+    if place is not None:
+        return _imported(place)
+    cls = _outsider(kind) if kind else None
+    return cls if cls is not None and cls.family == family else None
+
+
+def kinds(family: str) -> dict[str, type[Spec]]:
+    """Every class of a family by kind, the library's first.
+
+    Imports them all, and all registered or installed ones.
+    """
+    classes = {kind: _imported(place) for kind, place in TABLE.get(family, {}).items()}
+    for kind in dict.fromkeys([*registered, *(entry.name for entry in _installed())]):
+        cls = _outsider(kind)
+        if cls is not None and cls.family == family:
+            classes[kind] = cls
+    return classes
+
+
+@cache
+def _installed() -> tuple[EntryPoint, ...]:
+    """The entry points of all installed distributions."""
+    from importlib.metadata import entry_points  # some 10 ms, needed where a kind is nobody's
+
+    return tuple(entry_points(group=GROUP))
+
+
+def _outsider(kind: str) -> type[Spec] | None:
+    """The class registered for a kind, or offered by an installed distribution; else None."""
+    claims = list(_claims(kind))
+    if not claims:
+        return None
+    if len(claims) > 1:
+        raise ArchError(
+            f"kind {kind!r} is claimed by {' and by '.join(claimant for claimant, _ in claims)}",
+            "uninstall one of them",
+        )
+    [(claimant, place)] = claims
+    return _conforming(kind, claimant, place)
+
+
+def _claims(kind: str) -> Iterator[tuple[str, str]]:
+    """(source, "module:Class") of every registration or installed entry point for a kind."""
+    if kind in registered:
+        yield "archcli.register", registered[kind]
+    for entry in _installed():
+        if entry.name == kind:
+            yield f"the distribution {entry.dist.name if entry.dist else '?'}", entry.value
+
+
+@cache
+def _conforming(kind: str, claimant: str, place: str) -> type[Spec]:
+    """Import the class at `place`; it must be a Spec with that kind, and the kind must be free."""
+    try:
+        cls = _imported(place)
+        reason = _unfit(cls, kind)
+    except Exception as error:  # noqa: BLE001  # an outsider's code may raise anything
+        reason = f"{type(error).__name__}: {error}"
+    if reason:
+        raise ArchError(f"kind {kind!r} of {claimant} ({place}) cannot be used: {reason}")
+    return cls
+
+
+def _unfit(cls: Any, kind: str) -> str:
+    """The reason why a class cannot be registered for a kind; empty where it can."""
+    if not (isinstance(cls, type) and issubclass(cls, Spec) and cls.family):
+        return "it is no module that belongs to a family"
+    if kind_of(cls) != kind:
+        return f"the class says kind {kind_of(cls)!r}"
+    if kind in TABLE.get(cls.family, {}):
+        return f"{cls.family} has that kind already"
+    for field in cls.fields.values():
+        _ = field.type  # reads the annotation, which nobody may have done yet
+    return ""
+
+
+def kind_of(cls: Any) -> str:
+    """The `kind` of a class that has one, else an empty text."""
+    stated = getattr(cls, "kind", "")
+    return stated if isinstance(stated, str) else ""
+
+
+def _imported(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

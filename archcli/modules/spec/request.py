@@ -1,0 +1,189 @@
+"""Request: the pass to count, its phase and lengths. InputSpec: a tensor that the pass reads.
+
+The same request is counted, built, run and timed; `Model.inputs` says with which tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, NamedTuple
+
+from archcli.arith import Number, Shape
+from archcli.errors import ArchError, Problem
+from archcli.modules.spec.values import Interval, Refusal, ValueType, refused, value_type
+
+Phase = Literal["forward", "train", "prefill", "decode"]
+Logits = Literal["all", "last"]
+
+DEFAULT_LOGITS: Mapping[Phase, Logits] = {
+    "forward": "all",
+    "train": "all",
+    "prefill": "last",
+    "decode": "last",
+}
+
+
+AUTO = "auto"
+"""The form of a module that leaves the choice to the phase."""
+
+
+class Forms(NamedTuple):
+    """Mathematically equal ways to compute a module: `by_phase` is what auto means in each phase.
+
+    `key` names the choice among a request's `forms`, and the option of the command line.
+    """
+
+    key: str
+    by_phase: Mapping[Phase, str]
+
+
+SCAN = Forms("scan", {"forward": "chunked", "train": "chunked", "prefill": "chunked", "decode": "recurrent"})
+"""The forms of a recurrence: over chunks of tokens, or token by token."""
+
+ABOVE_0 = value_type(Annotated[int, Interval(gt=0)])
+ABOVE_0_OR_NONE = value_type(Annotated[int, Interval(gt=0)] | None)
+
+FIELDS: Mapping[str, ValueType] = {
+    "phase": value_type(Phase),
+    "batch_size": ABOVE_0,
+    "seq_len": ABOVE_0,
+    "past": value_type(Annotated[int, Interval(ge=0)] | None),
+    "source_len": ABOVE_0_OR_NONE,
+    "logits": value_type(Logits | None),
+    "forms": value_type(Mapping[str, str]),
+}
+"""The values that each field of a request accepts."""
+
+
+class InputSpec(NamedTuple):
+    """One input tensor: `ids` of a table with `n_ids` entries, or real-valued `features` (`n_ids` None)."""
+
+    shape: Shape
+    kind: Literal["ids", "features"]
+    n_ids: Number | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One pass through a model, by the names of the options of `archcli flops`.
+
+    forward is one full pass, train the same and its backward, prefill a pass that fills the cache, decode one
+    token against a full cache. `seq_len` tokens per sequence are new, `past` are in the cache already.
+    `source_len` is how many positions an encoder-decoder's encoder has. `logits` are those of all positions
+    or of the last. None leaves a value to the phase (`resolved`).
+
+    `forms` picks between equal ways to compute a module: {"mla": "absorbed"}. A key that is absent or auto
+    leaves modules as their YAML states them, and what that leaves open to the phase.
+
+    Sizes are whole numbers, numpy's included, or for `archcli.measure` symbols of sympy and arrays of numpy.
+    Raises ArchError for any other value.
+
+    Example: `count_flops("gpt2", Request(phase="decode", past=9)).inputs["past"]` is 9.
+    """
+
+    phase: Phase = "forward"
+    batch_size: Number = 1
+    seq_len: Number = 2048
+    past: Number | None = None
+    source_len: Number | None = None
+    logits: Logits | None = None
+    forms: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_values("Request", self, FIELDS)
+
+    def resolved(self) -> Request:
+        """The request with every value that its phase decides filled in, except `source_len`.
+
+        A decoding pass has one new token; its `past` left out is `seq_len`. Raises ArchError where values
+        contradict each other.
+        """
+        if self.phase == "train" and not _is_empty(self.past):
+            raise ArchError("training starts from an empty cache", "leave past out")
+        if self.phase == "train" and self.logits == "last":
+            raise ArchError("training needs the logits at every position", "leave logits out")
+        if self.phase == "decode":
+            past = self.seq_len if self.past is None else self.past
+            return replace(self, past=past, seq_len=1, logits="last")
+        past = 0 if self.past is None else self.past
+        return replace(self, past=past, logits=self.logits or DEFAULT_LOGITS[self.phase])
+
+    def filling(self) -> Request:
+        """The prefill request that fills the cache with this request's `past` tokens."""
+        return replace(
+            self,
+            phase="prefill",
+            seq_len=0 if self.past is None else self.past,
+            past=0,
+            source_len=self.source_positions,
+            logits="last",
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all sizes are ints, no symbols or arrays."""
+        sizes = (self.batch_size, self.seq_len, self.past, self.source_len)
+        return all(size is None or isinstance(size, int) for size in sizes)
+
+    @property
+    def continues(self) -> bool:
+        """Whether the cache holds tokens before the new ones."""
+        return not _is_empty(self.past)
+
+    @property
+    def caches(self) -> bool:
+        """Whether the pass reads or fills a cache."""
+        return self.phase in {"prefill", "decode"} or self.continues
+
+    @property
+    def last_only(self) -> bool:
+        """Whether only the last position gets logits."""
+        return self.logits == "last"
+
+    @property
+    def source_positions(self) -> Number:
+        """Encoder positions: `source_len`, by default the number of new tokens, in decoding `past`."""
+        if self.source_len is not None:
+            return self.source_len
+        if self.phase != "decode":
+            return self.seq_len
+        return 1 if self.past is None or _is_empty(self.past) else self.past
+
+
+def check_values(where: str, record: Any, fields: Mapping[str, ValueType]) -> None:
+    """Convert the fields of a frozen record to what each accepts; ArchError with all that is refused."""
+    problems = []
+    for name, accepted in fields.items():
+        try:
+            object.__setattr__(record, name, _converted(accepted, getattr(record, name)))
+        except Refusal as refusal:
+            problems.append(Problem(f"{name}{refusal.path} {refusal.of_argument()}", path=where))
+    if problems:
+        raise ArchError(problems)
+
+
+def _converted(accepted: ValueType, value: Any) -> Any:
+    """The value as an int or a word, or a symbol or array of sizes as it is; Refusal for anything else."""
+    if getattr(value, "ndim", 0):
+        _refuse_smaller(accepted, value)
+        return value
+    if getattr(value, "free_symbols", None):
+        if value.is_integer is False or value.is_negative:
+            raise refused(value, accepted.words)
+        return value
+    if hasattr(value, "minimum") and not hasattr(value, "ndim"):  # a number known later
+        return value
+    return accepted.convert(value)
+
+
+def _refuse_smaller(accepted: ValueType, array: Any) -> None:
+    """Raise Refusal for an array with an element that is not accepted."""
+    if getattr(array.dtype, "kind", "") not in ("i", "u") or not array.size:
+        raise refused(array, accepted.words)
+    accepted.convert(array.min())
+
+
+def _is_empty(past: Number | None) -> bool:
+    # symbols and arrays are never compared with 0: they stand for caches that hold something
+    return past is None or (isinstance(past, int) and past == 0)

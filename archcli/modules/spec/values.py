@@ -1,0 +1,288 @@
+"""The values that a type annotation accepts: description, conversion and JSON Schema.
+
+Accepted are int, float, bool, str, None, Literal, unions, tuples and lists of any length, dicts by name, and
+TypedDicts. `Annotated` adds bounds, lengths and meanings. Nothing is coerced but a whole number to a float.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import ge, gt, index, le, lt
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from archcli.wording import describe_argument, describe_value, either
+
+Json = dict[str, Any]
+NULL: Json = {"type": "null"}
+
+
+class Interval(NamedTuple):
+    """The numbers that are accepted: above `gt`, at least `ge`, below `lt`, at most `le`."""
+
+    gt: float | None = None
+    ge: float | None = None
+    lt: float | None = None
+    le: float | None = None
+
+
+class Length(NamedTuple):
+    """How many entries a list may have."""
+
+    least: int = 0
+    most: int | None = None
+
+
+class Advice(NamedTuple):
+    """What to do instead where a field refuses a value."""
+
+    text: str
+
+
+class Meaning(NamedTuple):
+    """What a key of a TypedDict means, and in which unit."""
+
+    text: str
+
+
+NOTHING: Any = object()
+MOST_DIGITS = 40
+"""Of a whole number that anybody means. Counts are products of several, and Python prints 4,300 digits."""
+
+
+class Refusal(Exception):  # noqa: N818
+    """Why a value is not accepted, "must be a number", and at which `path` below the field."""
+
+    def __init__(self, what: str, path: str = "", value: Any = NOTHING) -> None:
+        super().__init__()
+        self.what, self.path, self.value = what, path, value
+
+    def reason(self, shown: str = "") -> str:
+        """The message: what is expected, and the value given, as written if known."""
+        if self.value is NOTHING:
+            return self.what
+        return f"{self.what}, not {shown or describe_value(self.value)}"
+
+    def of_argument(self) -> str:
+        """The message in Python's words, for an argument of a call."""
+        what = self.what.replace("true or false", "True or False").replace("a mapping", "a dict")
+        return what if self.value is NOTHING else f"{what}, not {describe_argument(self.value)}"
+
+
+class ValueType(NamedTuple):
+    """The values that an annotation accepts.
+
+    `words` describe them, `convert` returns a value or raises Refusal, `choices` are the words it knows.
+    """
+
+    words: str
+    convert: Callable[[Any], Any]
+    schema: Json
+    choices: tuple[Any, ...] = ()
+
+
+def value_type(annotation: Any) -> ValueType:
+    """The value type of an annotation; TypeError for an unsupported one."""
+    hint, metadata = unwrapped(annotation)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return _union([value_type(Annotated[arg, *metadata] if metadata else arg) for arg in args])
+    if origin is Literal:
+        return _literal(args)
+    if origin in (tuple, list) and args[1:] in ((...,), ()):
+        return _list_type(value_type(args[0]), origin, _only(metadata, Length))
+    if origin in (dict, Mapping) and args[0] is str:
+        return _named(value_type(args[1]))
+    if is_typeddict(hint):
+        return _record(hint)
+    if hint not in SIMPLE:
+        raise TypeError(
+            f"{annotation} is no annotation of a field: archcli/modules/spec/values.py lists those there are"
+        )
+    return SIMPLE[hint](_only(metadata, Interval))
+
+
+def unwrapped(annotation: Any) -> tuple[Any, list[Any]]:
+    """(the bare type, its metadata) of an `Annotated` or similar annotation."""
+    metadata: list[Any] = []
+    while hasattr(annotation, "__metadata__"):
+        metadata, annotation = [*annotation.__metadata__, *metadata], annotation.__origin__
+    return annotation, metadata
+
+
+def _only(metadata: Iterable[Any], cls: type[Any]) -> Any:
+    """The metadata item of a class, or its default instance."""
+    return next((entry for entry in metadata if isinstance(entry, cls)), cls())
+
+
+def refused(value: Any, words: str) -> Refusal:
+    """The refusal of a value, with what is expected instead."""
+    return Refusal(f"must be {words}", value=value)
+
+
+def _scalar_type(words: str, schema: Json, accepts: Callable[[Any], bool], convert: Any = None) -> ValueType:
+    def take(value: Any) -> Any:
+        if not accepts(value):
+            raise refused(value, words)
+        return convert(value) if convert else value
+
+    return ValueType(words, take, schema)
+
+
+def _plain_number(value: Any) -> Any:
+    """The int or float that a number of another library such as numpy is; any other value as it is."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return float(value)
+    try:
+        whole = index(value)
+    except TypeError:
+        return value
+    if abs(whole) >= 10**MOST_DIGITS:
+        raise Refusal(f"must have at most {MOST_DIGITS} digits")
+    return whole
+
+
+WORDS = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
+KEYWORDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+TESTS: dict[str, Callable[[Any, Any], bool]] = {"gt": gt, "ge": ge, "lt": lt, "le": le}
+
+
+def _number(
+    name: str, words: str, types: tuple[type, ...], convert: Any = None
+) -> Callable[[Interval], ValueType]:
+    def bounded(bounds: Interval) -> ValueType:
+        limits = {key: limit for key, limit in bounds._asdict().items() if limit is not None}
+        schema = {"type": name} | {KEYWORDS[key]: limit for key, limit in limits.items()}
+
+        def accepts(value: Any) -> bool:
+            if type(value) not in types or not (isinstance(value, int) or math.isfinite(value)):
+                return False
+            return all(TESTS[key](value, limit) for key, limit in limits.items())
+
+        said = [f" {WORDS[key]} {limit}" for key, limit in limits.items()]
+        accepted = _scalar_type(words + " and".join(said), schema, accepts, convert)
+        return accepted._replace(convert=lambda value: accepted.convert(_plain_number(value)))
+
+    return bounded
+
+
+SIMPLE: dict[Any, Callable[[Interval], ValueType]] = {
+    int: _number("integer", "a whole number", (int,)),
+    float: _number("number", "a number", (int, float), float),
+    bool: lambda _: _scalar_type("true or false", {"type": "boolean"}, lambda value: isinstance(value, bool)),
+    str: lambda _: _scalar_type("text", {"type": "string"}, lambda value: isinstance(value, str)),
+    NoneType: lambda _: _scalar_type("null", NULL, lambda value: value is None),
+}
+
+
+def _literal(choices: tuple[Any, ...]) -> ValueType:
+    accepted = {(type(choice), choice) for choice in choices}
+    named = {"const": choices[0]} if len(choices) == 1 else {"enum": list(choices)}
+    name = "string" if all(isinstance(choice, str) for choice in choices) else "integer"
+
+    def accepts(value: Any) -> bool:
+        return isinstance(value, str | int) and (type(value), value) in accepted
+
+    words = either([str(choice) for choice in choices])
+    return _scalar_type(words, {**named, "type": name}, accepts)._replace(choices=choices)
+
+
+def _list_type(item: ValueType, of: type, length: Length) -> ValueType:
+    words = f"a list, each {item.words}"
+    limits = {"minItems": length.least or None, "maxItems": length.most}
+    schema: Json = {"type": "array", "items": item.schema}
+    schema |= {key: limit for key, limit in limits.items() if limit is not None}
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise refused(value, words)
+        if len(value) < length.least or len(value) > (length.most or math.inf):
+            raise Refusal(f"must not have {len(value)} entries" if value else "must not be empty")
+        return of(_convert_item(item, str(i), entry) for i, entry in enumerate(value))
+
+    return ValueType(words, convert, schema, item.choices)
+
+
+def _named(item: ValueType) -> ValueType:
+    words = f"a mapping, each value {item.words}"
+
+    def convert(value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise refused(value, words)
+        return {key: _convert_item(item, key, entry) for key, entry in value.items()}
+
+    return ValueType(words, convert, {"type": "object", "additionalProperties": item.schema})
+
+
+def _convert_item(item: ValueType, step: str, value: Any) -> Any:
+    try:
+        return item.convert(value)
+    except Refusal as refusal:
+        refusal.path = f".{step}{refusal.path}"
+        raise
+
+
+def _union(arms: Sequence[ValueType]) -> ValueType:
+    """The value type of a union: the first member that accepts a value; descriptions omit null."""
+    nullable = any(arm.schema == NULL for arm in arms)
+    others = [arm for arm in arms if arm.schema != NULL]
+    words = ", or ".join(arm.words for arm in others)
+
+    def convert(value: Any) -> Any:
+        if value is None and nullable:
+            return None
+        for arm in others:
+            try:
+                return arm.convert(value)
+            except Refusal as refusal:
+                if refusal.path or len(others) == 1:
+                    raise
+        raise refused(value, words)
+
+    choices = tuple(choice for arm in others for choice in arm.choices)
+    return ValueType(words, convert, {"anyOf": [arm.schema for arm in arms]}, choices)
+
+
+def _record(cls: Any) -> ValueType:
+    """The keys of a TypedDict, and no others."""
+    types = {key: value_type(hint) for key, (hint, _) in record_keys(cls).items()}
+    required = [key for key, (_, always) in record_keys(cls).items() if always]
+
+    def convert(value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise refused(value, "a mapping")
+        for key in required:
+            if key not in value:
+                raise Refusal("missing", f".{key}")
+        for key in value:
+            if key not in types:
+                raise Refusal("unknown key", f".{key}")
+        return {key: _convert_item(types[key], key, entry) for key, entry in value.items()}
+
+    return ValueType("a mapping", convert, {"$ref": f"#/$defs/{cls.__name__}"})
+
+
+def record_keys(cls: Any) -> dict[str, tuple[Any, bool]]:
+    """(annotation, whether it is always there) of every key of a TypedDict.
+
+    Its own `__required_keys__` do not know NotRequired where annotations are texts.
+    """
+    hints = get_type_hints(cls, include_extras=True).items()
+    return {
+        key: (get_args(hint)[0], False) if get_origin(hint) is NotRequired else (hint, True)
+        for key, hint in hints
+    }

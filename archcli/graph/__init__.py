@@ -7,9 +7,8 @@ build and run a network.
 
 from archcli.arith import label
 from archcli.graph.op import Op, Tape, Tensor, tree_map
-from archcli.graph.part import OpClass, Part, Workspace
+from archcli.graph.part import OpClass, Part, State, StateContent, StateKind, Workspace
 from archcli.graph.row import Experts, PassPart, Row
-from archcli.graph.state import State, StateContent, StateKind
 
 __all__ = [
     "Experts",

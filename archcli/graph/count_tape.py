@@ -5,18 +5,89 @@ The other tapes, in `archcli.runtime`, build and run a real network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from itertools import chain
+from operator import attrgetter
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from archcli.arith import Number, Shape, repetitions, rounded_shape
-from archcli.graph.answer import OpAnswer, key_of, needed
 from archcli.graph.op import Op, Tape, Tensor, tree_map
-from archcli.graph.part import Part
+from archcli.graph.part import Part, State
 from archcli.graph.row import Experts, Row
 
 if TYPE_CHECKING:
     from archcli.modules.spec.base import Module
+
+INTS = frozenset({int})
+PLAIN = frozenset({bool, int, float, str, NoneType})
+
+
+class OpAnswer(NamedTuple):
+    """The shapes of an operation's outputs, its weights, cost and states.
+
+    `many` says whether it returns a tuple of outputs, `grad` whether a gradient flows to them, `trained`
+    whether its weights get one.
+    """
+
+    outputs: tuple[Shape, ...]
+    many: bool
+    weights: dict[str, Shape]
+    parts: tuple[Part, ...]
+    states: tuple[State, ...]
+    grad: bool
+    trained: bool
+
+
+def key_of(op: Op, shapes: Sequence[Shape]) -> Hashable | None:
+    """What the answer depends on: the operation's settings without its name, and the shapes.
+
+    None where a size is no plain number: symbols, arrays and numbers known later are equal in ways of their
+    own, and the hash of a number that stands for many candidates would leave one of them.
+    """
+    if not INTS.issuperset(map(type, chain.from_iterable(shapes))):
+        return None
+    settings = _settings(type(op))(op)
+    return (type(op), settings, *shapes) if _is_plain(settings) else None
+
+
+@cache
+def _settings(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """Reads the settings of an operation, mask or rotation as a tuple, without its name."""
+    names = [field.name for field in fields(kind) if field.name != "name"]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda record: tuple(getattr(record, name) for name in names)
+
+
+def _is_plain(settings: tuple[Any, ...]) -> bool:
+    """Whether settings are plain numbers and words, or records of such."""
+    return PLAIN.issuperset(map(type, settings)) or all(map(_is_plain_value, settings))
+
+
+def _is_plain_value(value: Any) -> bool:
+    kind: Any = type(value)  # mypy takes type[Any] for unhashable
+    if kind is tuple:
+        return _is_plain(value)
+    return kind in PLAIN or (is_dataclass(value) and _is_plain(_settings(kind)(value)))
+
+
+def needed(part: Part, grads: list[bool], *, trained: bool) -> Part:
+    """Drop unneeded gradients: of inputs such as token ids, and of frozen weights."""
+    kept = tuple(back for back in part.backward if _flows(back.wrt, grads, trained=trained))
+    return part if len(kept) == len(part.backward) else replace(part, backward=kept)
+
+
+def _flows(wrt: int | str | tuple[int, ...] | None, grads: list[bool], *, trained: bool) -> bool:
+    """Whether a gradient flows to any of the inputs or weights that `wrt` names."""
+    if isinstance(wrt, str):
+        return trained
+    if wrt is None:
+        return trained or any(grads)
+    return any(grads[i] for i in ((wrt,) if isinstance(wrt, int) else wrt))
+
 
 T = TypeVar("T", bound="CountTape")
 

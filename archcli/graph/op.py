@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from archcli.arith import Number, Shape
 from archcli.graph.kept import Call, Kept
-from archcli.graph.part import NO_WORKSPACE, Part, Workspace
-from archcli.graph.state import State
+from archcli.graph.part import NO_WORKSPACE, Part, State, Workspace
 
 if TYPE_CHECKING:
     from archcli.modules.spec.base import Module

@@ -8,8 +8,7 @@ from typing import Literal, NamedTuple
 
 from archcli.arith import Number, Shape, prod, rounded
 from archcli.graph.op import Op
-from archcli.graph.part import Part
-from archcli.graph.state import State
+from archcli.graph.part import Part, State
 
 
 class Experts(NamedTuple):

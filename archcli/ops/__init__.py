@@ -11,68 +11,53 @@ from archcli.lazy import lazy
 
 if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.attend import *
-    from archcli.ops.batch_normalize import *
-    from archcli.ops.classes import *
+    from archcli.ops.chosen_keys import *
     from archcli.ops.communicate import *
-    from archcli.ops.curves import *
     from archcli.ops.dense import *
     from archcli.ops.difference import *
-    from archcli.ops.disentangled import *
     from archcli.ops.dropout import *
     from archcli.ops.fourier import *
-    from archcli.ops.gate_keys import *
-    from archcli.ops.hyper import *
-    from archcli.ops.index import *
     from archcli.ops.layout import *
     from archcli.ops.linear_attend import *
     from archcli.ops.loss import *
     from archcli.ops.mask import *
     from archcli.ops.normalize import *
     from archcli.ops.pointwise import *
-    from archcli.ops.query_temperature import *
-    from archcli.ops.recurrent.block_diagonal import *
-    from archcli.ops.recurrent.bounded_decay import *
     from archcli.ops.recurrent.causal_conv import *
-    from archcli.ops.recurrent.conv_pair import *
-    from archcli.ops.recurrent.delta_gates import *
+    from archcli.ops.recurrent.decays import *
     from archcli.ops.recurrent.delta_scan import *
     from archcli.ops.recurrent.diagonal_scan import *
-    from archcli.ops.recurrent.head_decay import *
+    from archcli.ops.recurrent.head_weights import *
     from archcli.ops.recurrent.mlstm_scan import *
     from archcli.ops.recurrent.selective_scan import *
     from archcli.ops.recurrent.state_scan import *
-    from archcli.ops.recurrent.step_size import *
-    from archcli.ops.recurrent.token_shift import *
     from archcli.ops.recurrent.wkv import *
     from archcli.ops.relative import *
     from archcli.ops.rotary import *
     from archcli.ops.route import *
-    from archcli.ops.route_heads import *
-    from archcli.ops.route_shared import *
-    from archcli.ops.route_skip import *
+    from archcli.ops.route_variants import *
     from archcli.ops.scaled import *
-    from archcli.ops.select import *
-    from archcli.ops.sparse import *
     from archcli.ops.streams import *
-    from archcli.ops.zero_experts import *
+    from archcli.ops.targets import *
 
 HOMES = {
     ".attend": ["Attend"],
-    ".batch_normalize": ["BatchNormalize"],
-    ".classes": ["ClassLinear", "ClassLogProbs", "ClassOf"],
-    ".communicate": [
-        "AllGather",
-        "AllReduce",
-        "AllToAll",
-        "OwnPart",
-        "ReduceScatter",
-        "SumGradient",
+    ".normalize": ["BatchNormalize", "LentNormalize", "Normalize"],
+    ".targets": [
+        "ClassLinear",
+        "ClassLogProbs",
+        "ClassOf",
+        "Candidates",
+        "ClusterIndex",
+        "Sample",
+        "ScatterAdd",
+        "Select",
     ],
+    ".communicate": ["AllGather", "AllReduce", "AllToAll", "OwnPart", "ReduceScatter", "SumGradient"],
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter"],
     ".difference": ["WeightedDifference"],
     ".dropout": ["Dropout"],
-    ".gate_keys": ["GateKeys"],
-    ".index": ["IndexTopK"],
+    ".chosen_keys": ["GateKeys", "IndexTopK"],
     ".layout": [
         "Concat",
         "ExtendCache",
@@ -88,10 +73,21 @@ HOMES = {
     ],
     ".linear_attend": ["FeatureMap", "LinearAttend"],
     ".loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
-    ".mask": ["Bidirectional", "Causal", "Chunked", "Mask", "SlidingWindow", "TopK"],
-    ".normalize": ["LentNormalize", "Normalize"],
-    ".curves": ["ActivateSwish", "ActivateXIELU"],
+    ".mask": [
+        "Bidirectional",
+        "Causal",
+        "Chunked",
+        "Mask",
+        "SlidingWindow",
+        "TopK",
+        "Dilated",
+        "Fixed",
+        "Strided",
+        "WindowAndGlobal",
+    ],
     ".pointwise": [
+        "ActivateSwish",
+        "ActivateXIELU",
         "Activate",
         "Add",
         "Clip",
@@ -101,35 +97,31 @@ HOMES = {
         "ScaleParts",
         "Softcap",
     ],
-    ".query_temperature": ["QueryTemperature"],
+    ".scaled": [
+        "QueryTemperature",
+        "GaussianTopK",
+        "ScaleChosen",
+        "StoredScale",
+        "TrainedScale",
+        "WithinTable",
+    ],
     ".fourier": ["Fourier"],
-    ".disentangled": ["DisentangledBias", "LentLinear"],
-    ".recurrent.block_diagonal": ["BlockDiagonal"],
-    ".recurrent.bounded_decay": ["BoundedLogDecay"],
-    ".recurrent.causal_conv": ["CausalConv1d"],
-    ".recurrent.delta_gates": ["L2Normalize", "LogDecay"],
+    ".relative": ["DisentangledBias", "LentLinear", "RelativeBias", "RelativeKeys", "RelativeProfiles"],
+    ".recurrent.head_weights": ["BlockDiagonal", "HeadSkip", "StepSize"],
+    ".recurrent.decays": ["BoundedLogDecay", "L2Normalize", "LogDecay", "HeadDecay"],
+    ".recurrent.causal_conv": ["CausalConv1d", "AverageHeads", "ConvPair"],
     ".recurrent.delta_scan": ["DeltaScan"],
     ".recurrent.diagonal_scan": ["DiagonalScan", "GatedDecay"],
     ".recurrent.selective_scan": ["SelectiveScan"],
     ".recurrent.state_scan": ["StateScan"],
-    ".recurrent.step_size": ["HeadSkip", "StepSize"],
-    ".recurrent.token_shift": ["Interpolate", "TokenShift"],
-    ".recurrent.wkv": ["WKV"],
-    ".recurrent.conv_pair": ["AverageHeads", "ConvPair"],
-    ".recurrent.head_decay": ["HeadDecay"],
+    ".recurrent.wkv": ["Interpolate", "TokenShift", "WKV"],
     ".recurrent.mlstm_scan": ["MLSTMScan"],
-    ".relative": ["RelativeBias", "RelativeKeys", "RelativeProfiles"],
     ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
-    ".route": ["Combine", "Dispatch", "Route"],
-    ".route_heads": ["CollectHeads", "SpreadHeads"],
-    ".route_shared": ["RouteBesideShared"],
-    ".route_skip": ["SkipLast"],
-    ".scaled": ["GaussianTopK", "ScaleChosen", "StoredScale", "TrainedScale", "WithinTable"],
-    ".select": ["Candidates", "ClusterIndex", "Sample", "ScatterAdd", "Select"],
-    ".zero_experts": ["CombineReal", "DispatchReal"],
-    ".sparse": ["Dilated", "Fixed", "Strided", "WindowAndGlobal"],
-    ".hyper": ["CollapseStreams", "StreamGates"],
+    ".route": ["Combine", "Dispatch", "Route", "SkipLast"],
+    ".route_variants": ["CollectHeads", "SpreadHeads", "RouteBesideShared", "CombineReal", "DispatchReal"],
     ".streams": [
+        "CollapseStreams",
+        "StreamGates",
         "AddToLater",
         "MatchMagnitude",
         "MeanStreams",

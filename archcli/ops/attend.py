@@ -239,7 +239,7 @@ class Attend(Op):
         if not self.needs_no_mask(new, visible):
             mask = visibility(torch, self.mask, positions, visible, *extras)
         causal = mask is None and new > 1 and self.mask.causal
-        from archcli.ops.attend_fused import attend  # torch's kernels alone need it
+        from archcli.ops.attend_kept import attend  # torch's kernels alone need it
 
         return attend(torch, q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale)
 

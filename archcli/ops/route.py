@@ -1,6 +1,8 @@
 """Ops of a dropless mixture of experts: Route picks experts, Dispatch sends tokens, Combine adds up.
 
 N tokens B*T, E experts, k experts per token.
+
+E experts, k choices of E + 1 for each token.
 """
 
 from __future__ import annotations
@@ -248,3 +250,29 @@ class Combine(Op):
     def run(self, torch: Any, weights: dict[str, Any], y: Any, gates: Any, order: Any) -> Any:
         copies = torch.unflatten(y.index_select(0, order.argsort()), 0, tuple(gates.shape))
         return (copies * gates[..., None] if self.weighted else copies).sum(-2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SkipLast(Op):
+    """Weights and indices [B, T, k] with weight 0 and index 0 where the index is E (ZAYA1's class)."""
+
+    name: str
+    n_experts: Number
+
+    def shape(self, weights: Shape, index: Shape) -> tuple[Shape, Shape]:
+        return weights, index
+
+    def parts(self, weights: Shape, index: Shape) -> tuple[Part, ...]:
+        n = prod(weights)
+        gradient = Part("d_0", OpClass.ROUTING, n, 2 * n, n, wrt=0)
+        return (Part("skip", OpClass.ROUTING, n, 2 * n, 2 * n, (gradient,)),)
+
+    def kept(self, call: Call, weights: Shape, index: Shape) -> tuple[Kept, ...]:
+        return (New(prod(weights), BOOL),)
+
+    def widths(self, call: Call, weights: Shape, index: Shape) -> tuple[Number, ...]:
+        return (call.widths[0], INT64)
+
+    def run(self, torch: Any, weights: dict[str, Any], gates: Any, index: Any) -> Any:
+        computes = index < self.n_experts
+        return gates * computes, index * computes

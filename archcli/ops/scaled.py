@@ -1,4 +1,4 @@
-"""Ops that keep what is large, or scale by numbers that are trained, stored or chosen."""
+"""Ops that keep what is large, or scale by numbers that are trained, stored, chosen or of the position."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import Call, In, Kept, New, Out
+from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph.kept import FP32, Call, In, Kept, New, Out
 from archcli.ops.base import WHOLE_NUMBERS, elementwise
 
 
@@ -149,3 +149,43 @@ class WithinTable(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
         return torch.where(ids < self.entries, ids, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryTemperature(Op):
+    """q * (1 + scale * ln(1 + floor((position + first) / floor_scale))): q [B, T, H, d], positions [T].
+
+    `first` is what the first token counts as: 1 in Llama 4, 0 in Ministral 3. `power` is the factor
+    (1 + (position + first) / floor_scale)^scale, `above` 1 + scale * ln(max(1, (position + first) /
+    floor_scale)).
+    """
+
+    name: str
+    scale: float
+    floor_scale: int
+    first: int = 1
+    power: bool = False
+    above: bool = False
+
+    def shape(self, q: Shape, positions: Shape) -> Shape:
+        return q
+
+    def parts(self, q: Shape, positions: Shape) -> tuple[Part, ...]:
+        return (elementwise("temper", prod(q)),)
+
+    def kept(self, call: Call, q: Shape, positions: Shape) -> tuple[Kept, ...]:
+        return (New(prod(positions), FP32),)
+
+    def space(self, call: Call, q: Shape, positions: Shape) -> Workspace:
+        """The product in fp32, before it is rounded; steps and factors."""
+        return Workspace((0 if call.in_fp32 else FP32 * prod(q)) + 2 * FP32 * prod(positions))
+
+    def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
+        steps = (positions.float() + self.first) / self.floor_scale
+        if self.power:
+            factor = torch.exp(torch.log1p(steps) * self.scale)
+        elif self.above:
+            factor = torch.log(steps.clamp(min=1.0)) * self.scale + 1.0
+        else:
+            factor = torch.log1p(torch.floor(steps)) * self.scale + 1.0
+        return (q * factor[:, None, None]).to(q.dtype)

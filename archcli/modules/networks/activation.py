@@ -81,7 +81,7 @@ class XIELU(Activation):
 
     def forward(self, x: Tensor, *, name: str) -> Tensor:
         """The two branches, by the sign of x."""
-        from archcli.ops.curves import ActivateXIELU
+        from archcli.ops.pointwise import ActivateXIELU
 
         y: Tensor = ActivateXIELU(name, self.beta, self.eps)(x)
         return y
@@ -99,7 +99,7 @@ class Swish(Activation):
 
     def forward(self, x: Tensor, *, name: str) -> Tensor:
         """x sigmoid(beta x)."""
-        from archcli.ops.curves import ActivateSwish
+        from archcli.ops.pointwise import ActivateSwish
 
         y: Tensor = ActivateSwish(name, self.beta, self.learnt)(x)
         return y

@@ -1,6 +1,8 @@
-"""CausalConv1d: a short convolution over the tokens of each channel.
+"""Short convolutions over the tokens of each channel, alone or in pairs.
 
 B batch, T new tokens, C channels, K taps.
+
+B batch, T new tokens, C channels, G groups of them; H query heads, K kv heads, d head_dim.
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, Part, State, StateContent, StateKind, Workspace
+from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind, Workspace
 from archcli.graph.kept import Call, Kept, New
-from archcli.ops.base import bias, contraction, movement
+from archcli.ops.base import bias, contraction, movement, summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,3 +71,113 @@ class CausalConv1d(Op):
 
 def _window(elements: Number) -> State:
     return State(elements, StateKind.FIXED, content=StateContent.CONVOLUTION)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConvPair(Op):
+    """Two causal convolutions in a row, both biased: of each channel, then within `groups` groups of them.
+
+    Inputs x [B, T, C], then the cached R newest inputs [B, R, C] if there are any, R = `first` + `second` -
+    2; what came before is zero, also for the first convolution, whose outputs there are its bias. Outputs y
+    [B, T, C], and with `keep` the newest inputs. Of `first` and `second` taps; weights [C, 1, first] and [C,
+    C / G, second]. The first runs anew at `second` - 1 earlier places.
+    """
+
+    component: ClassVar[str] = "short_conv"
+    convolves: ClassVar[bool] = True
+    name: str
+    first: Number
+    second: Number
+    groups: Number
+    keep: bool
+
+    @property
+    def _reach(self) -> Number:
+        return self.first + self.second - 2
+
+    def shape(self, x: Shape, *window: Shape) -> Any:
+        return (x, (x[0], self._reach, x[2])) if self.keep else (x,)
+
+    def weights(self, x: Shape, *window: Shape) -> dict[str, Shape]:
+        width = x[2]
+        return {
+            "first_weight": (width, 1, self.first),
+            "first_bias": (width,),
+            "second_weight": (width, width // self.groups, self.second),
+            "second_bias": (width,),
+        }
+
+    def parts(self, x: Shape, *window: Shape) -> tuple[Part, ...]:
+        n, kept, width = prod(x), x[0] * self._reach * x[2], x[2]
+        between, together = x[0] * (x[1] + self.second - 1) * width, width // self.groups
+        read = x[0] * (x[1] + self._reach) * width
+        taps, mixing = width * self.first, width * together * self.second
+        own = contraction("first", 2 * between * self.first, [(read, 0), (taps, "first_weight")], between)
+        within = 2 * n * together * self.second
+        grouped = contraction("second", within, [(between, 0), (mixing, "second_weight")], n)
+        moved = (movement("window", kept, kept, ()),) if self.keep else ()
+        return (own, _bias("first", between, width), grouped, _bias("second", n, width), *moved)
+
+    def states(self, x: Shape, *window: Shape) -> tuple[State, ...]:
+        kept = State(x[0] * self._reach * x[2], StateKind.FIXED, content=StateContent.CONVOLUTION)
+        return (kept,) if self.keep else ()
+
+    def kept(self, call: Call, x: Shape, *window: Shape) -> tuple[Kept, ...]:
+        """The inputs behind the window, and what lies between the convolutions."""
+        rows = x[0] * x[2]
+        joined, between = rows * (x[1] + self._reach), rows * (x[1] + self.second - 1)
+        return (New(joined, call.widths[0]), New(between, call.widths[0]))
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, *window: Any) -> Any:
+        before = window[0] if window else x.new_zeros(x.shape[0], self._reach, x.shape[2])
+        joined, conv = torch.cat([before, x], dim=1), torch.nn.functional.conv1d
+        channels = joined.transpose(1, 2)
+        channels = conv(channels, weights["first_weight"], weights["first_bias"], groups=x.shape[2])
+        y = conv(channels, weights["second_weight"], weights["second_bias"], groups=self.groups)
+        y = y.transpose(1, 2).contiguous()  # or every product that follows copies it
+        return (y, joined[:, x.shape[1] :].clone()) if self.keep else (y,)
+
+    def workspace(self, width: int, x: Shape, *window: Shape) -> Workspace:
+        """Bytes of the inputs behind the window, of what the convolutions hand on, and of their result."""
+        row = width * x[0] * x[2]
+        joined, empty = row * (x[1] + self._reach), row * self._reach
+        running = joined + row * (2 * x[1] + self.second - 1)
+        running = running + (0 if window else empty) - (empty if self.keep else 0)
+        return Workspace(running, 4 * joined)
+
+
+def _bias(which: str, out: Number, width: Number) -> Part:
+    gradient = summed(f"{which}_bias", out, width)
+    return Part(f"{which}_bias", OpClass.ELEMENTWISE, out, out + width, out, (gradient,))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AverageHeads(Op):
+    """q'_h = (q_h + k_g) / 2 for the kv head g of query head h, and k'_g = the mean of q'_h of its heads.
+
+    Inputs q [B, T, H, d] and k [B, T, K, d]; outputs of the same shapes.
+    """
+
+    keeps_nothing: ClassVar[bool] = True
+    name: str
+
+    def shape(self, q: Shape, k: Shape) -> tuple[Shape, Shape]:
+        return (q, k)
+
+    def parts(self, q: Shape, k: Shape) -> tuple[Part, ...]:
+        n, m = prod(q), prod(k)
+        gradients = (
+            # what comes back through the mean, added to what comes back directly, halved
+            Part("d_0", OpClass.ELEMENTWISE, 2 * n + m, n + m, n, wrt=0),
+            Part("d_1", OpClass.ELEMENTWISE, n - m, n, m, wrt=1),
+        )
+        return (Part("average", OpClass.ELEMENTWISE, 3 * n, n + m, n + m, gradients),)
+
+    def workspace(self, width: int, q: Shape, k: Shape) -> Workspace:
+        """Bytes of the sums before they are halved, which are gone when the mean is taken."""
+        return Workspace(width * (prod(q) - prod(k)))
+
+    def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any) -> Any:
+        grouped = q.unflatten(2, (k.shape[2], -1))
+        mean = (grouped + k.unsqueeze(3)) * 0.5
+        return mean.flatten(2, 3), mean.mean(3)

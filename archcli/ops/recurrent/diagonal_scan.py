@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
 from archcli.graph.kept import FP32, Call, Kept
-from archcli.ops.recurrent.chunks import Form, steps
+from archcli.ops.recurrent.chunks import CHUNK, Form, linear_scan, steps
 from archcli.ops.recurrent.kept_notes import Notes
-from archcli.ops.recurrent.linear_scan import CHUNK, linear_scan
 
 SMALLEST = 1e-12
 """Bound of 1 - a^2 from below: the square root has no gradient at 0."""

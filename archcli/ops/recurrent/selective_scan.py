@@ -12,8 +12,7 @@ from archcli.arith import Number, Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
 from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import contraction, elementwise
-from archcli.ops.recurrent.chunks import Form, chunk_count, steps
-from archcli.ops.recurrent.linear_scan import CHUNK, linear_scan
+from archcli.ops.recurrent.chunks import CHUNK, Form, chunk_count, linear_scan, steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)

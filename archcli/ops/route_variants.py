@@ -1,0 +1,235 @@
+"""Ops of mixtures of other kinds: attention heads, shared experts scored with the others, zero experts.
+
+N tokens B*T, k experts per token, H heads of an expert, each of which has keys and values.
+
+E experts to choose from, k of them per token, S shared ones.
+
+N tokens B*T, E experts that compute, Z that do not, k experts per token, n copies of tokens for the former.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from archcli.arith import Number, Shape, part_of, prod, rounded
+from archcli.graph import Op, OpClass, Part
+from archcli.graph.kept import BOOL, FP32, INT64, Call, In, Kept, New, Out
+from archcli.ops.base import has_no_values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollectHeads(Op):
+    """Queries [N k, H d] in the order of experts to heads [B, T, H k, d].
+
+    The k heads that read one kv head are adjacent.
+
+    Inputs: queries, index [B, T, k] of experts, order [N k] of `Dispatch`.
+    """
+
+    name: str
+    heads: Number
+
+    def shape(self, q: Shape, index: Shape, order: Shape) -> Shape:
+        return (*index[:-1], self.heads * index[-1], q[-1] // self.heads)
+
+    def parts(self, q: Shape, index: Shape, order: Shape) -> tuple[Part, ...]:
+        return (_moved(prod(q), prod(order)),)
+
+    def kept(self, call: Call, q: Shape, index: Shape, order: Shape) -> tuple[Kept, ...]:
+        return (New(prod(order), INT64),) if call.grads[0] else ()
+
+    def run(self, torch: Any, weights: dict[str, Any], q: Any, index: Any, order: Any) -> Any:
+        copies = torch.unflatten(q.index_select(0, order.argsort()), 0, tuple(index.shape))
+        return torch.unflatten(copies, -1, (self.heads, -1)).transpose(-2, -3).flatten(-3, -2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpreadHeads(Op):
+    """Heads [B, T, H k, d] back to their experts, [N k, H d] in the order of experts.
+
+    Inputs: heads, index [B, T, k] of experts, order [N k] of `Dispatch`.
+    """
+
+    name: str
+
+    def shape(self, x: Shape, index: Shape, order: Shape) -> Shape:
+        return (order[0], x[-2] // index[-1] * x[-1])
+
+    def parts(self, x: Shape, index: Shape, order: Shape) -> tuple[Part, ...]:
+        return (_moved(prod(x), prod(order)),)
+
+    def kept(self, call: Call, x: Shape, index: Shape, order: Shape) -> tuple[Kept, ...]:
+        return (In(2),) if call.grads[0] else ()
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any, order: Any) -> Any:
+        copies = torch.unflatten(x, -2, (-1, index.shape[-1])).transpose(-2, -3).flatten(-2)
+        return copies.flatten(0, -2).index_select(0, order)
+
+
+def _moved(numbers: Number, places: Number) -> Part:
+    """The cost of moving so many numbers to other places; the gradient moves back."""
+    back = Part("d_0", OpClass.ROUTING, 0, numbers + places, numbers, wrt=0)
+    return Part("gather", OpClass.ROUTING, 0, numbers + places, numbers, (back,))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RouteBesideShared(Op):
+    """Logits [B, T, E + S] to weights and indices of the chosen [B, T, k] and shared [B, T, S].
+
+    Scores are sigmoids. The choice is the k largest of the first E scores plus a stored, untrained correction
+    bias [E]. Weights are the scores of the chosen and of all S shared experts, divided by their sum, times
+    `scale`, times a trained number (Inkling).
+    """
+
+    name: str
+    top_k: Number
+    shared: Number
+    scale: float = 1.0
+
+    def shape(self, logits: Shape) -> tuple[Shape, Shape, Shape, Shape]:
+        chosen, every = (*logits[:-1], self.top_k), (*logits[:-1], self.shared)
+        return chosen, chosen, every, every
+
+    def buffers(self, logits: Shape) -> dict[str, Shape]:
+        return {"correction_bias": (logits[-1] - self.shared,)}
+
+    def weights(self, logits: Shape) -> dict[str, Shape]:
+        return {"scale": (1,)}
+
+    def initial(self, weight: str) -> float | None:
+        return 1.0 if weight == "scale" else None
+
+    def parts(self, logits: Shape) -> tuple[Part, ...]:
+        tokens, every = prod(logits[:-1]), prod(logits)
+        weighed, routed = tokens * (self.top_k + self.shared), every - tokens * self.shared
+        weighing = (3 if self.scale == 1.0 else 4) * weighed  # the sum, the division, the factors
+        gradients = (
+            Part("d_0", OpClass.ROUTING, every + weighing, every + weighed, every, wrt=0),
+            Part("d_scale", OpClass.ROUTING, 2 * weighed, 2 * weighed, 1, wrt="scale"),
+        )
+        flops = every + routed + weighing
+        return (Part("route", OpClass.ROUTING, flops, every + 1, 2 * weighed, gradients),)
+
+    def kept(self, call: Call, logits: Shape) -> tuple[Kept, ...]:
+        tokens = prod(logits[:-1])
+        shares = New(tokens * (self.top_k + self.shared), FP32)
+        kept: list[Kept] = [shares] if call.trained else []
+        if call.grads[0]:
+            kept += [New(prod(logits), FP32), Out(1), shares, New(tokens, FP32)]
+            kept += [] if call.width == FP32 else [New(1, FP32)]  # the trained number in fp32
+        return tuple(kept)
+
+    def widths(self, call: Call, logits: Shape) -> tuple[Number, ...]:
+        return (call.widths[0], INT64) * 2
+
+    def run(self, torch: Any, weights: dict[str, Any], logits: Any) -> Any:
+        scores = logits.float().sigmoid()
+        routed, shared = scores.split([logits.shape[-1] - self.shared, self.shared], dim=-1)
+        index = (routed.detach() + weights["correction_bias"]).topk(self.top_k, dim=-1).indices
+        every = torch.arange(self.shared, device=logits.device).expand(*logits.shape[:-1], -1)
+        joined = torch.cat([routed.gather(-1, index), shared], dim=-1)
+        shares = joined / (joined.sum(-1, keepdim=True) + 1e-20) * self.scale * weights["scale"].float()
+        parts = shares.split([self.top_k, self.shared], dim=-1)
+        chosen, beside = (part.to(logits.dtype).contiguous() for part in parts)
+        return chosen, index, beside, every
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DispatchReal(Op):
+    """Copy each token to those of its k experts that compute, sorted by expert.
+
+    MoE++, arXiv:2410.07348; LongCat-Flash, arXiv:2509.01322 section 2.1. Inputs x [B, T, D] and index [B, T,
+    k] below E + Z, of which those from E on compute nothing. Outputs: tokens [n, D], the expert of each [n],
+    and which of the N k choices it is [n].
+
+    How many copies there are is data. Counted are N k E / (E + Z), as if all experts were chosen alike, an
+    exact fraction. On the meta device as many, rounded, stand for them; a compiled graph, whose shapes are
+    fixed, has all N k, and gives no weight to those that are too many.
+    """
+
+    expected: ClassVar[str] = (
+        "How many experts compute for a token depends on the router: figures are expected values by equal "
+        "shares of all experts, exact fractions, each rounded to a whole number once, at the end."
+    )
+    name: str
+    n_experts: Number
+    zero_experts: Number
+
+    def shape(self, x: Shape, index: Shape) -> tuple[Shape, Shape, Shape]:
+        copies = self._copies(prod(index))
+        return (copies, x[-1]), (copies,), (copies,)
+
+    def _copies(self, choices: Number) -> Number:
+        return part_of(choices, self.n_experts, self.n_experts + self.zero_experts)
+
+    def parts(self, x: Shape, index: Shape) -> tuple[Part, ...]:
+        choices = prod(index)
+        moved = self._copies(choices) * x[-1]
+        gradient = Part("d_0", OpClass.ROUTING, moved, moved + choices, prod(x), wrt=0)
+        return (Part("gather", OpClass.ROUTING, 0, moved + choices, moved, (gradient,)),)
+
+    def kept(self, call: Call, x: Shape, index: Shape) -> tuple[Kept, ...]:
+        return (New(self._copies(prod(index)), INT64),)
+
+    def widths(self, call: Call, x: Shape, index: Shape) -> tuple[Number, ...]:
+        return (call.widths[0], INT64, INT64)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
+        expert_of, order = index.flatten().sort(stable=True)
+        if has_no_values(index):
+            copies = rounded(self._copies(int(order.numel())))  # a tensor while torch.jit traces
+        elif torch.compiler.is_compiling():
+            copies, expert_of = order.numel(), expert_of.clamp(max=self.n_experts - 1)
+        else:
+            copies = int((expert_of < self.n_experts).sum())
+        order, expert_of = order[:copies].clone(), expert_of[:copies].clone()  # not views of all N k
+        return x.flatten(0, -2).index_select(0, order // index.shape[-1]), expert_of, order
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CombineReal(Op):
+    """Per token the sum of weight * output over the experts that compute, of weight * x over others.
+
+    Outputs y [n, D], tokens x [B, T, D], weights and index [B, T, k], order [n] of `DispatchReal`; output [B,
+    T, D].
+    """
+
+    name: str
+    n_experts: Number
+
+    def shape(self, y: Shape, x: Shape, weights: Shape, index: Shape, order: Shape) -> Shape:
+        return x
+
+    def parts(self, y: Shape, x: Shape, weights: Shape, index: Shape, order: Shape) -> tuple[Part, ...]:
+        copies, tokens, choices = prod(y), prod(x), prod(weights)
+        read = copies + tokens + 2 * choices + prod(order)
+        gradients = (
+            Part("d_0", OpClass.ROUTING, copies, tokens + choices, copies, wrt=0),
+            Part("d_1", OpClass.ROUTING, tokens, tokens + choices, tokens, wrt=1),
+            Part("d_2", OpClass.ROUTING, 2 * (copies + tokens), copies + 2 * tokens, choices, wrt=2),
+        )
+        # a product and a sum for each copy, one product for each token, and the sum of its weights
+        flops = 2 * copies + tokens + choices
+        return (Part("combine", OpClass.ROUTING, flops, read, tokens, gradients),)
+
+    def kept(
+        self, call: Call, y: Shape, x: Shape, weights: Shape, index: Shape, order: Shape
+    ) -> tuple[Kept, ...]:
+        (of_copy, of_token, of_weight, *_), width = call.grads, call.widths[0]
+        added: list[Kept] = [New(prod(order), INT64), New(prod(y), width)]
+        kept = added if of_copy or of_weight else []
+        if of_weight:
+            kept += [In(0), In(1), In(4), New(prod(weights), BOOL), New(prod(weights), BOOL)]
+        if of_copy:
+            kept.append(New(prod(order), width))
+        return (*kept, New(prod(x[:-1]), width)) if of_token else tuple(kept)
+
+    def run(
+        self, torch: Any, weights: dict[str, Any], y: Any, x: Any, gates: Any, index: Any, order: Any
+    ) -> Any:
+        computes = index < self.n_experts
+        real, idle = gates * computes, (gates * ~computes).sum(-1, keepdim=True)
+        of_copy = real.flatten().index_select(0, order).unsqueeze(-1)
+        out = (x * idle).flatten(0, -2)
+        return out.index_add(0, order // index.shape[-1], y * of_copy).view(x.shape)

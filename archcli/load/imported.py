@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.config_json import ConfigJson, read_config, too_deep
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import ConfigJson, Mapped, read_config, too_deep
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.yaml.text import decode, read_start, text_of
 from archcli.wording import sanitize, shorten
@@ -51,10 +50,10 @@ def _without_sizes(config: ConfigJson) -> ArchError:
 
 def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     """The model of a GGUF file; its tensors are checked before overrides are applied."""
+    from archcli.load.gguf.arch import header_places
     from archcli.load.gguf.config import config_of
     from archcli.load.gguf.facts import facts_of
-    from archcli.load.gguf.places import header_places
-    from archcli.load.gguf.shards import model_name, read_whole
+    from archcli.load.gguf.header import model_name, read_whole
     from archcli.load.gguf.tensors import compare
 
     try:
@@ -76,9 +75,8 @@ def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
 
 def load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded | None:
     """The hub's model for `hf://org/name` or `org/name`; None where MODEL has neither form."""
-    from archcli.load.hub.cache import CONFIG
+    from archcli.load.hub.cache import CONFIG, reference
     from archcli.load.hub.download import find
-    from archcli.load.hub.reference import reference
 
     wanted = reference(model)
     if wanted is None:

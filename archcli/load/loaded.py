@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Mark, Problem
-from archcli.load.spec.build import build
-from archcli.load.spec.layers import expand
+from archcli.load.spec.build import build, expand
 from archcli.load.yaml.nodes import Node, locate
 from archcli.modules import Model
 

@@ -14,7 +14,7 @@ import transformers
 from safetensors.torch import load_file
 
 from archcli.load.huggingface.families import deepseek_v3, gpt2, llama, mixtral
-from archcli.load.huggingface.weights.rules import Parts
+from archcli.load.huggingface.weights.map import Parts
 from parity.families import FAMILIES
 from saved import edited, stated
 

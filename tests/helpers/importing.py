@@ -9,7 +9,7 @@ from typing import Any
 
 import archcli.load.huggingface.importer
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import tree_of
+from archcli.load.huggingface.config_json import tree_of
 from archcli.load.yaml.nodes import plain
 from archcli.modules import Model
 from archcli.modules.spec.base import Spec

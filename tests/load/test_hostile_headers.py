@@ -60,7 +60,7 @@ def test_of_long_texts_and_names_in_a_gguf_none_is_kept(tmp_path):
 
 
 def test_parts_of_a_gguf_model_are_bounded_together(tmp_path, monkeypatch):
-    monkeypatch.setattr("archcli.load.gguf.shards.MOST_TENSORS", 5)
+    monkeypatch.setattr("archcli.load.gguf.header.MOST_TENSORS", 5)
     for i in (1, 2, 3):
         part = gguf({"split.count": 3}, {f"{i}.{j}": (1,) for j in range(2)})
         (tmp_path / f"m-{i:05}-of-00003.gguf").write_bytes(part)

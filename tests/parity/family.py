@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from archcli.load.huggingface.importer import weight_map
-from archcli.load.huggingface.weights.map import WeightMap
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.weights.map import WeightMap, Weights
 from archcli.modules import Block, Decoder, Group, LayerNorm, Model, Norm, RMSNorm
 from importing import imported_file
 

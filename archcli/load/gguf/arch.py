@@ -1,13 +1,17 @@
-"""The description of a GGUF architecture, and the config.json keys of its metadata keys.
+"""The description of a GGUF architecture: metadata keys, the config.json keys of each, and their places.
 
 Names are those of gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from archcli.errors import Problem
+from archcli.load.huggingface.config_json import KeyPlaces
+from archcli.load.yaml.nodes import Place, Source
 
 NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -102,3 +106,25 @@ ALL_ATTENTION = (*SCANS, "expert_count", "expert_used_count", "expert_shared_fee
 """What such a file states besides where there are no experts either."""
 
 LATENT = {"attention.q_lora_rank": "q_lora_rank", "attention.kv_lora_rank": "kv_lora_rank"}
+
+
+class HeaderPlaces(KeyPlaces):
+    """The metadata key from which each key of the config.json was read."""
+
+    def report(self, problem: Problem) -> Problem:
+        """The problem with the metadata key's name appended, in place of a caret."""
+        mark = problem.mark
+        if mark is None or mark.file != self.source.name:
+            return problem
+        what = f"{problem.what} ({mark.text})" if mark.text else problem.what
+        return Problem(what, problem.hint, path=self.source.name)
+
+
+def header_places(file: str, metadata: Iterable[str], keys: Mapping[str, str]) -> HeaderPlaces:
+    """The places for `keys`, which maps keys of the config.json to metadata keys."""
+    lines = tuple(metadata)
+    source = Source(file, lines)
+    numbers = {name: number for number, name in enumerate(lines)}
+    return HeaderPlaces(
+        source, {key: Place(source, numbers[name], 0, len(name)) for key, name in keys.items()}
+    )

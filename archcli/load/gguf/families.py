@@ -17,7 +17,7 @@ from archcli.load.gguf.arch import (
     Arch,
 )
 from archcli.load.gguf.newer import NEWER
-from archcli.load.gguf.recurrent.table import RECURRENT
+from archcli.load.gguf.recurrent import RECURRENT
 
 FIRST: dict[str, Arch] = {
     "llama": Arch("llama", "LlamaForCausalLM", flags=BIASED_MLP),

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from archcli.load.gguf.facts import Facts
-from archcli.load.gguf.gemma import gemma3n, gemma4, query_scale
-from archcli.load.gguf.recurrent.derived import HYBRID
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR
-from archcli.load.huggingface.parts.windows import FULL
+from archcli.load.gguf.derived import HYBRID, gemma3n, gemma4, query_scale
+from archcli.load.gguf.facts import ConfigData, Facts
+from archcli.load.huggingface.parts.attention import FULL
+from archcli.load.huggingface.parts.recurrent import LINEAR
 
-ConfigData = dict[str, Any]
 FLOAT_DIGITS = 5
 """Decimals of a factor that survive a float of 32 bits."""
 

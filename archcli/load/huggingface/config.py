@@ -12,9 +12,8 @@ from sys import float_info
 from typing import Any
 
 from archcli.errors import ArchError, Problem
+from archcli.load.huggingface.config_json import ConfigValue, KeyPlaces, unplaced
 from archcli.load.huggingface.keys import HARMLESS, HARMLESS_ENDINGS, HEADS
-from archcli.load.huggingface.places import KeyPlaces, unplaced
-from archcli.load.huggingface.value import ConfigValue
 from archcli.load.yaml.nodes import Place
 
 MISSING = object()

@@ -18,10 +18,9 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, NoModelError
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import KeyPlaces, Mapped, tree_of, unplaced
 from archcli.load.huggingface.keys import MLC_ENGINE, MLC_SIZES, NO_SHAPE, OUR_WORD
-from archcli.load.huggingface.places import KeyPlaces, unplaced
-from archcli.load.huggingface.quantization.stated import stated_quantization
-from archcli.load.huggingface.value import Mapped, tree_of
+from archcli.load.huggingface.quantization.scheme import stated_quantization
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.huggingface.wrappers.text import note_towers, text_part

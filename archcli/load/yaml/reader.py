@@ -1,21 +1,121 @@
 """Parse YAML text to a tree of nodes, from PyYAML's events, with scalars by YAML 1.2.
 
+So `1e-5` is a number and `no` is text. One thing is added: digits may be grouped, 8_030_261_248.
+
 Refused are aliases that multiply, duplicate and merge keys, tags, and what is too deep or too large. What the
 keys mean is no business of this file.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import yaml as pyyaml
 
 from archcli.errors import ArchError, Problem
 from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, Place, Source, shown
-from archcli.load.yaml.scalars import resolve
-from archcli.load.yaml.syntax_errors import explained
 from archcli.load.yaml.text import Text
 from archcli.wording import quote
+
+NULLS = {"", "~", "null", "Null", "NULL"}
+BOOLEANS = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+OLD_BOOLEANS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+"""What YAML 1.1 took for booleans and 1.2 takes for text."""
+
+NAN = {".nan", ".NaN", ".NAN"}
+INFINITY = {".inf", ".Inf", ".INF"}
+LONGEST_NUMBER = 40
+_BEGINNINGS = frozenset("+-.0123456789")
+_NUMERIC = frozenset("+-.0123456789_eE")
+_BASES = {"0o": 8, "0x": 16}
+
+
+def resolve(text: str) -> bool | int | float | str | None:
+    """None, a boolean, a whole or a real number, or the text itself.
+
+    OverflowError for a number of more digits than any size has.
+    """
+    if text in NULLS:
+        return None
+    if text[0] not in _BEGINNINGS:
+        return BOOLEANS.get(text, text)
+    number = _number(text)
+    return text if number is None else number
+
+
+def _number(text: str) -> int | float | None:
+    base = _BASES.get(text[:2])
+    if base is None and not _NUMERIC.issuperset(text):
+        return _infinity_or_nan(text)
+    try:
+        number = float(text) if base is None else 0.0
+    except ValueError:
+        return None
+    if len(text) > LONGEST_NUMBER:
+        raise OverflowError(f"a number of {len(text):,} characters")
+    try:
+        return int(text[2:], base) if base else int(text)
+    except ValueError:
+        return None if base else number
+
+
+def _infinity_or_nan(text: str) -> float | None:
+    sign = -1.0 if text[0] == "-" else 1.0
+    bare = text[1:] if text[0] in "+-" else text
+    if bare in INFINITY:
+        return sign * math.inf
+    return math.nan if text in NAN else None
+
+
+QUOTE = "put text that holds ': ' in quotes, and check the indentation"
+INDENT = "check the indentation of this line"
+
+SAYS = {
+    "mapping values are not allowed": ("a ':' is out of place here", QUOTE),
+    "did not find expected key": ("expected another key here", INDENT),
+    "expected <block end>, but found": ("expected another key here", INDENT),
+    "did not find expected '-'": ("expected another '- ' here", INDENT),
+    "did not find expected ',' or ']'": ("this list is not closed", "it ends with ]"),
+    "expected ',' or ']'": ("this list is not closed", "it ends with ]"),
+    "did not find expected ',' or '}'": ("this mapping is not closed", "it ends with }"),
+    "expected ',' or '}'": ("this mapping is not closed", "it ends with }"),
+    "found unexpected end of stream": ("this quote is not closed", ""),
+    "could not find expected ':'": ("this line is no `key: value`", "a key is followed by ': '"),
+    "tab character that violates": ("a tab in the indentation", "indent with spaces"),
+    "found character '\\t'": ("a tab in the indentation", "indent with spaces"),
+    "expected <document start>": ("a second document begins here", "a file holds one model"),
+    "did not find expected <document start>": ("a second document begins here", "a file holds one model"),
+    "incompatible YAML document": (
+        "this version of YAML is not read",
+        "write %YAML 1.2, or leave the line out",
+    ),
+}
+"""Part of what the parser says (libyaml and PyYAML's own differ a little): what we say, and the hint."""
+
+
+def explained(error: Any, source: Source) -> Problem:
+    """A PyYAML MarkedYAMLError as a problem."""
+    said = str(error.problem)
+    what, hint = next((ours for theirs, ours in SAYS.items() if theirs in said), (f"not YAML: {said}", ""))
+    begun = error.context_mark if "not closed" in what else None
+    mark = begun or error.problem_mark or error.context_mark
+    if mark is None:
+        return Problem(what, hint, path=source.name)
+    line = min(mark.line, len(source.lines) - 1)
+    column = (
+        mark.column + (0 if mark.line else source.shift) if line == mark.line else len(source.lines[line])
+    )
+    odd = source.lines[line][column : column + 1]
+    if "cannot start any token" in said and odd != "\t":
+        what, hint = f"a value cannot begin with {odd}", "put it in quotes"
+    elif "cannot start any token" in said:
+        what, hint = SAYS["found character '\\t'"]
+    return Problem(what, hint, Place(source, line, column).mark())
+
 
 MOST_NODES = 20_000
 MOST_KEYS = 200

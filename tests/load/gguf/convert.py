@@ -25,7 +25,7 @@ from safetensors.torch import save_file
 from archcli import load
 from archcli.load.gguf.tensors import counted_weights
 from archcli.load.huggingface.importer import weight_map
-from archcli.load.huggingface.weights.rules import Auxiliary, Parts, fill_in, parts_of
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, fill_in, parts_of
 
 HERE = Path(__file__).parent
 CONFIGS, CONVERTED = HERE / "converted_configs.json", HERE / "converted.json"

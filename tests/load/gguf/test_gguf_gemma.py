@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from archcli import count_params
-from archcli.load.gguf.gemma import FILLED_UP, ROTATED_SHARE
+from archcli.load.gguf.derived import FILLED_UP, ROTATED_SHARE
 from archcli.load.yaml.writer import to_mapping
 
 CONVERTED = json.loads((Path(__file__).parent / "converted.json").read_text())

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from archcli.load.hub import cache as hub_folder
-from archcli.load.hub.errors import hub_error
-from archcli.load.hub.reference import Reference, reference
+from archcli.load.hub.cache import Reference, reference
+from archcli.load.hub.download import hub_error
 from archcli.load.source import load
 from hub_cache import CONFIG, OLDER, SHA, answer, cached
 

@@ -12,10 +12,10 @@ import transformers
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import MOST_LAYERS, Config
+from archcli.load.huggingface.config_json import unplaced
 from archcli.load.huggingface.families import smollm3
 from archcli.load.huggingface.importer import families, import_config
-from archcli.load.huggingface.parts.groups import groups
-from archcli.load.huggingface.places import unplaced
+from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.yaml.nodes import plain
 from archcli.measure.passes import forward_pass
 from drawing import TINY

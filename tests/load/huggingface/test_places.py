@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archcli.load.huggingface.config_json import read_config
-from archcli.load.huggingface.places import object_places
+from archcli.load.huggingface.config_json import object_places, read_config
 from archcli.load.yaml.nodes import Source
 from archcli.load.yaml.text import text_of
 

@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from archcli.load.huggingface.quantization.patterns import Patterns
 from archcli.load.huggingface.quantization.rules import Decision, rules
-from archcli.load.huggingface.quantization.scheme import AS_IT_IS
+from archcli.load.huggingface.quantization.scheme import AS_IT_IS, Patterns
 from archcli.load.source import load_text
 from archcli.modules import Quantization, Rule
 from archcli.modules.models.layers import LayerIndex

@@ -14,9 +14,8 @@ import transformers
 
 from archcli.errors import ArchError
 from archcli.load.huggingface.importer import families, weight_map
-from archcli.load.huggingface.weights.map import WeightMap
+from archcli.load.huggingface.weights.map import Auxiliary, WeightMap, parts_of
 from archcli.load.huggingface.weights.names import UNREAD
-from archcli.load.huggingface.weights.rules import Auxiliary, parts_of
 from archcli.measure.weights.checkpoint import compare
 from archcli.measure.weights.state_dict import tensors
 from drawing import cases

@@ -10,8 +10,7 @@ import archcli
 from archcli.errors import ArchError
 from archcli.load.huggingface.importer import import_config, weight_map
 from archcli.load.huggingface.parts.rope import DEFAULT_THETA
-from archcli.load.huggingface.wrappers.table import WRAPPERS
-from archcli.load.huggingface.wrappers.texts import TEXTS
+from archcli.load.huggingface.wrappers.table import TEXTS, WRAPPERS
 from archcli.measure.weights.checkpoint import compare
 from hub_compared import told, wrong
 from importing import families, imported_file

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from archcli.load.yaml.scalars import resolve
+from archcli.load.yaml.reader import resolve
 
 MEANS = {
     "": None,

@@ -1,11 +1,10 @@
 """Arcee's Trinity: AfmoeConfig and AfmoeForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import PER_HEAD, check_window
 from archcli.load.huggingface.parts.experts import experts, shared_experts, some_routed
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.windows import check_window
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.names import EXPERTS, QK_NORM, SANDWICH, SHARED
 from archcli.load.huggingface.whole.llama_like import llama_like
 

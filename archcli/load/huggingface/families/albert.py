@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.bert_names import TABLES, norm_names, tied_names
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.names import TABLES, norm_names, tied_names
 from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, MASKED, bert_like, with_second_bias
 
 MODEL_TYPES = ("albert",)

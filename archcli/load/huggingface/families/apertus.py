@@ -1,11 +1,11 @@
 """Apertus: ApertusConfig and ApertusForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import PER_HEAD
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import mlp
+from archcli.load.huggingface.weights.map import Auxiliary
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
-from archcli.load.huggingface.weights.rules import Auxiliary
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
 MODEL_TYPES = ("apertus",)

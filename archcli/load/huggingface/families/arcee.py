@@ -1,8 +1,8 @@
 """Arcee's foundation models (AFM-4.5B): ArceeConfig and ArceeForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import mlp
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS, llama_like
 

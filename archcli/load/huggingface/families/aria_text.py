@@ -1,11 +1,11 @@
 """Aria's language model: AriaTextConfig and AriaTextForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.experts import experts, shared_experts
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA, SHARED
-from archcli.load.huggingface.weights.rules import Parts, Weights
 from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS, llama_like
 
 MODEL_TYPES = ("aria_text",)

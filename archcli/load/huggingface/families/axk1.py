@@ -1,6 +1,7 @@
 """A.X K1: AXK1Config and AXK1ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import (
@@ -9,8 +10,7 @@ from archcli.load.huggingface.parts.experts import (
     deepseek_experts,
     some_routed,
 )
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import rmsnorm
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED
 
 MODEL_TYPES = ("axk1",)

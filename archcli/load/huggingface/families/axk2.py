@@ -1,12 +1,11 @@
 """A.X K2, DeepSeek-V3.2 with norms that gate themselves: AXK2Config and AXK2ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import after_first_in_steps, by_types, deepseek_experts
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED
 from archcli.load.huggingface.whole.deepseek_sparse import INDEXER, index, only_indexed
 

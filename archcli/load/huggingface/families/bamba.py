@@ -1,18 +1,21 @@
 """Bamba: BambaConfig and BambaForCausalLM."""
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, hybrid_layers
-from archcli.load.huggingface.parts.recurrent.mamba2 import BAMBA_MIXER, bamba_mixer, mamba2_names
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.recurrent import (
+    BAMBA_MIXER,
+    LINEAR,
+    bamba_mixer,
+    hybrid_layers,
+    mamba2_names,
+)
 from archcli.load.huggingface.parts.rope import position, stated
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("bamba",)
 DEFAULTS = {

@@ -1,8 +1,8 @@
 """BART and its kin PLBART and MVP: BartConfig and BartForConditionalGeneration, or BartForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.bart_like import BART_DEFAULTS, LEARNED, Wiring, bart_like, bart_weights
 
 MODEL_TYPES = ("bart", "plbart", "mvp")

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    PER_HEAD,
+    SLIDING,
+    attention,
+    head_dim,
+    optional_number,
+    windows,
+)
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import by_types, corrected_router, experts, some_routed
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import optional_number
+from archcli.load.huggingface.parts.networks import rmsnorm
 from archcli.load.huggingface.parts.rope import parameters, position
-from archcli.load.huggingface.parts.windows import FULL, SLIDING, windows
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, QK_NORM, SANDWICH
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("beam",)
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import all_pairs_for_blocks
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.bart_like import (
     BART_DEFAULTS,
     Wiring,

@@ -1,10 +1,9 @@
 """BitNet b1.58: BitNetConfig and BitNetForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import square_heads
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import layernorm
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED
-from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("bloom",)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import attention, head_dim, positive
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.parts.networks import gated, layernorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.defaults import COHERE
 
 MODEL_TYPES = ("cohere",)

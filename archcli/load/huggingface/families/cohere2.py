@@ -1,12 +1,10 @@
 """Command R7B and Command A: Cohere2Config and Cohere2ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import head_dim
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import check_window, head_dim, positive
+from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.parts.windows import check_window
-from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.defaults import COHERE
 from archcli.load.huggingface.whole.llama_like import llama_like

@@ -3,15 +3,12 @@
 from functools import partial
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import attention, check_window, head_dim, positive, windows
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import by_types, experts, shared_experts, with_networks
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import layernorm, rmsnorm
-from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.parts.windows import check_window, windows
-from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
 from archcli.load.huggingface.whole.defaults import COHERE
 

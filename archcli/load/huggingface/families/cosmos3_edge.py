@@ -1,8 +1,8 @@
 """Cosmos 3 Edge's text part: Cosmos3EdgeTextConfig and Cosmos3EdgeForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import mlp
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Auxiliary, Weights
+from archcli.load.huggingface.parts.networks import layernorm
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY
 
 MODEL_TYPES = ("ctrl",)

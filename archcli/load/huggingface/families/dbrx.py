@@ -1,16 +1,14 @@
 """DBRX: DbrxConfig and DbrxForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.activations import activation
-from archcli.load.huggingface.parts.attention import attention, even_split
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import attention, even_split, optional_number
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.parts.numbers import optional_number
+from archcli.load.huggingface.parts.networks import activation, layernorm
 from archcli.load.huggingface.parts.rope import position, stated
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED
-from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("dbrx",)
 DEFAULTS = {"d_model": 2048, "n_heads": 16, "n_layers": 24, "max_seq_len": 2048, "vocab_size": 32000}

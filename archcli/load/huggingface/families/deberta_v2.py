@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import even_split
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.bert_names import BERT_HEAD, encoder_names, norm_names, tied_names
-from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.parts.networks import layernorm
+from archcli.load.huggingface.weights.map import Parts, Weights
+from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, norm_names, tied_names
 from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, MASKED, bert_like, with_second_bias
-from archcli.load.huggingface.wrappers.rules import TIE
+from archcli.load.huggingface.wrappers.wrapper import TIE
 
 MODEL_TYPES = ("deberta-v2", "deberta")
 DEFAULTS = {

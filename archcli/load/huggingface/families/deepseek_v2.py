@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import Flag, latent_attention
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import (
@@ -14,11 +15,9 @@ from archcli.load.huggingface.parts.experts import (
     shared_experts,
     with_networks,
 )
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, SHARED
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("deepseek_v2",)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import layernorm, mlp
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.bert_like import LABELLED, bert_like
 
 MODEL_TYPES = ("distilbert",)

@@ -1,11 +1,11 @@
 """Doge, whose keys are chosen by gates on their values: DogeConfig and DogeForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped, without_none
 from archcli.load.huggingface.parts.attention import PER_HEAD
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.parts.networks import gated
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
 MODEL_TYPES = ("doge",)

@@ -1,10 +1,9 @@
 """dots.llm1: Dots1Config and Dots1ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import PER_HEAD, check_window
 from archcli.load.huggingface.parts.experts import after_first, deepseek_experts, some_routed
-from archcli.load.huggingface.parts.windows import check_window
-from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
 from archcli.load.huggingface.whole.llama_like import llama_like
 

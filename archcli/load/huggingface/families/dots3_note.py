@@ -6,14 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.attention import latent_attention
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, SLIDING, latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import by_types, corrected_router, experts, some_routed
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import Parameters, parameters, position
-from archcli.load.huggingface.parts.windows import FULL, SLIDING
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import (
     CORRECTED,
     EXPERTS,
@@ -23,7 +22,6 @@ from archcli.load.huggingface.weights.names import (
     SHARED,
     prediction_layers,
 )
-from archcli.load.huggingface.weights.rules import Auxiliary, Weights
 from archcli.load.huggingface.whole.deepseek_sparse import ALIASES, INDEXED, INDEXER, index
 
 MODEL_TYPES = ("dots3_note_text",)

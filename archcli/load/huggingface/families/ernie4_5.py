@@ -1,10 +1,10 @@
 """ERNIE 4.5, dense, and the text part of PaddleOCR-VL: Ernie4_5Config and Ernie4_5ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import head_dim
-from archcli.load.huggingface.parts.feed_forward import gated
+from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 

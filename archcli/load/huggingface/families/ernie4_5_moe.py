@@ -1,15 +1,14 @@
 """ERNIE 4.5 with experts: Ernie4_5_MoeConfig and Ernie4_5_MoeForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import experts, shared_experts, with_networks
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
-from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("ernie4_5_moe",)
 DEFAULTS = {

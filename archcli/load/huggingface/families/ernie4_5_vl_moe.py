@@ -1,16 +1,15 @@
 """ERNIE 4.5 VL's text part: Ernie4_5_VLMoeTextConfig and Ernie4_5_VLMoeForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import by_types, experts, shared_experts, with_networks
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.auxiliary import TOWER
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
-from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Weights
 
 MODEL_TYPES = ("ernie4_5_vl_moe_text",)
 DEFAULTS = {

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import even_split
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated, layernorm
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.bert_like import heads_of
 from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS, llama_like
 

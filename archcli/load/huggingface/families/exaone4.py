@@ -1,9 +1,8 @@
 """EXAONE 4.0: Exaone4Config and Exaone4ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import PER_HEAD
-from archcli.load.huggingface.parts.windows import check_window, window
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import PER_HEAD, check_window, window
 from archcli.load.huggingface.weights.names import NORM_AFTER
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 

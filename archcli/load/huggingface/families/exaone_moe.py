@@ -1,11 +1,10 @@
 """K-EXAONE: ExaoneMoeConfig and ExaoneMoeForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import PER_HEAD, check_window, window
 from archcli.load.huggingface.parts.decoder import without_prediction
 from archcli.load.huggingface.parts.experts import after_first, by_types, deepseek_experts, some_routed
-from archcli.load.huggingface.parts.windows import check_window, window
-from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
 from archcli.load.huggingface.whole.llama_like import llama_like
 

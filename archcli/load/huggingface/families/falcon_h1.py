@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, is_number, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.recurrent.mamba2 import (
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.recurrent import (
     BAMBA,
     BAMBA_MIXER,
     expanded,
@@ -16,10 +16,9 @@ from archcli.load.huggingface.parts.recurrent.mamba2 import (
     mixer_width,
     step_limit,
 )
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.granite_like import multiplier
+from archcli.load.huggingface.whole.llama_like import multiplier
 
 MODEL_TYPES = ("falcon_h1",)
 DEFAULTS = {

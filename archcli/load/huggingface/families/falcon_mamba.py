@@ -1,8 +1,8 @@
 """Falcon Mamba, Mamba with norms inside its mixers: FalconMambaConfig and FalconMambaForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.whole.recurrent.mamba_like import MAMBA_DEFAULTS, MAMBA_WEIGHTS, mamba_only
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.whole.mamba_like import MAMBA_DEFAULTS, MAMBA_WEIGHTS, mamba_only
 
 MODEL_TYPES = ("falcon_mamba",)
 DEFAULTS = {**MAMBA_DEFAULTS, "mixer_rms_eps": 1e-6}

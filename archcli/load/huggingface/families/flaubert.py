@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.bert_like import bert_like
 
 MODEL_TYPES = ("flaubert",)

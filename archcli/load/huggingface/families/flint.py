@@ -1,11 +1,10 @@
 """Flint: FlintConfig and FlintForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import PER_HEAD, check_window
 from archcli.load.huggingface.parts.experts import every_step, experts, some_routed
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.windows import check_window
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHARED
 from archcli.load.huggingface.whole.llama_like import llama_like
 

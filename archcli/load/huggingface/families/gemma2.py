@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import attention, head_dim, query_scale
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import (
+    attention,
+    head_dim,
+    optional_number,
+    query_scale,
+    windows,
+)
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import optional_number
-from archcli.load.huggingface.parts.windows import windows
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import SANDWICH
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.defaults import GEMMA2
 
 MODEL_TYPES = ("gemma2",)

@@ -8,14 +8,20 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.activations import activation
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    PER_HEAD,
+    SLIDING,
+    attention,
+    check_window,
+    head_dim,
+    layer_types,
+    optional_number,
+)
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import optional_number
-from archcli.load.huggingface.parts.windows import FULL, SLIDING, check_window, layer_types
-from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.parts.networks import activation, rmsnorm
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.gemma_like import (
     NAMES,
     kv_sources,

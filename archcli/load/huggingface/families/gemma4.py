@@ -8,15 +8,20 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.activations import activation
-from archcli.load.huggingface.parts.attention import PER_HEAD, head_counts
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    PER_HEAD,
+    SLIDING,
+    check_window,
+    head_counts,
+    layer_types,
+    optional_number,
+)
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import optional_number
+from archcli.load.huggingface.parts.networks import activation, rmsnorm
 from archcli.load.huggingface.parts.rope import Parameters, parameters, position
-from archcli.load.huggingface.parts.windows import FULL, SLIDING, check_window, layer_types
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.whole.gemma_like import (
     NAMES,
     kv_sources,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import layernorm, mlp
 from archcli.load.huggingface.weights.auxiliary import TOWER
-from archcli.load.huggingface.weights.bert_names import encoder_names
-from archcli.load.huggingface.weights.rules import Auxiliary, Weights
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
+from archcli.load.huggingface.weights.names import encoder_names
 from archcli.load.huggingface.whole.gpt_like import post_norm_decoder
 
 MODEL_TYPES = ("git",)

@@ -1,9 +1,9 @@
 """GLM-4 of April 2025 (9B and 32B): Glm4Config and Glm4ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import head_dim
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import GATE_UP, LLAMA
 from archcli.load.huggingface.whole.defaults import GLM4
 from archcli.load.huggingface.whole.llama_like import llama_like

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
 from archcli.load.huggingface.parts.experts import after_first, deepseek_experts, some_routed
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.networks import rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import (
     CORRECTED,
     EXPERTS,
@@ -17,7 +18,6 @@ from archcli.load.huggingface.weights.names import (
     SHARED,
     prediction_layers,
 )
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("glm4_moe",)
 

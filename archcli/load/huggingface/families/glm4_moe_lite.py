@@ -1,13 +1,13 @@
 """GLM-4.7-Flash: Glm4MoeLiteConfig and Glm4MoeLiteForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
 from archcli.load.huggingface.parts.experts import by_types, deepseek_experts, some_routed
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import rmsnorm
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("glm4_moe_lite",)
 DEFAULTS = {

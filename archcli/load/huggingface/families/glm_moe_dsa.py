@@ -1,8 +1,8 @@
 """GLM-5, whose layers have an indexer: GlmMoeDsaConfig and GlmMoeDsaForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.deepseek_sparse import (
     ALIASES,
     DSA_DEFAULTS,

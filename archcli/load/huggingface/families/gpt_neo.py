@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import layernorm, mlp
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import GPT2
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.gpt_like import SUMMARY, inner_width
 
 MODEL_TYPES = ("gpt_neo",)

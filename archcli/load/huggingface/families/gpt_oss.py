@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import attention, head_dim, windows
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.networks import rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.parts.windows import windows
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("gpt_oss",)
 

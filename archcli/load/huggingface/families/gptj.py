@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.parts.networks import layernorm, mlp
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_width
 
 MODEL_TYPES = ("gptj", "codegen")

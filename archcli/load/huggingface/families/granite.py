@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.granite_like import GRANITE_DEFAULTS, granite_like
+from archcli.load.huggingface.whole.llama_like import GRANITE_DEFAULTS, granite_like
 
 MODEL_TYPES = ("granite",)
 DEFAULTS = GRANITE_DEFAULTS

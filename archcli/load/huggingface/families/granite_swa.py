@@ -1,9 +1,9 @@
 """Granite with sliding windows: GraniteSWAConfig and GraniteSWAForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.granite_like import GRANITE_DEFAULTS, granite_with_windows
+from archcli.load.huggingface.whole.llama_like import GRANITE_DEFAULTS, granite_with_windows
 
 MODEL_TYPES = ("granite_swa",)
 DEFAULTS = {

@@ -1,12 +1,12 @@
 """Granite 3 with experts: GraniteMoeConfig, its Shared and SWA variants, and their ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import GRANITE_EXPERTS, LLAMA
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.granite_like import GRANITE_DEFAULTS, granite_like, granite_with_windows
+from archcli.load.huggingface.whole.llama_like import GRANITE_DEFAULTS, granite_like, granite_with_windows
 
 MODEL_TYPES = ("granitemoe", "granitemoeshared", "granitemoe_swa")
 DEFAULTS = {**GRANITE_DEFAULTS, "num_local_experts": 8, "num_experts_per_tok": 2}

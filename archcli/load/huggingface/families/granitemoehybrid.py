@@ -1,16 +1,21 @@
 """Granite 4: GraniteMoeHybridConfig and GraniteMoeHybridForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import FULL
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
-from archcli.load.huggingface.parts.recurrent.mamba2 import BAMBA_MIXER, bamba_mixer, mamba2_names
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated
+from archcli.load.huggingface.parts.recurrent import (
+    BAMBA_MIXER,
+    LINEAR,
+    bamba_mixer,
+    kinds_of_layers,
+    mamba2_names,
+)
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import GRANITE_EXPERTS, LLAMA
-from archcli.load.huggingface.weights.rules import Parts, Weights
-from archcli.load.huggingface.whole.granite_like import GRANITE_DEFAULTS, granite_like
+from archcli.load.huggingface.whole.llama_like import GRANITE_DEFAULTS, granite_like
 
 MODEL_TYPES = ("granitemoehybrid",)
 DEFAULTS = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.bert_names import ROBERTA_HEAD, rotated_names, tied_names
-from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import gated
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load.huggingface.weights.names import ROBERTA_HEAD, rotated_names, tied_names
 from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, bert_like, rotated
 
 MODEL_TYPES = ("gte",)

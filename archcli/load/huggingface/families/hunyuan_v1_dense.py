@@ -1,9 +1,9 @@
 """Hunyuan, dense (0.5B to 7B): HunYuanDenseV1Config and HunYuanDenseV1ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import head_dim
 from archcli.load.huggingface.parts.rope import stretched_rope
-from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 

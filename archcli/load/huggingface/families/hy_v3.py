@@ -1,11 +1,11 @@
 """Hunyuan 3: HYV3Config and HYV3ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import PER_HEAD
 from archcli.load.huggingface.parts.decoder import without_prediction
 from archcli.load.huggingface.parts.experts import by_types, experts, with_networks
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHARED
 from archcli.load.huggingface.whole.llama_like import llama_like
 

@@ -1,7 +1,8 @@
 """Hy4, latent attention with shared indexes on several streams: HYV4Config and HYV4ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import latent_attention
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import latent_attention, positive
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import (
     by_types,
@@ -10,13 +11,10 @@ from archcli.load.huggingface.parts.experts import (
     shared_experts,
     some_routed,
 )
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import layernorm, rmsnorm
-from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, PREDICTION, SHARED
-from archcli.load.huggingface.weights.rules import Auxiliary, Weights
 from archcli.load.huggingface.whole.deepseek_sparse import (
     FULL_INDEX,
     INDEXER,

@@ -1,10 +1,10 @@
 """HyperCLOVA X SEED: HyperCLOVAXConfig and HyperCLOVAXForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.numbers import optional_number
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import optional_number
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.granite_like import GRANITE_DEFAULTS, granite_like, multiplier
+from archcli.load.huggingface.whole.llama_like import GRANITE_DEFAULTS, granite_like, multiplier
 
 MODEL_TYPES = ("hyperclovax",)
 DEFAULTS = {**GRANITE_DEFAULTS, "attention_multiplier": None, "use_post_norm": True}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.attention import PER_HEAD
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import PER_HEAD, positive
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import by_types, with_networks
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import positive
-from archcli.load.huggingface.parts.recurrent.hybrid import hybrid_layers, kinds_of_layers
-from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.inkling_names import IN_MEMORY, published
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.recurrent import hybrid_layers, kinds_of_layers
+from archcli.load.huggingface.weights.hybrid import IN_MEMORY, published
+from archcli.load.huggingface.weights.map import Weights
 
 MODEL_TYPES = ("inkling_text",)
 DEFAULTS = {

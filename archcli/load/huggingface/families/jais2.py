@@ -1,9 +1,8 @@
 """Jais 2: Jais2Config and Jais2ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import layernorm, mlp
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 

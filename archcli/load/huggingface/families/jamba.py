@@ -1,16 +1,15 @@
 """AI21's Jamba, Mamba layers with some of attention and of experts: JambaConfig and JambaForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import experts, with_networks
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.hybrid import first_norms
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.recurrent.mamba_like import JAMBA, mamba, mixer_weights
+from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba, mixer_weights
 
 MODEL_TYPES = ("jamba",)
 DEFAULTS = {

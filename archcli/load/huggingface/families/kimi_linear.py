@@ -3,18 +3,16 @@
 from dataclasses import replace
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.activations import activation
-from archcli.load.huggingface.parts.attention import latent_attention
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import FULL, latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import after_first, by_types, deepseek_experts, some_routed
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import activation, rmsnorm
+from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
 from archcli.load.huggingface.weights.hybrid import kda_names
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, MIXTRAL_EXPERTS, MLA, SHARED
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.recurrent.delta_hybrid import ELSEWHERE, LAYER, by_kind
+from archcli.load.huggingface.whole.delta_hybrid import ELSEWHERE, LAYER, by_kind
 
 MODEL_TYPES = ("kimi_linear",)
 DEFAULTS = {

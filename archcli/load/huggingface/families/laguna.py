@@ -3,14 +3,20 @@
 from dataclasses import replace
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    PER_HEAD,
+    SLIDING,
+    attention,
+    check_window,
+    head_dim,
+    windows,
+)
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import by_types, experts, some_routed
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import rope_of_type
-from archcli.load.huggingface.parts.windows import FULL, SLIDING, check_window, windows
-from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHARED
 
 MODEL_TYPES = ("laguna",)

@@ -1,11 +1,11 @@
 """Liquid's LFM2: Lfm2Config and Lfm2ForCausalLM."""
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.recurrent.hybrid import CONVOLUTION, kinds_of_layers
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.recurrent.lfm_like import LFM_KINDS, lfm_like, lfm_weights
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL
+from archcli.load.huggingface.parts.recurrent import CONVOLUTION, kinds_of_layers
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.whole.lfm_like import LFM_KINDS, lfm_like, lfm_weights
 
 MODEL_TYPES = ("lfm2",)
 DEFAULTS = {

@@ -1,12 +1,12 @@
 """Liquid's LFM2 with experts: Lfm2MoeConfig and Lfm2MoeForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import FULL
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.recurrent.hybrid import kinds_of_layers
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Parts, Weights
-from archcli.load.huggingface.whole.recurrent.lfm_like import LAYER, LFM_KINDS, OURS, lfm_like, lfm_weights
+from archcli.load.huggingface.parts.recurrent import kinds_of_layers
+from archcli.load.huggingface.weights.map import Parts, Weights
+from archcli.load.huggingface.whole.lfm_like import LAYER, LFM_KINDS, OURS, lfm_like, lfm_weights
 
 MODEL_TYPES = ("lfm2_moe",)
 DEFAULTS = {

@@ -3,15 +3,14 @@
 from typing import Any
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, attention, check_window
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.recurrent.hybrid import CONVOLUTION, hybrid_layers, kinds_of_layers
+from archcli.load.huggingface.parts.recurrent import CONVOLUTION, hybrid_layers, kinds_of_layers
 from archcli.load.huggingface.parts.rope import Parameters, parameters, position
-from archcli.load.huggingface.parts.windows import FULL, SLIDING, check_window
-from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.hybrid import by_kinds
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.recurrent.lfm_like import EVERYWHERE, LAYER, short_convolution
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.whole.lfm_like import EVERYWHERE, LAYER, short_convolution
 
 MODEL_TYPES = ("lfm3",)
 DEFAULTS = {

@@ -3,14 +3,13 @@
 from math import prod
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, PREDICTION, UNREAD
-from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Weights
 
 MODEL_TYPES = ("longcat_flash",)
 DEFAULTS = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.groups import groups
-from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.bert_names import ROBERTA_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.decoder import groups
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, tied_names
 from archcli.load.huggingface.whole.bert_like import (
     BERT_DEFAULTS,
     MASKED,

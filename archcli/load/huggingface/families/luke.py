@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.bert_names import ROBERTA_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, tied_names
 from archcli.load.huggingface.whole.bert_like import (
     BERT_DEFAULTS,
     LABELLED,

@@ -1,10 +1,10 @@
 """M2M-100 and NLLB, translators of many languages: M2M100Config and M2M100ForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Auxiliary, Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.whole.bart_like import BART_DEFAULTS, Wiring, bart_like, bart_weights
-from archcli.load.huggingface.whole.fairseq import fairseq_sinusoid
+from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 
 MODEL_TYPES = ("m2m_100",)
 OWN = {"vocab_size": 128112, "activation_function": "relu", "scale_embedding": True, "pad_token_id": 1}

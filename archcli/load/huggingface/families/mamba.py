@@ -1,8 +1,8 @@
 """Mamba, layers of a selective state space alone: MambaConfig and MambaForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.whole.recurrent.mamba_like import MAMBA_DEFAULTS, MAMBA_WEIGHTS, mamba_only
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.whole.mamba_like import MAMBA_DEFAULTS, MAMBA_WEIGHTS, mamba_only
 
 MODEL_TYPES = ("mamba",)
 WEIGHTS = MAMBA_WEIGHTS

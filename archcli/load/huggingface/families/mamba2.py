@@ -1,8 +1,9 @@
 """Mamba-2: Mamba2Config and Mamba2ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.recurrent.mamba2 import (
+from archcli.load.huggingface.parts.recurrent import (
     Mamba2Keys,
     expanded,
     mamba2,
@@ -10,8 +11,7 @@ from archcli.load.huggingface.parts.recurrent.mamba2 import (
     mixer_width,
     step_limit,
 )
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.weights.map import Weights
 
 MODEL_TYPES = ("mamba2",)
 DEFAULTS = {

@@ -4,11 +4,11 @@ from math import ceil
 from typing import Any
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.recurrent.mamba2 import mamba2_names
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.recurrent.mamba_like import CHANNELS_PER_RANK, mixer_weights
+from archcli.load.huggingface.parts.recurrent import mamba2_names
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.whole.mamba_like import CHANNELS_PER_RANK, mixer_weights
 
 MODEL_TYPES = ("mamba_ssm",)
 HEADED = ("",)

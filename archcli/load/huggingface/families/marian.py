@@ -6,8 +6,8 @@ It is the Transformer of Vaswani et al. 2017, arXiv:1706.03762.
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.bart_like import (
     BART_DEFAULTS,
     Wiring,

@@ -1,13 +1,12 @@
 """Mellum 2: MellumConfig and MellumForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import PER_HEAD, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, head_dim
 from archcli.load.huggingface.parts.experts import by_types, experts, normalized_by, some_routed
 from archcli.load.huggingface.parts.rope import rope_of_type
-from archcli.load.huggingface.parts.windows import FULL, SLIDING
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, PREDICTION, QK_NORM
-from archcli.load.huggingface.weights.rules import Auxiliary, Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("mellum",)

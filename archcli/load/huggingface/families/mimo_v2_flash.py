@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import head_counts, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, SLIDING, check_window, head_counts, head_dim
 from archcli.load.huggingface.parts.decoder import without_prediction
 from archcli.load.huggingface.parts.experts import by_types, corrected_router, experts, some_routed
 from archcli.load.huggingface.parts.rope import rope_of_type
-from archcli.load.huggingface.parts.windows import FULL, SLIDING, check_window
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.map import Auxiliary
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA
-from archcli.load.huggingface.weights.rules import Auxiliary
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("mimo_v2_flash",)

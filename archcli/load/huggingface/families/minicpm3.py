@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import even_split, latent_attention
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import even_split, latent_attention, optional_number
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import optional_number
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA, MLA
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("minicpm3",)
 

@@ -1,17 +1,12 @@
 """MiniMax-01, lightning attention and some softmax attention: MiniMaxConfig and MiniMaxForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import head_dim
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import FULL, head_dim
+from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.recurrent.minimax_like import (
-    MINIMAX_DEFAULTS,
-    minimax_like,
-    minimax_weights,
-)
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.whole.minimax_like import MINIMAX_DEFAULTS, minimax_like, minimax_weights
 
 MODEL_TYPES = ("minimax",)
 

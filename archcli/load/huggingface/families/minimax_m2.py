@@ -1,12 +1,12 @@
 """MiniMax-M2: MiniMaxM2Config and MiniMaxM2ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import head_dim
 from archcli.load.huggingface.parts.experts import experts
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS, QK_NORM
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("minimax_m2",)

@@ -1,14 +1,13 @@
 """MiniMax-M3's language model: MiniMaxM3VLTextConfig and MiniMaxM3VLForCausalLM."""
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.attention import PER_HEAD, head_dim
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, head_dim
 from archcli.load.huggingface.parts.experts import by_types, experts, with_networks
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.networks import rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Parts
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, GATE_UP, LLAMA, QK_NORM, SHARED
-from archcli.load.huggingface.weights.rules import Parts
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("minimax_m3_vl_text",)

@@ -1,16 +1,11 @@
 """MiniMax-01 and M1 in their own files: MiniMaxText01Config and MiniMaxM1Config."""
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.attention import head_dim
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import Mapped, without_none
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.recurrent.minimax_like import (
-    MINIMAX_DEFAULTS,
-    minimax_like,
-    minimax_weights,
-)
+from archcli.load.huggingface.config_json import Mapped, without_none
+from archcli.load.huggingface.parts.attention import FULL, head_dim
+from archcli.load.huggingface.parts.recurrent import LINEAR
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.whole.minimax_like import MINIMAX_DEFAULTS, minimax_like, minimax_weights
 
 MODEL_TYPES = ("minimax_text_01", "minimax_m1")
 DEFAULTS = {**MINIMAX_DEFAULTS, "rope_theta": 1e6}

@@ -1,8 +1,8 @@
 """Ministral 8B of 2024: MinistralConfig and MinistralForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.windows import check_window
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import check_window
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 

@@ -1,9 +1,9 @@
 """Ministral 3: Ministral3Config and Ministral3ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import window
 from archcli.load.huggingface.parts.rope import sharpened
-from archcli.load.huggingface.parts.windows import window
-from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 

@@ -1,6 +1,7 @@
 """Mistral Small 4: Mistral4Config and Mistral4ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import (
@@ -10,12 +11,10 @@ from archcli.load.huggingface.parts.experts import (
     shared_experts,
     with_networks,
 )
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import sharpened
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, SHARED
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("mistral4",)
 YARN = {

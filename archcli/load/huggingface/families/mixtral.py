@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import window
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.windows import window
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("mixtral",)

@@ -1,13 +1,12 @@
 """Llama 3.2 Vision's text part: MllamaTextConfig and MllamaForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import attention, even_split
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
 from archcli.load.huggingface.whole.llama_like import llama_defaults
 
 MODEL_TYPES = ("mllama_text_model",)

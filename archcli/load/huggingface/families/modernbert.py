@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.activations import activation
-from archcli.load.huggingface.parts.attention import even_split
+from archcli.load.huggingface.config_json import Mapped, without_none
+from archcli.load.huggingface.parts.attention import FULL, SLIDING, even_split, layer_types
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.networks import activation, gated, layernorm
 from archcli.load.huggingface.parts.rope import parameters, position
-from archcli.load.huggingface.parts.windows import FULL, SLIDING, layer_types
-from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED
-from archcli.load.huggingface.weights.rules import Parts, Weights
 from archcli.load.huggingface.whole.bert_like import heads_of
 
 MODEL_TYPES = ("modernbert",)

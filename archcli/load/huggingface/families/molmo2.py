@@ -1,14 +1,13 @@
 """Molmo 2's text part: Molmo2TextConfig and Molmo2ForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED, LLAMA, QK_NORM
-from archcli.load.huggingface.weights.rules import Parts, Weights
 from archcli.load.huggingface.whole.llama_like import llama_defaults
 
 MODEL_TYPES = ("molmo2_text",)

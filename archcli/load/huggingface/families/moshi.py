@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.activations import activation
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import activation
 from archcli.load.huggingface.weights.auxiliary import TOWER
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("moshi",)

@@ -1,8 +1,8 @@
 """mT5 and UMT5, T5 for many languages: MT5Config and MT5ForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.t5_like import ALIASES, T5_DEFAULTS, t5_like, t5_weights
 
 MODEL_TYPES = ("mt5", "umt5")

@@ -1,12 +1,10 @@
 """nanochat: NanoChatConfig and NanoChatForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import head_dim
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import optional_number
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import head_dim, optional_number
+from archcli.load.huggingface.parts.networks import mlp, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 

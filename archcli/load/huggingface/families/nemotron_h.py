@@ -3,16 +3,21 @@
 from dataclasses import replace
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.attention import attention
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, attention
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import corrected_router, experts
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.recurrent.hybrid import LEGACY, LINEAR, hybrid_layers
-from archcli.load.huggingface.parts.recurrent.mamba2 import Mamba2Keys, mamba2, mamba2_names
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.parts.networks import mlp
+from archcli.load.huggingface.parts.recurrent import (
+    LEGACY,
+    LINEAR,
+    Mamba2Keys,
+    hybrid_layers,
+    mamba2,
+    mamba2_names,
+)
 from archcli.load.huggingface.weights.hybrid import by_kinds
-from archcli.load.huggingface.weights.rules import Rule, Weights
+from archcli.load.huggingface.weights.map import Rule, Weights
 
 MODEL_TYPES = ("nemotron_h",)
 DEFAULTS = {

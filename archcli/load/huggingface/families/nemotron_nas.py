@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.llama_like import llama_defaults
 
 MODEL_TYPES = ("nemotron-nas",)

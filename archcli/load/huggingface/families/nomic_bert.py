@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.bert_names import BERT_HEAD, rotated_names, tied_names
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import gated
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.names import BERT_HEAD, rotated_names, tied_names
 from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, bert_like, rotated, with_second_bias
 
 MODEL_TYPES = ("nomic_bert",)

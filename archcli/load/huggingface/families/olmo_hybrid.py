@@ -3,17 +3,15 @@
 from typing import Any
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import QK_NORM
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.recurrent.delta_hybrid import DELTA, ELSEWHERE, LAYER, by_kind, delta_net
+from archcli.load.huggingface.whole.delta_hybrid import DELTA, ELSEWHERE, LAYER, by_kind, delta_net
 
 MODEL_TYPES = ("olmo_hybrid",)
 DEFAULTS = {

@@ -1,11 +1,11 @@
 """OLMoE and FlexOlmo: OlmoeConfig and OlmoeForCausalLM, FlexOlmoConfig and FlexOlmoForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import optional_number
 from archcli.load.huggingface.parts.experts import experts, normalized_by
-from archcli.load.huggingface.parts.numbers import optional_number
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, NORM_AFTER, QK_NORM
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("olmoe", "flex_olmo")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import layernorm
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import GPT2
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, post_norm_decoder
 
 MODEL_TYPES = ("openai-gpt",)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, is_number
-from archcli.load.huggingface.parts.activations import activation
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.attention import PER_HEAD, head_counts
 from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.networks import activation
 from archcli.load.huggingface.parts.rope import position
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED, GATE_UP
-from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("openelm",)
 

@@ -1,8 +1,8 @@
 """PEGASUS, a summarizer: PegasusConfig and PegasusForConditionalGeneration, or PegasusForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.bart_like import BART_DEFAULTS, Wiring, bart_like, bart_weights
 
 MODEL_TYPES = ("pegasus",)

@@ -1,14 +1,13 @@
 """Persimmon of Adept: PersimmonConfig and PersimmonForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped, without_none
 from archcli.load.huggingface.parts.attention import PER_HEAD, even_split, head_counts
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.networks import layernorm, mlp
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED, LLAMA
-from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("persimmon",)
 DEFAULTS = {

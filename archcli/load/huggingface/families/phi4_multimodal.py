@@ -1,13 +1,12 @@
 """Phi-4-multimodal: Phi4MultimodalConfig and Phi4MultimodalForCausalLM, its language model."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import head_dim
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import head_dim, window
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.parts.windows import window
-from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.auxiliary import TOWER
+from archcli.load.huggingface.weights.map import Auxiliary, Parts
 from archcli.load.huggingface.weights.names import FUSED, GATE_UP, LLAMA
-from archcli.load.huggingface.weights.rules import Auxiliary, Parts
 from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
 
 MODEL_TYPES = ("phi4_multimodal",)

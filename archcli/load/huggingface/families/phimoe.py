@@ -1,14 +1,13 @@
 """Phi-3.5-MoE: PhimoeConfig and PhimoeForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import head_dim, window
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.parts.rope import position, stated
-from archcli.load.huggingface.parts.windows import window
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("phimoe",)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import attention
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.rope import position
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED
-from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("qwen",)
 

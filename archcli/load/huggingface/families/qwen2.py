@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import attention, head_dim, windows
 from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.windows import windows
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import LLAMA, PREDICTION
-from archcli.load.huggingface.weights.rules import Auxiliary, Weights
 
 MODEL_TYPES = ("qwen2", "mimo")
 

@@ -1,13 +1,12 @@
 """The language model of Qwen 3.5, dense: Qwen3_5TextConfig and Qwen3_5ForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import with_networks
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
-from archcli.load.huggingface.whole.recurrent.delta_hybrid import (
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.whole.delta_hybrid import (
     DELTA_DEFAULTS,
     QWEN3_5_PROJECTIONS,
     qwen_layers,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim, window
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import every_step, experts, normalized_by, with_networks
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.windows import window
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("qwen3_moe",)
 

@@ -1,13 +1,12 @@
 """Qwen3-Next: Qwen3NextConfig and Qwen3NextForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import every_step, normalized_by, with_networks
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Parts, Weights
-from archcli.load.huggingface.whole.recurrent.delta_hybrid import (
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Parts, Weights
+from archcli.load.huggingface.whole.delta_hybrid import (
     DELTA_DEFAULTS,
     LAYER,
     MIXTURE,

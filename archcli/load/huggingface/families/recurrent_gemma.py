@@ -3,16 +3,14 @@
 from struct import pack, unpack
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.activations import activation
-from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import attention, head_dim, positive
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import positive
+from archcli.load.huggingface.parts.networks import activation, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.hybrid import first_norms
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("recurrent_gemma",)
 DEFAULTS = {

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.bert_names import (
-    ROBERTA_HEAD,
-    encoder_names,
-    pre_norm_names,
-    tied_names,
-)
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, pre_norm_names, tied_names
 from archcli.load.huggingface.whole.bert_like import (
     BERT_DEFAULTS,
     ROBERTA_HEADS,

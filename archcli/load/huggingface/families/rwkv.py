@@ -1,10 +1,10 @@
 """RWKV-4, recurrent time and channel mixing: RwkvConfig and RwkvForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.parts.networks import layernorm
+from archcli.load.huggingface.weights.map import Parts, Weights
 
 MODEL_TYPES = ("rwkv",)
 DEFAULTS = {

@@ -1,10 +1,10 @@
 """SeamlessM4T from text to text: SeamlessM4TConfig and SeamlessM4TForTextToText."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
 from archcli.load.huggingface.whole.bart_like import BART_DEFAULTS, SHARED, Wiring, bart_like
-from archcli.load.huggingface.whole.fairseq import fairseq_sinusoid
+from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 
 MODEL_TYPES = ("seamless_m4t", "seamless_m4t_v2")
 WHOLE = ("SeamlessM4TModel", "SeamlessM4Tv2Model")

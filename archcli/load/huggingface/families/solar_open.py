@@ -1,8 +1,8 @@
 """Solar Open: SolarOpenConfig and SolarOpenForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.experts import deepseek_experts
-from archcli.load.huggingface.value import Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, SHARED
 from archcli.load.huggingface.whole.llama_like import llama_like
 

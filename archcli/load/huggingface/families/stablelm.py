@@ -6,14 +6,13 @@ Their first files call it stablelm_epoch, by the keys of its configuration_stabl
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import attention, even_split
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.networks import gated, layernorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Weights
 
 MODEL_TYPES = ("stablelm", "stablelm_epoch")
 

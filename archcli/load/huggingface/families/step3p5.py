@@ -4,14 +4,21 @@ from dataclasses import replace
 from typing import Any
 
 from archcli.load.huggingface.config import Config, is_number, short_repr
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim, query_scale
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    PER_HEAD,
+    SLIDING,
+    attention,
+    check_window,
+    head_dim,
+    layer_types,
+    query_scale,
+)
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import by_types, experts
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import Parameters, parameters, position
-from archcli.load.huggingface.parts.windows import FULL, SLIDING, check_window, layer_types
-from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
 
 MODEL_TYPES = ("step3p5",)

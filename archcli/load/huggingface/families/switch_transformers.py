@@ -4,9 +4,9 @@ T5 with one of E experts for each token. Fedus et al. 2021, arXiv:2101.03961.
 """
 
 from archcli.load.huggingface.config import MOST_LAYERS, Config
-from archcli.load.huggingface.parts.activations import activation
-from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.networks import activation
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.t5_like import ALIASES, T5_DEFAULTS, t5_like, t5_weights
 
 MODEL_TYPES = ("switch_transformers",)

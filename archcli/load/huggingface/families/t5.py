@@ -1,8 +1,8 @@
 """T5 and T5 v1.1 (Flan): T5Config and T5ForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.t5_like import ALIASES, T5_DEFAULTS, t5_like, t5_weights
 
 MODEL_TYPES = ("t5",)

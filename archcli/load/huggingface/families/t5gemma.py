@@ -1,14 +1,18 @@
 """T5Gemma, an encoder-decoder of two Gemma 2: T5GemmaConfig and T5GemmaForConditionalGeneration."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import attention, head_counts, head_dim, query_scale
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.groups import groups
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import optional_number
-from archcli.load.huggingface.parts.windows import windows
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.parts.attention import (
+    attention,
+    head_counts,
+    head_dim,
+    optional_number,
+    query_scale,
+    windows,
+)
+from archcli.load.huggingface.parts.decoder import groups
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.whole.defaults import GEMMA2
 
 MODEL_TYPES = ("t5gemma",)

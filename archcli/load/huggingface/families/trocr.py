@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped, without_none
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.parts.networks import mlp
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import fairseq_layers
-from archcli.load.huggingface.weights.rules import Weights
 from archcli.load.huggingface.whole.bart_like import LEARNED, TORCH_NORM
-from archcli.load.huggingface.whole.fairseq import fairseq_sinusoid
+from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 
 MODEL_TYPES = ("trocr",)
 

@@ -1,12 +1,9 @@
 """VaultGemma: VaultGemmaConfig and VaultGemmaForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import head_dim, query_scale
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import optional_number
-from archcli.load.huggingface.parts.windows import check_window
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.attention import check_window, head_dim, optional_number, query_scale
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.defaults import GEMMA2
 from archcli.load.huggingface.whole.llama_like import llama_like

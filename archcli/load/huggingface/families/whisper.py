@@ -1,9 +1,9 @@
 """Whisper: WhisperConfig and WhisperForConditionalGeneration, or WhisperForCausalLM."""
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import PLAIN
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.bart_like import (
     TORCH_NORM,
     bart_weights,

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import optional_number, positive
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.numbers import optional_number, positive
-from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.weights.map import Weights
 
 MODEL_TYPES = ("xlstm",)
 DEFAULTS = {

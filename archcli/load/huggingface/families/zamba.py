@@ -1,15 +1,13 @@
 """Zyphra's Zamba, Mamba layers that share one block of attention: ZambaConfig and ZambaForCausalLM."""
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.activations import activation
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts import zamba
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.recurrent import zamba
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR
-from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.rules import Parts, Weights
-from archcli.load.huggingface.whole.recurrent.mamba_like import JAMBA, mamba
+from archcli.load.huggingface.parts.networks import activation, gated, rmsnorm
+from archcli.load.huggingface.parts.recurrent import LINEAR
+from archcli.load.huggingface.weights.map import Parts, Weights
+from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba
 
 MODEL_TYPES = ("zamba",)
 DEFAULTS = {

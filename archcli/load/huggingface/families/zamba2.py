@@ -3,16 +3,14 @@
 from string import ascii_lowercase
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.activations import activation
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts import zamba
 from archcli.load.huggingface.parts.attention import key_value_heads
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.recurrent import zamba
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR
-from archcli.load.huggingface.parts.recurrent.mamba2 import Mamba2Keys, expanded, mamba2, mamba2_names
+from archcli.load.huggingface.parts.networks import activation, rmsnorm
+from archcli.load.huggingface.parts.recurrent import LINEAR, Mamba2Keys, expanded, mamba2, mamba2_names
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import ConfigValue, Mapped
-from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 
 MODEL_TYPES = ("zamba2",)
 DEFAULTS = {

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.recurrent.hybrid import kinds_of_layers
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.recurrent import kinds_of_layers
 from archcli.load.huggingface.parts.rope import rope_of_type
-from archcli.load.huggingface.value import Mapped
+from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Parts, Weights
 
 MODEL_TYPES = ("zaya",)
 DEFAULTS = {

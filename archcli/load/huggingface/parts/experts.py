@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.parts.networks import gated
 
 SUM_TO_ONE: Mapping[str, Any] = MappingProxyType({})
 """A softmax over all experts, whose chosen weights are divided by their sum (Mixtral)."""

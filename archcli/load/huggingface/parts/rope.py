@@ -7,7 +7,7 @@ from math import log
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config, is_number, short_repr
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 
 Parameters = dict[str, ConfigValue[Any]]
 """The rope parameters that a file states, by their keys."""

@@ -7,13 +7,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.attention import Flag
 from archcli.load.huggingface.parts.decoder import PLAIN
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.norms import layernorm
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.parts.networks import layernorm, mlp
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
 from archcli.load.huggingface.weights.names import fairseq_layers
-from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule, Weights
 
 BART_DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {

@@ -7,13 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.activations import ACTIVATIONS, activation
+from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import even_split, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.feed_forward import mlp
-from archcli.load.huggingface.parts.norms import layernorm
+from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, layernorm, mlp
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.value import Mapped
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 

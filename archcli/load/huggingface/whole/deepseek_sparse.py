@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped, without_none
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
 from archcli.load.huggingface.parts.experts import after_first, by_types, deepseek_experts, some_routed
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.value import Mapped, without_none
+from archcli.load.huggingface.parts.networks import rmsnorm
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
-from archcli.load.huggingface.weights.rules import Weights
 
 INDEXED = "indexed_attention"
 FULL_INDEX, SHARED_INDEX = "full", "shared"

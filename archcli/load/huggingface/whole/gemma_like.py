@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, SLIDING
 from archcli.load.huggingface.parts.rope import parameters, position
-from archcli.load.huggingface.parts.windows import FULL, SLIDING
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import QK_NORM, SANDWICH, UNREAD
-from archcli.load.huggingface.weights.rules import Auxiliary, Weights
 
 
 def near_and_far(config: Config, width: ConfigValue[int]) -> tuple[ConfigValue[Mapped], ConfigValue[Mapped]]:

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
 
 GPT_ALIASES: Mapping[str, str] = MappingProxyType(
     {

@@ -7,12 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.parts.activations import ACTIVATIONS, activation
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.attention import Flag
-from archcli.load.huggingface.parts.decoder import PLAIN
-from archcli.load.huggingface.parts.groups import groups
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Rule
+from archcli.load.huggingface.parts.decoder import PLAIN, groups
+from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule
 
 T5_DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {

@@ -7,13 +7,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import KeyPlaces, Mapped
 from archcli.load.huggingface.keys import OF_TOWERS
-from archcli.load.huggingface.places import KeyPlaces
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.wrappers.rules import TIE
-from archcli.load.huggingface.wrappers.table import WRAPPERS
-from archcli.load.huggingface.wrappers.texts import TEXTS
-from archcli.load.huggingface.wrappers.wrapper import Wrapper
+from archcli.load.huggingface.wrappers.table import TEXTS, WRAPPERS
+from archcli.load.huggingface.wrappers.wrapper import TIE, Wrapper
 
 TOWERS = ("vision", "image", "video", "audio", "speech")
 """Words in the keys of towers; other parts, such as qformer_config, join them to the language model."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.parts.attention import attention
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
 from archcli.load.huggingface.weights.hybrid import of_layers
-from archcli.load.huggingface.weights.rules import Parts, Rule, Weights
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 
 HYBRID = "hybrid"
 """The kind of a layer that uses a shared block before its mixer."""

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.activations import activation
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.value import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.weights.rules import Parts, Weights
+from archcli.load.huggingface.parts.networks import activation
+from archcli.load.huggingface.weights.map import Parts, Weights
 
 CHANNELS_PER_RANK = 16
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.activations import activation
-from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, attention, head_dim, positive, window
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.norms import rmsnorm
-from archcli.load.huggingface.parts.numbers import positive
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, by_kind
-from archcli.load.huggingface.parts.windows import FULL, window
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.parts.networks import activation, rmsnorm
+from archcli.load.huggingface.parts.recurrent import LINEAR, by_kind
 from archcli.load.huggingface.weights.hybrid import first_norms
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS
-from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Weights
 
 MINIMAX_DEFAULTS = {
     "vocab_size": 32000,

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.activations import activation
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, attention, head_dim
 from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.parts.recurrent.hybrid import LINEAR, kinds_of_layers
+from archcli.load.huggingface.parts.networks import activation, gated
+from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import ConfigValue, Mapped
 from archcli.load.huggingface.weights.hybrid import of_layers
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHARED
-from archcli.load.huggingface.weights.rules import Auxiliary, Parts, Weights
 
 LAYER = "[model.]layers.*"
 PREDICTION = "multi-token prediction, which no class of transformers holds"

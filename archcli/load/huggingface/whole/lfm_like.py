@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.recurrent.hybrid import CONVOLUTION
-from archcli.load.huggingface.parts.windows import FULL
-from archcli.load.huggingface.value import ConfigValue, Mapped
+from archcli.load.huggingface.parts.recurrent import CONVOLUTION
 from archcli.load.huggingface.weights.hybrid import by_kinds
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.weights.rules import Weights
 
 LFM_KINDS = (FULL, CONVOLUTION)
 """What `layer_types` may say."""

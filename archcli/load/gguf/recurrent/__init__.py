@@ -1,1 +1,0 @@
-"""GGUF architectures with recurrent layers."""

@@ -1,1 +1,0 @@
-"""Whole decoders whose layers carry a state."""

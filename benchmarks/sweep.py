@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from archcli.commands._sweep import AskedSweep, built_sweep
 from archcli.commands.base import given
-from archcli.measure.symbolic.shapes.chunk import Structure
-from archcli.measure.symbolic.shapes.reading import Reading
+from archcli.measure.symbolic.shapes.figures import Reading
+from archcli.measure.symbolic.shapes.grid import Structure
 from archcli.measure.symbolic.shapes.search import SweepQuestion, search
 
 MODEL = "llama-3.1-8b"

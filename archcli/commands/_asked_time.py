@@ -94,7 +94,7 @@ def asked_question(model: Model, asked: AskedTime, plan: Plan = WHOLE) -> Predic
         _check_chosen(plan)
         return question
     if plan == WHOLE and device.memory.n_devices > 1:
-        from archcli.measure.predict.answers.default_plan import default_plan  # of several devices alone
+        from archcli.measure.predict.answers.best import default_plan  # of several devices alone
 
         return replace(question, plan=default_plan(question, device.memory.n_devices))
     return question

@@ -59,10 +59,9 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
     """
     from archcli.load.devices.budget import read_budget
     from archcli.measure.predict.answers.question import PredictedDevice
-    from archcli.measure.predict.communication.fabric import DEVICES_PER_NODE, Fabric
-    from archcli.measure.predict.constants import Efficiency
-    from archcli.measure.predict.rank.times import TimingDevice
-    from archcli.measure.predict.rates import Rates
+    from archcli.measure.predict.communication.collective import DEVICES_PER_NODE, Fabric
+    from archcli.measure.predict.constants import Efficiency, Rates
+    from archcli.measure.predict.rank.rank_times import TimingDevice
     from archcli.measure.predict.times import KernelClock
 
     budget = read_budget(text)

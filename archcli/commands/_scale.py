@@ -11,13 +11,13 @@ from archcli.load.presets import presets_index
 from archcli.load.source import load_text
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.report import Report
-from archcli.measure.scale.choose import Judge, JudgedModel
 from archcli.measure.scale.laws import DEFAULT_LAW, LawName
 from archcli.measure.scale.question import DEFAULT_BATCH, FIELDS, ScaleSettings
 from archcli.measure.scale.report import scale_report
+from archcli.measure.scale.search import Judge, JudgedModel
 from archcli.measure.scale.shape import unpublished
 from archcli.measure.scale.solve import ScaleProblem
-from archcli.measure.symbolic.sizes import sizes
+from archcli.measure.symbolic.symbols import sizes
 from archcli.modules import Model
 from archcli.modules.spec.arguments import ModelLike
 from archcli.modules.spec.values import ValueType, value_type

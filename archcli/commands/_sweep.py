@@ -17,15 +17,14 @@ from archcli.commands.base import Subject
 from archcli.errors import ArchError, Problem
 from archcli.load import load
 from archcli.load.yaml.writer import to_yaml
-from archcli.measure.kvcache.needed import needed_sizes
+from archcli.measure.kvcache.kvcache import needed_sizes
 from archcli.measure.report import Report
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.shapes.chunk import Structure
-from archcli.measure.symbolic.shapes.grid import VARY, Axis, CandidateGrid, check_size, parse_axis
+from archcli.measure.symbolic.shapes.grid import VARY, Axis, CandidateGrid, Structure, check_size, parse_axis
 from archcli.measure.symbolic.shapes.report import SweepInputs, best_models, sweep_report
 from archcli.measure.symbolic.shapes.search import SweepQuestion, Tick, no_tick, search
 from archcli.measure.symbolic.shapes.terms import SweepNames, check_ties
-from archcli.measure.symbolic.sizes import fields_named, has_size
+from archcli.measure.symbolic.symbols import fields_named, has_size
 from archcli.modules import Model
 from archcli.modules.spec.base import ends_in
 from archcli.query.condition import parse_condition

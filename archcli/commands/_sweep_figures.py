@@ -8,13 +8,11 @@ from typing import Any
 from archcli.arith import Number
 from archcli.commands._arguments import record_of
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.checks import check_question
-from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.answers.question import MemoryQuestion, check_question
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Unit
-from archcli.measure.symbolic.shapes.figures import Settings, SweepFigure
-from archcli.measure.symbolic.shapes.reading import Reading
+from archcli.measure.symbolic.shapes.figures import Reading, Settings, SweepFigure
 from archcli.modules import Model
 from archcli.modules.spec.arguments import accept
 
@@ -73,7 +71,7 @@ def _rate(reading: Reading, settings: Settings) -> float:
 
 def _prediction(model: Model, settings: Settings) -> Any:
     from archcli.commands._asked_time import AskedTime, asked_question
-    from archcli.measure.predict.answers.checks import check_prediction
+    from archcli.measure.predict.answers.question import check_prediction
 
     question = asked_question(model, record_of(AskedTime, settings), record_of(Plan, settings))
     check_prediction(question)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
-from archcli.measure.memory.answers.kept_rows import folded_rows, kept_rows
+from archcli.measure.memory.answers.recomputations import folded_rows, kept_rows
 from archcli.measure.memory.inference import inference_pass
-from archcli.measure.memory.moments import MemoryMoment, highest
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import trace_memory
+from archcli.measure.memory.traced import MemoryMoment, highest, trace_memory
 from archcli.measure.memory.training.step import training_step
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model

@@ -14,7 +14,7 @@ from archcli.load.devices.datasheet import FIGURES, Datasheet, devices, load_dat
 from archcli.load.devices.efficiency import GROUPS
 from archcli.load.devices.names import LOCAL, is_file, split_count
 from archcli.measure.report import Column, Report, Table
-from archcli.measure.survey.filter import select
+from archcli.measure.survey.presets import select
 from archcli.render import show
 from archcli.wording import quote
 

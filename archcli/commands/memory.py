@@ -173,7 +173,7 @@ def _report(asked: Subject, question: MemoryQuestion, fit: Fit | None, *, altern
 def _draw(report: Report, question: MemoryQuestion, output: Path) -> None:
     """Write the picture of a report."""
     from archcli.commands._device import known_gpus
-    from archcli.measure.memory.answers.curve import batch_curve
+    from archcli.measure.memory.answers.tables import batch_curve
     from archcli.render.picture.memory import save_memory
 
     save_memory(report, batch_curve(question, known_gpus()), output)

@@ -9,9 +9,7 @@ from functools import cache
 import numpy as np
 
 from archcli.load.devices.datasheet import load_datasheet
-from archcli.measure.predict.communication.collective import Collective
-from archcli.measure.predict.communication.fabric import Fabric
-from archcli.measure.predict.communication.groups import GroupOfRanks
+from archcli.measure.predict.communication.collective import Collective, Fabric, GroupOfRanks
 from archcli.measure.predict.constants import SMALL_BYTES, RingConstants
 from efficiency.held_out import fit, folds, rounded, spread
 from efficiency.tables import ALL_REDUCES, DEVICES, column, table

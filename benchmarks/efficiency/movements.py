@@ -8,8 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from archcli.measure.predict.constants import MovementConstants
-from archcli.measure.predict.terms import Terms
+from archcli.measure.predict.constants import MovementConstants, Terms
 from efficiency.held_out import fit, rounded, share
 from efficiency.tables import DEVICES, OPERATIONS, rates, table
 

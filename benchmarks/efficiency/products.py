@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from archcli.measure.predict.constants import ProductConstants
-from archcli.measure.predict.terms import Terms
+from archcli.measure.predict.constants import ProductConstants, Terms
 from archcli.measure.predict.times import PRODUCTS as KIND
 from archcli.measure.predict.times import depth_of
 from efficiency.held_out import fit, folds, rounded, share

@@ -8,7 +8,7 @@ from archcli.load import load
 from archcli.load.devices.datasheet import load_datasheet
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.fabric import Fabric
+from archcli.measure.predict.communication.collective import Fabric
 from archcli.measure.predict.constants import Efficiency, StepConstants
 from archcli.measure.predict.times import KernelClock
 from archcli.measure.predict.training import training_work

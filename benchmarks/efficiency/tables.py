@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from archcli.load.devices.datasheet import load_datasheet
-from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.constants import Rates
 
 FOLDER = Path(__file__).parents[1] / "measured"
 PRODUCTS, OPERATIONS = "aiconfigurator_gemm_sample.csv", "vidur_ops.csv"

@@ -7,7 +7,7 @@ import pytest
 
 from archcli.commands import _device
 from archcli.commands._profiles import local as local_device
-from archcli.measure.predict.calibrate import local
+from archcli.measure.predict.calibrate import calibration as local
 from archcli.recording import cuda_driver
 
 KEY = "a CPU | AVX512 | 2 | fp32 | cpu | 2.13.0"

@@ -8,7 +8,7 @@ import pytest
 
 import archcli
 from archcli.load.presets import presets, presets_index
-from archcli.measure.symbolic.sizes import fields_named, sizes
+from archcli.measure.symbolic.symbols import fields_named, sizes
 
 CONTEXT, TOKENS, NEW = 5000, 37, 11
 SHOWN = {

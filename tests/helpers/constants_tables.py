@@ -3,8 +3,8 @@
 import archcli
 from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.load.devices.efficiency import GROUPS, ORIGIN
-from archcli.measure.predict.communication.fabric import DEVICES_PER_NODE
-from archcli.measure.predict.communication.replicas import BUCKET_BYTES
+from archcli.measure.predict.communication.collective import DEVICES_PER_NODE
+from archcli.measure.predict.communication.exchanges import BUCKET_BYTES
 from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.rank.kernels import LOSS_PASSES, UPDATE_PASSES
 from archcli.measure.predict.serving.engines import ENGINES

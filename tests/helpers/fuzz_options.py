@@ -4,7 +4,7 @@ from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.load.devices.names import split_count
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.fabric import DEVICES_PER_NODE
+from archcli.measure.predict.communication.collective import DEVICES_PER_NODE
 
 BATCHES = (1, 1, 1, 2, 3, 5, 8, 13, 64, 100, 256, 1000, 4096)
 WIDTHS = ("20", "40", "63", "80", "100", "200", "1000")

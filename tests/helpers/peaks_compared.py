@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from archcli.measure.memory.inference import inference_pass
-from archcli.measure.memory.moments import highest
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.training.recompute import recomputed
+from archcli.measure.memory.traced import highest
+from archcli.measure.memory.training.losses import recomputed
 from archcli.measure.memory.training.step import training_step
 from archcli.modules import Model
 from archcli.modules.spec.request import Request

@@ -4,10 +4,9 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.kvcache.cache_dtypes import CacheDtypes
-from archcli.measure.kvcache.cache_size import CacheSize
-from archcli.measure.kvcache.fits import fits
+from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.kvcache.kvcache import count_kv_cache
+from archcli.measure.kvcache.served import fits
 from archcli.measure.params import count_params
 from archcli.modules import GLU, Format, Group, LoRA, MixtureOfExperts, Packing, Quantization, Rule
 from small import attention, decoder, layer

@@ -8,7 +8,7 @@ import sympy
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from archcli.measure.kvcache.deferred import Unknown
+from archcli.measure.kvcache.cache_size import Unknown
 from archcli.measure.passes import count_pass
 from archcli.modules.spec.request import InputSpec, Request
 from sources import OTHERS

@@ -9,7 +9,7 @@ import pytest
 from archcli.load.presets import presets
 from archcli.load.source import load
 from archcli.measure.survey.columns import CONDITIONS, describe
-from archcli.measure.survey.filter import select
+from archcli.measure.survey.presets import select
 from presets.test_presets import ORACLE
 
 NARROW = {"gemma-3-1b", "gpt-oss-20b"}

@@ -8,8 +8,7 @@ from torch import fx
 from torch.ops import aten
 
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.charges import occurrences
-from archcli.measure.profile.operators import members, operator_name
+from archcli.measure.profile.charges import members, occurrences, operator_name
 from archcli.modules.models.layers import LayerIndex
 from archcli.ops import Add, Linear, Normalize
 from archcli.recording.classes import FUSED_KERNELS

@@ -12,8 +12,7 @@ from archcli.commands._profiles.saved import Document, read_profile
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.calibrate.calibration import CalibrationSource, calibrate
-from archcli.measure.predict.calibrate.local import local_rates
+from archcli.measure.predict.calibrate.calibration import CalibrationSource, calibrate, local_rates
 from archcli.measure.predict.calibrate.samples import MeasuredRun
 from archcli.measure.predict.times import KernelClock
 from archcli.measure.profile.schema import is_comparison

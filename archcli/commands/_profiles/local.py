@@ -9,10 +9,10 @@ from archcli.graph.kept import Backend
 from archcli.load.ceilings import best_by_dtype, ceilings_file, kept_ceilings
 from archcli.measure.memory.answers.question import DeviceMemory
 from archcli.measure.predict.answers.question import PredictedDevice
-from archcli.measure.predict.calibrate.local import local_rates
-from archcli.measure.predict.communication.fabric import Fabric
+from archcli.measure.predict.calibrate.calibration import local_rates
+from archcli.measure.predict.communication.collective import Fabric
 from archcli.measure.predict.constants import Efficiency
-from archcli.measure.predict.rank.times import TimingDevice
+from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import KernelClock
 from archcli.recording.machine import processor
 

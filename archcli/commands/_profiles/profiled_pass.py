@@ -9,7 +9,7 @@ from archcli.commands.base import subject
 from archcli.graph.kept import Backend, Execution
 from archcli.kernels import KernelRun, trace_kernels
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.rates import WIDTHS
+from archcli.measure.predict.constants import WIDTHS
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.request import Request

@@ -68,7 +68,7 @@ class PassPrediction(NamedTuple):
         from archcli.commands._profiles.local import NO_CONSTANTS
         from archcli.commands._profiles.profiled_pass import kernels_of
         from archcli.measure.predict.calibrate.against import against_table, compared, seconds_by_class
-        from archcli.measure.predict.calibrate.local import local_rates
+        from archcli.measure.predict.calibrate.calibration import local_rates
         from archcli.measure.predict.times import KernelClock
 
         name, backend = _machine(inputs["device"])

@@ -15,9 +15,8 @@ from archcli.commands.profile.settings import Detail, RunSettings
 from archcli.errors import ArchError
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth
-from archcli.measure.profile.extrapolate.plan import plan_of
+from archcli.measure.profile.extrapolate.plan import MemoryLimits, SmallStack, StackPlan, plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
-from archcli.measure.profile.extrapolate.stacks import MemoryLimits, SmallStack, StackPlan
 from archcli.measure.profile.reports.by_kind import by_kind
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.report import Report

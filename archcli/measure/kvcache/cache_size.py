@@ -1,19 +1,122 @@
-"""CacheSize: the cache of a model at any batch size and length, from one trace of its states."""
+"""CacheSize: the cache of a model at any batch size, length and dtype, from one trace.
+
+They go through a forward like any other `Number`, so that one trace answers for every context length.
+"""
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Container, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any, NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import State, StateContent, StateKind
-from archcli.measure.kvcache.deferred import Unknown, value_at
 from archcli.measure.passes import GROWING, cache_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.request import Request
+from archcli.modules.stored.formats import FORMATS, cache_bytes
+
+
+class Deferred:
+    """A whole number that depends on sizes by name. Equal expressions are equal numbers."""
+
+    __slots__ = ()
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """Its value at these sizes."""
+        raise NotImplementedError
+
+    def __add__(self, other: Number) -> Deferred:
+        return Operation(operator.add, self, other)
+
+    def __radd__(self, other: Number) -> Deferred:
+        return Operation(operator.add, other, self)
+
+    def __sub__(self, other: Number) -> Deferred:
+        return Operation(operator.sub, self, other)
+
+    def __rsub__(self, other: Number) -> Deferred:
+        return Operation(operator.sub, other, self)
+
+    def __mul__(self, other: Number) -> Deferred:
+        return Operation(operator.mul, self, other)
+
+    def __rmul__(self, other: Number) -> Deferred:
+        return Operation(operator.mul, other, self)
+
+    def __floordiv__(self, other: Number) -> Deferred:
+        return Operation(operator.floordiv, self, other)
+
+    def __rfloordiv__(self, other: Number) -> Deferred:
+        return Operation(operator.floordiv, other, self)
+
+    def minimum(self, other: Number) -> Deferred:
+        """The smaller of two numbers."""
+        return Operation(min, self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Deferred):
+    """A size that is known later, by its name."""
+
+    name: str
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """The size of this name."""
+        return sizes[self.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Deferred):
+    """An operation on two numbers, at least one of which is deferred."""
+
+    compute: Callable[[Any, Any], int]
+    left: Number
+    right: Number
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """The operation on the values of both numbers."""
+        return self.compute(value_at(self.left, sizes), value_at(self.right, sizes))
+
+
+def value_at(number: Number, sizes: Mapping[str, int]) -> int:
+    """The value of a number that may be deferred."""
+    value: int = number.at(sizes) if isinstance(number, Deferred) else number
+    return value
+
+
+EXACT = "fp32"
+"""What transformers keeps recurrent states in, and llama.cpp states beside keys and values of any type."""
+
+
+class CacheDtypes(NamedTuple):
+    """The dtype of keys and values, and that of recurrent states.
+
+    `state_dtype` left out is the same. Formats of blocks (q8_0) are of keys and values alone: states and the
+    inputs of convolutions are in fp32 beside them, as llama.cpp keeps them.
+    """
+
+    dtype: str
+    state_dtype: str | None = None
+
+    def of(self, content: StateContent) -> str:
+        """The dtype that a state of this content is kept in."""
+        plain = EXACT if self.dtype in FORMATS else self.dtype
+        if content is StateContent.RECURRENT:
+            return self.state_dtype or plain
+        return plain if content is StateContent.CONVOLUTION else self.dtype
+
+    def bytes_of(self, elements: Mapping[StateContent, int]) -> int:
+        """Bytes of this many elements of each content."""
+        by_dtype: Counter[str] = Counter()
+        for content, n in elements.items():
+            by_dtype[self.of(content)] += n
+        return sum(cache_bytes(n, dtype) for dtype, n in by_dtype.items())
+
 
 OWN = (*GROWING, StateKind.FIXED)
 """The states of the tokens themselves, without those of an encoder's output."""

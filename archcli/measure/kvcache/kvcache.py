@@ -12,18 +12,17 @@ from typing import Any
 
 from archcli.errors import ArchError
 from archcli.graph import State, StateContent, StateKind
-from archcli.measure.kvcache.attention_only import attention_only
-from archcli.measure.kvcache.cache_dtypes import CacheDtypes
-from archcli.measure.kvcache.cache_size import CacheSize
-from archcli.measure.kvcache.fits import fits, longest
+from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
+from archcli.measure.kvcache.served import fits, longest
 from archcli.measure.kvcache.tables import ATTENTION_ONLY, notes_of, state_notes, tables_of
-from archcli.measure.kvcache.variants import expanded, to_gqa, to_mha, to_mla, to_mqa
+from archcli.measure.kvcache.variants import attention_only, expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.measure.notes import cached_form_notes, context_notes, plan_convention, source_notes
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
-from archcli.modules import Mixer, MixerFacts, Model, Norm, substitute
+from archcli.modules import Mixer, MixerFacts, Model, Norm, find, substitute
 from archcli.modules.attention.mixer import mixers
 from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.base import Spec, ends_in
 from archcli.modules.spec.trace import MTP
 
 CONVENTION = (
@@ -258,4 +257,23 @@ def _kept(states: list[State], batch_size: int) -> Record:
         "elements_per_token": sum(state.elements // (batch_size * state.tokens) for state in entries),
         "constant_elements": constant,
         "cached": " + ".join(dict.fromkeys(state.holds.value for state in states)),
+    }
+
+
+def needed_sizes(model: Model, name: str, kind: str) -> dict[str, int]:
+    """The sizes that another kind of attention must state, by full path, for every `kind` of this name.
+
+    Empty where the kind has none, is no conversion of `archcli kvcache`, or some layer of the name is no
+    attention with heads.
+    """
+    stated = {path: spec for path, spec in find(model, Spec) if ends_in(f"{path}.kind", name.split("."))}
+    heads = {path: facts for path, facts in cached_attention(model).items() if facts.content_dim is not None}
+    if kind not in CONVERSIONS or not all(path in heads for path in stated):
+        return {}
+    variants = {path: CONVERSIONS[kind](heads[path], model.norm) for path in stated}
+    return {
+        f"{path}.{field}": getattr(variant, field)
+        for path, variant in variants.items()
+        for field, declared in variant.fields.items()
+        if declared.required and not declared.inherits and getattr(stated[path], field, None) is None
     }

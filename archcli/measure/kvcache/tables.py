@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from archcli.graph import StateContent
-from archcli.measure.kvcache.cache_dtypes import EXACT, CacheDtypes
-from archcli.measure.memory.answers.wording import bytes_in_words
+from archcli.measure.kvcache.cache_size import EXACT, CacheDtypes
+from archcli.measure.memory.answers.tables import bytes_in_words
 from archcli.measure.report import Column, Table, Unit, facts
 from archcli.modules.stored.formats import FORMATS
 

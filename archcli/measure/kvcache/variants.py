@@ -1,4 +1,4 @@
-"""Variants: a layer's attention converted to another kind, to compare cache sizes.
+"""Variants: a layer's attention converted to another kind, or all layers to attention, to compare caches.
 
 Heads, their width, windows and chunks stay; weights would not carry over.
 
@@ -7,10 +7,15 @@ H query heads, d head_dim.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from archcli.arith import Number, ceil_div
+from archcli.modules import Mixer, Model, substitute
 from archcli.modules.attention.grouped import GroupedQueryAttention, MultiHeadAttention, MultiQueryAttention
 from archcli.modules.attention.latent import MultiHeadLatentAttention
 from archcli.modules.attention.mixer import MixerFacts
+from archcli.modules.models.layers import LayerIndex
 from archcli.modules.networks.norm import Norm
 
 DEFAULT_KV_HEADS = 8
@@ -67,3 +72,32 @@ def _heads(mixer: MixerFacts) -> dict[str, Number]:
 
 
 __all__ = ["expanded", "to_gqa", "to_mha", "to_mla", "to_mqa"]
+
+
+def attention_only(model: Model) -> Model | None:
+    """The model with attention in every layer that mixes tokens; None for one that is no hybrid.
+
+    A layer of parallel branches keeps its own attention, any other layer without scores gets the one that
+    most layers of the model have. One that uses a shared block with attention has that alone.
+    """
+    lacking: dict[str, Sequence[Mixer | None]] = {}
+    attentions: dict[MixerFacts, Mixer] = {}
+    layers_of: Counter[MixerFacts] = Counter()
+    for layer in LayerIndex(model):
+        members = [member for _, member in layer.mixers()]
+        own = [member for member in members if _attends(member)]
+        attentions |= {attention.facts(): attention for attention in own}
+        layers_of.update({attention.facts(): layer.times for attention in own})
+        if len(own) < len(members) and layer.block.mixing is not None:
+            path = f"{layer.yaml_path}.{layer.block.mixing[0]}"
+            lacking[path] = own[:1] if layer.uses is None or not own else [None]
+    if not attentions or not lacking:
+        return None
+    usual = attentions[max(layers_of, key=lambda facts: layers_of[facts])]
+    return substitute(model, {path: [*own, usual][0] for path, own in lacking.items()})
+
+
+def _attends(mixer: Mixer) -> bool:
+    """Whether it is softmax attention that caches its tokens."""
+    facts = mixer.facts()
+    return facts.causal and facts.has_scores

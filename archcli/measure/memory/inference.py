@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from archcli.arith import Number
-from archcli.measure.memory.moments import MemoryMoment, peak_bytes
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import TracedModel, TracedPass, cached_before, trace_memory
+from archcli.measure.memory.traced import (
+    MemoryMoment,
+    TracedModel,
+    TracedPass,
+    cached_before,
+    peak_bytes,
+    trace_memory,
+)
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
@@ -72,8 +78,10 @@ def serving(model: Model, settings: MemorySettings, known: TracedModel | None = 
     Engines write into a cache that is there already, so that it counts once. Sequences are prefilled one
     after the other, in pieces of `chunk` tokens.
     """
-    from archcli.measure.kvcache.cache_dtypes import CacheDtypes  # of serving alone
-    from archcli.measure.kvcache.cache_size import CacheSize
+    from archcli.measure.kvcache.cache_size import (
+        CacheDtypes,  # of serving alone
+        CacheSize,
+    )
 
     known, model = known or TracedModel(model), inferring(model)
     weights, size = _weights(model, settings, known), known.once("cache", lambda: CacheSize(model))

@@ -1,4 +1,4 @@
-"""The stages of a pipeline: their layers, and how many micro batches are under way in each.
+"""The stages of a pipeline: their layers and models, and how many micro batches are under way.
 
 L layers, p stages, m micro batches, v groups of layers in each stage. Narayanan et al. 2021,
 arXiv:2104.04473 sections 2.2 and 2.3.
@@ -7,9 +7,12 @@ arXiv:2104.04473 sections 2.2 and 2.3.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.measure.memory.plan import Plan
+from archcli.modules import Model
+from archcli.modules.models.stack import Group
+from archcli.modules.spec.base import substitute
 
 
 class Stage(NamedTuple):
@@ -77,3 +80,33 @@ def live_groups(plan: Plan, stage: int) -> Iterator[tuple[int, ...]]:
 def _group(step: int, p: int, v: int) -> int:
     """The group of layers of a stage's nth forward: p micro batches through each in turn."""
     return step % (p * v) // p
+
+
+def stage_model(model: Model, stage: Stage) -> Model:
+    """The layers of a stage, in one piece.
+
+    The first has the embedding. In a later one the embedding's result stands for the hidden states that it
+    receives; all but the last end with hidden states.
+    """
+    if stage.is_first and stage.is_last:
+        return model
+    groups = tuple(part for numbers in stage.groups for part in _parts(model, numbers))
+    changes: dict[str, Any] = {"groups": groups}
+    if not stage.is_last:
+        changes |= {"head": None, "final_norm": False}
+        if "mtp" in model.fields:
+            changes["mtp"] = None
+    cut: Model = substitute(model, {name: value for name, value in changes.items() if name in model.fields})
+    return cut
+
+
+def _parts(model: Any, numbers: range) -> Iterator[Group]:
+    """What each group of layers has of these numbers; a pattern begins at the first of them."""
+    start = 0
+    for group in model.groups:
+        first, end = max(numbers.start, start), min(numbers.stop, start + group.n_layers)
+        if first < end:
+            turn = (first - start) % len(group.blocks)
+            pattern = group.pattern[turn:] + group.pattern[:turn]
+            yield group.replace(n_layers=end - first, pattern=pattern)
+        start += group.n_layers

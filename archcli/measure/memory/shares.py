@@ -13,7 +13,7 @@ from archcli.arith import Number, Shape, prod
 from archcli.graph import Row
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.training.trained_tensors import has_gradients
+from archcli.measure.memory.training.optimizers import has_gradients
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import stacks

@@ -13,12 +13,11 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
 from archcli.graph.kept import INT64, Backend, Execution
 from archcli.graph.memory_tape import storage_of
-from archcli.measure.memory.beyond import beyond_model
-from archcli.measure.memory.moments import MemoryMoment, peak_bytes
 from archcli.measure.memory.pipeline import stages_of
 from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.ranks import beyond_model
 from archcli.measure.memory.shares import gathered, placed_weights, shares
-from archcli.measure.memory.traced import TracedPass, cached_before, trace_memory
+from archcli.measure.memory.traced import MemoryMoment, TracedPass, cached_before, peak_bytes, trace_memory
 from archcli.measure.memory.training.backward import Backward
 from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Model

@@ -1,12 +1,12 @@
-"""Trace a pass with its storages: rows, and a ledger of what is alive and what the backward keeps."""
+"""Trace a pass with its storages: rows, what is alive at each moment by purpose, and what is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from archcli.arith import Number
+from archcli.arith import Number, maximum
 from archcli.errors import ArchError
 from archcli.graph import Row, Tensor
 from archcli.graph.count_tape import Abstract
@@ -18,6 +18,52 @@ from archcli.modules import Model
 from archcli.modules.spec.forms import formed
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.trace import run_on, trace
+
+PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache")
+"""Purposes of memory, in the order in which a report lists them."""
+
+
+class MemoryMoment(NamedTuple):
+    """Bytes in memory at one moment: of a stage (forward, loss, backward, …), while an operation runs.
+
+    `kept` is what the forward keeps for the backward, `gathered` what a rank holds of other ranks' shares,
+    `temporaries` activations and their gradients on their way.
+    """
+
+    stage: str
+    path: str
+    weights: Number = 0
+    gradients: Number = 0
+    optimizer: Number = 0
+    kept: Number = 0
+    loss: Number = 0
+    gathered: Number = 0
+    temporaries: Number = 0
+    cache: Number = 0
+
+    @property
+    def bytes(self) -> Number:
+        """Bytes of all parts."""
+        return sum(self[2:], 0)
+
+    @property
+    def parts(self) -> dict[str, Number]:
+        """Bytes by purpose."""
+        return {name: getattr(self, name) for name in PARTS}
+
+
+def highest(moments: Iterable[MemoryMoment]) -> MemoryMoment:
+    """The moment with the most bytes, the first of several."""
+    return max(moments, key=lambda moment: moment.bytes)
+
+
+def peak_bytes(moments: Iterable[MemoryMoment]) -> Number:
+    """The most bytes of any moment; element by element for arrays."""
+    peak: Number = 0
+    for moment in moments:
+        peak = maximum(peak, moment.bytes)
+    return peak
+
 
 T = TypeVar("T")
 MOST_HELD = 16

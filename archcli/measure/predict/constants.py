@@ -1,4 +1,4 @@
-"""Constants of a device: the fraction of its peaks that each kind of kernel reaches, with origin.
+"""Constants of a device: its peaks, the fraction that each kind of kernel reaches, the framework's part.
 
 Four groups, fitted on published measurements; `benchmarks/fit_efficiency.py` writes them into `devices/`.
 
@@ -11,14 +11,115 @@ Four groups, fitted on published measurements; `benchmarks/fit_efficiency.py` wr
   Those below 1 MB are not fitted, and have a range of their own.
 
 A training step has four more, of whole steps: its kernels' speed beside that of kernels timed alone.
+
+It is host time: once for each call of an operation, and more where the call writes much, since the memory of
+large tensors is taken from the operating system and given back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, Protocol
 
-from archcli.measure.predict.terms import Terms
+from archcli.errors import ArchError
+from archcli.kernels import KernelCost
+
+Bound = Literal["compute", "memory", "cache", "launch", "link"]
+
+
+class Terms(NamedTuple):
+    """Seconds of a kernel by what takes them, each as if alone; numpy arrays where many are fitted."""
+
+    launch: float
+    compute: float
+    memory: float
+
+    def joined(self, exponent: float) -> float:
+        """Seconds of all: launch + (compute^p + memory^p)^(1/p)."""
+        both: float = (self.compute**exponent + self.memory**exponent) ** (1 / exponent)
+        return self.launch + both
+
+    def at_least(self, other: Terms) -> Terms:
+        """The longer of each term of two."""
+        return Terms(*(max(pair) for pair in zip(self, other, strict=True)))
+
+    def bound_by(self, *, is_cached: bool = False) -> Bound:
+        """The longest of them; `is_cached` says that memory is the cache."""
+        if self.launch > max(self.compute, self.memory):
+            return "launch"
+        if self.compute >= self.memory:
+            return "compute"
+        return "cache" if is_cached else "memory"
+
+
+GIGA, TERA = 1e9, 1e12
+PEAKS: Mapping[str, tuple[str, ...]] = {
+    "bf16": ("bf16_tflops",),
+    "fp16": ("fp16_tflops", "bf16_tflops"),
+    "fp8": ("fp8_tflops",),
+    "fp4": ("fp4_tflops",),
+    "int8": ("int8_tops",),
+    "tf32": ("tf32_tflops",),
+    "fp32": ("fp32_tflops",),
+}
+"""The figures of a device that hold the peak of a dtype; the first that it states counts."""
+WIDTHS = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5}
+"""Bytes of an element, by dtype."""
+
+
+class LastCache(NamedTuple):
+    """The last cache of a device: bytes, and bytes a second."""
+
+    size: float
+    bandwidth: float
+
+
+class Rates(NamedTuple):
+    """Peaks of a device: FLOP/s by dtype, bytes a second to its memory, and its cache where it is known.
+
+    `measured_by` is the command that measures a dtype's on this machine, empty for a datasheet's.
+    """
+
+    name: str
+    peaks: Mapping[str, float]
+    bandwidth: float
+    cache: LastCache | None = None
+    measured_by: str = ""
+
+    @classmethod
+    def of(cls, name: str, figures: Mapping[str, float]) -> Rates:
+        """The rates by the keys of a datasheet, such as bf16_tflops. Raises ArchError without a bandwidth."""
+        if "bandwidth_gb_s" not in figures:
+            hint = "state bandwidth_gb_s in a YAML of your own"
+            raise ArchError(f"device {name} states no bandwidth, so that nothing can be timed on it", hint)
+        peaks = {}
+        for dtype, keys in PEAKS.items():
+            known = [figures[key] for key in keys if key in figures]
+            if known:
+                peaks[dtype] = known[0] * TERA
+        return cls(name, peaks, figures["bandwidth_gb_s"] * GIGA)
+
+    def peak(self, dtype: str) -> float:
+        """FLOP/s of matrix products in a dtype. Raises ArchError where the device states none."""
+        if dtype in self.peaks:
+            return self.peaks[dtype]
+        hint = f"it has peaks of {', '.join(self.peaks) or 'no dtype'}"
+        if self.measured_by:
+            command = self.measured_by.format(dtype=dtype)
+            has = " and ".join(f"--dtype {known}" for known in self.peaks)
+            raise ArchError(f"{self.name}: no peak of {dtype} is measured", f"{has} is; {command}")
+        if dtype in PEAKS:
+            hint += f"; {PEAKS[dtype][0]} may be stated in a YAML of your own"
+        raise ArchError(f"device {self.name} states no peak of {dtype}", hint)
+
+    def memory(self, moved: float) -> float:
+        """Bytes a second at which so many bytes are read and written."""
+        return self.cache.bandwidth if self.is_cached(moved) and self.cache else self.bandwidth
+
+    def is_cached(self, moved: float) -> bool:
+        """Whether so many bytes stay within the cache."""
+        return self.cache is not None and moved <= self.cache.size
+
 
 Entry = Mapping[str, Any]
 MICRO, NANO = 1e-6, 1e-9
@@ -168,3 +269,39 @@ class Efficiency(NamedTuple):
     def _of_dtype(self, group: str, dtype: str) -> Entry | None:
         entries = self.groups.get(group, {})
         return next((entries[name] for name in (dtype, *SUBSTITUTES.get(dtype, ())) if name in entries), None)
+
+
+FRAMEWORK, TRAINING_FRAMEWORK = "framework", "training_framework"
+
+
+class LaunchedKernel(Protocol):
+    """A kernel of an operation: the operation's path and stage, and how often it runs."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def stage(self) -> str: ...
+    @property
+    def kernel(self) -> KernelCost: ...
+    @property
+    def times(self) -> float: ...
+
+
+class OperationCalls(NamedTuple):
+    """How often an operation is called; a call is a kernel that computes nothing and writes its results."""
+
+    path: str
+    stage: str
+    kernel: KernelCost
+    times: float
+
+
+def operation_calls(kernels: Iterable[LaunchedKernel], phase: str) -> Iterator[OperationCalls]:
+    """The calls of every operation; a kernel that runs several times in a call is no call of its own."""
+    name = TRAINING_FRAMEWORK if phase == "train" else FRAMEWORK
+    calls: dict[tuple[str, str], tuple[float, float]] = {}
+    for one in kernels:
+        times, written = calls.get((one.path, one.stage), (one.times, 0.0))
+        calls[one.path, one.stage] = min(times, one.times), written + one.times * one.kernel.written
+    for (path, stage), (times, written) in calls.items():
+        yield OperationCalls(path, stage, KernelCost(name, 0, 0, round(written / times), "fp32"), times)

@@ -14,12 +14,10 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.planned import PlannedPass, planned_pass
-from archcli.measure.predict.constants import Origin
+from archcli.measure.predict.constants import Bound, Origin
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
+from archcli.measure.predict.rank.rank_times import RankTimes, TimedKernelRun, TimingDevice, stage_step
 from archcli.measure.predict.rank.seconds import Seconds
-from archcli.measure.predict.rank.step import stage_step
-from archcli.measure.predict.rank.times import RankTimes, TimedKernelRun, TimingDevice
-from archcli.measure.predict.terms import Bound
 from archcli.measure.predict.times import KernelTime
 from archcli.modules import Model
 from archcli.recording.classes import TimeClass

@@ -10,9 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from archcli.measure.predict.constants import Efficiency, MovementConstants, ProductConstants
-from archcli.measure.predict.rates import WIDTHS, Rates
-from archcli.measure.predict.terms import Bound, Terms
+from archcli.measure.predict.constants import (
+    WIDTHS,
+    Bound,
+    Efficiency,
+    MovementConstants,
+    ProductConstants,
+    Rates,
+    Terms,
+)
 from archcli.recording.classes import TimeClass, is_product
 
 PRODUCTS, ATTENTION = "matrix_products", "attention"

@@ -1,4 +1,7 @@
-"""Charges: the cost of every part of every row, with its class and operator.
+"""Charges: the cost of every part of every row, with its class and the operator's name in tables.
+
+`layers.0.ffn_norm` is shown as `layers.*.ffn_norm`, a kernel of two operators as
+`layers.*.{attention_residual, ffn_norm}`.
 
 A row's cost stands at its own path. In a compiled model it stands with the kernel that runs that part of the
 row first, so that every FLOP is counted once; a row in no kernel stands for itself. A row whose attention ran
@@ -11,16 +14,53 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.graph import OpClass, Part, Row
 from archcli.measure.passes import Pass
 from archcli.modules import Model
-from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex, folded_path
 from archcli.recording.classes import COMMUNICATION, FUSED, RECURRENCE
 from archcli.recording.kernels import CompiledModel
-from archcli.recording.operations import OpInstance
+from archcli.recording.operations import JOIN, ClassKey, OpInstance, OpTime
 from archcli.recording.recording import Recording
+
+GRADIENT_SUMS = "(gradient sums)"
+"""The name of additions that accumulate gradients, which belong to no single operator."""
+MOST_NAMES = 3
+"""Operators of a group that a table names; JSON has all."""
+
+
+def members(path: str, depth: int = 0) -> list[str]:
+    """The operators of a group, or the operator of a path, folded to `depth` steps (0: all)."""
+    return list(dict.fromkeys(folded_path(step, depth or None) for step in path.split(JOIN)))
+
+
+def operator_name(path: str, depth: int = 0) -> str:
+    """The name of a path or a group on its line of a table."""
+    tree: dict[str, Any] = {}
+    for member in members(path, depth):
+        node = tree
+        for step in member.split("."):
+            node = node.setdefault(step, {})
+    return _braced(tree)
+
+
+def _braced(tree: dict[str, Any]) -> str:
+    names = [f"{step}.{_braced(below)}" if below else step for step, below in tree.items()]
+    return names[0] if len(names) == 1 else f"{{{', '.join(names)}}}"
+
+
+def abbreviated(name: str, operators: list[str] | None) -> str:
+    """The name of a group cut to its first operators, and the number of the rest."""
+    if operators is None or len(operators) <= MOST_NAMES:
+        return name
+    return f"{operator_name(JOIN.join(operators[:MOST_NAMES]))} + {len(operators) - MOST_NAMES} more"
+
+
+def line_of(time: OpTime | ClassKey, depth: int) -> str:
+    """The name of the table line that includes a measured time."""
+    return GRADIENT_SUMS if time.phase == "sums" else operator_name(time.path, depth)
 
 
 class Charge(NamedTuple):

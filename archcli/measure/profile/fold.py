@@ -13,8 +13,7 @@ from statistics import median
 
 from archcli.arith import rounded, to_bytes
 from archcli.measure.passes import Pass
-from archcli.measure.profile.charges import Charge, charges
-from archcli.measure.profile.operators import line_of, operator_name
+from archcli.measure.profile.charges import Charge, charges, line_of, operator_name
 from archcli.modules import Model
 from archcli.recording.ceilings import Ceilings
 from archcli.recording.classes import COMMUNICATION, FRAMEWORK, UNATTRIBUTED, TimeClass

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from archcli.errors import ArchError, Problem
 from archcli.measure.scale.laws import DEFAULT_LAW, LAWS, LawName, ScalingLaw
-from archcli.measure.symbolic.sizes import sizes
+from archcli.measure.symbolic.symbols import sizes
 from archcli.modules import Model
 from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, check_values
 from archcli.modules.spec.values import Interval, ValueType, value_type

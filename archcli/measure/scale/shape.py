@@ -9,13 +9,16 @@ from math import lcm
 from typing import Any, NamedTuple
 
 from archcli.measure.passes import shape_pass
-from archcli.measure.scale.depth import Depths, GroupDepth, group_depths, moved_references
 from archcli.measure.scale.fields import (
     NARROW,
     TILE,
+    Depths,
+    GroupDepth,
     Role,
     ScaledSize,
     divisor_near,
+    group_depths,
+    moved_references,
     nearest,
     scaled_sizes,
     shared_unit,

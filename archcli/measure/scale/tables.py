@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from archcli.measure.predict.answers.totals import FIGURES
+from archcli.measure.predict.answers.tables import FIGURES
 from archcli.measure.report import Column, Table, Unit, facts
-from archcli.measure.scale.choose import ChosenShape
 from archcli.measure.scale.fields import Role, ScaledSize
-from archcli.measure.scale.search import aspect_growth
+from archcli.measure.scale.search import ChosenShape, aspect_growth
 from archcli.measure.scale.solve import ScaleAnswer
+from archcli.measure.survey.attributes import architecture_of
 from archcli.measure.survey.columns import COLUMNS, describe_architecture
-from archcli.measure.survey.layers import architecture_of
 from archcli.modules import Model
 
 Record = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from archcli.arith import Number, to_bytes
 from archcli.measure.report import Column, Unit
 from archcli.measure.survey import attributes as of
-from archcli.measure.survey.layers import (
+from archcli.measure.survey.attributes import (
     Architecture,
     SurveyLayer,
     architecture_of,

@@ -1,13 +1,84 @@
-"""The list of presets: a line for each architecture, of the columns that a survey has."""
+"""The list of presets, and the records of a table that meet conditions, in the order of a column.
+
+A column is named by its key or its heading, and its unit says how a value is read (`archcli.query`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from archcli.errors import ArchError, Problem
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import CONDITIONS, DTYPE
-from archcli.measure.survey.filter import select
+from archcli.query.condition import Condition, parse_condition
+from archcli.query.tokens import Phrase
+from archcli.query.vocabulary import ColumnNames
+from archcli.wording import quote
+
+Record = Mapping[str, Any]
+
+ORDERS = {"": False, "asc": False, "desc": True}
+LISTED = "`archcli survey -h` lists the columns"
+
+
+def select(
+    records: Sequence[dict[str, Any]],
+    columns: Sequence[Column],
+    where: Sequence[str] = (),
+    sort: str | None = None,
+) -> list[dict[str, Any]]:
+    """The records that meet all conditions, in the order of a column if one is named.
+
+    Raises ArchError with everything that is wrong.
+    """
+    names = ColumnNames(columns, LISTED)
+    problems: list[Problem] = []
+    tests: list[Callable[[Record], bool]] = []
+    for text in where:
+        try:
+            tests.append(_test(parse_condition(text, names, "--where ")))
+        except ArchError as error:
+            problems.extend(error.problems)
+    order = None if sort is None else _order(sort, names, problems)
+    if problems:
+        raise ArchError(problems)
+    chosen = [record for record in records if all(meets(record) for meets in tests)]
+    return chosen if order is None else _sorted(chosen, *order)
+
+
+def _test(condition: Condition) -> Callable[[Record], bool]:
+    return lambda record: bool(condition.holds(lambda what: record.get(str(what))))
+
+
+def _order(text: str, names: ColumnNames, problems: list[Problem]) -> tuple[str, bool] | None:
+    """(key of the column, whether the largest is first) of `params:desc`."""
+    phrase, (name, colon, order) = Phrase(text, "--sort "), text.partition(":")
+    term = names.find(name.strip())
+    if term is None:
+        problems.extend(phrase.fault(0, len(name), *names.unknown(name.strip())).problems)
+    if order not in ORDERS:
+        hint = "write COLUMN:desc for the largest first"
+        start = len(name) + len(colon)
+        problems.extend(phrase.fault(start, len(order), f"unknown order {quote(order)}", hint).problems)
+    return None if term is None or order not in ORDERS else (term.key, ORDERS[order])
+
+
+def column_of(name: str, columns: Sequence[Column], option: str) -> Column:
+    """The column of a key or heading; ArchError with the nearest where there is none."""
+    names = ColumnNames(columns, LISTED)
+    term = names.find(name)
+    if term is None:
+        raise ArchError(Problem(*names.unknown(name), path=option))
+    return next(column for column in columns if column.key == term.key)
+
+
+def _sorted(records: list[dict[str, Any]], key: str, descending: bool) -> list[dict[str, Any]]:
+    """The records sorted by the column, those without a value last."""
+    stated = [record for record in records if record.get(key) is not None]
+    rest = [record for record in records if record.get(key) is None]
+    return sorted(stated, key=lambda record: record[key], reverse=descending) + rest
+
 
 CONVENTION = (
     "Active: parameters per token. KV: cache per token while the context is shorter than every window, "

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from archcli.measure.report import Column, Report, Table
+from archcli.measure.survey.attributes import format_tally
 from archcli.measure.survey.columns import (
     COLUMNS,
     CONDITIONS,
@@ -16,8 +17,7 @@ from archcli.measure.survey.columns import (
     describe,
     legend,
 )
-from archcli.measure.survey.filter import column_of, select
-from archcli.measure.survey.layers import format_tally
+from archcli.measure.survey.presets import column_of, select
 from archcli.modules import Model
 from archcli.modules.spec.arguments import By
 from archcli.wording import as_int

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.run import CandidateRun
-from archcli.measure.symbolic.varied import EXACT_FLOAT, Varied, stands_for
+from archcli.measure.symbolic.varied import EXACT_FLOAT, CandidateRun, Varied, stands_for
 
 T = TypeVar("T")
 CHUNK = 32_768

@@ -1,4 +1,4 @@
-"""Formula: closed forms of parameters, FLOPs and cache, counted with symbols as sizes."""
+"""Formula: closed forms of parameters, FLOPs, cache and kept bytes, counted with symbols as sizes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from archcli.arith import Number
 from archcli.errors import ArchError
+from archcli.graph.kept import Execution
+from archcli.measure.memory.traced import kept_bytes, trace_memory
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.symbols import ModelSymbols, without_idle_layers
 from archcli.modules import Model
+from archcli.modules.spec.request import Request
 
 
 class FormulaParts(NamedTuple):
@@ -84,7 +88,6 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
     result = Formula(params, matmul_flops, other_flops, kv_elements, symbols.values)
 
     def kept() -> Any:
-        from archcli.measure.symbolic.kept import activation_memory  # rules that counts do not need
 
         expression = symbols.tidied(activation_memory(symbols.model, *sizes))
         _require_kept(symbols.value(expression), activation_memory(model, batch_size, seq_len))
@@ -122,3 +125,9 @@ def _factored(expression: Any) -> Any:
 
     layers = [symbol for symbol in expression.free_symbols if symbol.name.endswith("n_layers")]
     return factor_terms(collect(expression.expand(), sorted(layers, key=str), func=factor_terms))
+
+
+def activation_memory(model: Model, batch_size: Number, seq_len: Number) -> Number:
+    """Bytes kept for the backward, as `archcli memory` counts them: bf16, fused attention, CUDA."""
+    request = Request("train", batch_size, seq_len)
+    return kept_bytes(trace_memory(model, request, Execution(), moments=False))

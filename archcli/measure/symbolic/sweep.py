@@ -15,8 +15,8 @@ from archcli.errors import ArchError, Problem
 from archcli.measure.passes import forward_pass
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.candidates import CHUNK, branches, gathered
-from archcli.measure.symbolic.run import keep_freed_memory
-from archcli.measure.symbolic.sizes import fields_named
+from archcli.measure.symbolic.symbols import fields_named
+from archcli.measure.symbolic.varied import keep_freed_memory
 from archcli.modules import Model, substitute
 
 Paths: TypeAlias = list[tuple[str, Any]]
@@ -112,7 +112,7 @@ def _of_chunk(model: Model, chunk: dict[str, Any], count: Callable[[Model], tupl
 
 def _kept(model: Model, paths: Paths, batch_size: int, seq_len: int) -> Any:
     """Bytes that each candidate keeps for the backward."""
-    from archcli.measure.symbolic.kept import activation_memory  # rules that counts do not need
+    from archcli.measure.symbolic.formula import activation_memory  # rules that counts do not need
 
     return _of_candidates(model, paths, lambda part: (activation_memory(part, batch_size, seq_len),))[0]
 

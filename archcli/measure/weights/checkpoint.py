@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from archcli.arith import Shape, prod
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Report, Table, facts
-from archcli.measure.weights.state_dict import tensors
+from archcli.measure.weights.stored_bytes import tensors
 from archcli.modules import Model
 
 if TYPE_CHECKING:

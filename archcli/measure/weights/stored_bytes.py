@@ -1,4 +1,4 @@
-"""Bytes of stored weights, quantized or not; scales are counted apart from values."""
+"""Names, shapes and bytes of stored weights, quantized or not; scales are counted apart from values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,28 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from archcli.arith import ELEMENT_BITS, ceil_div, prod
+from archcli.arith import ELEMENT_BITS, Shape, ceil_div, prod
 from archcli.graph import Row
+from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import ADAPTERS
 from archcli.modules.stored.formats import in_format
+
+
+def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
+    """(weights, buffers) of the whole model: the keys of a built model's state_dict, experts stacked."""
+    weights: dict[str, Shape] = {}
+    buffers: dict[str, Shape] = {}
+    layers = LayerIndex(model)
+    for row in shape_pass(model).rows:
+        stacked = () if row.experts is None else (row.experts.n_experts,)
+        for path in layers.stored_paths(row):
+            weights |= {f"{path}.{name}": (*stacked, *shape) for name, shape in row.weights.items()}
+            buffers |= {
+                f"{path}.{name}": (*stacked, *shape) for name, shape in row.op.buffers(*row.inputs).items()
+            }
+    return weights, buffers
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from archcli.render.plain import heading
 from archcli.render.values import short
 
 if TYPE_CHECKING:
-    from archcli.measure.memory.answers.curve import BatchCurve
+    from archcli.measure.memory.answers.tables import BatchCurve
     from archcli.measure.report import Report
 
 WIDTH, LINE = 720.0, 20

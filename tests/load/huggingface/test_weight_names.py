@@ -17,7 +17,7 @@ from archcli.load.huggingface.importer import families, weight_map
 from archcli.load.huggingface.weights.map import Auxiliary, WeightMap, parts_of
 from archcli.load.huggingface.weights.names import UNREAD
 from archcli.measure.weights.checkpoint import compare
-from archcli.measure.weights.state_dict import tensors
+from archcli.measure.weights.stored_bytes import tensors
 from drawing import cases
 from import_variants import VARIANTS
 from importing import imported_file

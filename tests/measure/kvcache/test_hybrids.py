@@ -8,9 +8,9 @@ import pytest
 
 from archcli.graph import State, StateContent, StateKind
 from archcli.load.source import load
-from archcli.measure.kvcache.attention_only import attention_only
-from archcli.measure.kvcache.cache_dtypes import CacheDtypes
+from archcli.measure.kvcache.cache_size import CacheDtypes
 from archcli.measure.kvcache.kvcache import count_kv_cache
+from archcli.measure.kvcache.variants import attention_only
 from archcli.modules import Encoder, Group, LinearAttention, MultiHeadAttention, PreNorm, RMSNorm
 from archcli.modules.attention.mixer import ParallelMixer
 from archcli.modules.models.layers import LayerIndex

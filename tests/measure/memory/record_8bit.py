@@ -13,7 +13,7 @@ import torch
 import torchao.optim
 
 from archcli import load
-from archcli.measure.memory.training.trained_tensors import trained_tensors
+from archcli.measure.memory.training.optimizers import trained_tensors
 from archcli.measure.passes import train_pass
 
 AROUND = [(1,), (4095,), (4096,), (4097,), (63, 65), (16, 256), (100, 100), (4, 40, 60), (3, 1024, 8)]

@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.load.devices.datasheet import devices, load_datasheet
-from archcli.measure.memory.beyond import beyond_model, workspace_bytes
+from archcli.measure.memory.ranks import beyond_model, workspace_bytes
 
 KIB = 1024
 

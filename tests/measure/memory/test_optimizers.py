@@ -7,8 +7,14 @@ import pytest
 
 from archcli import load
 from archcli.errors import ArchError
-from archcli.measure.memory.training.optimizers import OPTIMIZERS, AdamW8bit, OptimizerBytes, optimizer
-from archcli.measure.memory.training.trained_tensors import TrainedTensor, trained_tensors
+from archcli.measure.memory.training.optimizers import (
+    OPTIMIZERS,
+    AdamW8bit,
+    OptimizerBytes,
+    TrainedTensor,
+    optimizer,
+    trained_tensors,
+)
 from archcli.measure.passes import train_pass
 
 RECORDS = json.loads((Path(__file__).parent / "eight_bit.json").read_text())

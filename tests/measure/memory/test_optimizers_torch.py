@@ -11,8 +11,12 @@ from torch.optim import SGD, Adafactor, AdamW, Muon
 from archcli.load import load
 from archcli.load.presets import presets
 from archcli.measure.memory.training import optimizers
-from archcli.measure.memory.training.optimizers import OptimizerBytes, optimizer
-from archcli.measure.memory.training.trained_tensors import TrainedTensor, trained_tensors
+from archcli.measure.memory.training.optimizers import (
+    OptimizerBytes,
+    TrainedTensor,
+    optimizer,
+    trained_tensors,
+)
 from archcli.measure.passes import train_pass
 from archcli.modules import GLU, ConvFrontEnd, Embedding, Learned, PreNorm
 from archcli.modules.adapters.lora import LoRA

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from archcli.load.source import load
-from archcli.measure.memory.moments import highest
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.traced import highest
 from archcli.measure.memory.training.step import training_step
 
 CHILD = """

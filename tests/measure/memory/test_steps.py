@@ -8,10 +8,9 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory
-from archcli.measure.memory.moments import peak_bytes
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import trace_memory
+from archcli.measure.memory.traced import peak_bytes, trace_memory
 from archcli.measure.memory.training.backward import Backward
 from archcli.measure.memory.training.step import first_tensor, held_alone
 

@@ -6,10 +6,9 @@ from archcli.errors import ArchError
 from archcli.graph import OpClass
 from archcli.kernels.kernel import KernelCost, KernelRun
 from archcli.measure.predict.calibrate.calibration import CalibrationSource, calibrate
-from archcli.measure.predict.calibrate.fit import HeldOut, quantile
+from archcli.measure.predict.calibrate.fit import HeldOut, minimized, quantile
 from archcli.measure.predict.calibrate.samples import MeasuredRun
-from archcli.measure.predict.calibrate.simplex import minimized
-from archcli.measure.predict.rates import LastCache, Rates
+from archcli.measure.predict.constants import LastCache, Rates
 from archcli.measure.predict.times import KernelClock
 from archcli.recording.classes import TimeClass
 

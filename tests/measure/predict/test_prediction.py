@@ -8,12 +8,11 @@ from archcli.load.source import load
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.communication.fabric import Fabric
-from archcli.measure.predict.constants import Efficiency
+from archcli.measure.predict.communication.collective import Fabric
+from archcli.measure.predict.constants import Efficiency, Rates
 from archcli.measure.predict.prediction import predict_pass
 from archcli.measure.predict.rank.kernels import CacheUse
-from archcli.measure.predict.rank.times import TimingDevice
-from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import KernelClock
 from archcli.measure.predict.training import training_work
 from archcli.modules import Group

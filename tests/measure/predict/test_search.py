@@ -10,8 +10,8 @@ from archcli.load.source import load
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.search.bounds import LeastMemory
 from archcli.measure.predict.search.candidates import Candidate, PlanCandidates, divisors
-from archcli.measure.predict.search.least_memory import LeastMemory
 from archcli.measure.predict.search.search import best_plan
 from archcli.modules import MLP, Group, MixtureOfExperts
 from small import decoder, layer

@@ -6,16 +6,13 @@ from archcli.load.source import load
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.communication.fabric import Fabric
-from archcli.measure.predict.constants import Efficiency
+from archcli.measure.predict.communication.collective import Fabric
+from archcli.measure.predict.constants import Efficiency, Rates
 from archcli.measure.predict.prediction import predict_pass
 from archcli.measure.predict.rank.kernels import CacheUse
-from archcli.measure.predict.rank.times import TimingDevice
-from archcli.measure.predict.rates import Rates
-from archcli.measure.predict.serving.break_even import break_even
-from archcli.measure.predict.serving.engines import ENGINES, Engine, with_engine
-from archcli.measure.predict.serving.fp8 import in_fp8
-from archcli.measure.predict.serving.serving import serve, spanned
+from archcli.measure.predict.rank.rank_times import TimingDevice
+from archcli.measure.predict.serving.engines import ENGINES, Engine, in_fp8, with_engine
+from archcli.measure.predict.serving.serving import break_even, serve, spanned
 from archcli.measure.predict.times import KernelClock, KernelTime
 from archcli.modules.spec.request import Request
 from small import decoder

@@ -10,14 +10,12 @@ from archcli.load.source import load
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.fabric import Fabric
-from archcli.measure.predict.constants import Efficiency
+from archcli.measure.predict.communication.collective import Fabric
+from archcli.measure.predict.constants import Efficiency, Rates
 from archcli.measure.predict.prediction import predict_pass, told
-from archcli.measure.predict.rank.times import TimingDevice
-from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.search.candidates import PlanCandidates
-from archcli.measure.predict.search.search import best_plan
-from archcli.measure.predict.search.timer import PlanTimer
+from archcli.measure.predict.search.search import PlanTimer, best_plan
 from archcli.measure.predict.times import KernelClock
 from archcli.modules import MLP, Group, MixtureOfExperts
 from small import decoder, layer

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from archcli.errors import ArchError
-from archcli.measure.predict.constants import Efficiency
-from archcli.measure.predict.rates import LastCache, Rates
+from archcli.measure.predict.constants import Efficiency, LastCache, Rates
 from archcli.measure.predict.times import KernelClock, kind_of
 from archcli.recording.classes import TimeClass
 

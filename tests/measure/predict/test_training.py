@@ -7,9 +7,8 @@ from archcli.kernels import trace_kernels
 from archcli.load import load
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.fabric import Fabric
-from archcli.measure.predict.constants import Efficiency, Origin, StepConstants
-from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.communication.collective import Fabric
+from archcli.measure.predict.constants import Efficiency, Origin, Rates, StepConstants
 from archcli.measure.predict.times import KernelClock
 from archcli.measure.predict.training import StepWork, training_work, work_of
 from archcli.modules.spec.request import Request

@@ -8,9 +8,8 @@ import torch
 
 from archcli.measure.memory.timed_run import run_memory
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.extrapolate.plan import plan_of
+from archcli.measure.profile.extrapolate.plan import MemoryLimits, plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
-from archcli.measure.profile.extrapolate.stacks import MemoryLimits
 from archcli.modules import GLU, MixtureOfExperts, PreNorm
 from archcli.modules.spec.request import Request
 from archcli.runtime.model.build import build_model, store_experts

@@ -7,8 +7,8 @@ import pytest
 from archcli.load.source import load_text
 from archcli.measure.passes import count_pass
 from archcli.measure.profile.fold import fold
-from archcli.measure.profile.reports.one.figures import figures_of
-from archcli.measure.profile.reports.ranks.joined import RankDocument, RunOfRanks, joined_totals
+from archcli.measure.profile.reports.one import figures_of
+from archcli.measure.profile.reports.ranks import RankDocument, RunOfRanks, joined_totals
 from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.recording.operations import REPLICAS, CollectiveTime, OpTime

@@ -10,9 +10,8 @@ import pytest
 from archcli.measure.flops import count_flops
 from archcli.measure.memory.timed_run import run_memory
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.extrapolate.plan import plan_of
+from archcli.measure.profile.extrapolate.plan import MemoryLimits, plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
-from archcli.measure.profile.extrapolate.stacks import MemoryLimits
 from archcli.measure.profile.reports.by_kind import by_kind
 from archcli.measure.profile.reports.one import profile_of
 from archcli.recording.operations import OpTime

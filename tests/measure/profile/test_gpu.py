@@ -11,7 +11,8 @@ from torch.autograd import profiler
 
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.recording import extrapolated
-from archcli.measure.profile.reports.versus import MeasuredVariant, versus
+from archcli.measure.profile.reports.variants import MeasuredVariant
+from archcli.measure.profile.reports.versus import versus
 from archcli.modules.spec.request import Request
 from archcli.recording.device import DeviceActivity
 from archcli.recording.recording import GpuPasses, Timing

@@ -10,8 +10,7 @@ from archcli.load.source import load
 from archcli.measure.memory.timed_run import run_memory
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth, kinds_of
-from archcli.measure.profile.extrapolate.plan import plan_of
-from archcli.measure.profile.extrapolate.stacks import MemoryLimits
+from archcli.measure.profile.extrapolate.plan import MemoryLimits, plan_of
 from archcli.modules import GLU, MixtureOfExperts
 from archcli.recording.machine import cache_size
 from recordings import BY_KIND, MODELS, question

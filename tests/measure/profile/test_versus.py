@@ -10,8 +10,8 @@ import pytest
 
 from archcli.measure.passes import checked_pass
 from archcli.measure.profile.parameter_match import parameter_notes
-from archcli.measure.profile.reports.versus import MeasuredVariant, versus
-from archcli.measure.profile.reports.versus.ratios import NONE, ratios
+from archcli.measure.profile.reports.variants import NONE, MeasuredVariant, ratios
+from archcli.measure.profile.reports.versus import versus
 from archcli.modules import GLU, MLP, LayerNorm, PreNorm, RMSNorm
 from archcli.modules.spec.request import Request
 from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED

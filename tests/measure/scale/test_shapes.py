@@ -6,8 +6,15 @@ from archcli.errors import ArchError
 from archcli.load import load
 from archcli.load.presets import presets
 from archcli.measure.params import count_params
-from archcli.measure.scale.depth import depths_near, group_depths, moved_references
-from archcli.measure.scale.fields import divisor_near, nearest, shared_unit, unit_of
+from archcli.measure.scale.fields import (
+    depths_near,
+    divisor_near,
+    group_depths,
+    moved_references,
+    nearest,
+    shared_unit,
+    unit_of,
+)
 from archcli.measure.scale.search import aspect_growth, ranked
 from archcli.measure.scale.shape import BaseShape
 

@@ -6,7 +6,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.measure.report import Column
-from archcli.measure.survey.filter import select
+from archcli.measure.survey.presets import select
 
 COLUMNS = (
     Column("name", "preset"),

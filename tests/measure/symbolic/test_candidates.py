@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import archcli
 from archcli.arith import is_one, maximum, minimum, share_of
 from archcli.measure.symbolic.candidates import branches, gathered
-from archcli.measure.symbolic.run import CandidateRun
-from archcli.measure.symbolic.sizes import sizes
-from archcli.measure.symbolic.varied import stands_for
+from archcli.measure.symbolic.symbols import sizes
+from archcli.measure.symbolic.varied import CandidateRun, stands_for
 
 numbers = st.one_of(st.integers(-9, 9), st.integers(-(2**62), 2**62))
 columns = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from archcli.load.source import load
 from archcli.measure.symbolic import candidates
-from archcli.measure.symbolic.formula import formula
-from archcli.measure.symbolic.kept import activation_memory
+from archcli.measure.symbolic.formula import activation_memory, formula
 from archcli.measure.symbolic.sweep import sweep
 from archcli.modules import GLU, Group, MixtureOfExperts, substitute
 from small import attention, decoder, layer

@@ -11,8 +11,7 @@ from archcli.arith import ceil_log2, repetitions
 from archcli.errors import ArchError
 from archcli.load.presets import presets
 from archcli.load.source import load
-from archcli.measure.symbolic.sizes import sizes
-from archcli.measure.symbolic.symbols import ModelSymbols, size_names
+from archcli.measure.symbolic.symbols import ModelSymbols, size_names, sizes
 from archcli.modules import GLU, Group, Quantization, Rule
 from small import attention, decoder, layer
 

@@ -6,8 +6,8 @@ from torch.distributed._tools.mem_tracker import MemTracker
 
 from archcli.load.source import load
 from archcli.measure.memory.inference import inference_pass
-from archcli.measure.memory.moments import highest
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.traced import highest
 from archcli.modules.spec.request import Request
 from archcli.runtime.memory.live import LiveStorages
 from archcli.runtime.memory.models import WitnessSetting, loss_of, prepared

@@ -1,16 +1,21 @@
-"""MemoryQuestion: a model, its settings, its plan and the device, asked together."""
+"""MemoryQuestion: a model, its settings, its plan and the device, asked together; and what has no answer."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from archcli.measure.memory.beyond import BeyondModel, beyond_model
+from archcli.errors import ArchError, Problem
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.ranks import RankPeak, rank_peaks
+from archcli.measure.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
+from archcli.measure.notes import context_notes, source_notes
+from archcli.measure.passes import shape_pass
 from archcli.modules import Model
+from archcli.modules.models.layers import folded_path
+from archcli.wording import closest, either, quote
 
 
 class DeviceMemory(NamedTuple):
@@ -107,3 +112,141 @@ def _storages(rank: RankPeak) -> int:
     tensors = sum(len(row.weights) * int(row.copies) for row in traced.rows)
     per_weight = 4 if traced.execution.records else 1
     return per_weight * tensors + sum(int(s.record.times) for s in traced.ledger.saved.values())
+
+
+OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum")
+OF_TRAINING_PLANS = ("pp", "micro_batches", "schedule", "virtual_stages", "cp", "zero")
+DEFAULTS, WHOLE = MemorySettings(), Plan()
+CACHE_TWICE = "The pass copies the cache into a longer one: until that is complete, both take memory."
+ENGINES = "Serving: the cache counts once, as engines allocate it once and write in place."
+DDP = "dp without zero is DDP with gradient_as_bucket_view, which holds no second copy of the gradients."
+NO_HEAD = "The model has no head: the backward begins at its hidden states, and no loss is counted."
+SHOWN = 3
+
+
+def check_question(question: MemoryQuestion) -> None:
+    """Raise ArchError with all that is wrong, before anything is traced."""
+    settings, model = question.settings, question.model
+    _ = settings.width  # refuses a type that torch computes nothing in
+    problems = [
+        *_of_phase(settings, model),
+        *_of_devices(question),
+        *(_of_training(settings, model) if settings.phase == "train" else ()),
+    ]
+    if problems:
+        raise ArchError(problems)
+
+
+def _of_phase(settings: MemorySettings, model: Model) -> Iterator[Problem]:
+    phase = settings.phase
+    if phase != "train":
+        for name in OF_TRAINING:
+            if getattr(settings, name) != getattr(DEFAULTS, name):
+                option = f"--{name.replace('_', '-')}"
+                yield Problem(
+                    f"{option} applies to training only, and the phase is {phase}", f"leave {option} out"
+                )
+        if not model.caches and phase != "forward":
+            what = "an encoder has no cache to fill and generates nothing"
+            yield Problem(what, "--phase forward runs it once, --phase train trains it")
+    if settings.chunk is not None and phase not in {"prefill", "serve"}:
+        hint = ("ask for --phase prefill or serve, or " if model.caches else "") + "leave --chunk out"
+        yield Problem(f"--chunk cuts a prefill into pieces, and the phase is {phase}", hint)
+    if settings.past and phase != "prefill":
+        yield Problem(
+            f"past applies to a prefill only, and the phase is {phase}", "seq_len counts all tokens"
+        )
+
+
+def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
+    device, plan = question.device, question.plan
+    if device is not None and 1 < device.n_devices < plan.devices:
+        what = f"the plan takes {plan.devices:,} devices, and there are {device.n_devices:,}"
+        yield Problem(what, f"--device {plan.devices}x{device.name}, or a smaller plan")
+    if question.settings.phase != "train":
+        for name in OF_TRAINING_PLANS:
+            if getattr(plan, name) != getattr(WHOLE, name):
+                option = f"--{name.replace('_', '-')}"
+                what = f"{option} applies to training only, and the phase is {question.settings.phase}"
+                yield Problem(what, f"leave {option} out: tp, ep and dp share a model that is served")
+
+
+def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:
+    from archcli.measure.memory.training.losses import parse_loss  # of training alone
+
+    form = parse_loss(settings.loss)
+    tokens = settings.batch_size * settings.tokens(model)
+    if form.chunks > tokens:
+        what = f"--loss chunked:{form.chunks} cuts {tokens:,} tokens into more chunks than there are"
+        yield Problem(what, f"chunked:{tokens} at most")
+    if form.has_head and getattr(model, "head", None) is None:
+        yield Problem(f"--loss {settings.loss} runs the model's head, and it has none", "leave --loss out")
+    yield from _unmatched(settings.recompute, model)
+
+
+def _unmatched(setting: str, model: Model) -> Iterator[Problem]:
+    """A problem for each pattern that no path matches."""
+    if setting in {"none", "layer"}:
+        return
+    from archcli.measure.memory.training.losses import recomputed  # of training alone
+
+    paths = module_paths(model)
+    for part in dict.fromkeys(map(str.strip, setting.split(","))):
+        rule = recomputed(part)
+        if rule is None or any(map(rule, paths)):
+            continue
+        if part == "attention":
+            yield Problem("--recompute attention: no layer has softmax attention", "--recompute layer")
+            continue
+        known = dict.fromkeys(folded_path(path) for path in paths)
+        near = closest(part, known) or [path for path in known if "layers.*." in path]
+        hint = f"none, attention, layer, or a pattern such as {either(near[:SHOWN])}"
+        yield Problem(f"--recompute {quote(part)} matches no module or operation", hint)
+
+
+def module_paths(model: Model) -> list[str]:
+    """The paths of operations that the model runs, and of the modules that they are in."""
+    paths: dict[str, None] = {}
+    for row in shape_pass(model).rows:
+        steps = row.path.split(".")
+        paths.update(dict.fromkeys(".".join(steps[:n]) for n in range(1, len(steps) + 1)))
+    return list(paths)
+
+
+def question_notes(question: MemoryQuestion) -> Iterator[str]:
+    """What a reader must know of the question."""
+    settings, model, plan = question.settings, question.model, question.plan
+    tokens = settings.tokens(model)
+    yield from context_notes(model, tokens)
+    yield from source_notes(model, settings.source_len)
+    if settings.phase in {"prefill", "decode"} and model.caches:
+        yield CACHE_TWICE
+    if settings.phase == "serve":
+        yield ENGINES
+    if settings.phase == "train" and getattr(model, "head", None) is None:
+        yield NO_HEAD
+    if plan.dp > 1 and not plan.zero and settings.phase == "train":
+        yield DDP
+    yield from _idle_devices(question)
+
+
+def _idle_devices(question: MemoryQuestion) -> Iterator[str]:
+    device, plan = question.device, question.plan
+    if device is None or device.n_devices <= plan.devices:
+        return
+    plans = _wider(question, device.n_devices)
+    options = next((it for it, wider in plans if wider.suits(question.model, question.settings)), "")
+    more = f"; {options} would use more of them" if options else ""
+    yield f"This plan uses {plan.devices:,} of {device.n_devices:,} devices{more}."
+
+
+def _wider(question: MemoryQuestion, n_devices: int) -> Iterator[tuple[str, Plan]]:
+    """Plans of more of the devices, the widest first, each with the options that change."""
+    plan = question.plan
+    for times in range(n_devices // plan.devices, 1, -1):
+        if question.settings.phase == "train":
+            dp = plan.dp * times
+            yield f"--dp {dp} --zero 3", replace(plan, dp=dp, zero=3)
+        else:
+            tp = plan.tp * times
+            yield f"--tp {tp}", replace(plan, tp=tp)

@@ -8,12 +8,18 @@ from typing import Any
 from archcli.errors import ArchError
 from archcli.measure.memory.answers import tables
 from archcli.measure.memory.answers.changes import cheapest_change
-from archcli.measure.memory.answers.checks import check_question, question_notes
-from archcli.measure.memory.answers.kept_rows import kept_rows
-from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryAnswer, MemoryQuestion
-from archcli.measure.memory.answers.wording import bytes_in_words, title
-from archcli.measure.memory.moments import MemoryMoment, highest
+from archcli.measure.memory.answers.question import (
+    DeviceMemory,
+    Fit,
+    MemoryAnswer,
+    MemoryQuestion,
+    check_question,
+    question_notes,
+)
+from archcli.measure.memory.answers.recomputations import kept_rows
+from archcli.measure.memory.answers.tables import bytes_in_words, title
 from archcli.measure.memory.ranks import RankPeak
+from archcli.measure.memory.traced import MemoryMoment, highest
 from archcli.measure.report import Report, Table
 
 Record = dict[str, Any]
@@ -84,12 +90,12 @@ def _tables(
     elif rows:
         yield tables.kept_table(rows)
     if more:
-        from archcli.measure.memory.answers.alternatives import alternatives  # asked for by name
+        from archcli.measure.memory.answers.changes import alternatives  # asked for by name
 
         yield tables.moment_table(totals["moments"])
         yield from alternatives(question)
     if question.settings.phase == "serve" and question.device is not None:
-        from archcli.measure.memory.answers.serve_table import serve_table  # of serving alone
+        from archcli.measure.memory.answers.tables import serve_table  # of serving alone
 
         yield from serve_table(question)
 

@@ -1,15 +1,147 @@
-"""Tables of `archcli memory`: the peak by its parts, ranks, devices, and what is kept."""
+"""Tables and sentences of `archcli memory`: the peak by its parts, ranks, devices, serving, batch size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import Any, NamedTuple
 
-from archcli.measure.memory.answers.kept_rows import folded_rows
 from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
-from archcli.measure.memory.answers.wording import bytes_in_words, device_in_words
+from archcli.measure.memory.answers.recomputations import folded_rows
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Column, Table
 from archcli.wording import either
+
+PHASES = {
+    "train": "a training step",
+    "forward": "a forward",
+    "prefill": "a prefill",
+    "decode": "one decoded token each",
+    "serve": "serving",
+}
+UNITS = ((2**50, "PiB"), (2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+DEFAULTS = MemorySettings()
+
+
+def bytes_in_words(size: int) -> str:
+    """Bytes to three figures with a binary unit: 79.1 GiB."""
+    for unit, name in UNITS:
+        if size >= unit:
+            value = size / unit
+            decimals = sum(value < limit for limit in (10, 100))
+            return f"{value:,.{decimals}f} {name}"
+    return f"{size} bytes"
+
+
+def title(question: MemoryQuestion) -> str:
+    """What is asked: `a training step, 1 x 2,048 tokens, bf16, adamw`."""
+    return ", ".join(_parts(question))
+
+
+def _parts(question: MemoryQuestion) -> Iterator[str]:
+    settings = question.settings
+    yield PHASES[settings.phase]
+    tokens = f"{settings.batch_size:,} x {settings.tokens(question.model):,} tokens"
+    yield f"{tokens} in the cache" if settings.phase == "decode" else tokens
+    if settings.source_len is not None:
+        yield f"source {settings.source_len:,}"
+    yield settings.dtype
+    if settings.phase == "train":
+        yield settings.optimizer
+    for name in ("attention", "backend", "recompute", "loss", "grad_accum", "chunk", "cache_dtype"):
+        value = getattr(settings, name)
+        if value != getattr(DEFAULTS, name):
+            yield f"{name.replace('_', ' ')} {value}"
+    if question.plan.devices > 1:
+        yield plan_in_words(question.plan)
+    if question.device is not None:
+        yield f"{'in' if question.device.stated else 'on'} {device_in_words(question.device)}"
+
+
+def device_in_words(device: DeviceMemory) -> str:
+    """The device, and how many: `8 x h100-sxm`."""
+    n, name = device.n_devices, device.name
+    return name if n == 1 else f"{n:,} x {name}"
+
+
+def plan_in_words(plan: Plan) -> str:
+    """The degrees that are not 1: `dp 8, zero 3`."""
+    return ", ".join(name.replace("_", " ") + value for name, value in _degrees(plan))
+
+
+def plan_options(plan: Plan) -> str:
+    """The plan as options of a command: `--dp 8 --zero 3`; empty for one device."""
+    return " ".join(f"--{name.replace('_', '-')}{value}" for name, value in _degrees(plan))
+
+
+def _degrees(plan: Plan) -> Iterator[tuple[str, str]]:
+    for field in fields(Plan):
+        value = getattr(plan, field.name)
+        if value != field.default:
+            yield field.name, "" if value is True else f" {value}"
+
+
+DOUBLINGS = 12
+LINES = ("rtx-4090", "a100-sxm-40gb", "h100-sxm", "h200-sxm", "b200-sxm", "mi355x")
+"""Devices that are drawn where the question names none: one of each usual size."""
+
+
+class BatchCurve(NamedTuple):
+    """(batch size, bytes) of the peak with what is beyond the model, and (name, bytes) of devices."""
+
+    points: tuple[tuple[int, int], ...]
+    devices: tuple[tuple[str, int], ...]
+
+
+def batch_curve(question: MemoryQuestion, known: Sequence[DeviceMemory]) -> BatchCurve:
+    """Peaks of batch sizes that double from 1, to the first beyond the largest device."""
+    devices = [question.device] if question.device else [one for one in known if one.name in LINES]
+    most = max((device.memory_bytes for device in devices), default=0)
+    points = []
+    for n in range(DOUBLINGS):
+        points.append((2**n, question.changed(batch_size=2**n).answer().needed_bytes))
+        if points[-1][1] > most and len(points) > 1:
+            break
+    return BatchCurve(tuple(points), tuple((device.name, device.memory_bytes) for device in devices))
+
+
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+CONTEXTS = 6
+
+
+def serve_table(question: MemoryQuestion) -> Iterator[Table]:
+    """Batch size by context: a tick where both fit; nothing without a device, or where nothing fits.
+
+    It ends with the first batch size of which nothing fits.
+    """
+    if question.device is None:
+        return
+    longest = question.settings.tokens(question.model)
+    contexts = [size for size in (longest >> i for i in range(CONTEXTS)) if size][::-1]
+    most = {n: _most(question.changed(seq_len=n)) for n in contexts}
+    if not any(most.values()):
+        return
+    records = [
+        {"batch_size": batch, **{str(n): i < most[n] for n in contexts}}
+        for i, batch in enumerate(BATCHES[: max(most.values()) + 1])
+    ]
+    columns = (
+        Column("batch_size", "sequences", "number"),
+        *(Column(str(n), f"{n:,}", "flag") for n in contexts),  # short, so that 60 columns hold all
+    )
+    yield Table(f"what fits into {question.device.name}: sequences of so many tokens", columns, records)
+
+
+def _most(question: MemoryQuestion) -> int:
+    """How many of the batch sizes fit: more sequences take more."""
+    low, high = 0, len(BATCHES)
+    while low < high:
+        middle = (low + high) // 2
+        fits = question.changed(batch_size=BATCHES[middle]).fits()
+        low, high = (middle + 1, high) if fits else (low, middle)
+    return low
+
 
 Record = dict[str, Any]
 ROWS = 8

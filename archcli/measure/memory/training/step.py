@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from archcli.arith import Number, prod
 from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
-from archcli.measure.memory.moments import MemoryMoment
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import TracedModel, TracedPass, trace_memory
+from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass, trace_memory
 from archcli.measure.memory.training.backward import Backward
 from archcli.measure.memory.training.losses import (
     SCALARS,
@@ -22,10 +21,9 @@ from archcli.measure.memory.training.losses import (
     fused,
     parse_loss,
     plain,
+    recomputed,
 )
-from archcli.measure.memory.training.optimizers import OptimizerBytes, optimizer
-from archcli.measure.memory.training.recompute import recomputed
-from archcli.measure.memory.training.trained_tensors import trained_tensors
+from archcli.measure.memory.training.optimizers import OptimizerBytes, optimizer, trained_tensors
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model

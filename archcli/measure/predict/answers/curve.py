@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from archcli.measure.memory.plan import Plan
-from archcli.measure.predict.answers.default_plan import default_plan
+from archcli.measure.predict.answers.best import default_plan
 from archcli.measure.predict.answers.question import Curve, PredictQuestion
-from archcli.measure.predict.answers.tables import to_four
-from archcli.measure.predict.answers.totals import FIGURES, time_record
+from archcli.measure.predict.answers.tables import FIGURES, time_record, to_four
 from archcli.measure.report import Column, Table
 
 Record = dict[str, Any]

@@ -1,19 +1,20 @@
-"""PredictQuestion: a model, its settings, its plan and the devices, asked how long together."""
+"""PredictQuestion: a model, its settings, its plan and the devices, asked how long; what has no answer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from archcli.arith import Number
+from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import ONE_DEVICE, DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.settings import COMPUTED, MemorySettings
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
-from archcli.measure.predict.rank.times import TimingDevice
+from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving.engines import ENGINES, EngineName, with_engine
 from archcli.modules import Model
 from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, check_values
@@ -141,14 +142,14 @@ class PredictQuestion:
         """The device with the constants of the dtype."""
         if self.asked.dtype != FP8:
             return self.device.timing
-        from archcli.measure.predict.serving.fp8 import in_fp8  # of fp8 alone
+        from archcli.measure.predict.serving.engines import in_fp8  # of fp8 alone
 
         return in_fp8(self.device.timing)
 
     def _of_peak(self, prediction: Prediction) -> Prediction:
         if self.asked.dtype != FP8:
             return prediction
-        from archcli.measure.predict.serving.fp8 import at_peak_of_fp8  # of fp8 alone
+        from archcli.measure.predict.serving.engines import at_peak_of_fp8  # of fp8 alone
 
         return at_peak_of_fp8(prediction, self.timing)
 
@@ -181,3 +182,49 @@ def in_eight_bits(model: Model) -> Model:
     from archcli.modules.stored.quantization import Quantization  # of fp8 alone
 
     return model.replace(quantization=Quantization(bits=8))
+
+
+DTYPES = (*COMPUTED, FP8)
+OF_INFERENCE = {"engine": "--engine", "kv_read": "--kv-read"}
+DEFAULTS = PredictSettings()
+
+
+def check_prediction(question: PredictQuestion) -> None:
+    """Raise ArchError with all that options of `predict` contradict."""
+    problems = list(_problems(question))
+    if problems:
+        raise ArchError(problems)
+
+
+def _problems(question: PredictQuestion) -> Iterator[Problem]:
+    asked, phase = question.asked, question.phase
+    if asked.dtype not in DTYPES:
+        yield Problem(f"predict does not support dtype {asked.dtype}", f"one of {', '.join(DTYPES)}")
+    if asked.compiled:
+        yield from _of_compiled(question)
+    if not question.caches:
+        for name, option in OF_INFERENCE.items():
+            if getattr(asked, name) != getattr(DEFAULTS, name):
+                what = f"{option} applies to inference with a cache only, and the phase is {phase}"
+                yield Problem(what, f"leave {option} out")
+    if phase == "train":
+        if asked.dtype == FP8:
+            yield Problem("predict does not support training in fp8", "--dtype bf16")
+    elif asked.tokens is not None:
+        yield Problem(f"--tokens applies to training only, and the phase is {phase}", "ask for --phase train")
+    if phase != "serve" and asked.new != DEFAULT_NEW:
+        hint = "ask for --phase serve" if question.model.caches else "leave --new out"
+        yield Problem(f"--new applies to serving only, and the phase is {phase}", hint)
+
+
+def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:
+    """What is not predicted of a compiled pass: engines have kernels of their own, ranks wait between."""
+    if question.is_served:
+        yield Problem(
+            "--compile is of the model itself, not of an engine", "--phase prefill or decode without --engine"
+        )
+    if question.plan.devices > 1:
+        yield Problem("--compile is predicted for one device alone", "leave --compile out")
+    if question.settings.recompute != "none":
+        what = "--compile is predicted without --recompute"
+        yield Problem(what, "leave --compile or --recompute out")

@@ -7,22 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError
 from archcli.graph import Row
-from archcli.measure.memory.answers.checks import check_question
+from archcli.measure.memory.answers.question import check_question
 from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers import tables
-from archcli.measure.predict.answers.checks import check_prediction
 from archcli.measure.predict.answers.limits import (
     LAUNCHING,
     OF_CACHE,
     OF_STATES,
     limits,
+    misfit,
+    misfit_hints,
     of_states,
     sentence,
+    sequences,
+    title,
 )
-from archcli.measure.predict.answers.question import Curve, FitTime, PredictAnswer, PredictQuestion
-from archcli.measure.predict.answers.totals import FIGURES, kind_of_figures, totals_of
-from archcli.measure.predict.answers.wording import misfit, misfit_hints, sequences, title
+from archcli.measure.predict.answers.question import (
+    Curve,
+    FitTime,
+    PredictAnswer,
+    PredictQuestion,
+    check_prediction,
+)
+from archcli.measure.predict.answers.tables import FIGURES, kind_of_figures, totals_of
 from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.prediction import told
 from archcli.measure.predict.serving.engines import ENGINES
@@ -128,7 +136,7 @@ def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
 
 
 def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
-    from archcli.measure.predict.serving.break_even import break_even  # of decoding alone
+    from archcli.measure.predict.serving.serving import break_even  # of decoding alone
 
     of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
     cached = stored = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)

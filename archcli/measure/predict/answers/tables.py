@@ -1,16 +1,128 @@
-"""Tables of `archcli predict`: the three figures, what takes the time, and rows."""
+"""Tables and totals of `archcli predict`: times, rates, what takes the time, costs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from archcli.measure.predict.answers.question import PredictQuestion
-from archcli.measure.predict.answers.totals import FIGURES
+from archcli.measure.predict.answers.question import PredictAnswer, PredictQuestion
+from archcli.measure.predict.constants import Origin
+from archcli.measure.predict.prediction import Prediction
+from archcli.measure.predict.times import KernelTime
 from archcli.measure.report import Column, Table, Unit
 from archcli.modules.models.layers import folded_path
 
 Record = dict[str, Any]
+FIGURES = {"floor": "limit", "expected": "expected", "low": "low", "high": "high"}
+"""JSON's names of the figures, and their headings: the floor of a time is the ceiling of a rate."""
+HOUR, DAY, KILO = 3600.0, 86400.0, 1e3
+TINY = 1e-12
+"""A price of a second below it is none."""
+
+
+def kind_of_figures(totals: Mapping[str, Any]) -> str:
+    """The figure that stands for all where there is room for one: the expected one, or the floor."""
+    return "floor" if totals["time_s"]["expected"] is None else "expected"
+
+
+def time_record(time: KernelTime) -> Record:
+    """Seconds: of the bare roofline, expected, and the range."""
+    return {name: getattr(time, name) for name in FIGURES}
+
+
+def scaled(record: Mapping[str, float | None], factor: float) -> Record:
+    """Each figure times a factor."""
+    return {name: None if value is None else value * factor for name, value in record.items()}
+
+
+def device_record(question: PredictQuestion, origin: Origin | None) -> Record:
+    """The device, its constants of this pass, their error on what was held out, and where they are from."""
+    source = None
+    if origin is not None:
+        of = f" of {origin.fitted_on}" if origin.fitted_on else ""
+        source = f"{origin.table}{of}, {origin.rows:,} rows, fitted {origin.fitted}"
+    return {
+        "name": question.device.name,
+        "constants": _constants(question) if origin else None,
+        "held_out_error": origin and origin.error,
+        "source": source,
+    }
+
+
+def _constants(question: PredictQuestion) -> Record:
+    """The constants by group; of matrix products, attention and training those of the dtype."""
+    dtype, efficiency = question.asked.dtype, question.timing.clock.efficiency
+    constants: Record = {}
+    for group, entries in efficiency.groups.items():
+        known = {name: dict(entry) for name, entry in entries.items()}
+        alone = {name: entry for name, entry in known.items() if name == dtype}
+        constants[group] = alone or known
+    if question.phase != "train":
+        constants.pop("training", None)
+    return constants
+
+
+def cost_record(prediction: Prediction, price_per_hour: float) -> Record:
+    """What tokens cost at a price for an hour of a device: tokens per unit, and the price of a million."""
+    per_second = price_per_hour * prediction.devices / HOUR
+    rates = prediction.tokens_per_s
+    million = {name: None if rate is None else 1e6 * per_second / rate for name, rate in rates.items()}
+    million["low"], million["high"] = million["high"], million["low"]
+    return {
+        "price_per_hour": price_per_hour,
+        # a device that costs nothing makes no number of tokens for a unit
+        "tokens_per_unit": scaled(rates, 1 / per_second) if per_second > TINY else dict.fromkeys(rates),
+        "per_million_tokens": million,
+    }
+
+
+def training_record(question: PredictQuestion, prediction: Prediction) -> Record:
+    """A whole training: steps, days, hours of devices, cost, and the energy at their power limit."""
+    tokens, price, watts = question.asked.tokens, question.asked.price_per_hour, question.device.tdp_w
+    steps = (tokens or 0) / prediction.tokens
+    seconds = scaled(time_record(prediction.time), steps)
+    hours = scaled(seconds, prediction.devices / HOUR)
+    return {
+        "tokens": tokens,
+        "steps": steps,
+        "days": scaled(seconds, 1 / DAY),
+        "device_hours": hours,
+        "cost": None if price is None else scaled(hours, price),
+        "energy_kwh_at_most": None if watts is None else scaled(hours, watts / KILO),
+    }
+
+
+def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
+    """What every prediction tells; the rest is added where it is asked for."""
+    prediction = answer.prediction
+    rates = prediction.tokens_per_s
+    totals: Record = {
+        "time_s": time_record(prediction.time),
+        "tokens": prediction.tokens,
+        "tokens_per_s": rates,
+        "tokens_per_s_per_device": scaled(rates, 1 / prediction.devices),
+        "mfu": prediction.mfu,
+        "hfu": prediction.hfu,
+        "bound_by": prediction.time.bound_by,
+        "by_class": prediction.by_class(),
+        "bubble_s": prediction.bubble_s,
+        "devices": prediction.devices,
+        "device": device_record(question, prediction.origin),
+        "communication": [one.record() for one in prediction.communication],
+    }
+    if answer.served is not None:
+        totals["first_token_s"] = time_record(answer.served.first_token)
+        totals["per_token_s"] = time_record(answer.served.per_token)
+    elif question.caches:
+        name = "first_token_s" if question.phase == "prefill" else "per_token_s"
+        totals[name] = time_record(prediction.time)
+    if question.asked.price_per_hour is not None:
+        totals["cost"] = cost_record(prediction, question.asked.price_per_hour)
+    if question.asked.tokens is not None:
+        totals["training"] = training_record(question, prediction)
+    return totals
+
+
 ROWS = 8
 TIMES = {
     "train": "time of a step",

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from archcli.kernels import KernelRun
-from archcli.measure.predict.framework import FRAMEWORK, operation_calls
+from archcli.measure.predict.constants import FRAMEWORK, operation_calls
 from archcli.measure.predict.rank.seconds import Seconds
 from archcli.measure.predict.times import KernelClock
-from archcli.measure.profile.schema.prediction import PredictedClass
+from archcli.measure.profile.schema.records import PredictedClass
 from archcli.measure.report import Column, Table
 from archcli.recording.classes import COMMUNICATION, UNATTRIBUTED, TimeClass, label_of
 

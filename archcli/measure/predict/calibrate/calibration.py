@@ -1,4 +1,4 @@
-"""Calibration: the constants of a machine from profiles of it.
+"""Calibration: the rates and constants of a machine from profiles of it.
 
 Matrix products, kernels that memory bounds, attention in one kernel, and what the framework takes for each
 call of an operation. Each is fitted to measured rows, and its error is that of sizes left out of the fit.
@@ -11,6 +11,7 @@ from math import log
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
+from archcli.graph.kept import Backend
 from archcli.measure.predict.calibrate.fit import (
     MICRO,
     SIZES_FOR_EXPONENT,
@@ -24,10 +25,26 @@ from archcli.measure.predict.calibrate.fit import (
     of_products,
 )
 from archcli.measure.predict.calibrate.samples import MeasuredRun, RowSample, framework_sample, samples_of
-from archcli.measure.predict.constants import Efficiency
-from archcli.measure.predict.framework import FRAMEWORK, TRAINING_FRAMEWORK
-from archcli.measure.predict.rates import Rates
+from archcli.measure.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK, Efficiency, LastCache, Rates
 from archcli.measure.predict.times import ATTENTION, PRODUCTS
+from archcli.recording.ceilings import Ceilings
+from archcli.recording.machine import cache_size
+
+MEASURED_BY = "`archcli profile gpt2 --dtype {dtype} --device %s` measures it"
+
+
+def local_rates(name: str, ceilings: Mapping[str, Ceilings], backend: Backend) -> Rates:
+    """The rates of this machine from measured ceilings by dtype. Raises ArchError where there are none."""
+    if not ceilings:
+        hint = f"`archcli profile gpt2 --device {backend}` measures them (with --dtype bf16 those of bf16)"
+        raise ArchError("local: the peaks of this machine are not measured yet", hint)
+    peaks = {dtype: rates["gemm_flops_per_s"] for dtype, rates in ceilings.items()}
+    bandwidth = max(rates["dram_bytes_per_s"] for rates in ceilings.values())
+    size = cache_size() if backend == "cpu" else None
+    cached = max(rates["cache_bytes_per_s"] for rates in ceilings.values())
+    cache = None if size is None else LastCache(size, cached)
+    return Rates(name, peaks, bandwidth, cache, MEASURED_BY % backend)
+
 
 LEAST_SIZES = 3
 KINDS = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")

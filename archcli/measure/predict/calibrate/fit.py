@@ -1,4 +1,4 @@
-"""Fits of constants to samples, and their error on sizes that were left out.
+"""Fits of constants to samples by the simplex method, and their error on sizes that were left out.
 
 The loss is the mean of |log(expected / measured)|, rounded off near 0, so that one disturbed row does not
 decide. A row counts by its share of the seconds of its pass: what is predicted are passes.
@@ -11,9 +11,65 @@ from math import exp, log, sqrt
 from typing import Any, NamedTuple
 
 from archcli.measure.predict.calibrate.samples import RowSample
-from archcli.measure.predict.calibrate.simplex import Point, minimized
-from archcli.measure.predict.constants import Origin
-from archcli.measure.predict.terms import Terms
+from archcli.measure.predict.constants import Origin, Terms
+
+Point = tuple[float, ...]
+Loss = Callable[[Point], float]
+Vertex = tuple[float, Point]
+"""A point with the function's value there first."""
+ROUNDS, CLOSE, SIZES = 300, 1e-12, (0.5, 0.2, 0.05)
+"""Most rounds of a simplex, the difference of values at which it ends, and the sizes that they begin with."""
+
+
+def minimized(loss: Loss, start: Point) -> Point:
+    """The numbers where a function is least near `start`, from simplices of shrinking size."""
+    for size in SIZES:
+        start = _descended(loss, start, size)
+    return start
+
+
+def _descended(loss: Loss, start: Point, size: float) -> Point:
+    points = [start, *(_stepped(start, axis, size) for axis in range(len(start)))]
+    vertices = [(loss(point), point) for point in points]
+    for _ in range(ROUNDS):
+        vertices.sort()
+        if vertices[-1][0] - vertices[0][0] < CLOSE:
+            break
+        better = _moved(loss, vertices)
+        if better is None:
+            best = vertices[0][1]
+            shrunk = [_between(best, point, 0.5) for _, point in vertices[1:]]
+            vertices[1:] = [(loss(point), point) for point in shrunk]
+        else:
+            vertices[-1] = better
+    return min(vertices)[1]
+
+
+def _moved(loss: Loss, vertices: Sequence[Vertex]) -> Vertex | None:
+    """The worst point reflected, expanded or contracted; None where none of these is better."""
+    worst, others = vertices[-1], [point for _, point in vertices[:-1]]
+    centre = tuple(sum(numbers) / len(others) for numbers in zip(*others, strict=True))
+
+    def tried(factor: float) -> Vertex:
+        point = _between(centre, worst[1], -factor)
+        return loss(point), point
+
+    reflected = tried(1.0)
+    if reflected[0] < vertices[0][0]:
+        return min(reflected, tried(2.0))
+    if reflected[0] < vertices[-2][0]:
+        return reflected
+    contracted = tried(-0.5)
+    return contracted if contracted[0] < worst[0] else None
+
+
+def _stepped(point: Point, axis: int, size: float) -> Point:
+    return tuple(number + size * (i == axis) for i, number in enumerate(point))
+
+
+def _between(a: Point, b: Point, share: float) -> Point:
+    return tuple(x + share * (y - x) for x, y in zip(a, b, strict=True))
+
 
 EXPONENT, SIZES_FOR_EXPONENT = 2.0, 8
 """The exponent of matrix products, and from how many sizes on it is fitted, too."""

@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.kernels import KernelRun
-from archcli.measure.predict.framework import operation_calls
-from archcli.measure.predict.rates import Rates
-from archcli.measure.predict.terms import Terms
+from archcli.measure.predict.constants import Rates, Terms, operation_calls
 from archcli.measure.predict.times import NO_TERMS, bare_terms, floor_terms, kind_of, least_terms
-from archcli.measure.profile.operators import GRADIENT_SUMS, operator_name
+from archcli.measure.profile.charges import GRADIENT_SUMS, operator_name
 from archcli.wording import quote
 
 LEAST_S = 1e-9

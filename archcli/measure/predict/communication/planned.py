@@ -56,8 +56,10 @@ class PlannedPass:
         if self.request.phase != "train":
             yield from of_rows
             return
-        from archcli.measure.predict.communication.replicas import of_replicas  # of training alone
-        from archcli.measure.predict.communication.stages import of_stages
+        from archcli.measure.predict.communication.exchanges import (
+            of_replicas,  # of training alone
+            of_stages,
+        )
 
         micro_batches = plan.micro_batches * grad_accum
         yield from (one.scaled(micro_batches) for one in of_rows)
@@ -73,8 +75,10 @@ class PlannedPass:
         return self._of_stages[stage]
 
     def _of_rows(self, plan: Plan, stage: Stage) -> Iterator[Collective]:
-        from archcli.measure.predict.communication.context import of_context  # of several devices alone
-        from archcli.measure.predict.communication.sharded import of_rows
+        from archcli.measure.predict.communication.exchanges import (
+            of_context,  # of several devices alone
+            of_rows,
+        )
 
         rows = tuple(stage_rows(self.placement, self.rows, stage))
         training = self.request.phase == "train"
@@ -111,8 +115,8 @@ def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
     """Paths of the rows that the backward runs again."""
     if settings.phase != "train" or settings.recompute == "none":
         return frozenset()
-    from archcli.measure.memory.training.recompute import recomputed  # of training alone
-    from archcli.measure.predict.rank.repeated import repeated_paths
+    from archcli.measure.memory.training.losses import recomputed  # of training alone
+    from archcli.measure.predict.rank.kernels import repeated_paths
 
     return repeated_paths(rows, recomputed(settings.recompute), settings.execution())
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from archcli.measure.predict.communication.collective import Collective, Cover
-from archcli.measure.predict.communication.fabric import Fabric, LinkName
+from archcli.measure.predict.communication.collective import Collective, Cover, Fabric, LinkName
 
 
 class LinkPace(NamedTuple):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from archcli.arith import prod
 from archcli.graph import OpClass, Row
 from archcli.kernels import KernelCost
-from archcli.measure.predict.rank.kernel import RankKernel
-from archcli.measure.predict.rates import WIDTHS
+from archcli.measure.predict.constants import WIDTHS
+from archcli.measure.predict.rank.kernels import RankKernel
 from archcli.measure.predict.times import PRODUCTS, kind_of
 from archcli.measure.weights.stored_bytes import WeightBits, stored
 from archcli.modules import Model

@@ -8,11 +8,10 @@ from math import isqrt
 from typing import NamedTuple
 
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.checks import module_paths
-from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.memory.answers.question import MemoryQuestion, module_paths
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.training.recompute import recomputed
+from archcli.measure.memory.training.losses import recomputed
 from archcli.modules import Model
 from archcli.modules.spec.arguments import ZeroStage
 from archcli.modules.spec.base import Spec, find

@@ -1,4 +1,4 @@
-"""The plan of an extrapolation: small stacks to measure, each within available memory.
+"""The plan of an extrapolation: small stacks to measure, each within available memory, in pairs.
 
 One layer and two of each kind; where two do not fit, none and one; where those do not either, two whose
 experts share memory. What fits in no form is refused with figures.
@@ -6,10 +6,15 @@ experts share memory. What fits in no form is refused with figures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from archcli.arith import prod, to_bytes
 from archcli.errors import ArchError
+from archcli.graph import Row
 from archcli.measure.passes import Pass, forward_pass
+from archcli.measure.profile.charges import is_expert_product
 from archcli.measure.profile.extrapolate.kinds import (
     LayerKind,
     kinds_of,
@@ -18,9 +23,125 @@ from archcli.measure.profile.extrapolate.kinds import (
     with_layers,
     without_ends,
 )
-from archcli.measure.profile.extrapolate.shared_experts import sharing, with_shared_experts
-from archcli.measure.profile.extrapolate.stacks import MemoryLimits, SmallStack, StackPair, StackPlan
 from archcli.modules import Model
+
+
+class MemoryLimits(NamedTuple):
+    """How stacks are counted, what they need, and how much memory and cache there is.
+
+    `memory` are the bytes that the pass of a model needs. `available` bytes are None where nobody knows.
+    """
+
+    trace: Callable[[Model], Pass]
+    memory: Callable[[Model], dict[str, int]]
+    dtype: str
+    available: int | None
+    cache: int
+
+    def fits(self, stack: SmallStack) -> bool:
+        """Whether a stack can be run."""
+        return self.available is None or stack.needed <= self.available
+
+
+@dataclass(frozen=True, slots=True)
+class SmallStack:
+    """A model of a few layers that is measured: its counted pass, and the memory that it needs.
+
+    Only `distinct` of its `experts` have memory, where that is set: expert i shares that of i - distinct.
+    """
+
+    name: str
+    model: Model
+    counted: Pass
+    memory: dict[str, int]
+    experts: int | None = None
+    distinct: int | None = None
+
+    @property
+    def needed(self) -> int:
+        """Bytes."""
+        return self.memory["needed_bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class StackPair:
+    """Two stacks of a kind of layer: of `n_layers`, and of one more."""
+
+    kind: LayerKind
+    fewer: SmallStack
+    more: SmallStack
+    n_layers: int
+
+
+@dataclass(frozen=True, slots=True)
+class StackPlan:
+    """The stacks to measure: embedding and head with few layers, and a pair for each kind that runs.
+
+    `held` are the paths of kinds of which `ends` has one layer, where a stack cannot be empty.
+    `weights_bytes` are those of the whole model, `cache_bytes` the caches. `reason` says why the model itself
+    is not measured, where that was not asked for.
+    """
+
+    ends: SmallStack
+    held: frozenset[str]
+    pairs: tuple[StackPair, ...]
+    weights_bytes: int
+    cache_bytes: int
+    reason: str = ""
+
+    def stacks(self) -> Iterator[SmallStack]:
+        """Every stack once."""
+        by_name = {stack.name: stack for pair in self.pairs for stack in (pair.fewer, pair.more)}
+        yield from (self.ends, *by_name.values())
+
+
+MOST_FILLED = 0.8
+"""The share of the available memory that shared experts fill, as estimates may be too low."""
+BEYOND = 4
+"""How many times the caches the distinct matrices hold at least: each is then read from memory."""
+
+
+def with_shared_experts(stack: SmallStack, limits: MemoryLimits) -> SmallStack | None:
+    """The stack with as many distinct experts as fit into memory; None if too few would.
+
+    Too few would stay in the caches. None in training, which needs a gradient of every expert.
+    """
+    rows = _expert_products(stack.counted)
+    if not rows or limits.available is None or stack.counted.phase == "train":
+        return None
+    rest = sharing(stack, 0, limits.dtype).needed
+    per_expert = sum(_expert_bytes(row, limits.dtype) * row.times for row in rows)
+    distinct = min(int((MOST_FILLED * limits.available - rest) // per_expert), _fewest_experts(rows))
+    smallest = min(_expert_bytes(row, limits.dtype) for row in rows)
+    if distinct < 2 or distinct * smallest < BEYOND * limits.cache:  # noqa: PLR2004
+        return None
+    return sharing(stack, distinct, limits.dtype)
+
+
+def sharing(stack: SmallStack, distinct: int, dtype: str) -> SmallStack:
+    """The stack with memory for `distinct` experts per layer."""
+    rows = _expert_products(stack.counted)
+    saved = sum(_expert_bytes(row, dtype) * row.times * (_n_experts(row) - distinct) for row in rows)
+    less = {key: stack.memory[key] - saved for key in ("weights_bytes", "needed_bytes")}
+    return replace(stack, memory=stack.memory | less, experts=_fewest_experts(rows), distinct=distinct)
+
+
+def _expert_products(counted: Pass) -> list[Row]:
+    return [row for row in counted.rows if is_expert_product(row)]
+
+
+def _n_experts(row: Row) -> int:
+    return 1 if row.experts is None else int(row.experts.n_experts)
+
+
+def _fewest_experts(rows: list[Row]) -> int:
+    return min(_n_experts(row) for row in rows)
+
+
+def _expert_bytes(row: Row, dtype: str) -> int:
+    """Bytes of one expert's matrix."""
+    return int(to_bytes(prod(row.weights["weight"]), dtype))
+
 
 ENDS = "embedding and head"
 

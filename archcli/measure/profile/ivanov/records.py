@@ -6,11 +6,16 @@ from collections.abc import Sequence
 
 from archcli.arith import to_bytes
 from archcli.graph import OpClass
-from archcli.measure.profile.ivanov.counting import CountedOperator, within_layer
+from archcli.measure.profile.ivanov.counting import (
+    OUTSIDE,
+    CountedOperator,
+    OperatorGroup,
+    OperatorTimes,
+    within_layer,
+)
 from archcli.measure.profile.ivanov.table import LETTERS, MEASURED_ON, SOURCE, TIME_SHARES, WALL_S
-from archcli.measure.profile.ivanov.timing import OUTSIDE, OperatorGroup, OperatorTimes
 from archcli.measure.profile.roofline import Bound, bound
-from archcli.measure.profile.schema.ivanov import ExecutedClass, IvanovClass, IvanovOperator, IvanovTable
+from archcli.measure.profile.schema.records import ExecutedClass, IvanovClass, IvanovOperator, IvanovTable
 from archcli.measure.report import Report
 from archcli.recording.classes import FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED
 from archcli.recording.recording import Recording

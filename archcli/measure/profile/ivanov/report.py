@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from archcli.measure.passes import Pass
-from archcli.measure.profile.ivanov.counting import operators
+from archcli.measure.profile.ivanov.counting import OperatorTimes, operator_times, operators
 from archcli.measure.profile.ivanov.records import ivanov_table
 from archcli.measure.profile.ivanov.table import LETTERS, MEASURED_ON, SOURCE, WALL_S
-from archcli.measure.profile.ivanov.timing import OperatorTimes, operator_times
 from archcli.measure.report import Column, Report, Table
 from archcli.recording.classes import FUSED, RANDOM, label_of
 from archcli.recording.recording import Recording

@@ -7,12 +7,10 @@ from dataclasses import replace
 from statistics import median
 from typing import Any, cast
 
-from archcli.measure.profile.extrapolate.layer_times import LayerTimes, layer_times
-from archcli.measure.profile.extrapolate.plan import ENDS
-from archcli.measure.profile.extrapolate.shared_experts import BEYOND
-from archcli.measure.profile.extrapolate.stacks import StackPair, StackPlan
+from archcli.measure.profile.extrapolate.plan import BEYOND, ENDS, StackPair, StackPlan
+from archcli.measure.profile.extrapolate.recording import LayerTimes, layer_times
 from archcli.measure.profile.schema.base import Memory
-from archcli.measure.profile.schema.kinds import EndsFigures, Estimates, LayerKindFigures
+from archcli.measure.profile.schema.records import EndsFigures, Estimates, LayerKindFigures
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.recording.recording import Recording
 

@@ -16,11 +16,18 @@ from archcli.measure.profile.schema.base import (
     RunInputs,
     Seconds,
 )
-from archcli.measure.profile.schema.figures import CompiledCode, Figures, Operator
-from archcli.measure.profile.schema.ivanov import IvanovTable
-from archcli.measure.profile.schema.kinds import EndsFigures, Estimates, LayerKindFigures
-from archcli.measure.profile.schema.prediction import PredictedClass
-from archcli.measure.profile.schema.ranks import CollectiveFigures, RanksFigures
+from archcli.measure.profile.schema.records import (
+    CollectiveFigures,
+    CompiledCode,
+    EndsFigures,
+    Estimates,
+    Figures,
+    IvanovTable,
+    LayerKindFigures,
+    Operator,
+    PredictedClass,
+    RanksFigures,
+)
 from archcli.modules.spec.values import Meaning
 from archcli.recording.ceilings import Ceilings
 

@@ -15,7 +15,7 @@ from archcli.measure.profile.schema.base import (
     RunInputs,
     Seconds,
 )
-from archcli.measure.profile.schema.figures import ClassField, CompiledCode
+from archcli.measure.profile.schema.records import ClassField, CompiledCode
 from archcli.modules.spec.values import Meaning
 
 Change = TypedDict(

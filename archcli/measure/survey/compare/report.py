@@ -15,8 +15,15 @@ from archcli.measure.notes import (
 )
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import DIFFERING, legend
-from archcli.measure.survey.compare.differences import ModelSettings, aligned, differences
-from archcli.measure.survey.compare.figures import CACHE, Figure, figures, passes_of
+from archcli.measure.survey.compare.differences import (
+    CACHE,
+    Figure,
+    ModelSettings,
+    aligned,
+    differences,
+    figures,
+    passes_of,
+)
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
 

@@ -10,9 +10,8 @@ from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.measure.passes import Pass
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.explain.components import Component, components, total
+from archcli.measure.symbolic.explain.components import Component, components, require_known, selected, total
 from archcli.measure.symbolic.explain.question import Question
-from archcli.measure.symbolic.explain.selection import require_known, selected
 from archcli.measure.symbolic.explain.terms import Quantity, Term, Terms, quantity
 from archcli.measure.symbolic.symbols import ModelSymbols, without_idle_layers
 from archcli.modules import Model

@@ -8,8 +8,7 @@ from typing import Any
 
 from archcli.arith import Number
 from archcli.errors import ArchError, Problem
-from archcli.measure.symbolic.sizes import fields_named, sizes
-from archcli.measure.symbolic.symbols import ModelSymbols, size_names
+from archcli.measure.symbolic.symbols import ModelSymbols, fields_named, size_names, sizes
 from archcli.modules import Model
 from archcli.modules.spec.arguments import CountedPairs, Quantity
 from archcli.modules.spec.base import ends_in

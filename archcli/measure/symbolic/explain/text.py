@@ -1,14 +1,17 @@
-"""Formulas as text: in sympy's form, with the model's numbers put in, and as LaTeX."""
+"""Formulas as text: with the model's numbers put in, as LaTeX, and step by step from single operations."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
 from archcli.arith import rounded
 from archcli.measure.symbolic import required
+from archcli.measure.symbolic.explain.components import Component
+from archcli.measure.symbolic.explain.terms import Term
+from archcli.measure.symbolic.symbols import ModelSymbols
 
 
 def figure(value: Any) -> int:
@@ -47,3 +50,87 @@ def latex_name(name: str) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", r"\_")
+
+
+Line = dict[str, Any]
+
+
+def steps_of(component: Component, symbols: ModelSymbols, textbook: Line | None) -> list[Line]:
+    """The lines of a component: {step, formula, numbers, value}.
+
+    Each operation, their sum in one place, and all places; after the form that textbooks give, if any.
+    """
+    places = list(component.bodies)
+    lines = [] if textbook is None else [textbook]
+    totals: list[Line] = []
+    for times, pairs in _by_times(component).items():
+        lines += _place(pairs, symbols)
+        where = "layer" if component.layers else "place"
+        body = lines[-1]
+        known = places[len(totals)] if len(places) > len(totals) else symbols.tidied(times)
+        if known != 1:
+            lines.append(_times(f"in every {where}", known, body, symbols))
+        totals.append(lines[-1])
+    if len(totals) > 1:
+        lines.append(_sum("together", totals))
+    return lines
+
+
+def _by_times(component: Component) -> dict[Any, list[tuple[str, Term]]]:
+    """(path below the layer, term) by the number of places."""
+    pairs: dict[Any, list[tuple[str, Term]]] = {}
+    for step, term in zip(component.steps, component.terms, strict=True):
+        pairs.setdefault(required("sympy").sympify(term.times), []).append((step, term))
+    return pairs
+
+
+def _place(pairs: list[tuple[str, Term]], symbols: ModelSymbols) -> Iterator[Line]:
+    """What is added in one place; of routed experts one, then all."""
+    by_experts: dict[Any, list[tuple[str, Term]]] = {}
+    for step, term in pairs:
+        by_experts.setdefault(term.experts, []).append((step, term))
+    sums: list[Line] = []
+    for experts, terms in by_experts.items():
+        lines = [_line(step, term, symbols) for step, term in terms]
+        yield from lines
+        last = lines[0]
+        if len(lines) > 1:
+            last = _sum("one expert" if experts != 1 else "sum", lines)
+            yield last
+        if experts != 1:
+            last = _times("all experts", symbols.tidied(experts), last, symbols)
+            yield last
+        sums.append(last)
+    if len(sums) > 1:
+        yield _sum("sum", sums)
+
+
+def _line(step: str, term: Term, symbols: ModelSymbols) -> Line:
+    """One operation."""
+    each = required("sympy").factor_terms(symbols.tidied(term.each))
+    name = term.name.removeprefix("forward ")
+    return line(step if name == term.heading else f"{step} {name}", each, symbols)
+
+
+def line(step: str, expression: Any, symbols: ModelSymbols) -> Line:
+    """An expression, the same with numbers, and its value."""
+    text = str(expression)
+    numbers = numbered(text, names(symbols))
+    return {"step": step, "formula": text, "numbers": numbers, "value": figure(symbols.value(expression))}
+
+
+def _sum(step: str, lines: list[Line]) -> Line:
+    values = [one["value"] for one in lines]
+    return {"step": step, "formula": "", "numbers": " + ".join(map(str, values)), "value": sum(values)}
+
+
+def _times(step: str, times: Any, body: Line, symbols: ModelSymbols) -> Line:
+    """A line that repeats another."""
+    number = figure(symbols.value(times))
+    numbers = f"{number}*{body['value']}"
+    return {"step": step, "formula": f"x {times}", "numbers": numbers, "value": number * body["value"]}
+
+
+def names(symbols: ModelSymbols) -> Mapping[str, int]:
+    """The values of the symbols by name."""
+    return {symbol.name: value for symbol, value in symbols.values.items()}

@@ -1,14 +1,21 @@
-"""Grid: the candidates of a sweep, numbered, and read chunk by chunk."""
+"""Grid: the candidates of a sweep, numbered, and read in chunks of arrays."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+from archcli.arith import Number
 from archcli.errors import ArchError, Problem
 from archcli.measure.symbolic import required
+from archcli.measure.symbolic.candidates import Branch, branches, gathered
+from archcli.measure.symbolic.shapes.figures import Reading, first_conflict
+from archcli.measure.symbolic.shapes.terms import FigureTerm, Key, size_of
+from archcli.modules import Model, substitute
 from archcli.units import parse_count
 from archcli.wording import quote
 
@@ -124,3 +131,141 @@ def check_size(candidates: int) -> None:
     if candidates > MOST:
         what = f"{candidates:.3g} candidates are more than a day counts"
         raise ArchError(what, f"at most {MOST:.0e}: narrow a range, or widen its step")
+
+
+NOT_WHOLE = "tied to no whole number above 0"
+
+Judge = Callable[[Model], bool]
+
+
+class Structure(NamedTuple):
+    """A model whose sizes are swept, the kinds that it was given, and its grid.
+
+    `paths` are the full paths that each varied or tied name stands for.
+    """
+
+    model: Model
+    kinds: Mapping[str, str]
+    grid: CandidateGrid
+    paths: Mapping[str, Sequence[str]]
+
+    def sized(self, sizes: Mapping[str, Number]) -> Model:
+        """The model with sizes by the names of the grid."""
+        return substitute(
+            self.model, {path: size for name, size in sizes.items() for path in self.paths.get(name, ())}
+        )
+
+
+class Chunk:
+    """Candidates with their sizes and figures, an array [N] each. Dropped ones are gone from all arrays.
+
+    `refusal` says why the first of those that have no such pass has none; `unread` how many were left when an
+    interrupt came.
+    """
+
+    def __init__(self, structure: Structure, sizes: dict[str, Any], length: int) -> None:
+        self.structure, self.sizes, self.length = structure, sizes, length
+        self.figures: dict[Key, Any] = {}
+        self.refusal = ""
+        self.unread = 0
+
+    def of(self, key: Key) -> Any:
+        """The array of a size or a figure, as conditions and objectives ask for it."""
+        if key in self.figures:
+            return self.figures[key]
+        return self.sizes[key] if key in self.sizes else size_of(self.structure.model, key)
+
+    def number(self, key: Key) -> Any:
+        """The same for arithmetic: NaN for a size that these candidates do not have."""
+        value = self.of(key)
+        return math.nan if value is None else value
+
+    def keep(self, flags: Any) -> int:
+        """Drop the candidates of which a flag [N] is false; says how many they were."""
+        np = required("numpy")
+        kept = int(np.count_nonzero(flags))
+        dropped, self.length = self.length - kept, kept
+        if dropped:
+            self.sizes = {name: array[flags] for name, array in self.sizes.items()}
+            self.figures = {key: array[flags] for key, array in self.figures.items()}
+        return dropped
+
+    def tie(self, name: str, expression: Any) -> int:
+        """Give a field the values of an expression; drops candidates that it gives no size."""
+        np = required("numpy")
+        exact = expression.exact(self.of)
+        values = np.broadcast_to(exact.over // exact.under, (self.length,))
+        whole = np.broadcast_to(exact.over % exact.under == 0, (self.length,))
+        flags = whole.astype(bool) & ((values >= 1) & (values <= LARGEST)).astype(bool)
+        dropped = self.keep(flags)
+        self.sizes[name] = values[flags].astype(np.int64)
+        return dropped
+
+    def drop_conflicts(self) -> Counter[str]:
+        """Drop candidates whose values contradict each other; how many by the conflict's code."""
+        codes, parts = Counter[str](), []
+        for branch in self._branches(first_conflict):
+            codes[branch.result] += len(branch.places)
+            parts.append((branch.places, branch.array(0 if branch.result else 1)))
+        self.keep(gathered(self.length, parts).astype(bool))
+        del codes[""]
+        return codes
+
+    def count(self, terms: Iterable[FigureTerm]) -> int:
+        """Read figures of all candidates; drops those that have no such pass."""
+        terms = list(terms)
+        parts = list(self._branches(lambda model: self._read(model, terms)))
+        readable = gathered(
+            self.length, [(part.places, part.array(0 if part.result is None else 1)) for part in parts]
+        )
+        for i, term in enumerate(terms):
+            arrays = [(part.places, part.array(part.result[i] if part.result else 0)) for part in parts]
+            self._hold(term, gathered(self.length, arrays))
+        return self.keep(readable.astype(bool))
+
+    def count_one_by_one(self, terms: Iterable[FigureTerm], tell: Callable[[int], None]) -> int:
+        """Read slow figures of one candidate after the other; drops those that have no such pass.
+
+        An interrupt leaves the others `unread`.
+        """
+        np = required("numpy")
+        terms, rows = list(terms), []
+        try:
+            for i, model in enumerate(self.models()):
+                rows.append(self._read(model, terms))
+                tell(i + 1)
+        except KeyboardInterrupt:
+            self.unread = self.length - len(rows)
+            self.keep(np.arange(self.length) < len(rows))
+        dropped = self.keep(np.asarray([row is not None for row in rows], dtype=bool)) if terms else 0
+        for j, term in enumerate(terms):
+            values = [np.nan if row[j] is None else row[j] for row in rows if row is not None]
+            self._hold(term, np.asarray(values))
+        return dropped
+
+    def _hold(self, term: FigureTerm, values: Any) -> None:
+        self.figures |= dict.fromkeys((term.key, *term.spellings), values)
+
+    def drop_broken(self, breaks_rule: Judge) -> int:
+        """Drop candidates that break a rule."""
+        parts = [(part.places, part.array(1 - part.result)) for part in self._branches(breaks_rule)]
+        return self.keep(gathered(self.length, parts).astype(bool))
+
+    def models(self) -> Iterable[Model]:
+        """Every candidate as a model of its own."""
+        for i in range(self.length):
+            yield self.structure.sized({name: int(array[i]) for name, array in self.sizes.items()})
+
+    def _branches(self, read: Callable[[Model], Any]) -> Iterable[Branch]:
+        return branches(self.sizes, self.length, lambda sizes: read(self.structure.sized(sizes)))
+
+    def _read(self, model: Model, terms: Sequence[FigureTerm]) -> list[Number] | None:
+        """The figures of a model; None where it has no such pass, and why."""
+        reading = Reading(model)
+        try:
+            return [term.figure.read(reading, term.settings) for term in terms]
+        except ArchError as error:
+            self.refusal = self.refusal or error.problems[0].what
+        except ZeroDivisionError:
+            self.refusal = self.refusal or "a size comes to 0"
+        return None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.measure.symbolic.shapes.figures import FIGURES, Settings, SweepFigure, read_settings
-from archcli.measure.symbolic.sizes import sizes, suggest_size
+from archcli.measure.symbolic.symbols import sizes, suggest_size
 from archcli.modules import Model
 from archcli.modules.spec.base import ends_in
 from archcli.query.parser import Call

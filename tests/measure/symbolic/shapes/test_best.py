@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archcli.measure.symbolic.shapes.best import Best
+from archcli.measure.symbolic.shapes.search import Best
 
 values = st.integers(0, 6)
 

@@ -1,4 +1,7 @@
-"""Collectives of replicas: gradients that are summed, and with ZeRO 3 weights that are gathered.
+"""What the ranks of each kind of parallelism send each other.
+
+Ring attention, arXiv:2310.01889 section 3. Each of c ranks has T / c tokens; their keys and values pass by
+all others, forward and once more backward, where their gradients travel along and then home.
 
 DDP sums gradients once a step, in buckets of 25 MiB (arXiv:2006.15704 section 3.2); ZeRO 1 and 2 scatter them
 and gather the new weights (arXiv:1910.02054 section 7). FSDP2 gathers each layer forward and backward, what
@@ -8,16 +11,77 @@ is outside of layers once, and scatters gradients, for each micro batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archcli.arith import Number, part_of, prod
+from archcli.graph import Row
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.shares import OF_GRADIENTS, OF_WEIGHTS, PlacedWeight
-from archcli.measure.predict.communication.collective import Collective, Cover
-from archcli.measure.predict.communication.groups import GroupOfRanks, end_group, replica_group
+from archcli.measure.predict.communication.collective import (
+    Collective,
+    Cover,
+    GroupOfRanks,
+    Moment,
+    context_group,
+    end_group,
+    expert_group,
+    replica_group,
+    stage_group,
+    tensor_group,
+)
+from archcli.measure.predict.rank.kernels import SCORES
+
+
+def of_context(
+    rows: Iterable[tuple[Row, Number]], plan: Plan, width: Number, repeated: frozenset[str]
+) -> Iterator[Collective]:
+    """The sends of attention's rows, of one rank's tokens: c - 1 forward, and 2 c - 1 backward.
+
+    What a window or a mask leaves unread is passed on too. Sending may go on while attention is computed.
+    """
+    if plan.cp == 1:
+        return
+    group, around = context_group(plan), plan.cp - 1
+    for row, times in rows:
+        if row.op.component != SCORES:
+            continue
+        _, keys, values, *_ = row.inputs
+        elements = times * (prod(keys) + prod(values))
+        ahead = around * (2 if row.path in repeated else 1)
+        turns: dict[Moment, int] = {"forward": ahead, "backward": 2 * around + 1}
+        for stage, steps in turns.items():
+            sent = steps * elements * width
+            yield Collective("send", "context", group, sent, steps * times, stage, "attention")
+
+
+def of_rows(
+    rows: Iterable[tuple[Row, Number]], plan: Plan, width: Number, repeated: frozenset[str] | None
+) -> Iterator[Collective]:
+    """The collectives of rows that occur so often; `width` are the bytes of an element.
+
+    `repeated` are the paths of rows that the backward runs again; None where there is no backward. None of
+    them can be covered: the next operation reads the result.
+    """
+    for row, times in rows:
+        op = row.op
+        if not op.exchanges:
+            continue
+        sent, back = op.sent(*row.inputs), op.sent_back(*row.inputs)
+        ahead = times * (2 if repeated is not None and row.path in repeated else 1)
+        if op.collective and sent:
+            yield _of(op.collective, plan, ahead, ahead * sent * width)
+        if repeated is not None and op.collective_back and back:
+            yield _of(op.collective_back, plan, times, times * back * width, "backward")
+
+
+def _of(name: Any, plan: Plan, times: Number, sent: Number, stage: Any = "forward") -> Collective:
+    routed = name == "all_to_all"
+    group = expert_group(plan) if routed else tensor_group(plan)
+    return Collective(name, "experts" if routed else "tensor", group, sent, times, stage)
+
 
 BUCKET_BYTES = 25 * 2**20
 """Gradients of an all-reduce of DDP: torch's `bucket_cap_mb`."""
@@ -118,3 +182,32 @@ def _padded(weights: Sequence[PlacedWeight], ranks: int) -> tuple[int, int]:
     """(elements, elements that are trained), each tensor padded to equal chunks."""
     sizes = [(ranks * int(prod(weight.chunk(ranks))), weight.trained) for weight in weights]
     return sum(size for size, _ in sizes), sum(size for size, trained in sizes if trained)
+
+
+def of_stages(
+    plan: Plan, stage: Stage, hidden: Number, width: Number, micro_batches: int
+) -> Iterator[Collective]:
+    """What a stage sends: hidden states onward and their gradients back, of each micro batch.
+
+    `hidden` are the B T d elements at a boundary, of which a rank has 1 / cp, with sequence parallelism 1 /
+    tp of that. Of v groups of layers each is followed by another stage, but for the model's last. Sending
+    may go on while the next micro batch is computed.
+    """
+    if plan.pp == 1:
+        return
+    own = part_of(hidden * width, 1, plan.cp * (plan.tp if plan.sp else 1))
+    onward = micro_batches * (plan.virtual_stages - int(stage.is_last))
+    back = micro_batches * (plan.virtual_stages - int(stage.is_first))
+    group = stage_group(plan)
+    if onward:
+        yield Collective("send", "stages", group, onward * own, onward, "forward", "compute")
+    if back:
+        yield Collective("send", "stages", group, back * own, back, "backward", "compute")
+
+
+def bubble_share(plan: Plan) -> float:
+    """The time in which a stage waits, as a share of that in which it computes: (p - 1) / (m v).
+
+    arXiv:2104.04473 sections 2.2.1 and 2.2.2; p stages, m micro batches, v groups of layers in each stage.
+    """
+    return (plan.pp - 1) / (plan.micro_batches * plan.virtual_stages)

@@ -1,19 +1,18 @@
-"""RankTimes: seconds of one rank's kernels on a device, by where they run; stages are sums of them."""
+"""RankTimes: seconds of one rank on a device, computing by where kernels run, and sending."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from archcli.kernels import KernelCost
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.fabric import Fabric
-from archcli.measure.predict.constants import Origin, StepConstants
-from archcli.measure.predict.framework import FRAMEWORK, operation_calls
-from archcli.measure.predict.rank.kernel import RankKernel
-from archcli.measure.predict.rank.kernels import RankKernels, update_kernel
+from archcli.measure.predict.communication.collective import Collective, Cover, Fabric
+from archcli.measure.predict.communication.timing import Exposed, LinkPace, exposed, timed
+from archcli.measure.predict.constants import FRAMEWORK, Origin, StepConstants, operation_calls
+from archcli.measure.predict.rank.kernels import RankKernel, RankKernels, update_kernel
 from archcli.measure.predict.rank.seconds import Seconds
 from archcli.measure.predict.times import (
     ATTENTION,
@@ -188,3 +187,100 @@ class RankTimes:
             low, high = (edge * expected for edge in (self.step.origin.low, self.step.origin.high))
             time = time._replace(expected=expected, low=low, high=high)
         return time, kind
+
+
+class StageStep(NamedTuple):
+    """What a rank of a stage takes: in all, to compute, to wait, and what it sends.
+
+    `recomputed` is the part of the computing that the backward repeats.
+    """
+
+    total: Seconds
+    computing: Seconds
+    waiting: Seconds
+    recomputed: Seconds
+    communication: tuple[Exposed, ...]
+
+    @property
+    def exposed_s(self) -> float:
+        """Expected seconds of communication in which nothing is computed."""
+        return sum(one.least_s for one in self.communication)
+
+
+def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> StageStep:
+    """The pass of a rank of a stage, or its step of `grad_accum` times the plan's micro batches.
+
+    A stage waits (p - 1) / v micro batches as long as its own, arXiv:2104.04473 section 2.2.
+    Raises ArchError for a link whose rate is not known.
+    """
+    one, training = times.of_stage(stage), times.settings.phase == "train"
+    number = plan.micro_batches * grad_accum if training else 1
+    computing, waiting = one.all.scaled(number), Seconds()
+    if training:
+        computing = computing.plus(Seconds.of(times.update(plan, stage).time))
+        waiting = one.all.scaled((plan.pp - 1) / plan.virtual_stages * grad_accum)
+    seconds, recomputed = computing.plus(waiting), one.recomputed.scaled(number)
+    collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
+    if not collectives:
+        return StageStep(seconds, computing, waiting, recomputed, ())
+
+    sent = sending(collectives, times, one, number)
+    return StageStep(seconds.plus(sent.seconds), computing, waiting, recomputed, sent.communication)
+
+
+OF_REPLICAS = ("weights", "gradients")
+"""Purposes of the collectives that the constants of training steps were fitted with."""
+
+
+class Sending(NamedTuple):
+    """Seconds in which a rank sends and computes nothing, and the collectives one by one."""
+
+    seconds: Seconds
+    communication: tuple[Exposed, ...]
+
+
+def sending(collectives: Sequence[Collective], times: RankTimes, one: StageTimes, number: int) -> Sending:
+    """What a rank sends, beside the compute of so many micro batches."""
+    device = times.device
+    floor = exposed(timed(collectives, device.fabric), _covers(one, number, "floor"))
+    least = sum(each.least_s for each in floor)
+    if not device.has_constants(times.settings.dtype):
+        return Sending(Seconds(least, least, least, sum(each.most_s for each in floor)), tuple(floor))
+    exposures = list(_expected(collectives, times, _covers(one, number, "expected")))
+    expected = sum(each.least_s for each, _ in exposures)
+    low = sum(ranged.low for _, ranged in exposures)
+    high = sum(ranged.high for _, ranged in exposures)
+    return Sending(Seconds(least, expected, low, high), tuple(each for each, _ in exposures))
+
+
+def _covers(one: StageTimes, number: int, kind: Literal["floor", "expected"]) -> Mapping[Cover, float]:
+    """Seconds of the compute that may run while something is sent."""
+    forward, other, attention = (number * getattr(seconds, kind) for seconds in one[:3])
+    return {"forward": forward, "backward": other, "compute": forward + other, "attention": attention}
+
+
+def _expected(
+    collectives: Iterable[Collective], times: RankTimes, covers: Mapping[Cover, float]
+) -> Iterator[tuple[Exposed, Seconds]]:
+    """Collectives with what is exposed of them, by the constants of steps or of rings.
+
+    What replicas send in a step has a constant of its own, which tells what compute hides; all else is what a
+    ring reaches, behind the compute that may cover it.
+    """
+    step, fabric, others = times.step, times.device.fabric, []
+    for collective in collectives:
+        if step is None or collective.purpose not in OF_REPLICAS:
+            ring = times.device.clock.efficiency.ring(collective.group.ranks)
+            pace = LinkPace(ring.latency, ring.link) if ring else LinkPace()
+            share = ring.range(float(collective.bytes / collective.times)) if ring else (1.0, 1.0)
+            others.append((timed([collective], fabric, pace)[0], share))
+            continue
+        (on_paper,) = timed([collective], fabric)
+        seconds, origin = on_paper.time_s / step.communication, step.origin
+        low, high = origin.low * seconds, origin.high * seconds
+        # a constant below 1 says that links are slower than on paper: what is exposed is under way
+        taken = max(seconds, on_paper.time_s)
+        yield Exposed(on_paper._replace(time_s=taken), seconds, taken), Seconds(0.0, seconds, low, high)
+    shown = exposed([one for one, _ in others], covers)
+    for each, (_, (low, high)) in zip(shown, others, strict=True):
+        yield each, Seconds(0.0, each.least_s, low * each.least_s, high * each.most_s)

@@ -1,0 +1,313 @@
+"""The report of a profile of one model: by class, by operator, how far to trust the measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from archcli.graph import OpClass, Row
+from archcli.measure.passes import Pass
+from archcli.measure.profile.charges import abbreviated
+from archcli.measure.profile.fold import Breakdown, Tally, fold
+from archcli.measure.profile.quality import fastest_to_slowest, is_reliable, overhead_ratio
+from archcli.measure.profile.reports.disturbance import disturbance_facts, disturbance_figures
+from archcli.measure.profile.reports.gpu import (
+    compiled_figures,
+    compiled_notes,
+    device_facts,
+    device_figures,
+    device_notes,
+    group_members,
+    is_gpu,
+    kernel_facts,
+    machine_figures,
+)
+from archcli.measure.profile.reports.headings import usual_inputs
+from archcli.measure.profile.roofline import bound
+from archcli.measure.profile.schema.profile import PassFigures
+from archcli.measure.profile.schema.records import Figures, Operator
+from archcli.measure.profile.warnings import warnings_of
+from archcli.measure.report import Column, Report, Table, Unit, facts
+from archcli.modules import Model
+from archcli.modules.spec.trace import LOSS
+from archcli.recording.ceilings import Ceilings
+from archcli.recording.classes import COMMUNICATION, FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, label_of
+from archcli.recording.recording import Recording
+
+COLUMNS = (
+    Column("flop_share", "FLOP share", "share"),
+    Column("byte_share", "byte share", "share"),
+    Column("time_share", "time share", "share"),
+    Column("seconds", "time", "seconds"),
+    Column("gflops_per_s", "GFLOP/s", minor=True),
+    Column("gbytes_per_s", "GB/s", minor=True),
+)
+BUSY_COLUMN = Column("busy_share", "of busy device", "share")
+ROOFLINE_COLUMNS = (
+    Column("intensity", "FLOP/byte", minor=True),
+    Column("roof", "roof", minor=True),
+    Column("roof_share", "of it", "share", minor=True),
+)
+
+
+def columns_of(breakdown: Breakdown) -> Iterator[Column]:
+    """The columns of a breakdown: with ceilings also the roofline, on a GPU the share of its busy time."""
+    shares, rates = COLUMNS[:3], COLUMNS[3:]
+    yield from shares
+    if breakdown.busy_s is not None:
+        yield BUSY_COLUMN
+    yield from rates
+    if breakdown.ceilings is not None:
+        yield from ROOFLINE_COLUMNS
+
+
+def figures_of(breakdown: Breakdown, tally: Tally) -> Figures:
+    """The figures of a part of a breakdown.
+
+    Rates are None where nothing was computed or moved, or no time taken.
+    """
+    whole = breakdown.whole
+    exchanged = set(tally.by_class) == {COMMUNICATION}  # a link limits it, not this machine
+    ceilings = None if exchanged else breakdown.ceilings
+    roof, roof_share = bound(tally.executed_flops, tally.bytes, tally.seconds, ceilings) or (None, None)
+    return {
+        "flops": tally.flops,
+        "executed_flops": tally.executed_flops,
+        "bytes": tally.bytes,
+        "seconds": tally.seconds,
+        "flop_share": tally.flops / whole.flops if whole.flops else 0.0,
+        "byte_share": tally.bytes / whole.bytes if whole.bytes else 0.0,
+        "time_share": tally.seconds / whole.seconds,
+        "busy_share": _busy_share(breakdown, tally),
+        "gflops_per_s": _giga_per_s(tally.executed_flops, tally.seconds),
+        "gbytes_per_s": _giga_per_s(tally.bytes, tally.under_way_s or tally.seconds),
+        "intensity": tally.executed_flops / tally.bytes if tally.bytes else None,
+        "roof": roof,
+        "roof_share": roof_share,
+    }
+
+
+def _busy_share(breakdown: Breakdown, tally: Tally) -> float | None:
+    seconds = tally.operations_s
+    return seconds / breakdown.busy_s if breakdown.busy_s and seconds is not None else None
+
+
+def _giga_per_s(amount: int, seconds: float) -> float | None:
+    return amount / seconds / 1e9 if amount and seconds > 0 else None
+
+
+def notes_of(counted: Pass, recording: Recording) -> Iterator[str]:
+    """How to read the figures of a pass."""
+    yield from compiled_notes(counted, recording)
+    yield from _on_fusion(counted, recording)
+    yield from _on_training(counted)
+    if recording.reached:
+        least, most = min(recording.reached.values()), max(recording.reached.values())
+        yield (
+            "Bytes of routed experts are of those that the tokens of this run went to: "
+            f"{least} to {most} of a layer's."
+        )
+    yield "Weights are random."
+
+
+def _on_fusion(counted: Pass, recording: Recording) -> Iterator[str]:
+    if any(timed.op_class == FUSED for timed in recording.timed):
+        where = "" if recording.compiled is None else ", where the compiler leaves them so"
+        yield (
+            "Fused attention is one kernel of products and softmax: a class of its own, FLOPs and bytes "
+            f"included. --attention eager runs and times them apart{where}."
+        )
+    elementwise = {timed.path for timed in recording.timed if timed.op_class == OpClass.ELEMENTWISE}
+    if any(row.path in elementwise and _changes_scores(row) for row in counted.rows):
+        yield (
+            "Scaling and masking of scores cannot be told from their softcap or bias and are timed with it, "
+            "as element-wise."
+        )
+    if any(_adds_bias_to_product(row) for row in counted.rows):
+        yield (
+            "A linear layer adds its bias within the product's kernel: all its time is of matrix products, "
+            "the bias's FLOPs are element-wise."
+        )
+
+
+def _changes_scores(row: Row) -> bool:
+    """Whether a row is attention with element-wise parts: a softcap, ALiBi, a bias, or ReLU."""
+    has_scores = row.op.component == "attention_scores"
+    return has_scores and any(part.op_class is OpClass.ELEMENTWISE for part in row.parts)
+
+
+def _adds_bias_to_product(row: Row) -> bool:
+    return "bias" in row.weights and any(part.op_class is OpClass.CONTRACTION for part in row.parts)
+
+
+def _on_training(counted: Pass) -> Iterator[str]:
+    if counted.phase != "train":
+        return
+    if any(row.group == LOSS for row in counted.rows):
+        yield "Training is forward to the loss of random targets, and backward: no optimizer."
+    else:
+        yield "Training is forward and backward from a given gradient of the answer: no loss, no optimizer."
+
+
+def class_table(recording: Recording, breakdown: Breakdown) -> Table:
+    """Figures by class of operation, framework and the unattributed rest last."""
+    by_class = [(name, tally) for name, tally in breakdown.by_class.items() if tally.seconds or tally.bytes]
+    by_class.sort(key=lambda entry: (entry[0] in {FRAMEWORK, UNATTRIBUTED}, -entry[1].seconds))
+    records = [{"class": label_of(name), **figures_of(breakdown, tally)} for name, tally in by_class]
+    whole = {"class": "plain wall", **figures_of(breakdown, breakdown.whole)}
+    title = "Where the time goes, extrapolated" if recording.extrapolated else "Where the time goes"
+    if not is_reliable(recording, breakdown):
+        title += f": NOT RELIABLE{' HERE' * recording.extrapolated}, see the notes"
+    return Table(title, (Column("class", "class"), *columns_of(breakdown)), records, whole)
+
+
+def operator_table(breakdown: Breakdown, operators: list[Operator], top: int) -> Table:
+    """Figures by operator, the slowest first; `top` 0 shows all."""
+    slowest = operators[: top or None]
+    records = [
+        {**row, "path": abbreviated(row["path"], row["operators"]), "class": label_of(row["class"])}
+        for row in slowest
+    ]
+    title = "By operator"
+    if len(slowest) < len(operators):
+        title += f": the slowest {len(slowest)} of {len(operators)}"
+    columns = (Column("path", "operator"), Column("class", "class", minor=True), *columns_of(breakdown))
+    return Table(title, columns, records)
+
+
+def quality_table(recording: Recording, breakdown: Breakdown) -> Table:
+    """The quality table: reliability of the figures, and the machine's settings."""
+    framework = f"framework ({'the device idle' if is_gpu(recording) else 'Python, dispatch'}, views)"
+    return facts(
+        "How far to trust it",
+        ("plain wall, median", breakdown.wall_s, "seconds"),
+        *([] if recording.extrapolated else _pair_facts(recording)),
+        ("traced / plain", overhead_ratio(recording), "ratio"),
+        ("operations / plain", breakdown.attributed_share, "share"),
+        (framework, breakdown.share_of(FRAMEWORK), "share"),
+        ("unattributed", breakdown.share_of(UNATTRIBUTED), "share"),
+        ("torch operations outside of any row", breakdown.unlabelled_s / breakdown.wall_s, "share"),
+        *kernel_facts(recording),
+        ("drawing random numbers", breakdown.share_of(RANDOM), "share"),
+        ("page faults per pass", recording.page_faults, "count"),
+        ("time in the system, for page faults above all, all threads", recording.system_s, "seconds"),
+        ("involuntary context switches per second", round(recording.switches_per_s), "count"),
+        ("processes per processor when it began", f"{recording.load:.1f}", "text"),
+        *disturbance_facts(disturbance_figures(recording.disturbance)),
+        *device_facts(recording, breakdown.wall_s),
+        *((name, value, "text") for name, value in recording.machine.items()),
+    )
+
+
+def _pair_facts(recording: Recording) -> Iterator[tuple[str, str, Unit]]:
+    yield "plain wall, fastest to slowest", fastest_to_slowest(recording), "text"
+    yield "pairs of passes, rejected as disturbed", f"{len(recording.traced_s)}, {recording.rejected}", "text"
+
+
+CONVENTION = (
+    "FLOP = 2 x multiply-add. FLOPs and bytes are counted, exact for the mask; time is measured. Time "
+    "shares are of the plain wall time and add up to 100% with framework and unattributed. GFLOP/s are of "
+    "what was executed. Bytes are of operations that run one by one; a fused kernel moves fewer."
+)
+
+
+def profile_of(
+    model: Model,
+    counted: Pass,
+    recording: Recording,
+    inputs: Mapping[str, Any],
+    depth: int = 0,
+    top: int = 0,
+    ceilings: Ceilings | None = None,
+) -> Report:
+    """The report of a pass that was counted and timed; `depth` and `top` 0 show everything."""
+    breakdown = fold(model, counted, recording, inputs["dtype"], depth, ceilings)
+    operators = _operators(recording, breakdown, depth)
+    return Report(
+        command="profile",
+        model={"name": model.name, "source": model.source},
+        inputs=inputs,
+        usual=usual_inputs(inputs["phase"]),
+        convention=CONVENTION,
+        totals=_totals(counted, recording, breakdown),
+        rows=operators,
+        tables=(
+            class_table(recording, breakdown),
+            operator_table(breakdown, operators, top),
+            quality_table(recording, breakdown),
+        ),
+        notes=(
+            *warnings_of(recording, breakdown),
+            *device_notes(recording),
+            *notes_of(counted, recording),
+        ),
+    )
+
+
+def _operators(recording: Recording, breakdown: Breakdown, depth: int) -> list[Operator]:
+    """A record per operator or fused group, the slowest first."""
+    groups = group_members(recording, depth)
+    rows: list[Operator] = [
+        {
+            "path": path,
+            "operators": groups.get(path),
+            "class": _classes(tally),
+            **figures_of(breakdown, tally),
+        }
+        for path, tally in breakdown.by_operator.items()
+    ]
+    return sorted(rows, key=lambda row: -row["seconds"])
+
+
+def _classes(tally: Tally) -> str:
+    """The classes of an operator's time, the slowest first; where it took no time, those of its cost."""
+    timed = {name: seconds for name, seconds in tally.by_class.items() if seconds} or tally.by_class
+    return " + ".join(sorted(timed, key=lambda name: -timed[name]))
+
+
+def _totals(counted: Pass, recording: Recording, breakdown: Breakdown) -> PassFigures:
+    matmul, rest = counted.flops()
+    by_class = breakdown.by_class.items()
+    return {
+        "wall_s": breakdown.wall_s,
+        "attributed_share": breakdown.attributed_share,
+        "framework_share": breakdown.share_of(FRAMEWORK),
+        "unattributed_share": breakdown.share_of(UNATTRIBUTED),
+        "unlabelled_share": breakdown.unlabelled_s / breakdown.wall_s,
+        "overhead_ratio": overhead_ratio(recording),
+        "reliable": is_reliable(recording, breakdown),
+        "matmul_flops": matmul,
+        "other_flops": rest,
+        "flops_by_class": _counted_by_class(counted),
+        "executed_flops": breakdown.whole.executed_flops,
+        "bytes": breakdown.whole.bytes,
+        "by_class": {name: figures_of(breakdown, tally) for name, tally in by_class},
+        "ceilings": breakdown.ceilings,
+        "processes": 1,
+        "pairs": len(recording.traced_s),
+        "pairs_rejected": recording.rejected,
+        "partial": recording.partial,
+        "extrapolated": recording.extrapolated,
+        "compiled": compiled_figures(recording.compiled),
+        "plain_s": list(recording.plain_s),
+        "traced_s": list(recording.traced_s),
+        "operations_executed": recording.executed,
+        "operations_differing": list(recording.differing),
+        "launches_lost": list(recording.lost),
+        "page_faults_per_pass": recording.page_faults,
+        "system_s_per_pass": recording.system_s,
+        "context_switches_per_s": recording.switches_per_s,
+        "load_per_processor": recording.load,
+        "disturbance": disturbance_figures(recording.disturbance),
+        "warnings": list(warnings_of(recording, breakdown)),
+        "device": device_figures(recording, breakdown.wall_s),
+        "machine": machine_figures(recording),
+    }
+
+
+def _counted_by_class(counted: Pass) -> dict[str, int]:
+    """Counted FLOPs by class with fused attention taken apart, as `archcli flops` has them."""
+    flops = {op_class.value: 0 for op_class in OpClass}
+    for cost in counted.costs():
+        flops[cost.op_class.value] += cost.flops
+    return flops

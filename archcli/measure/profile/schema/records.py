@@ -1,0 +1,246 @@
+"""Records within a profile's JSON: figures by class and operator, kinds of layer, ranks, predictions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from archcli.measure.profile.schema.base import Amount, Memory, Range, Record, Seconds
+from archcli.modules.spec.values import Meaning
+
+ClassField = TypedDict(
+    "ClassField",
+    {"class": Annotated[str, Meaning("The class of operation; several, the slowest first, with + between.")]},
+)
+
+
+class Figures(Record):
+    """Costs and time, their shares of the whole pass, rates, and the ceiling that limits them.
+
+    Rates and roof are null where nothing was computed or no time taken. Where several processes measured it,
+    also how the share of the time varies between them.
+    """
+
+    flops: Annotated[Amount, Meaning("FLOPs counted, exact for the mask; a multiply-add is 2.")]
+    executed_flops: Annotated[Amount, Meaning("FLOPs that the kernels ran, masked scores included.")]
+    bytes: Annotated[
+        Amount,
+        Meaning(
+            "Bytes read and written by operations that run one by one; a fused kernel moves fewer. Of "
+            "communication those that a rank sends over a ring."
+        ),
+    ]
+    seconds: Annotated[
+        float,
+        Meaning(
+            "Seconds of a pass; of what is unattributed perhaps below zero. Of what replicas exchange those "
+            "in which the rank computed nothing."
+        ),
+    ]
+    flop_share: Annotated[float, Meaning("Of the pass's counted FLOPs; 1 is all.")]
+    byte_share: Annotated[float, Meaning("Of the pass's bytes; 1 is all.")]
+    time_share: Annotated[float, Meaning("Of the plain wall time; 1 is all.")]
+    busy_share: Annotated[
+        float | None, Meaning("Of the time that a GPU was busy in a traced pass; null on a CPU.")
+    ]
+    gflops_per_s: Annotated[float | None, Meaning("1e9 executed FLOPs a second.")]
+    gbytes_per_s: Annotated[
+        float | None, Meaning("1e9 bytes a second; of what replicas exchange, a second under way.")
+    ]
+    intensity: Annotated[float | None, Meaning("Executed FLOPs a byte.")]
+    roof: Annotated[
+        Literal["compute", "memory", "cache"] | None,
+        Meaning("Which of the machine's ceilings binds it; null without ceilings."),
+    ]
+    roof_share: Annotated[
+        float | None,
+        Meaning(
+            "How much of that was reached; above 1 where counted bytes never moved, as in fused kernels."
+        ),
+    ]
+    slowest_s: NotRequired[Annotated[float, Meaning("Seconds on the rank where it took longest.")]]
+    time_share_range: NotRequired[
+        Annotated[Range, Meaning("The least and the most of time_share between processes.")]
+    ]
+    time_share_sd: NotRequired[
+        Annotated[
+            float | None,
+            Meaning("The standard deviation of time_share between processes; null of one alone."),
+        ]
+    ]
+
+
+class Operator(ClassField, Figures):
+    """The figures of an operator of the architecture, layers folded."""
+
+    path: Annotated[
+        str,
+        Meaning(
+            "Where it stands in the model, * for the layer's index; of several that were fused, their "
+            "common name."
+        ),
+    ]
+    operators: Annotated[
+        list[str] | None,
+        Meaning("Compiled: the operators that kernels of this line hold; null where none was compiled."),
+    ]
+
+
+class CompiledCode(Record):
+    """The graphs and kernels that torch.compile made of the model, and the time it took."""
+
+    graphs: Annotated[Amount, Meaning("Compiled graphs: forward, and in training backward.")]
+    kernels: Annotated[Amount, Meaning("Kernels that a pass launches.")]
+    library_kernels: Annotated[
+        Amount, Meaning("Those of them that torch has ready, such as matrix products.")
+    ]
+    kernels_of_several_operators: Annotated[Amount, Meaning("Those that hold more than one operator.")]
+    operators_sharing_a_result: Annotated[
+        list[str], Meaning("Operators in no kernel, as an equal one's result was taken, by full path.")
+    ]
+    operators_in_no_kernel: Annotated[
+        list[str], Meaning("Other operators that compute and are in no kernel: there should be none.")
+    ]
+    compile_s: Annotated[float, Meaning("Seconds that compiling took.")]
+
+
+class LayerKindFigures(Record):
+    """Equal layers, and what was measured of small stacks of them."""
+
+    kind: Annotated[str, Meaning("The path of the first such layer.")]
+    what: Annotated[str, Meaning("Its attention and its feed-forward network.")]
+    layers: Annotated[Amount, Meaning("How many layers of the model are of the kind.")]
+    walls_s: Annotated[
+        dict[str, Seconds], Meaning("Seconds of a plain pass, by the number of layers in the stack.")
+    ]
+    slope_s: Annotated[float, Meaning("Seconds that one more layer adds to the wall time.")]
+    operations_s: Annotated[Seconds, Meaning("Seconds of one layer's operations.")]
+    by_class_s: Annotated[dict[str, Seconds], Meaning("Seconds of one layer's operations by class.")]
+    share: Annotated[float, Meaning("What all layers of the kind are of the whole wall time; 1 is all.")]
+    memory: Annotated[Memory, Meaning("What the larger stack needed.")]
+    experts: Annotated[Amount | None, Meaning("Experts of a layer where some share memory, else null.")]
+    distinct_experts: Annotated[
+        Amount | None, Meaning("How many of them had memory of their own, else null.")
+    ]
+
+
+class EndsFigures(Record):
+    """Everything but the layers: embedding and head."""
+
+    wall_s: Annotated[Seconds, Meaning("Seconds of a plain pass.")]
+    memory: Annotated[Memory, Meaning("What it needed.")]
+
+
+class Estimates(Record):
+    """Two estimates of the whole pass."""
+
+    operations_and_framework_s: Annotated[
+        float, Meaning("Seconds of the operations of the layers and the rest, and of the framework.")
+    ]
+    slope_s: Annotated[float, Meaning("Seconds of the slopes of the layers and of the rest: totals.wall_s.")]
+
+
+Expected = Seconds | None
+
+
+class PredictedClass(ClassField, Record):
+    """Seconds of a class of operation, measured and predicted; the last is of all that is predicted."""
+
+    measured_s: Annotated[float, Meaning("Seconds measured; of what is unattributed perhaps below zero.")]
+    floor_s: Annotated[Seconds, Meaning("Seconds at the machine's ceilings.")]
+    expected_s: Annotated[Expected, Meaning("Seconds expected; null without constants for it.")]
+    low_s: Annotated[Expected, Meaning("Seconds at the low end of the range; null as above.")]
+    high_s: Annotated[Expected, Meaning("Seconds at the high end of the range; null as above.")]
+    expected_over_measured: Annotated[
+        float | None, Meaning("Expected seconds as a multiple of those measured; null as above.")
+    ]
+
+
+class RanksFigures(Record):
+    """The ranks that measured a pass together; other figures are medians over them."""
+
+    n: Annotated[Amount, Meaning("How many ranks, a process and a device each.")]
+    tp: Annotated[Amount, Meaning("How many of them share each matrix.")]
+    dp: Annotated[Amount, Meaning("How many replicas of the model they are.")]
+    backend: Annotated[str, Meaning("What moved tensors between them: gloo, or nccl on GPUs.")]
+    median: Annotated[Seconds, Meaning("Seconds: the median over ranks of wall_s.")]
+    slowest: Annotated[Seconds, Meaning("Seconds: wall_s of the slowest rank.")]
+    slowest_rank: Annotated[Amount, Meaning("Which one that is, from 0.")]
+    walls_s: Annotated[list[Seconds], Meaning("Seconds: wall_s of every rank, in their order.")]
+    matmul_flops: Annotated[Amount, Meaning("FLOPs of matrix products, counted, of all ranks together.")]
+    other_flops: Annotated[
+        Amount, Meaning("All other FLOPs, counted, of all ranks; what each of them has counts for each.")
+    ]
+
+
+class CollectiveFigures(Record):
+    """A collective in a traced pass: what a rank sends by it, and how long it takes."""
+
+    collective: Annotated[str, Meaning("all_reduce, all_gather or reduce_scatter.")]
+    calls: Annotated[Amount, Meaning("Calls in a pass.")]
+    bytes: Annotated[Amount, Meaning("Bytes that a rank sends in a pass, over a ring.")]
+    time_s: Annotated[Seconds, Meaning("Seconds under way, waiting for other ranks included.")]
+    exposed_s: Annotated[Seconds, Meaning("Seconds of these in which the rank computed nothing.")]
+    slowest_s: Annotated[Seconds, Meaning("Seconds under way on the rank where that took longest.")]
+    gbytes_per_s: Annotated[float | None, Meaning("1e9 bytes sent a second under way; null of none.")]
+
+
+class Paper(Record):
+    """What the paper measured."""
+
+    measured_on: Annotated[str, Meaning("The machine.")]
+    wall_s: Annotated[Seconds, Meaning("Seconds of the layer's forward and backward.")]
+    time_shares: Annotated[dict[str, float], Meaning("Share of the time by class; 1 is all.")]
+
+
+class IvanovClass(Record):
+    """A class of operation; FLOPs, words and the paper's share are of its three classes alone."""
+
+    seconds: Annotated[float, Meaning("Seconds of a pass.")]
+    time_share: Annotated[float, Meaning("Of the plain wall time; 1 is all.")]
+    flops: NotRequired[Annotated[Amount, Meaning("FLOPs counted.")]]
+    words: NotRequired[Annotated[Amount, Meaning("Elements read and written.")]]
+    flop_share: NotRequired[Annotated[float, Meaning("Of the layer's FLOPs; 1 is all.")]]
+    word_share: NotRequired[Annotated[float, Meaning("Of the layer's words; 1 is all.")]]
+    share_of_three: NotRequired[
+        Annotated[
+            float | None, Meaning("Of the time of the paper's three classes; null beside fused attention.")
+        ]
+    ]
+    paper_time_share: NotRequired[Annotated[float, Meaning("Of the time in the paper.")]]
+
+
+class IvanovOperator(ClassField, Record):
+    """An operator of the paper.
+
+    Of operators that were measured together, the first has the time, the roof and its share.
+    """
+
+    operator: Annotated[str, Meaning("Its name there.")]
+    phase: Annotated[Literal["forward", "backward"], Meaning("Where it runs.")]
+    flops: Annotated[Amount, Meaning("FLOPs counted.")]
+    words_read: Annotated[Amount, Meaning("Elements read.")]
+    words_written: Annotated[Amount, Meaning("Elements written.")]
+    seconds: Annotated[Seconds | None, Meaning("Seconds of a pass.")]
+    timed_with: Annotated[str | None, Meaning("The operator at which the time of both stands.")]
+    roof: Annotated[str | None, Meaning("Which of the machine's ceilings binds it.")]
+    roof_share: Annotated[float | None, Meaning("How much of that was reached; 1 is all.")]
+
+
+class ExecutedClass(ClassField, Record):
+    """Torch operations of one class that the layer executed."""
+
+    operations: Annotated[Amount, Meaning("Torch operations of a pass.")]
+    flops: Annotated[Amount | None, Meaning("Their FLOPs; null where a fused kernel is among them.")]
+    flop_share: Annotated[float | None, Meaning("Of all executed FLOPs; null where those are not known.")]
+    read: Annotated[Amount, Meaning("Elements read.")]
+    written: Annotated[Amount, Meaning("Elements written.")]
+
+
+class IvanovTable(Record):
+    """The paper's table, counted and measured here."""
+
+    source: Annotated[str, Meaning("The paper.")]
+    paper: Annotated[Paper, Meaning("What was measured there.")]
+    classes: Annotated[dict[str, IvanovClass], Meaning("By class.")]
+    operators: Annotated[list[IvanovOperator], Meaning("By operator, in the table's order.")]
+    executed: Annotated[list[ExecutedClass], Meaning("As executed, by class.")]

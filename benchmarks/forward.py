@@ -23,7 +23,7 @@ from archcli.commands.profile.allocator import SETTINGS
 from archcli.load.huggingface.importer import weight_map
 from archcli.load.source import load_text
 from archcli.runtime.model.build import build_model
-from archcli.runtime.weights.translate import translate
+from archcli.runtime.weights.compare import translate
 
 ROPE = {"rope_type": "default", "rope_theta": 500000.0}
 LLAMA = {

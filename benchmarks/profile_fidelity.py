@@ -137,7 +137,7 @@ def print_regions(name):
     """
     from archcli.load.source import load, load_text
     from archcli.modules.spec.request import Request
-    from archcli.render.progress import progress
+    from archcli.render.screen import progress
     from archcli.runtime.profile.cross_check import cross_check, shares
     from archcli.runtime.profile.work import prepare
 

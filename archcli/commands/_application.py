@@ -98,7 +98,7 @@ def exit_code(app: typer.Typer, args: list[str]) -> int:
     try:
         return _run(app, args)
     except ArchError as error:
-        from archcli.render.findings.problems import complain
+        from archcli.render.findings import complain
 
         tell(complain(error))
         return BAD_INPUT

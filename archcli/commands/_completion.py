@@ -177,7 +177,7 @@ def _kinds() -> Iterator[str]:
 def columns(incomplete: str) -> list[str]:
     """Columns for conditions; where only one fits, that column with each comparison sign."""
     from archcli.measure.survey.columns import CONDITIONS
-    from archcli.query.reading import signs_of
+    from archcli.query.condition import signs_of
 
     fitting = [column for column in CONDITIONS if column.key.startswith(incomplete)]
     exact = [column for column in fitting if column.key == incomplete] or fitting

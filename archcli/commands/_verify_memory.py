@@ -16,7 +16,7 @@ from archcli.measure.memory.traced import MemoryMoment, highest, trace_memory
 from archcli.measure.memory.training.step import training_step
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
-from archcli.render.progress import progress
+from archcli.render.screen import progress
 
 if TYPE_CHECKING:
     from archcli.runtime.verify.result import VerifyResult

@@ -23,7 +23,7 @@ from archcli.measure.weights.checkpoint import (
 )
 from archcli.modules.spec.request import Request
 from archcli.recording.machine import available_memory
-from archcli.render.progress import progress
+from archcli.render.screen import progress
 from archcli.wording import quote
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from archcli.load.presets import evidence_index
 from archcli.load.source import identity, load
 from archcli.load.yaml.patch import patch_of
 from archcli.render import BY_SUFFIX, chosen_format, rendered, write
-from archcli.render.findings.lines import full, unpatched
+from archcli.render.findings import full, unpatched
 from archcli.render.screen import columns, painted
 from archcli.render.write import tell
 from archcli.rules.base import Case, Parallelism, Severity

@@ -157,7 +157,7 @@ def _report(asked: Subject, question: MemoryQuestion, fit: Fit | None, *, altern
     if fit is None:
         return asked.named(count_memory(question, show_alternatives=alternatives))
     from archcli.commands._device import known_gpus
-    from archcli.render.progress import progress
+    from archcli.render.screen import progress
 
     with progress(f"fitting {asked.name}") as tick:
         report = count_memory(

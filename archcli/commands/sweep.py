@@ -11,7 +11,7 @@ from archcli.commands._sweep import AskedSweep, swept
 from archcli.commands.base import INTERRUPTED, subject
 from archcli.commands.options import Form, Json, Model, Output, Set, size_from
 from archcli.render import show
-from archcli.render.progress import progress
+from archcli.render.screen import progress
 
 Vary = Annotated[
     list[str] | None,

@@ -19,7 +19,7 @@ from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
 from archcli.modules.spec.request import AUTO, Request
 from archcli.render import chosen_format
-from archcli.render.progress import progress
+from archcli.render.screen import progress
 from archcli.render.write import check_writable
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeGuard
 
 from archcli.arith import ELEMENT_BITS
-from archcli.recording.ceilings import Ceilings
+from archcli.recording.machine import Ceilings
 
 MOST_BYTES = 1 << 20
 LEAST_RATE, MOST_RATE = 1e3, 1e21

@@ -125,7 +125,7 @@ class Report:
 
         Raises ArchError where pandas is not installed.
         """
-        frame: pd.DataFrame = import_module(f"{RENDER}.notebook.frame").frame(self)
+        frame: pd.DataFrame = import_module(f"{RENDER}.notebook").frame(self)
         return frame
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from archcli.query.parser import Call
+from archcli.query.expression import Call
 from archcli.wording import closest, quote
 
 PUBLIC = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z\d]\w*)*", re.ASCII)

@@ -1,4 +1,4 @@
-"""The machine as Linux describes it in /proc and /sys: available memory, caches, processor."""
+"""The machine as Linux describes it in /proc and /sys, and the ceilings of its roofline. No torch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,25 @@ import os
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
+from typing import Annotated, Literal, TypedDict
+
+from archcli.modules.spec.values import Meaning
+
+
+class Ceilings(TypedDict):
+    """The highest speeds that were measured on a machine: matrix products and copies."""
+
+    gemm_flops_per_s: Annotated[float, Meaning("FLOPs a second of the fastest matrix product.")]
+    dram_bytes_per_s: Annotated[
+        float, Meaning("Bytes a second of a copy beyond the caches, read and written.")
+    ]
+    cache_bytes_per_s: Annotated[float, Meaning("Bytes a second of a copy within a cache, read and written.")]
+    dtype: Annotated[str, Meaning("In which numbers the product was.")]
+    measured: Annotated[
+        Literal["now", "earlier"],
+        Meaning("In this run, or in an earlier one of the same machine."),
+    ]
+
 
 PROC, GROUPS, CPUS = Path("/proc"), Path("/sys/fs/cgroup"), Path("/sys/devices/system/cpu")
 BUSY, STOLEN = (0, 1, 2, 5, 6), 7

@@ -24,14 +24,14 @@ RENDERERS: dict[str, tuple[str, str]] = {
     "table": ("archcli.render.terminal", "terminal"),
     "json": ("archcli.render.data", "as_json"),
     "csv": ("archcli.render.data", "as_csv"),
-    "md": ("archcli.render.markdown", "markdown"),
-    "html": ("archcli.render.notebook.html", "html"),
-    "latex": ("archcli.render.notebook.latex", "latex"),
+    "md": ("archcli.render.plain", "markdown"),
+    "html": ("archcli.render.notebook", "html"),
+    "latex": ("archcli.render.notebook", "latex"),
     "plain": ("archcli.render.plain", "plain"),
     "svg": ("archcli.render.terminal", "picture"),
-    "concise": ("archcli.render.findings.lines", "concise"),
-    "github": ("archcli.render.findings.annotations", "github"),
-    "sarif": ("archcli.render.findings.annotations", "sarif"),
+    "concise": ("archcli.render.findings", "concise"),
+    "github": ("archcli.render.annotations", "github"),
+    "sarif": ("archcli.render.annotations", "sarif"),
 }
 """(module, function) of each format; the function takes a Report and returns text."""
 

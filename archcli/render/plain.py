@@ -1,4 +1,4 @@
-"""Plain text for pipes and files: aligned columns, no colour, nothing cut however wide."""
+"""Text without colour: aligned columns for pipes and files, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -78,3 +78,30 @@ def _drawn(table: Grid) -> str:
 def _aligned(cell: str, width: int, numeric: bool) -> str:
     blanks = " " * (width - cell_width(cell))
     return blanks + cell if numeric else cell + blanks
+
+
+def markdown(report: Report) -> str:
+    """The heading, every table below its title, then the convention and the notes as paragraphs."""
+    blocks = [_escaped(heading(report)), *(_table(grid(table)) for table in report.tables)]
+    return "\n\n".join(filter(None, [*blocks, *map(_escaped, closing(report))])) + "\n"
+
+
+def _table(table: Grid) -> str:
+    rule = "|".join(" ---: " if numeric else " --- " for numeric in table.numeric)
+    lines = [_line(table.heads), f"|{rule}|", *map(_line, table.rows)]
+    if table.footer:
+        lines.append(
+            _line(tuple(f"**{cell}**" if cell else "" for cell in map(_escaped, table.footer)), escaped=True)
+        )
+    return "\n".join([f"### {_escaped(table.title)}", "", *lines] if table.title else lines)
+
+
+def _line(cells: tuple[str, ...], *, escaped: bool = False) -> str:
+    return "| " + " | ".join(cells if escaped else map(_escaped, cells)) + " |"
+
+
+def _escaped(text: str) -> str:
+    """Text escaped for Markdown and the HTML in it."""
+    for mark in "\\`*_[]<>|#":
+        text = text.replace(mark, f"\\{mark}")
+    return text

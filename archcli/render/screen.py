@@ -1,4 +1,4 @@
-"""Text for a terminal, wrapped and coloured; for a pipe unchanged."""
+"""Text for a terminal, wrapped and coloured, and a progress bar; for a pipe unchanged."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from textwrap import TextWrapper
 from typing import TextIO
 from unicodedata import category, east_asian_width
@@ -129,3 +131,28 @@ def cell_width(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(0 if category(c) in INVISIBLE else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+Tick = Callable[[str, int, int], None]
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Tick]:
+    """Yields a function that takes (current step, done, total)."""
+    if not sys.stderr.isatty():
+        yield _no_bar
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(title), total=None)
+        yield lambda what, done, total: bar.update(
+            task, description=escape(f"{title}: {what}"), completed=done, total=total
+        )
+
+
+def _no_bar(what: str, done: int, total: int) -> None:
+    pass

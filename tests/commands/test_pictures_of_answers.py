@@ -7,8 +7,7 @@ import pytest
 
 from archcli.render.picture.elements import STYLE
 from archcli.render.picture.labels import Circle, text_width
-from archcli.render.picture.roofline import _blobs
-from archcli.render.picture.scale import powers_of_ten, prefixed, ticks
+from archcli.render.picture.roofline import _blobs, powers_of_ten, prefixed, ticks
 from archcli.render.values import short
 
 SVG = "{http://www.w3.org/2000/svg}"

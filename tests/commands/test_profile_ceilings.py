@@ -8,8 +8,8 @@ from archcli.commands.profile import machine_ceilings as module
 from archcli.commands.profile.machine_ceilings import machine_ceilings
 from archcli.commands.profile.settings import RunSettings
 from archcli.load.ceilings import ceilings_file, kept_ceilings
-from archcli.recording.ceilings import Ceilings
 from archcli.recording.disturbance import Disturbance, ProcessorTimes
+from archcli.recording.machine import Ceilings
 from archcli.recording.recording import Recording
 from archcli.runtime.profile import ceilings as measuring
 

@@ -16,7 +16,7 @@ from torch.distributed.tensor.parallel import (
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from archcli.measure.memory.training.losses import recomputed
-from archcli.runtime.memory.recompute import recompute_nodes
+from archcli.runtime.memory.models import recompute_nodes
 from archcli.runtime.memory.shards import fake_rank, shard_layers
 from archcli.runtime.model.build import build_model
 

@@ -17,7 +17,7 @@ STOREYS = (
     ("commands",),
     ("load", "rules", "measure", "render", "runtime"),
     ("query",),
-    ("kernels",),
+    ("launches",),
     ("recording",),
     ("modules",),
     ("ops",),

@@ -17,7 +17,7 @@ LIBRARIES = (
     "archcli.modules",
     "archcli.ops",
     "archcli.commands",
-    "archcli.kernels.functions",
+    "archcli.launches.functions",
 )
 """Folders of many files alike, one idea each: as many as there are ideas."""
 

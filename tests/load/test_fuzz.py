@@ -13,7 +13,7 @@ from archcli.load.presets import preset_text, presets
 from archcli.load.source import load_text
 from archcli.load.yaml.text import decode
 from archcli.load.yaml.writer import to_yaml
-from archcli.render.findings.problems import explain
+from archcli.render.findings import explain
 
 PRESETS = st.sampled_from(presets()).map(preset_text)
 SIGNS = ["\n", "\n  ", "\t", "- ", "? ", "#", "&a ", "*a", "!t ", "---\n", "...", "<<: ", *":{}[],|>'\"%"]

@@ -7,7 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from archcli.runtime.memory.kept import _run
-from archcli.runtime.memory.live import LiveStorages
+from archcli.runtime.memory.peak import LiveStorages
 from archcli.runtime.memory.storages import address, tensors_in
 from ops.kept_checks import call_of, inputs_of
 

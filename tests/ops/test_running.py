@@ -20,7 +20,7 @@ from archcli.ops import (
     StepSize,
     TokenShift,
 )
-from archcli.runtime.memory.live import LiveStorages
+from archcli.runtime.memory.peak import LiveStorages
 
 OPS = {
     "conv": (CausalConv1d("op", 4, False), [(2, 5, 6)]),

@@ -24,8 +24,8 @@ from archcli.ops import (
     Softcap,
 )
 from archcli.runtime.dtypes import DTYPES
-from archcli.runtime.memory.live import LiveStorages
 from archcli.runtime.memory.models import WitnessSetting
+from archcli.runtime.memory.peak import LiveStorages
 
 X, HEADS = (2, 5, 12), (2, 5, 4, 8)
 COPIES = ((30, 8), (2, 5, 3), (30,))

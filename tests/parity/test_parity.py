@@ -11,8 +11,7 @@ from archcli.load.checkpoint.safetensors import read_header, read_tensor
 from archcli.measure.weights.checkpoint import compare
 from archcli.modules import Attention, Encoder, Indexer, MixtureOfExperts, Rope, ValueGate
 from archcli.runtime.model.build import set_expert_form
-from archcli.runtime.weights.compare import PlacedTensors, loaded
-from archcli.runtime.weights.translate import translate
+from archcli.runtime.weights.compare import PlacedTensors, loaded, translate
 from parity.families import FAMILIES
 from parity.mutations import mutants, parts
 from parity.witness import (

@@ -12,10 +12,10 @@ from archcli.measure.profile.charges import members, occurrences, operator_name
 from archcli.modules.models.layers import LayerIndex
 from archcli.ops import Add, Linear, Normalize
 from archcli.recording.classes import FUSED_KERNELS
-from archcli.recording.compiled_walk import CALL, launched, matched, walk_compiled, with_groups
 from archcli.recording.events import Event
 from archcli.recording.kernels import CompiledGraph, GraphOp, Launch, join_kernels
 from archcli.recording.operations import CallTime, OpInstance, OpKey
+from archcli.recording.walk import CALL, launched, matched, walk_compiled, with_groups
 from archcli.runtime.model.op_log import op_log
 from archcli.runtime.profile.provenance import PIECES, ROW, Provenance, pieces_of
 from archcli.runtime.profile.work import prepare

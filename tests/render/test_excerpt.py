@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from archcli.errors import ArchError, Mark, Problem
-from archcli.render.findings.excerpt import excerpt
-from archcli.render.findings.problems import explain
+from archcli.render.findings import excerpt, explain
 
 TEXTS = st.text(st.sampled_from("ab: {}\t模型é\u0301n\u0303Ａ\x1b"), max_size=300)
 

@@ -6,7 +6,7 @@ import pytest
 
 from archcli.errors import ArchError, Mark, Problem
 from archcli.load.source import load_text
-from archcli.render.findings.problems import explain
+from archcli.render.findings import explain
 
 ODD = Mark("my.yaml", 3, 5, "a: \tb", 1)
 

@@ -16,9 +16,8 @@ from archcli.measure.predict.calibrate.calibration import CalibrationSource, cal
 from archcli.measure.predict.calibrate.samples import MeasuredRun
 from archcli.measure.predict.times import KernelClock
 from archcli.measure.profile.schema import is_comparison
-from archcli.recording.ceilings import Ceilings
 from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
-from archcli.recording.machine import processor
+from archcli.recording.machine import Ceilings, processor
 
 SIZES = ("phase", "batch_size", "seq_len", "past", "source_len", "attention", "layers", "set", "mla", "scan")
 """Inputs that tell one pass from another."""

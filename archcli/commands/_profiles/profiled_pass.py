@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.commands.base import subject
 from archcli.graph.kept import Backend, Execution
-from archcli.kernels import KernelRun, trace_kernels
+from archcli.launches import KernelRun, trace_kernels
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.constants import WIDTHS
 from archcli.modules import Model

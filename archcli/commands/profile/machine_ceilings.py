@@ -7,11 +7,10 @@ from dataclasses import replace
 from archcli.commands.profile.settings import RunSettings
 from archcli.load.ceilings import SEPARATOR, CeilingsKey, ceilings_file, kept_ceilings
 from archcli.measure.profile.quality import is_disturbed
-from archcli.recording.ceilings import Ceilings
 from archcli.recording.disturbance import ProcessorTimes, disturbance, processor_times
-from archcli.recording.machine import processor
+from archcli.recording.machine import Ceilings, processor
 from archcli.recording.recording import Recording
-from archcli.render.progress import Tick
+from archcli.render.screen import Tick
 from archcli.render.write import remember
 
 

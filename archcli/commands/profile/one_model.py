@@ -18,9 +18,9 @@ from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.profile.workloads import Workload
 from archcli.measure.report import Report
 from archcli.modules.spec.request import Request
-from archcli.recording.ceilings import Ceilings
+from archcli.recording.machine import Ceilings
 from archcli.recording.recording import Recording
-from archcli.render.progress import progress
+from archcli.render.screen import progress
 from archcli.render.write import tell
 
 

@@ -28,7 +28,7 @@ from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.recording.machine import available_memory
 from archcli.recording.recording import Recording
-from archcli.render.progress import Tick, progress
+from archcli.render.screen import Tick, progress
 
 
 class RankPass(NamedTuple):

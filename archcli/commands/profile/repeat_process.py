@@ -22,7 +22,7 @@ from archcli.measure.report import Report
 from archcli.render import show
 from archcli.render.data import document
 from archcli.render.picture import save
-from archcli.render.progress import progress
+from archcli.render.screen import progress
 from archcli.render.write import tell
 
 FOUND_FAULT, SUCCESS = 1, 0

@@ -22,7 +22,7 @@ from archcli.measure.report import Report
 from archcli.modules.spec.request import Request
 from archcli.recording.machine import available_memory
 from archcli.recording.recording import Timing
-from archcli.render.progress import Tick, progress
+from archcli.render.screen import Tick, progress
 from archcli.render.write import tell
 
 SHARED = ("activations_bytes", "torch_bytes")

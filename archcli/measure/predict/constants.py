@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
 from archcli.errors import ArchError
-from archcli.kernels import KernelCost
+from archcli.launches import KernelCost
 
 Bound = Literal["compute", "memory", "cache", "launch", "link"]
 

@@ -15,8 +15,8 @@ from archcli.arith import rounded, to_bytes
 from archcli.measure.passes import Pass
 from archcli.measure.profile.charges import Charge, charges, line_of, operator_name
 from archcli.modules import Model
-from archcli.recording.ceilings import Ceilings
 from archcli.recording.classes import COMMUNICATION, FRAMEWORK, UNATTRIBUTED, TimeClass
+from archcli.recording.machine import Ceilings
 from archcli.recording.operations import REPLICAS
 from archcli.recording.recording import Recording
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from archcli.recording.ceilings import Ceilings
+from archcli.recording.machine import Ceilings
 
 
 class Bound(NamedTuple):

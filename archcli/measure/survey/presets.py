@@ -12,7 +12,7 @@ from archcli.errors import ArchError, Problem
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import CONDITIONS, DTYPE
 from archcli.query.condition import Condition, parse_condition
-from archcli.query.tokens import Phrase
+from archcli.query.expression import Phrase
 from archcli.query.vocabulary import ColumnNames
 from archcli.wording import quote
 

@@ -11,8 +11,7 @@ from archcli.modules.models.layers import folded_path
 from archcli.render.picture.elements import element, paragraph, sheet, text, titled
 from archcli.render.picture.files import save_drawing
 from archcli.render.picture.labels import Box, Canvas, text_width
-from archcli.render.picture.roofline import BELOW, HEIGHT, roofline
-from archcli.render.picture.scale import LogScale, ticks
+from archcli.render.picture.roofline import BELOW, HEIGHT, LogScale, roofline, ticks
 from archcli.render.plain import heading
 from archcli.render.values import short
 

@@ -1,4 +1,4 @@
-"""The roofline diagram: operators by arithmetic intensity and speed, below the machine's ceilings.
+"""The roofline diagram: operators by arithmetic intensity and speed, on two logarithmic axes.
 
 Williams, Waterman and Patterson 2009, doi:10.1145/1498765.1498785. A mark's area is its share of the time.
 Ceilings are those measured in the same process; without them only the marks are drawn.
@@ -8,12 +8,81 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, hypot, log10, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from archcli.render.picture.elements import colour, element, text, titled
 from archcli.render.picture.labels import Box, Canvas, Circle, Segment, crosses, leader, text_width
-from archcli.render.picture.scale import LogScale, powers_of_ten, prefixed
 from archcli.render.values import PREFIXES, scaled
+
+STEPS = (1, 2, 5)
+MOST_TICKS = 8
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+AXIS_PREFIXES = ("", "K", "M", "G", "T", "P", "E")
+
+
+def ticks(values: Sequence[float]) -> list[float]:
+    """1, 2 and 5 times powers of ten, from at most the least value to at least the largest.
+
+    Of a range of many, the powers of ten between its ends.
+    """
+    least, most = floor(log10(min(values))), ceil(log10(max(values)))
+    steps = [step * 10.0**power for power in range(least, most + 1) for step in STEPS]
+    below = [step for step in steps if step <= min(values)]
+    above = [step for step in steps if step >= max(values) and step > below[-1]]
+    within = [step for step in steps if below[-1] <= step <= above[0]]
+    if len(within) <= MOST_TICKS:
+        return within
+    powers = [step for step in within[1:-1] if step in {10.0**power for power in range(least, most + 1)}]
+    return [within[0], *powers, within[-1]]
+
+
+def prefixed(value: float) -> str:
+    """A power of ten from 1 up with a metric prefix: 100G, 1T."""
+    power = min(max(round(log10(value)) // 3, 0), len(AXIS_PREFIXES) - 1)
+    return f"{value / 1000.0**power:g}{PREFIXES[power]}"
+
+
+def powers_of_ten(decades: Sequence[int]) -> list[str]:
+    """Labels of an axis: 0.01, 1 and 1,000; as 10⁻⁶ where one of them would be long."""
+    if min(decades) < -3 or max(decades) > 5:  # noqa: PLR2004
+        return [f"10{str(decade).translate(SUPERSCRIPTS)}" for decade in decades]
+    return [f"{10.0**decade:,g}" if decade < 0 else f"{10**decade:,}" for decade in decades]
+
+
+class LogScale(NamedTuple):
+    """Both axes by the logarithms of their ends, in a frame whose margin keeps marks off its edges."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    frame: Box
+    margin: float
+
+    @property
+    def decade_width(self) -> float:
+        """Pixels of a decade across."""
+        return (self.frame.right - self.frame.left - 2 * self.margin) / (self.x[1] - self.x[0])
+
+    @property
+    def decade_height(self) -> float:
+        """Pixels of a decade up."""
+        return (self.frame.bottom - self.frame.top - 2 * self.margin) / (self.y[1] - self.y[0])
+
+    def at(self, intensity: float, speed: float) -> tuple[float, float]:
+        """The point of a value of each axis."""
+        across = (log10(intensity) - self.x[0]) * self.decade_width
+        up = (log10(speed) - self.y[0]) * self.decade_height
+        return self.frame.left + self.margin + across, self.frame.bottom - self.margin - up
+
+    def intensities(self) -> tuple[float, float]:
+        """The values at the left and the right edge of the frame."""
+        beyond = self.margin / self.decade_width
+        return 10.0 ** (self.x[0] - beyond), 10.0 ** (self.x[1] + beyond)
+
+    def speeds(self) -> tuple[float, float]:
+        """The values at the lower and the upper edge of the frame."""
+        beyond = self.margin / self.decade_height
+        return 10.0 ** (self.y[0] - beyond), 10.0 ** (self.y[1] + beyond)
+
 
 LEFT, HEIGHT, BELOW = 48, 360, 48
 """Pixels of the tick labels on the left, of the diagram, and of those below it."""

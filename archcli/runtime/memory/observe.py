@@ -12,7 +12,7 @@ from torch import nn
 from archcli.graph import Op
 from archcli.runtime.model.leaves import Assignment
 from archcli.runtime.model.node import ModuleNode, OpHook
-from archcli.runtime.model.op_hooks import join, op_hooks
+from archcli.runtime.model.op_log import join, op_hooks
 
 
 class OpObserver(Protocol):

@@ -1,9 +1,9 @@
-"""The log of a pass: the operations of the architecture that ran, and the autograd nodes they made."""
+"""Hooks around every operation of a built model, and the log of those that ran in a pass."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -14,7 +14,35 @@ from archcli.graph import Op
 from archcli.recording.operations import OpInstance, Phase
 from archcli.runtime.model.leaves import Assignment
 from archcli.runtime.model.node import ModuleNode, OpHook
-from archcli.runtime.model.op_hooks import join, op_hooks
+
+
+def set_op_hooks(model: nn.Module, hook_of: Callable[[str], OpHook]) -> None:
+    """Instrument every node of the model with the hook made for its path."""
+    for path, node in model.named_modules():
+        if isinstance(node, ModuleNode):
+            node.op_hook = hook_of(path)
+
+
+def remove_op_hooks(model: nn.Module) -> None:
+    """Remove the hooks of all operations of the model."""
+    for node in model.modules():
+        if isinstance(node, ModuleNode):
+            vars(node).pop("op_hook", None)
+
+
+@contextmanager
+def op_hooks(model: nn.Module, hook_of: Callable[[str], OpHook]) -> Iterator[None]:
+    """Instrument the model's operations within the block; remove all hooks afterwards."""
+    set_op_hooks(model, hook_of)
+    try:
+        yield
+    finally:
+        remove_op_hooks(model)
+
+
+def join(path: str, name: str) -> str:
+    """The path of an operation within a node."""
+    return f"{path}.{name}" if path else name
 
 
 class AutogradLog:

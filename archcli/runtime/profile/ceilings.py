@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from archcli.recording.ceilings import Ceilings
+from archcli.recording.machine import Ceilings
 from archcli.runtime.profile.clock import Clock, clock_of, run_pass
 
 MIB = 1 << 20

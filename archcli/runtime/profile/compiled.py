@@ -22,18 +22,16 @@ import torch
 from archcli.errors import ArchError
 from archcli.recording.chrome_trace import chrome_trace
 from archcli.recording.classes import FRAMEWORK
-from archcli.recording.compiled_walk import IDLE, walk_compiled, with_groups
 from archcli.recording.events import events_of
 from archcli.recording.kernels import CompiledModel, join_kernels
 from archcli.recording.operations import OpInstance, OpKey
 from archcli.recording.recording import Recording
-from archcli.runtime.model.op_hooks import set_op_hooks
-from archcli.runtime.profile.census import Census, take_census
+from archcli.recording.walk import IDLE, walk_compiled, with_groups
+from archcli.runtime.model.op_log import set_op_hooks
+from archcli.runtime.profile.census import Census, Executed, take_census
 from archcli.runtime.profile.clock import clock_of, run_pass, tracing
-from archcli.runtime.profile.executed import Executed
-from archcli.runtime.profile.labels import PREFIX
 from archcli.runtime.profile.provenance import annotated, provenance
-from archcli.runtime.profile.record import Pair, Tick, Traced, recording_of, warm_up
+from archcli.runtime.profile.record import PREFIX, Pair, Tick, Traced, recording_of, warm_up
 from archcli.runtime.profile.variants import TimedVariant, record_variants
 from archcli.runtime.profile.work import Work
 

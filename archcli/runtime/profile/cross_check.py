@@ -21,11 +21,10 @@ from archcli.recording.operations import CallTime
 from archcli.recording.recording import Recording
 from archcli.runtime.model.leaves import Assignment
 from archcli.runtime.model.node import OpHook
-from archcli.runtime.model.op_hooks import join, op_hooks
+from archcli.runtime.model.op_log import join, op_hooks
 from archcli.runtime.profile.clock import clock_of, run_pass, tracing
-from archcli.runtime.profile.labels import PREFIX, labelled
 from archcli.runtime.profile.machine import without_garbage_collection
-from archcli.runtime.profile.record import PAIRS, Pair, Tick, rounds
+from archcli.runtime.profile.record import PAIRS, PREFIX, Pair, Tick, labelled, rounds
 from archcli.runtime.profile.variants import timed_variant
 from archcli.runtime.profile.work import Work
 

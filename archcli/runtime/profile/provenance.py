@@ -19,7 +19,7 @@ from archcli.recording.kernels import CompiledGraph, GraphOp, Launch
 from archcli.recording.walk import operation
 from archcli.runtime.model.leaves import Assignment
 from archcli.runtime.model.node import OpHook
-from archcli.runtime.model.op_hooks import join
+from archcli.runtime.model.op_log import join
 from archcli.runtime.profile.census import is_view
 
 ROW, PIECES = "archcli_row", "archcli_pieces"

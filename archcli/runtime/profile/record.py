@@ -1,4 +1,4 @@
-"""Recording a pass: plain and traced passes in turn, then per-operation medians, then sums.
+"""Recording a pass: plain and traced passes in turn, ranges by operation, then medians and sums.
 
 Plain passes have no instrumentation and say how long the pass takes; traced ones say what shares its time.
 Their difference is reported, never scaled away. Medians come before sums: single passes vary by ten points,
@@ -10,11 +10,16 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from statistics import median
 from typing import Any, NamedTuple
 
+import torch
+from torch import nn
+
+from archcli.graph import Op
 from archcli.recording.chrome_trace import chrome_trace
 from archcli.recording.classes import COMMUNICATION, FRAMEWORK, FUSED, RANDOM, class_of, communicates
 from archcli.recording.device import DeviceActivity, account, median_activity
@@ -24,13 +29,55 @@ from archcli.recording.machine import usable_processors
 from archcli.recording.operations import CallTime, ExecutedOp, OpKey, OpTime
 from archcli.recording.recording import GpuPasses, Recording
 from archcli.recording.walk import walk
-from archcli.runtime.model.op_log import AutogradLog
+from archcli.runtime.model.leaves import Assignment
+from archcli.runtime.model.node import OpHook
+from archcli.runtime.model.op_log import AutogradLog, join, op_hooks
 from archcli.runtime.profile.census import Census, take_census
 from archcli.runtime.profile.clock import Clock, Run, clock_of, run_pass, tracing
-from archcli.runtime.profile.labels import PREFIX, labelled
-from archcli.runtime.profile.machine import machine, quiet_tracer, without_garbage_collection
-from archcli.runtime.profile.nvml import gpu_state
+from archcli.runtime.profile.machine import gpu_state, machine, quiet_tracer, without_garbage_collection
 from archcli.runtime.profile.work import Work
+
+PREFIX = "archcli:"
+"""The start of a label, by which the walk through a trace tells it from torch's own ranges."""
+
+
+class _LoggedRange:
+    """A labelled range of the trace that also records its start and end in the log."""
+
+    __slots__ = ("log", "path", "range")
+
+    def __init__(self, log: AutogradLog, path: str) -> None:
+        self.log, self.path = log, path
+        self.range = torch._C._profiler._RecordFunctionFast(PREFIX + path)
+
+    def __enter__(self) -> None:
+        self.log.begin(self.path)
+        self.range.__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        self.range.__exit__(*exception)
+        self.log.end()
+
+
+@contextmanager
+def labelled(model: nn.Module) -> Iterator[AutogradLog]:
+    """Label every operation of the model; yields the log of the autograd nodes they make."""
+    log = AutogradLog()
+
+    def hook_of(path: str) -> OpHook:
+        def label(op: Op, _: Sequence[Any], __: Assignment | None) -> AbstractContextManager[Any]:
+            if torch.is_grad_enabled():
+                return _LoggedRange(log, join(path, op.name))
+            unlogged: AbstractContextManager[Any] = torch._C._profiler._RecordFunctionFast(
+                PREFIX + join(path, op.name)
+            )
+            return unlogged
+
+        return label
+
+    with op_hooks(model, hook_of):
+        yield log
+
 
 PAIRS, FEWEST_PAIRS, BUDGET_S = 10, 3, 8.0
 """Pairs of passes by default: so many, or as many as the time allows, at least three."""

@@ -16,8 +16,7 @@ from archcli.recording.operations import ClassKey, OpKey
 from archcli.recording.recording import Recording, Timing
 from archcli.runtime.profile.census import take_census
 from archcli.runtime.profile.clock import Run, clock_of, run_pass
-from archcli.runtime.profile.machine import without_garbage_collection
-from archcli.runtime.profile.nvml import gpu_state
+from archcli.runtime.profile.machine import gpu_state, without_garbage_collection
 from archcli.runtime.profile.record import (
     BUDGET_S,
     FEWEST_PAIRS,

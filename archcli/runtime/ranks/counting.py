@@ -1,17 +1,27 @@
-"""The census of a rank: what it sends to others, and FSDP2's operations apart from the architecture's."""
+"""The census of a rank: what it sends to others, and how long that was under way in a trace.
+
+On a GPU a collective is under way while its kernel runs; on a CPU from its call until gloo's thread has done
+with it, or until the rank has waited for it. Hidden is the time in which the rank's own operations ran, on a
+GPU its other kernels.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Container, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import torch
 from torch._C._distributed_c10d import _resolve_process_group
 from torch.utils._pytree import tree_leaves
 
-from archcli.recording.classes import COLLECTIVES
+from archcli.recording.classes import COLLECTIVES, WAIT
+from archcli.recording.device import Span
+from archcli.recording.events import Event
 from archcli.recording.operations import REPLICAS, OpKey, Phase
-from archcli.recording.walk import SHARDING, operation
+from archcli.recording.walk import ENGINE, SHARDING, operation
 from archcli.runtime.profile.census import Counting
+from archcli.runtime.profile.record import PREFIX
 
 BEGIN, END = "profiler::_record_function_enter_new", "profiler::_record_function_exit"
 OF_SHARDING = ("c10d", "fsdp")
@@ -86,3 +96,95 @@ def _smallest(args: Any) -> torch.Tensor:
 
 def _bytes(x: torch.Tensor) -> int:
     return x.numel() * x.element_size()
+
+
+BARRIER = "gloo:barrier"
+"""With which ranks begin a pass together; it is none of the pass."""
+GLOO, NCCL, CALLED, FUNCTIONAL = "gloo:", "nccl", "c10d::", "_c10d_functional::"
+KERNELS = {"allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter"}
+"""Collectives by what the names of NCCL's kernels hold."""
+
+
+class UnderWay(NamedTuple):
+    """A collective of one pass: when it was under way, the part not hidden, and whether a row called it."""
+
+    collective: str
+    span: Span
+    exposed_ns: int
+    of_row: bool
+
+    @property
+    def ns(self) -> int:
+        """Nanoseconds under way."""
+        return self.span.end_ns - self.span.start_ns
+
+
+def under_way(events: Sequence[Event], computing: Container[str], *, device: bool) -> list[UnderWay]:
+    """Every collective of a traced pass, in order; `computing` are names of operations that hide one."""
+    transfers = sorted((event for event in events if _is_transfer(event, device=device)), key=_start)
+    called = sorted((event for event in events if _is_call(event)), key=_start)
+    calls: list[Event | None] = list(called) if len(called) == len(transfers) else [None] * len(transfers)
+    waits = _waits(events)
+    busy = joined_spans(_computing(events, computing, device=device))
+    collectives = []
+    for transfer, call in zip(transfers, calls, strict=True):
+        waited = next((span for span in waits if call and span.start_ns <= call.start_ns < span.end_ns), None)
+        span = Span(transfer.start_ns, transfer.end_ns)
+        if call is not None and not device:
+            span = waited or Span(call.start_ns, transfer.end_ns)
+        exposed = span.end_ns - span.start_ns - sum(_overlap(span, other) for other in busy)
+        collectives.append(UnderWay(_collective(transfer, call), span, exposed, waited is not None))
+    return collectives
+
+
+def _waits(events: Sequence[Event]) -> list[Span]:
+    """From the calls of operations that wait at once until they have waited: those of the model's rows."""
+    called = sorted((event for event in events if event.name.startswith(FUNCTIONAL)), key=_start)
+    pairs = ((call, wait) for call, wait in pairwise(called) if operation(wait.name) == WAIT)
+    return [Span(call.start_ns, wait.end_ns) for call, wait in pairs]
+
+
+def joined_spans(events: Iterable[Event]) -> list[Span]:
+    """The intervals in which at least one event ran, in order."""
+    spans: list[Span] = []
+    for event in sorted(events, key=_start):
+        if spans and event.start_ns <= spans[-1].end_ns:
+            spans[-1] = Span(spans[-1].start_ns, max(event.end_ns, spans[-1].end_ns))
+        else:
+            spans.append(Span(event.start_ns, event.end_ns))
+    return spans
+
+
+def _is_transfer(event: Event, *, device: bool) -> bool:
+    if device:
+        return event.kind == "kernel" and NCCL in event.name.lower()
+    return event.name.startswith(GLOO) and event.name != BARRIER
+
+
+def _is_call(event: Event) -> bool:
+    return event.name.startswith(CALLED) and operation(event.name) in COLLECTIVES
+
+
+def _computing(events: Sequence[Event], computing: Container[str], *, device: bool) -> Iterable[Event]:
+    """The kernels of a GPU but NCCL's; on a CPU the operations of threads that run the model's."""
+    if device:
+        return [event for event in events if event.on_device and NCCL not in event.name.lower()]
+    threads = {event.thread for event in events if event.name.startswith((PREFIX, ENGINE))}
+    own = (event for event in events if event.kind == "cpu" and event.thread in threads)
+    return [event for event in own if operation(event.name) in computing]
+
+
+def _collective(span: Event, call: Event | None) -> str:
+    """Which collective it is, by the call: gloo scatters sums by an all-reduce."""
+    if call is not None:
+        return COLLECTIVES[operation(call.name)]
+    name = span.name.removeprefix(GLOO).lower()
+    return next((kind for part, kind in KERNELS.items() if part in name.replace("_", "")), name)
+
+
+def _overlap(one: Span, other: Span) -> int:
+    return max(0, min(one.end_ns, other.end_ns) - max(one.start_ns, other.start_ns))
+
+
+def _start(event: Event) -> int:
+    return event.start_ns

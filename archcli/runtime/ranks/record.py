@@ -17,11 +17,10 @@ from archcli.recording.recording import Recording
 from archcli.recording.walk import walk
 from archcli.runtime.profile.census import Census, take_census
 from archcli.runtime.profile.clock import Clock, Step, clock_of, run_pass
-from archcli.runtime.profile.labels import PREFIX
-from archcli.runtime.profile.machine import without_garbage_collection
-from archcli.runtime.profile.nvml import gpu_state
+from archcli.runtime.profile.machine import gpu_state, without_garbage_collection
 from archcli.runtime.profile.record import (
     PAIRS,
+    PREFIX,
     Pair,
     Tick,
     Traced,
@@ -32,8 +31,7 @@ from archcli.runtime.profile.record import (
     with_states,
 )
 from archcli.runtime.profile.work import Work
-from archcli.runtime.ranks.counting import RankCounting
-from archcli.runtime.ranks.exposure import UnderWay, under_way
+from archcli.runtime.ranks.counting import RankCounting, UnderWay, under_way
 from archcli.runtime.ranks.group import JoinedRanks
 
 

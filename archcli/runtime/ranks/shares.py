@@ -1,4 +1,4 @@
-"""One rank's part of the random numbers of a whole model: weights, cache, inputs and gradients.
+"""One rank's part of the random numbers of a whole model, and of tables that are split by words.
 
 A whole tensor is copies of one block end to end (`runtime/model/random_data.py`), so that a part of it can be
 filled without the rest: element i of the whole is element i modulo the block's length.
@@ -7,9 +7,10 @@ filled without the rest: element i of the whole is element i modulo the block's 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from archcli.arith import ceil_div
 
@@ -57,3 +58,35 @@ def fill_part(part: torch.Tensor, whole: Sequence[int], starts: Sequence[int], b
         piece = rows[begin : begin + at_once]
         first = (torch.arange(begin, begin + len(piece), device=part.device) + starts[0]) * strides[0]
         piece.copy_(block[(first[:, None] + rest) % len(block)])
+
+
+def read_own_words(model: nn.Module, whole: nn.Module, place: RankPlace) -> None:
+    """Let every table of the rank that has fewer words than the whole model's answer zero for the others."""
+    for path, table in model.named_modules():
+        if not isinstance(table, nn.Embedding):
+            continue
+        size, own = whole.get_parameter(f"{path}.weight").shape, table.weight.shape
+        if size != own:
+            OwnWords(starts_of(size, own, place)[0]).attach(table)
+
+
+class OwnWords:
+    """The words of a rank's table begin at `start`; the sum over the ranks has every token's vector."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self._absent: torch.Tensor | None = None
+
+    def attach(self, table: nn.Embedding) -> None:
+        """Look up the rank's words alone from now on."""
+        table.register_forward_pre_hook(self._shifted)
+        table.register_forward_hook(self._zeroed)
+
+    def _shifted(self, table: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        ids = inputs[0] - self.start
+        self._absent = (ids < 0) | (ids >= table.num_embeddings)
+        return (ids.masked_fill(self._absent, 0),)
+
+    def _zeroed(self, table: Any, inputs: Any, vectors: torch.Tensor) -> torch.Tensor:
+        absent, self._absent = self._absent, None
+        return vectors if absent is None else vectors.masked_fill(absent.unsqueeze(-1), 0.0)

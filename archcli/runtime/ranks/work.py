@@ -23,8 +23,7 @@ from archcli.runtime.model.node import ModuleNode
 from archcli.runtime.model.random_data import BLOCK, block_of_weights, constant_of, random_inputs
 from archcli.runtime.profile.work import SEED, BuildSettings, Work, pass_of
 from archcli.runtime.ranks.group import JoinedRanks
-from archcli.runtime.ranks.shares import fill_part, starts_of
-from archcli.runtime.ranks.words import read_own_words
+from archcli.runtime.ranks.shares import fill_part, read_own_words, starts_of
 
 
 class _OnMeta(NamedTuple):

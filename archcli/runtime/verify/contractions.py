@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from archcli.recording.operations import OpInstance
-from archcli.runtime.model.build_tape import MismatchError
+from archcli.runtime.model.build import MismatchError
 from archcli.runtime.model.op_log import OpLog, op_log
 
 JOINS = {

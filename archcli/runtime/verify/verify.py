@@ -18,8 +18,7 @@ from archcli.graph import Row
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, layer_count
 from archcli.modules.spec.forms import with_forms
-from archcli.runtime.model.build import LanguageModel, build_model, example_inputs
-from archcli.runtime.model.build_tape import MismatchError
+from archcli.runtime.model.build import LanguageModel, MismatchError, build_model, example_inputs
 from archcli.runtime.verify.by_fvcore import verify_fvcore
 from archcli.runtime.verify.by_torch import Counted, verify_parameters, verify_step, verify_training
 from archcli.runtime.verify.result import ReferenceResult, VerifyResult, uncounted_note

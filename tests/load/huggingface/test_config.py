@@ -15,7 +15,7 @@ from archcli.errors import ArchError
 from archcli.load.source import load, load_text
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.passes import forward_pass
-from archcli.render.findings.problems import explain
+from archcli.render.findings import explain
 
 LLAMA = {
     "model_type": "llama",

@@ -10,7 +10,7 @@ import torch
 
 from archcli.load.huggingface.importer import weight_map
 from archcli.runtime.model.build import build_model
-from archcli.runtime.weights.translate import translate
+from archcli.runtime.weights.compare import translate
 from importing import families, imported
 from parity.families import FAMILIES
 from parity.witness import TOLERANCE, difference, witness

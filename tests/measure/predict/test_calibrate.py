@@ -4,7 +4,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.graph import OpClass
-from archcli.kernels.kernel import KernelCost, KernelRun
+from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.measure.predict.calibrate.calibration import CalibrationSource, calibrate
 from archcli.measure.predict.calibrate.fit import HeldOut, minimized, quantile
 from archcli.measure.predict.calibrate.samples import MeasuredRun

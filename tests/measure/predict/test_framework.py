@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.graph import OpClass
-from archcli.kernels.kernel import KernelCost, KernelRun
+from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.measure.predict.constants import Efficiency, LastCache, Rates, operation_calls
 from archcli.measure.predict.times import KernelClock
 from archcli.recording.classes import TimeClass

@@ -9,9 +9,8 @@ from archcli.measure.memory.inference import inference_pass
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import highest
 from archcli.modules.spec.request import Request
-from archcli.runtime.memory.live import LiveStorages
 from archcli.runtime.memory.models import WitnessSetting, loss_of, prepared
-from archcli.runtime.memory.peak import inference_peak, training_step_peak
+from archcli.runtime.memory.peak import LiveStorages, inference_peak, training_step_peak
 from archcli.runtime.memory.shards import is_layer
 from zoo import ZOO
 

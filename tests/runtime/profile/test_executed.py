@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from archcli.graph import OpClass
-from archcli.runtime.profile.executed import Executed, executed
+from archcli.runtime.profile.census import Executed, executed
 from recordings import MODELS, profiled
 
 X, W = torch.zeros(6, 4), torch.zeros(4, 5)

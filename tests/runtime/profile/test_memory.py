@@ -62,8 +62,8 @@ def test_an_inference_is_the_peak_of_live_storages(phase, attention):
 def test_training_is_the_peak_of_live_storages(attention):
     import torch
 
-    from archcli.runtime.memory.live import LiveStorages
     from archcli.runtime.memory.models import WitnessSetting, prepared
+    from archcli.runtime.memory.peak import LiveStorages
 
     request = Request("train", 2, 32).resolved()
     memory = memory_of(GPT2, "train", 2, 32, attention=attention)

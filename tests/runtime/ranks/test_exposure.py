@@ -2,8 +2,8 @@
 
 from archcli.recording.device import Span
 from archcli.recording.events import Event
-from archcli.runtime.profile.labels import PREFIX
-from archcli.runtime.ranks.exposure import under_way
+from archcli.runtime.profile.record import PREFIX
+from archcli.runtime.ranks.counting import under_way
 
 MAIN, GLOO = 1, 2
 COMPUTING = {"mm", "clone"}

@@ -5,7 +5,7 @@ names in order; `#` for the index of a tensor that is stacked with its neighbour
 behind a word (`expert_#`); a last `**` for all that follows. What stands in brackets may be left out, as
 `[model.]` is by the base class.
 
-No tensor is touched here; that is `archcli.runtime.weights.translate`.
+No tensor is touched here; that is `archcli.runtime.weights.compare`.
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ from archcli.measure.predict.calibrate.fit import (
 from archcli.measure.predict.calibrate.samples import MeasuredRun, RowSample, framework_sample, samples_of
 from archcli.measure.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK, Efficiency, LastCache, Rates
 from archcli.measure.predict.times import ATTENTION, PRODUCTS
-from archcli.recording.ceilings import Ceilings
-from archcli.recording.machine import cache_size
+from archcli.recording.machine import Ceilings, cache_size
 
 MEASURED_BY = "`archcli profile gpt2 --dtype {dtype} --device %s` measures it"
 

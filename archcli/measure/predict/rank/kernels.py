@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from archcli.arith import prod
 from archcli.graph import Row
 from archcli.graph.kept import Call, Execution, In
-from archcli.kernels import KernelCost, KernelRun, trace_kernels
+from archcli.launches import KernelCost, KernelRun, trace_kernels
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -212,7 +212,7 @@ def traced_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[KernelR
 
 def compiled_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[KernelRun, ...]:
     """The kernels of a compiled pass, each with the rows that it holds; errors as of `traced_runs`."""
-    from archcli.kernels.compiled import compiled_kernels  # of compiled passes alone
+    from archcli.launches.compiled import compiled_kernels  # of compiled passes alone
 
     return compiled_kernels(planned.model, planned.request, settings.execution(), dtype=settings.dtype)
 

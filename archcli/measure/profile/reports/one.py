@@ -30,8 +30,8 @@ from archcli.measure.profile.warnings import warnings_of
 from archcli.measure.report import Column, Report, Table, Unit, facts
 from archcli.modules import Model
 from archcli.modules.spec.trace import LOSS
-from archcli.recording.ceilings import Ceilings
 from archcli.recording.classes import COMMUNICATION, FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, label_of
+from archcli.recording.machine import Ceilings
 from archcli.recording.recording import Recording
 
 COLUMNS = (

@@ -29,7 +29,7 @@ from archcli.measure.profile.schema.records import (
     RanksFigures,
 )
 from archcli.modules.spec.values import Meaning
-from archcli.recording.ceilings import Ceilings
+from archcli.recording.machine import Ceilings
 
 
 class PassFigures(Record):

@@ -10,7 +10,7 @@ from archcli.measure.symbolic.shapes.figures import FIGURES, Settings, SweepFigu
 from archcli.measure.symbolic.symbols import sizes, suggest_size
 from archcli.modules import Model
 from archcli.modules.spec.base import ends_in
-from archcli.query.parser import Call
+from archcli.query.expression import Call
 from archcli.query.vocabulary import FigureName, Vocabulary
 from archcli.wording import closest, format_value, quote
 

@@ -1,5 +1,0 @@
-"""Compiled kernels: what a compiler fuses of a pass's launches into one, and what those groups move."""
-
-from archcli.kernels.compiled.groups import compiled_kernels
-
-__all__ = ["compiled_kernels"]

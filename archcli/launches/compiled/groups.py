@@ -1,0 +1,228 @@
+"""Compiled kernels of a pass: which loops fuse, by inductor's rules, and their FLOPs and bytes.
+
+Loops over the same elements, or over the rows of a reduction, are fused where they share memory and nothing
+has to run between them. On a CPU, all loops between two calls of a library are one launch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from archcli.graph.kept import Execution
+from archcli.launches.compiled.dataflow import DataflowLaunch, DataflowLog, MemoryRegion
+from archcli.launches.compiled.lowering import FusedGroup, Lowering, compiled_order, readers
+from archcli.launches.kernel import KernelCost, KernelRun
+from archcli.launches.tensor import TensorMemory
+from archcli.launches.trace import run_pass
+from archcli.modules import Model
+from archcli.modules.spec.request import Request
+from archcli.recording.classes import FUSED_KERNELS, class_of
+from archcli.recording.operations import JOIN, OpKey
+
+LEAST_SHARED = 10
+"""Bytes that loops have in common which do not wait for each other (score_fusion_memory_threshold)."""
+
+
+def fused_groups(written: Sequence[FusedGroup]) -> list[FusedGroup]:
+    """The loops of a graph after fusion, in the order in which they run."""
+    groups: list[FusedGroup] = []
+    for made in written:
+        into = None if made.is_library else _best(groups, made)
+        if into is None:
+            groups.append(made)
+        else:
+            into.absorb(made)
+    return _in_order(groups)
+
+
+def cpu_launches(groups: Sequence[FusedGroup]) -> Iterator[list[FusedGroup]]:
+    """Groups that a CPU runs in one launch: those between two calls of a library."""
+    waiting: list[FusedGroup] = []
+    for group in groups:
+        if group.is_library:
+            yield from [waiting] if waiting else []
+            yield [group]
+            waiting = []
+        else:
+            waiting.append(group)
+    yield from [waiting] if waiting else []
+
+
+def _in_order(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
+    """Groups by their first results, each behind those that it reads."""
+    makers = _makers(groups)
+    placed: dict[int, FusedGroup] = {}
+
+    def place(group: FusedGroup) -> None:
+        if id(group) not in placed:
+            for maker in _sources(group, makers):
+                place(maker)
+            placed.setdefault(id(group), group)
+
+    for group in groups:
+        place(group)
+    return list(placed.values())
+
+
+def _best(groups: Sequence[FusedGroup], made: FusedGroup) -> FusedGroup | None:
+    """The earlier group that shares most bytes, of those that it can be fused with."""
+    makers = _makers(groups)
+    read = {region.memory for region in made.reads}
+    best: tuple[int, int] = (0, -1)
+    for i, group in enumerate(groups):
+        if group.is_library or not _alike(group, made):
+            continue
+        shared = _shared(group, made)
+        needed = 1 if group.memories() & read else LEAST_SHARED
+        if shared >= needed and (shared, i) > best and not _between(group, made, makers):
+            best = shared, i
+    return groups[best[1]] if best[0] else None
+
+
+def _alike(group: FusedGroup, made: FusedGroup) -> bool:
+    """Whether two groups go over the same elements, or one over the rows of the other."""
+    over = made.elements | made.rows
+    return bool(group.elements & made.elements or group.rows & over or made.rows & group.elements)
+
+
+def _shared(group: FusedGroup, made: FusedGroup) -> int:
+    """Bytes that both read or write."""
+    memories = {region.memory for region in [*made.reads, *made.written]}
+    return sum(region.bytes for region in [*group.reads, *group.written] if region.memory in memories)
+
+
+def _makers(groups: Sequence[FusedGroup]) -> dict[TensorMemory, list[FusedGroup]]:
+    """The groups that write each memory."""
+    makers: dict[TensorMemory, list[FusedGroup]] = {}
+    for group in groups:
+        for memory in group.memories():
+            makers.setdefault(memory, []).append(group)
+    return makers
+
+
+def _sources(group: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) -> list[FusedGroup]:
+    """The other groups whose results a group reads."""
+    makers_of_reads = [one for region in group.reads for one in makers.get(region.memory, ())]
+    return [one for one in makers_of_reads if one is not group]
+
+
+def _between(group: FusedGroup, made: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) -> bool:
+    """Whether something must run after the group and before what is made."""
+    seen: set[int] = set()
+    waiting = [one for one in _sources(made, makers) if one is not group]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        before = _sources(one, makers)
+        if any(other is group for other in before):
+            return True
+        waiting += before
+    return False
+
+
+def compiled_kernels(
+    model: Model, request: Request, execution: Execution | None = None, *, dtype: str = ""
+) -> tuple[KernelRun, ...]:
+    """The kernels of a compiled pass: each has the paths of its rows joined by ` + `, as in a profile.
+
+    A launch that several kernels compute is charged to the first. A kernel that stands for some in several
+    layers has the mean of their FLOPs, rounded down. Options and errors as of `trace_kernels`.
+    """
+    log = DataflowLog()
+    left = run_pass(log, model, request, execution or Execution(), dtype)
+    returned = {log.now(x.storage) for x in left}
+    total: Counter[KernelRun] = Counter()
+    forward, backward = _graphs(log.sequence)
+    first = {launch.origin.path: launch.number for launch in reversed(log.sequence)}
+    for launches, outside in ((forward, returned | readers(backward).keys()), (backward, returned)):
+        for run in _runs(compiled_order(launches, outside), outside, log.backend, first):
+            total[run._replace(times=0)] += run.times
+    return tuple([run._replace(times=times) for run, times in total.items()])
+
+
+def _graphs(launches: Sequence[DataflowLaunch]) -> tuple[list[DataflowLaunch], list[DataflowLaunch]]:
+    """The launches of the forward and of the backward, which are compiled apart."""
+    forward = [launch for launch in launches if launch.stage == "forward"]
+    return forward, [launch for launch in launches if launch.stage != "forward"]
+
+
+def _runs(
+    launches: Sequence[DataflowLaunch],
+    returned: set[TensorMemory],
+    backend: str,
+    first: Mapping[str, int],
+) -> Iterator[KernelRun]:
+    """The kernels of a graph, each with the launches that no earlier one computed.
+
+    Its rows are in the order in which they `first` ran; sums of gradients are of no row beside others.
+    """
+    groups = fused_groups(list(Lowering(launches, returned, backend).written()))
+    read_by = Counter(memory for group in groups for memory in {region.memory for region in group.reads})
+    charged: set[int] = set()
+    for together in cpu_launches(groups) if backend == "cpu" else [[group] for group in groups]:
+        members = dict.fromkeys(sorted(i for group in together for i in group.members))
+        new = [i for i in members if i not in charged]
+        charged.update(new)
+        computed = [launches[i] for i in new or members]
+        held = [launch for launch in computed if launch.stage != "sums"] or computed
+        held.sort(key=lambda launch: (first[launch.origin.path], launch.number))
+        times = computed[-1].times
+        kernel = KernelCost(
+            _name([launches[i] for i in members]),
+            sum(launches[i].kernel.flops * launches[i].times for i in new) // times,
+            sum(_bytes(_asked(group)) for group in together),
+            sum(_bytes(_left(group, read_by, returned)) for group in together),
+            held[-1].kernel.dtype,
+        )
+        yield KernelRun(_path(held), held[0].stage, kernel, _op_class(held), times)
+
+
+def _asked(group: FusedGroup) -> Iterator[MemoryRegion]:
+    """What a group reads that it does not write itself."""
+    own = group.memories()
+    return (region for region in group.reads if region.memory not in own)
+
+
+def _left(
+    group: FusedGroup, read_by: Mapping[TensorMemory, int], returned: set[TensorMemory]
+) -> Iterator[MemoryRegion]:
+    """What a group writes for others."""
+    own = {region.memory for region in group.reads}
+    for region in group.written:
+        if region.memory in returned or read_by[region.memory] > (region.memory in own):
+            yield region
+
+
+def _bytes(regions: Iterable[MemoryRegion]) -> int:
+    """Bytes of regions, of each memory no more than it has."""
+    of_memory: Counter[TensorMemory] = Counter()
+    most: dict[TensorMemory, int] = {}
+    for region in regions:
+        of_memory[region.memory] += region.bytes
+        most[region.memory] = region.memory.elements * region.itemsize
+    return sum(min(size, most[memory]) for memory, size in of_memory.items())
+
+
+def _name(held: Sequence[DataflowLaunch]) -> str:
+    """Torch's name of one launch, or those of several as a compiler joins them."""
+    names = sorted({launch.kernel.name.strip("_") for launch in held})
+    return held[0].kernel.name if len(held) == 1 else "_".join(["fused", *names])
+
+
+def _path(held: Sequence[DataflowLaunch]) -> str:
+    """The rows of a group: those that cost something, or where none does, all."""
+    costing = dict.fromkeys(launch.origin.path for launch in held if launch.origin.parts)
+    return JOIN.join(costing or dict.fromkeys(launch.origin.path for launch in held))
+
+
+def _op_class(held: Sequence[DataflowLaunch]) -> str:
+    """The class that all share, or that of mixed kernels."""
+    classes = {
+        class_of(OpKey(x.origin.path, x.stage, x.kernel.name), x.origin.parts)
+        for x in held
+        if x.origin.parts or not any(other.origin.parts for other in held)
+    }
+    return classes.pop() if len(classes) == 1 else str(FUSED_KERNELS)

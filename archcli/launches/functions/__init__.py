@@ -1,0 +1,25 @@
+"""Functions of torch on tensors without values: what each launches, forward and backward."""
+
+from archcli.launches.functions import (
+    attention,
+    indexing,
+    matrices,
+    pieces,
+    pointwise,
+    products,
+    recurrences,
+    reductions,
+    views,
+)
+
+__all__ = [
+    "attention",
+    "indexing",
+    "matrices",
+    "pieces",
+    "pointwise",
+    "products",
+    "recurrences",
+    "reductions",
+    "views",
+]

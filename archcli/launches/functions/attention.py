@@ -1,0 +1,81 @@
+"""torch's attention in one kernel: which kernel a backend takes, and its backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.launches.dtypes import BOOL, FP32, INT64
+from archcli.launches.functions.pieces import pad
+from archcli.launches.functions.pointwise import where
+from archcli.launches.launching import StatedWork, launch, launch_gradients, launch_many
+from archcli.launches.layouts import dense_strides
+from archcli.launches.log import current
+from archcli.launches.tensor import in_torch
+
+WIDEST = 256
+"""The largest head that a GPU's flash attention takes."""
+STEP = 8
+"""Elements whose multiples rows of an added mask begin at."""
+BACKWARD_PRODUCTS = 2.5
+"""FLOPs of the backward over those of the forward: five products, where the forward has two."""
+
+
+@in_torch
+def scaled_dot_product_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """Attention of q [B, H, T, d], k [B, K, S, d] and v [B, K, S, e]."""
+    batch, heads, new, width = q.shape
+    pairs = batch * heads * (new * (new + 1) // 2 if is_causal else new * k.shape[2])
+    flops = 2 * pairs * (width + v.shape[3])
+    name, extra = _kernel(q, v, attn_mask)
+    bias = _additive(attn_mask, q)
+    shape = (batch, heads, new, v.shape[3])
+    strides = (new * heads * v.shape[3], v.shape[3], heads * v.shape[3], 1)
+
+    def backward(g: Any, *_: Any) -> tuple[Any, ...]:
+        work = StatedWork(int(flops * BACKWARD_PRODUCTS))
+        gradients = launch_gradients(f"{name}_backward", [g, q, k, v, out], (q, k, v), work=work)
+        for x, gradient in zip((q, k, v), gradients, strict=True):
+            if gradient is not None:
+                gradient.strides = dense_strides(x.shape, x.strides)
+        return gradients
+
+    outputs = [(shape, q.dtype), ((batch, heads, new), FP32), *extra]
+    out = launch_many(
+        name,
+        [q, k, v, bias],
+        outputs,
+        backward=backward,
+        work=StatedWork(flops),
+        differentiable=1,
+    )[0]
+    out.strides = strides
+    return out
+
+
+def _kernel(q: Any, v: Any, mask: Any) -> tuple[str, list[Any]]:
+    """The kernel's name, and its outputs beside the result and the sums of rows."""
+    if not current().on_cuda:
+        return "_scaled_dot_product_flash_attention_for_cpu", []
+    if mask is None and q.itemsize == 2 and q.shape[-1] == v.shape[-1] <= WIDEST:
+        return "_scaled_dot_product_flash_attention", [((2,), INT64)]
+    return "_scaled_dot_product_efficient_attention", [((), INT64), ((), INT64)]
+
+
+def _additive(mask: Any, q: Any) -> Any:
+    """The mask as what is added to scores; a GPU wants rows that begin at multiples of 8 elements."""
+    if mask is None:
+        return None
+    bias = where(mask, 0.0, launch("scalar_tensor", [], (), q.dtype)) if mask.dtype == BOOL else mask
+    if not current().on_cuda or (bias.strides[-1] == 1 and not any(s % STEP for s in bias.strides[:-1])):
+        return bias
+    width = bias.shape[-1]
+    return pad(bias, (0, STEP - width % STEP))[..., :width]

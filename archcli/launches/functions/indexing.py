@@ -1,0 +1,156 @@
+"""Functions of torch that order elements, or read or write them at given places.
+
+What is read are the elements, not the tensor that they lie in. Where zeros are written into, the kernel moves
+the elements alone; a function that leaves its first input as it is copies it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from archcli.launches.dtypes import INT64
+from archcli.launches.launching import StatedWork, broadcast, launch, launch_many, needs_grad
+from archcli.launches.tensor import ShapeTensor, Sizes, in_torch, method, operation
+
+
+def _read(name: str, x: Any, indices: Sequence[Any], shape: Sizes, backward: Any) -> Any:
+    """Launch a kernel that reads so many elements of x."""
+    out = ShapeTensor(shape, x.dtype)
+    work = StatedWork(read=sum(index.bytes for index in indices) + out.bytes)
+    return launch(name, [x, *indices], shape, x.dtype, backward=backward, work=work)
+
+
+def _added_to_zeros(name: str, g: Any, x: Any, indices: Sequence[Any]) -> Any:
+    """The gradient of what elements were read of: zeros, to which theirs are added."""
+    zeros = launch("new_zeros", [], x.shape, g.dtype)
+    return _added(name, zeros, indices, g, copied=0)
+
+
+def _added(
+    name: str, x: Any, indices: Sequence[Any], source: Any, *, copied: int, backward: Any = None
+) -> Any:
+    """Launch a kernel that adds elements at places of x, of which `copied` bytes are moved besides."""
+    moved = sum(index.bytes for index in indices) + 2 * source.bytes  # what is there is read, too
+    work = StatedWork(source.numel(), moved + copied, source.bytes + copied)
+    return launch(name, [x, *indices, source], x.shape, x.dtype, backward=backward, work=work)
+
+
+@operation
+def gather(x: Any, dim: int, index: Any) -> Any:
+    """One element of x along an axis for each index."""
+    return _read(
+        "gather", x, [index], index.shape, lambda g: (_added_to_zeros("scatter_add", g, x, [index]),)
+    )
+
+
+@operation
+def index_select(x: Any, dim: int, index: Any) -> Any:
+    """Slices of x along an axis."""
+    dim %= x.ndim
+    shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
+    return _read("index_select", x, [index], shape, lambda g: (_added_to_zeros("index_add", g, x, [index]),))
+
+
+@method
+def index(x: Any, given: Sequence[Any]) -> Any:
+    """x[i, j, …] for tensors of numbers along the first axes."""
+    indices = [i for i in given if isinstance(i, ShapeTensor)]
+    if len(indices) != len(given):
+        raise NotImplementedError("kernels of an index of tensors beside slices are not known")
+    shape = (*broadcast(*[i.shape for i in indices]), *x.shape[len(indices) :])
+    return _read("index", x, indices, shape, lambda g: (_added_to_zeros("index_put", g, x, indices),))
+
+
+@operation
+def scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """A copy of x with elements, or a number, written along an axis."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        of_x = scatter(g, dim, index, 0) if needs_grad(x) else None
+        return of_x, None, gather(g, dim, index) if needs_grad(source) else None
+
+    written = index.numel() * x.itemsize
+    given = [source] if isinstance(source, ShapeTensor) else []
+    work = StatedWork(written=x.bytes + written)
+    return launch("scatter", [x, index, *given], x.shape, x.dtype, backward=backward, work=work)
+
+
+@operation
+def scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """A copy of x with elements added along an axis."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return g, None, gather(g, dim, index) if needs_grad(source) else None
+
+    return _added("scatter_add", x, [index], source, copied=x.bytes, backward=backward)
+
+
+@operation
+def index_add(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """A copy of x with slices added along an axis."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return g, None, index_select(g, dim, index) if needs_grad(source) else None
+
+    return _added("index_add", x, [index], source, copied=x.bytes, backward=backward)
+
+
+@operation
+def bincount(x: Any, *, minlength: int = 0) -> Any:
+    """How often each number occurs."""
+    return launch("bincount", [x], (minlength,), INT64)
+
+
+class ChosenElements(NamedTuple):
+    """Elements of a tensor, and their numbers along an axis."""
+
+    values: Any
+    indices: Any
+
+
+def _chosen(name: str, x: Any, dim: int, shape: Sizes, *, keepdim: bool = True) -> ChosenElements:
+    """Launch a kernel that chooses elements along an axis; the gradient goes back to where they were."""
+
+    def backward(g: Any) -> tuple[Any]:
+        indices = chosen.indices
+        if not keepdim:
+            g, indices = g.unsqueeze(dim), indices.unsqueeze(dim)
+        zeros = launch("new_zeros", [], x.shape, x.dtype)
+        return (scatter(zeros, dim, indices, g),)
+
+    chosen = ChosenElements(*launch_many(name, [x], [(shape, x.dtype), (shape, INT64)], backward=backward))
+    return chosen
+
+
+@operation
+def topk(x: Any, k: int, dim: int = -1) -> Any:
+    """The k largest along an axis, in their order."""
+    dim %= x.ndim
+    return _chosen("topk", x, dim, (*x.shape[:dim], k, *x.shape[dim + 1 :]))
+
+
+@operation
+def sort(x: Any, dim: int = -1, *, stable: bool = False) -> Any:
+    """All elements along an axis in their order."""
+    return _chosen("sort", x, dim % x.ndim, x.shape)
+
+
+@operation
+def argsort(x: Any, dim: int = -1, *, stable: bool = False) -> Any:
+    """The numbers of elements in their order."""
+    return sort(x, dim, stable=stable).indices
+
+
+@operation
+def max_(x: Any, dim: int, keepdim: bool = False) -> Any:
+    """The largest along an axis, and its number."""
+    dim %= x.ndim
+    one = (1,) if keepdim else ()
+    return _chosen("max", x, dim, (*x.shape[:dim], *one, *x.shape[dim + 1 :]), keepdim=keepdim)
+
+
+@in_torch
+def randperm(n: int, *, device: Any = None) -> Any:
+    """The numbers below n in a random order."""
+    return launch("randperm", [], (n,), INT64)

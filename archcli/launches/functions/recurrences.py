@@ -1,0 +1,126 @@
+"""Functions of torch that recurrences need, and loops of which one step stands for all.
+
+A loop over n pieces runs the first two, one for those in the middle and the last two: a state begins without
+a gradient and ends unread, and the last piece may be shorter. What is launched for a step in the middle
+counts n - 4 times, in loops within loops too, and so does its backward; what joins the steps has all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from archcli.launches.dtypes import INT64, REAL, DType
+from archcli.launches.functions.reductions import reduced_shape
+from archcli.launches.launching import elementwise, launch, needs_grad, sum_to
+from archcli.launches.layouts import preserved_strides
+from archcli.launches.log import current
+from archcli.launches.tensor import ShapeTensor, in_torch, method, operation
+
+
+@in_torch
+def lerp(start: Any, end: Any, weight: Any) -> Any:
+    """start + weight (end - start) for a tensor of weights."""
+
+    def backward(g: Any) -> tuple[Any, ...]:
+        return (
+            sum_to(g * _less_than_one(weight), start.shape) if needs_grad(start) else None,
+            sum_to(g * weight, end.shape) if needs_grad(end) else None,
+            sum_to(g * (end - start), weight.shape) if needs_grad(weight) else None,
+        )
+
+    return elementwise("lerp", start, end, weight, backward=backward)
+
+
+def _less_than_one(x: Any) -> Any:
+    """1 - x, as torch's C++ computes it: a tensor of ones, from which x is subtracted in place."""
+    ones = launch("fill", [], x.shape, x.dtype)
+    return elementwise("sub", ones, x)
+
+
+@operation
+def expm1(x: Any) -> Any:
+    """exp(x) - 1."""
+    y = elementwise("expm1", x, backward=lambda g: (g * (y + 1),))
+    return y
+
+
+@operation
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two, element by element; where they are equal each gets half of the gradient."""
+
+    def part(g: Any, x: Any, smaller: Any) -> Any:
+        if not needs_grad(x):
+            return None
+        halved = elementwise("where", a.eq(b), g / 2, g, dtype=g.dtype)
+        return sum_to(elementwise("masked_fill", halved, smaller(), dtype=g.dtype), x.shape)
+
+    def backward(g: Any) -> tuple[Any, Any]:
+        return part(g, a, lambda: a.lt(b)), part(g, b, lambda: a.gt(b))
+
+    return elementwise("maximum", a, b, backward=backward)
+
+
+@operation
+def cumsum(x: Any, dim: int, dtype: DType | None = None) -> Any:
+    """Running sums along an axis; backward they run from the end."""
+
+    def backward(g: Any) -> tuple[Any]:
+        sums = g if g.numel() <= 1 or g.shape[dim] == 1 else _flipped(_flipped(g).cumsum(dim))
+        return (sums.to(x.dtype),)
+
+    dtype = dtype or (x.dtype if x.dtype.kind >= REAL else INT64)
+    return launch("cumsum", [x], x.shape, dtype, backward=backward)
+
+
+def _flipped(x: Any) -> Any:
+    return launch("flip", [x], x.shape, x.dtype, strides=preserved_strides(x))
+
+
+@method
+def amax(x: Any, dim: int, keepdim: bool = False) -> Any:
+    """The largest along an axis, without a gradient."""
+    return launch("amax", [x], reduced_shape(x, [dim % x.ndim], keepdim=keepdim), x.dtype)
+
+
+ENDS = 2
+
+
+def steps_run(n: int) -> list[tuple[int, int]]:
+    """The pieces of n that a loop runs: each one's index, and how many it stands for."""
+    if n <= 2 * ENDS + 1:
+        return [(i, 1) for i in range(n)]
+    first, last = range(ENDS), range(n - ENDS, n)
+    return [*((i, 1) for i in first), (ENDS, n - 2 * ENDS), *((i, 1) for i in last)]
+
+
+class LoopPieces(tuple[Any, ...]):
+    """Pieces that a loop goes over: in its body, what is launched counts as often as the piece."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        log = current()
+        before = log.repeats
+        for piece in super().__iter__():
+            log.repeats = piece.repeats
+            yield piece
+        log.repeats = before
+
+
+@contextmanager
+def counted(repeats: int) -> Iterator[None]:
+    """Count what is launched within the block this often."""
+    log = current()
+    before, log.repeats = log.repeats, repeats
+    try:
+        yield
+    finally:
+        log.repeats = before
+
+
+def occurrences(xs: Sequence[ShapeTensor]) -> list[int]:
+    """How often each tensor of a finished loop is there, of those that are joined outside of it."""
+    now = current().repeats
+    return [max(1, x.repeats // now) for x in xs]

@@ -1,0 +1,171 @@
+"""What every function of the stand-in for torch is made of: a launch, a view, a broadcast, a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from archcli.launches.dtypes import COMPLEX, FP32, REAL, DType, of_number, promoted
+from archcli.launches.kernel import KernelCost
+from archcli.launches.layouts import like_inputs
+from archcli.launches.log import Backward, GradNode, current
+from archcli.launches.tensor import METHODS, ShapeTensor, Sizes
+from archcli.recording.classes import flops_per_element
+
+
+class StatedWork(NamedTuple):
+    """FLOPs of a kernel and the bytes that it reads and writes, where its tensors do not tell."""
+
+    flops: int | None = None
+    read: int | None = None
+    written: int | None = None
+
+
+TOLD_BY_TENSORS = StatedWork()
+
+
+def launch(
+    name: str,
+    inputs: Sequence[Any],
+    shape: Sizes,
+    dtype: DType | None = None,
+    *,
+    backward: Backward | None = None,
+    strides: Sizes | None = None,
+    work: StatedWork = TOLD_BY_TENSORS,
+) -> ShapeTensor:
+    """Launch a kernel with one output."""
+    (out,) = launch_many(name, inputs, [(shape, dtype)], backward=backward, work=work)
+    out.strides = out.strides if strides is None else strides
+    return out
+
+
+def launch_many(
+    name: str,
+    inputs: Sequence[Any],
+    outputs: Sequence[tuple[Sizes, DType | None]],
+    *,
+    backward: Backward | None = None,
+    work: StatedWork = TOLD_BY_TENSORS,
+    differentiable: int | None = None,
+) -> list[ShapeTensor]:
+    """Launch a kernel with these outputs; the first `differentiable` have gradients, by default all."""
+    given = [x for x in inputs if isinstance(x, ShapeTensor)]
+    first = given[0].dtype if given else FP32
+    made = [ShapeTensor(shape, dtype or first) for shape, dtype in outputs]
+    flops = _flops(name, [*given, *made]) if work.flops is None else work.flops
+    read = sum(x.bytes for x in given) if work.read is None else work.read
+    written = sum(x.bytes for x in made) if work.written is None else work.written
+    log = current()
+    log.launch(KernelCost(name, flops, read, written, _computes_in([*given, *made])), given, made)
+    for x in made:
+        x.repeats = log.repeats
+    with_gradients = made if differentiable is None else made[:differentiable]
+    record(with_gradients, inputs, backward)
+    return made
+
+
+def launch_gradients(
+    name: str, given: Sequence[Any], inputs: Sequence[Any], *, work: StatedWork = TOLD_BY_TENSORS
+) -> tuple[Any, ...]:
+    """Launch a kernel that computes the gradients of those inputs that need one; None for the others."""
+    outputs = [(x.shape, x.dtype) for x in inputs if needs_grad(x)]
+    gradients = iter(launch_many(name, given, outputs, work=work))
+    return tuple([next(gradients) if needs_grad(x) else None for x in inputs])
+
+
+def view(
+    x: ShapeTensor,
+    shape: Sizes,
+    strides: Sizes,
+    offset: int = 0,
+    backward: Backward | None = None,
+    dtype: DType | None = None,
+) -> ShapeTensor:
+    """A view of x: nothing is launched.
+
+    Where nothing is recorded, that of a weight still needs a gradient in torch's eyes, which decides how it
+    multiplies by it.
+    """
+    out = ShapeTensor(shape, dtype or x.dtype, strides, x.storage, x.offset + offset)
+    out.requires_grad = x.requires_grad and not current().records
+    out.repeats = current().repeats
+    record([out], [x], backward)
+    return out
+
+
+def record(outputs: Sequence[ShapeTensor], inputs: Sequence[Any], backward: Backward | None) -> None:
+    """Note for autograd how the gradients of outputs become those of inputs, if any input needs one."""
+    log = current()
+    if backward is None or not log.records or not any(needs_grad(x) for x in inputs):
+        return
+    outputs = [x for x in outputs if x.dtype.kind in (REAL, COMPLEX)]
+    node = GradNode(log.origin, tuple(inputs), len(outputs), backward, log.repeats)
+    log.nodes.append(node)
+    for i, x in enumerate(outputs):
+        x.node, x.output, x.requires_grad = node, i, True
+
+
+def needs_grad(x: Any) -> bool:
+    """Whether a gradient flows to it."""
+    return isinstance(x, ShapeTensor) and x.requires_grad
+
+
+def _flops(name: str, tensors: Sequence[ShapeTensor]) -> int:
+    """FLOPs by the elements of the largest tensor; whole-number arithmetic has none."""
+    if not any(x.dtype.kind in (REAL, COMPLEX) for x in tensors):
+        return 0
+    return flops_per_element(name) * max(x.elements for x in tensors)
+
+
+def _computes_in(tensors: Sequence[ShapeTensor]) -> str:
+    """The number type of a kernel: that of its first tensor with fractions."""
+    return next((x.dtype.parts for x in tensors if x.dtype.kind in (REAL, COMPLEX)), tensors[0].dtype.name)
+
+
+def broadcast(*shapes: Sizes) -> Sizes:
+    """The common shape of several."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(next((size for size in sizes if size != 1), 1) for sizes in zip(*padded, strict=True))
+
+
+def result_type(*values: Any) -> DType:
+    """The number type of a result: tensors with axes decide over those without, these over numbers."""
+    ranks: list[list[DType]] = [[], [], []]
+    for value in values:
+        if isinstance(value, ShapeTensor):
+            ranks[0 if value.shape else 1].append(value.dtype)
+        else:
+            ranks[2].append(of_number(value))
+    chosen: DType | None = None
+    for rank in ranks:
+        for dtype in rank:
+            if chosen is None or dtype.kind > chosen.kind:
+                chosen = dtype
+            elif rank is ranks[0] or (rank is ranks[1] and not ranks[0]):
+                chosen = promoted(chosen, dtype)
+    return chosen or FP32
+
+
+def elementwise(
+    name: str, *inputs: Any, backward: Backward | None = None, dtype: DType | None = None
+) -> ShapeTensor:
+    """Launch an element-wise kernel: broadcast shape, promoted type, strides of the first input.
+
+    `backward` gives gradients in the shape of the output; they are summed to those of the inputs.
+    """
+    shape = broadcast(*[x.shape for x in inputs if isinstance(x, ShapeTensor)])
+    out_dtype = result_type(*inputs) if dtype is None else dtype
+    return launch(name, inputs, shape, out_dtype, backward=backward, strides=like_inputs(shape, inputs))
+
+
+def sum_to(gradient: Any, shape: Sizes) -> Any:
+    """The gradient summed over the axes along which an input was broadcast."""
+    if gradient is None or gradient.shape == shape:
+        return gradient
+    lead = len(gradient.shape) - len(shape)
+    axes = [i for i, size in enumerate(gradient.shape) if i < lead or (shape[i - lead] == 1 and size != 1)]
+    if axes:
+        gradient = METHODS["sum"](gradient, axes, keepdim=True)
+    return METHODS["view"](gradient, shape) if lead else gradient

@@ -1,0 +1,113 @@
+"""The log of a pass: which kernels were launched, by which operation, and how the backward goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from archcli.errors import ArchError, Problem
+from archcli.launches.kernel import KernelCost, Stage
+
+Gradients = Sequence[Any]
+Backward = Callable[..., Gradients]
+"""From the gradients of the outputs, None for those without, to the gradients of the inputs."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaunchOrigin:
+    """Which operation of the architecture launches: its path, how often it runs, and what its class needs.
+
+    One run of an operation is one origin, told from others by identity: launches are counted by it.
+    """
+
+    path: str = ""
+    times: int = 1
+    parts: tuple[Any, ...] = ()
+    op: Any = None
+
+
+NOT_KNOWN = (NotImplementedError, AttributeError, TypeError)
+"""Errors of an operation that calls a function of torch which the stand-in lacks, or with unknown options."""
+
+
+def unknown_kernels(problem: Exception, origin: LaunchOrigin) -> ArchError:
+    """The error for a user: which operation, which function of torch, how to go on."""
+    hint = "what it launches can be measured: `archcli profile` runs it"
+    return ArchError(Problem(str(problem), hint, path=origin.path))
+
+
+class LoggedLaunch(NamedTuple):
+    """A kernel as it was launched."""
+
+    origin: LaunchOrigin
+    stage: Stage
+    kernel: KernelCost
+
+
+@dataclass(slots=True, eq=False)
+class GradNode:
+    """A step that autograd recorded: its inputs, and how their gradients follow from the outputs'."""
+
+    origin: LaunchOrigin
+    inputs: tuple[Any, ...]
+    outputs: int
+    backward: Backward
+    repeats: int = 1
+
+
+@dataclass(slots=True)
+class Log:
+    """Launches of a pass so far, and what autograd recorded; `backend` says whose kernels run.
+
+    What runs now counts `repeats` times: it stands for as many steps of a loop.
+    """
+
+    backend: str = "cuda"
+    records: bool = True
+    origin: LaunchOrigin = field(default_factory=LaunchOrigin)
+    stage: Stage = "forward"
+    repeats: int = 1
+    launches: Counter[LoggedLaunch] = field(default_factory=Counter)
+    nodes: list[GradNode] = field(default_factory=list)
+
+    @property
+    def on_cuda(self) -> bool:
+        """Whether a GPU's kernels run."""
+        return self.backend == "cuda"
+
+    def launch(self, kernel: KernelCost, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """A kernel is launched on these tensors, which a log that follows the flow of data notes."""
+        self.launches[LoggedLaunch(self.origin, self.stage, kernel)] += self.repeats
+
+
+_LOG: ContextVar[Log] = ContextVar("log")
+
+
+def current() -> Log:
+    """The log of the pass that runs."""
+    return _LOG.get()
+
+
+@contextmanager
+def logged(log: Log) -> Iterator[Log]:
+    """Write launches to this log within the block."""
+    token = _LOG.set(log)
+    try:
+        yield log
+    finally:
+        _LOG.reset(token)
+
+
+@contextmanager
+def without_grad() -> Iterator[None]:
+    """Record nothing for a backward within the block."""
+    log = current()
+    before, log.records = log.records, False
+    try:
+        yield
+    finally:
+        log.records = before

@@ -1,0 +1,267 @@
+"""Tensors without values, which torch's functions take in a stand-in for torch.
+
+They know shape, strides, number type and storage, so that it is known what is a view and what a copy, and
+which gradients flow. Methods are those of `METHODS`, which the modules of `functions` fill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from archcli.arith import prod
+from archcli.launches.dtypes import REAL, DType
+from archcli.launches.log import GradNode, current
+
+Sizes = tuple[int, ...]
+METHODS: dict[str, Callable[..., Any]] = {}
+"""Methods of a tensor, by name."""
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""Functions of torch and of torch.nn.functional, by name."""
+
+
+def operation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a function of torch that is a method of tensors too."""
+    METHODS[function.__name__.rstrip("_")] = function
+    return in_torch(function)
+
+
+def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a function of torch."""
+    FUNCTIONS[function.__name__.rstrip("_")] = function
+    return function
+
+
+def method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a method of tensors."""
+    METHODS[function.__name__.rstrip("_")] = function
+    return function
+
+
+class UnknownFunctionError(NotImplementedError, AttributeError):
+    """A function of torch whose kernels are not known."""
+
+
+class DeviceKind:
+    """The device of a tensor without values."""
+
+    @property
+    def type(self) -> str:
+        """`cuda` or `cpu`."""
+        return current().backend
+
+
+DEVICE = DeviceKind()
+
+
+class TensorMemory:
+    """The memory that a tensor and its views lie in: its elements, and whether it was cut into pieces."""
+
+    __slots__ = ("elements", "is_split")
+
+    def __init__(self, elements: int) -> None:
+        self.elements, self.is_split = elements, False
+
+
+class ShapeTensor:
+    """A tensor without values. `node` and `output` say which step of autograd made it.
+
+    It stands for the `repeats` tensors that as many steps of a loop made.
+    """
+
+    __slots__ = (
+        "dtype",
+        "node",
+        "offset",
+        "output",
+        "repeats",
+        "requires_grad",
+        "shape",
+        "storage",
+        "strides",
+    )
+    fake_mode = None
+    """torch's fake tensors have it, too: it tells operations that there are no values to read."""
+
+    def __init__(
+        self,
+        shape: Sizes,
+        dtype: DType,
+        strides: Sizes | None = None,
+        storage: TensorMemory | None = None,
+        offset: int = 0,
+        *,
+        requires_grad: bool = False,
+    ) -> None:
+        self.shape, self.dtype, self.offset = shape, dtype, offset
+        self.strides = row_major(shape) if strides is None else strides
+        self.storage = TensorMemory(prod(shape)) if storage is None else storage
+        self.requires_grad = requires_grad
+        self.node: GradNode | None = None
+        self.output = 0
+        self.repeats = 1
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in METHODS:
+            raise UnknownFunctionError(f"kernels of torch.Tensor.{name} are not known")
+        return METHODS[name].__get__(self)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        return iter(METHODS["unbind"](self))
+
+    @property
+    def device(self) -> DeviceKind:
+        """Where it lies."""
+        return DEVICE
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether it is torch's kind of tensor without values: no."""
+        return False
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def elements(self) -> int:
+        """Elements in memory, fewer than in the shape of an expanded tensor."""
+        return min(self.numel(), self.storage.elements)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes in memory."""
+        return self.elements * self.dtype.itemsize
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        """The transpose of a matrix."""
+        return METHODS["t"](self)
+
+    @property
+    def real(self) -> Any:
+        """The real parts of complex numbers."""
+        return METHODS["real_part"](self)
+
+    def is_contiguous(self, **_: Any) -> bool:
+        """Whether its elements lie in memory in the order of its axes."""
+        return same_layout(self.shape, self.strides, row_major(self.shape))
+
+    def is_floating_point(self) -> bool:
+        """Whether its numbers have fractions."""
+        return self.dtype.kind == REAL
+
+    def numel(self) -> int:
+        """How many elements its shape has."""
+        return int(prod(self.shape))
+
+    def dim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    def storage_offset(self) -> int:
+        """Elements before its first one in memory."""
+        return self.offset
+
+    def size(self, axis: int | None = None) -> Any:
+        """Its shape, or the length of one axis."""
+        return self.shape if axis is None else self.shape[axis]
+
+    def __getitem__(self, index: Any) -> Any:
+        return METHODS["getitem"](self, index)
+
+    def __add__(self, other: Any) -> Any:
+        return METHODS["add"](self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return METHODS["sub"](self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return METHODS["rsub"](self, other)
+
+    def __mul__(self, other: Any) -> Any:
+        return METHODS["mul"](self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return METHODS["div"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return METHODS["mul"](METHODS["reciprocal"](self), other)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return METHODS["floor_divide"](self, other)
+
+    def __mod__(self, other: Any) -> Any:
+        return METHODS["remainder"](self, other)
+
+    def __pow__(self, other: Any) -> Any:
+        return METHODS["pow"](self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return METHODS["pow"](other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return METHODS["matmul"](self, other)
+
+    def __neg__(self) -> Any:
+        return METHODS["neg"](self)
+
+    def __invert__(self) -> Any:
+        return METHODS["bitwise_not"](self)
+
+    def __and__(self, other: Any) -> Any:
+        return METHODS["bitwise_and"](self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return METHODS["bitwise_or"](self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return METHODS["lt"](self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return METHODS["le"](self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return METHODS["gt"](self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return METHODS["ge"](self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return METHODS["eq"](self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return METHODS["ne"](self, other)
+
+    __hash__ = object.__hash__
+
+
+def row_major(shape: Sizes) -> Sizes:
+    """Strides of elements in the order of the axes."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def same_layout(shape: Sizes, a: Sizes, b: Sizes) -> bool:
+    """Whether strides mean the same places: axes of length 1 have none."""
+    return all(x == y for size, x, y in zip(shape, a, b, strict=True) if size != 1)

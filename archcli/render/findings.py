@@ -1,0 +1,169 @@
+"""Errors and findings as text: a line each, or with the line of the file and a caret."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from archcli.errors import ArchError, Mark, Problem
+from archcli.render.screen import cell_width, columns, folded, painted
+from archcli.wording import disarm, format_value, sanitize
+
+if TYPE_CHECKING:
+    from archcli.measure.report import Report
+    from archcli.rules.diagnostics import Diagnostic
+
+TAB = "    "
+INDENT = "    "
+WINDOW = 100
+"""Columns of a line that are drawn at most."""
+BEFORE = 40
+"""How many of them precede the caret where a line is cut on both sides."""
+ELLIPSES = 2
+
+
+def excerpt(mark: Mark, width: int | None = None) -> tuple[str, ...]:
+    """The line of a mark and the carets below it, both indented; nothing for an empty line.
+
+    With a `width`, neither is wider; a longer line is cut around the first caret.
+    """
+    if not mark.text.strip():
+        return ()
+    cells = [sanitize(TAB if char == "\t" else char) for char in mark.text]
+    widths = [cell_width(cell) for cell in cells]
+    start = min(mark.column - 1, len(cells))
+    room = WINDOW if width is None else min(WINDOW, width - len(INDENT) - ELLIPSES)
+    first, last = _window(widths, start, room)
+    end = min(start + mark.width, last)
+    lead, tail = "…" if first else "", "…" if last < len(cells) else ""
+    line = lead + "".join(cells[first:last]) + tail
+    carets = " " * (len(lead) + sum(widths[first:start])) + "^" * max(1, sum(widths[start:end]))
+    return INDENT + line.rstrip(), INDENT + carets
+
+
+def _window(widths: Sequence[int], start: int, room: int) -> tuple[int, int]:
+    """(first, last) of the cells that are drawn, in `room` columns besides the ellipses."""
+    if sum(widths) <= room + ELLIPSES:
+        return 0, len(widths)
+    first = _reach(widths[:start][::-1], min(BEFORE, room // 2))
+    last = _reach(widths[start:], room - sum(widths[start - first : start]))
+    first = _reach(widths[:start][::-1], room - sum(widths[start : start + last]))
+    while first and not widths[start - first]:  # a combining mark without the letter below it
+        first -= 1
+    return start - first, start + last
+
+
+def _reach(widths: Sequence[int], room: int) -> int:
+    """How many cells fit into `room` columns, from the first on."""
+    for i, width in enumerate(widths):
+        room -= width
+        if room < 0:
+            return i
+    return len(widths)
+
+
+BELOW = "    "
+"""The indent of a message's further lines."""
+
+
+def complain(error: ArchError) -> str:
+    """An error as standard error shows it: folded and coloured on a terminal, unchanged in a file."""
+    return painted(explain(error, columns(sys.stderr)), sys.stderr)
+
+
+def explain(error: ArchError, width: int | None = None) -> str:
+    """Every problem of an error, a paragraph each, folded to `width` columns where it is given.
+
+    Of several problems in one place the first draws the line of the file.
+    """
+    marks = [problem.mark for problem in error.problems]
+    shown = [
+        replace(problem, mark=replace(mark, text="")) if mark and mark == before else problem
+        for problem, mark, before in zip(error.problems, marks, [None, *marks], strict=False)
+    ]
+    return "\n".join(paragraph(problem, width=width) for problem in shown)
+
+
+def paragraph(
+    problem: Problem, label: str = "error", *notes: tuple[str, str], width: int | None = None
+) -> str:
+    """A problem: place, `label` and message, the line with a caret, help, then named notes.
+
+    With a `width` no line is longer than that.
+    """
+    mark = problem.mark
+    # an option has one line, and the carets show where in it
+    where = sanitize((mark.file if mark.file.startswith("--") else str(mark)) if mark else problem.path)
+    message = f"{where}: {label}: {sanitize(problem.what)}" if where else f"{label}: {sanitize(problem.what)}"
+    drawing = excerpt(mark, width) if mark else ()
+    below = [f"  = {name}: {sanitize(text)}" for name, text in (("help", problem.hint), *notes) if text]
+    notes_below = [part for line in below for part in folded(line, width, BELOW)]
+    return "\n".join([*folded(message, width, BELOW), *drawing, *notes_below])
+
+
+UNPATCHED = "not stated in a file that could be patched; as options of archcli:"
+MOST_OPTIONS = 4
+"""A help line lists at most so many `--set` options."""
+
+
+def full(report: Report, diagnostics: Iterable[Diagnostic], width: int | None) -> str:
+    """Each finding under its line of the file, then the notes and a summary.
+
+    With a `width`, text is folded to that many columns.
+    """
+    paragraphs = [_paragraph(diagnostic, width) + "\n" for diagnostic in diagnostics]
+    below = [*(f"note: {sanitize(note)}" for note in report.notes), summary(report.totals)]
+    return disarm("\n".join([*paragraphs, *(part for line in below for part in folded(line, width))]) + "\n")
+
+
+def concise(report: Report) -> str:
+    """A line for each finding, then a summary."""
+    lines = [sanitize(_line(row)) for row in report.rows]
+    return "\n".join([*lines, summary(report.totals)]) + "\n"
+
+
+def unpatched(source: str, changes: Iterable[tuple[str, Any]]) -> str:
+    """Comments below a patch: the changes it could not write into the file, as `--set` options."""
+    options = [f"#   {_option(path, value)}\n" for path, value in changes]
+    return "".join([f"# {sanitize(source)}: {UNPATCHED}\n", *options]) if options else ""
+
+
+def summary(totals: Mapping[str, Any]) -> str:
+    """How many findings of each severity: `2 models checked: 1 error, 3 warnings.`."""
+    models = _plural(totals["models"], "model")
+    if not totals["findings"]:
+        return f"{models} checked: no findings."
+    counts = [(kind, totals[f"{kind}s"]) for kind in ("error", "warning", "info")]
+    return f"{models} checked: {', '.join(_plural(n, kind) for kind, n in counts if n)}."
+
+
+def _plural(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 or noun == "info" else f"{n} {noun}s"
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    place = "{file}:{line}:{column}".format(**row["where"])
+    return f"{place}: {row['severity']}[{row['code']}] {row['message']}"
+
+
+def _paragraph(diagnostic: Diagnostic, width: int | None) -> str:
+    rule, finding, standing = diagnostic.rule, diagnostic.finding, diagnostic.standing
+    expected = f"expected {finding.expected}" if finding.expected else ""
+    field = "" if diagnostic.mark.text.strip(" {") else finding.path  # where no line of the file names it
+    notes = [("field", field), ("seen", standing.words() if standing else ""), ("source", rule.source)]
+    options = [_option(fix.path, fix.value) for fix in finding.fixes]
+    help_ = "; ".join(filter(None, [finding.help, _first_options(options)]))
+    problem = Problem("; ".join(filter(None, [finding.message, expected])), help_, diagnostic.mark)
+    return paragraph(problem, f"{rule.severity}[{rule.code}]", *notes, width=width)
+
+
+def _option(path: str, value: Any) -> str:
+    return f"--set {path}={format_value(value)}"
+
+
+def _first_options(options: Sequence[str]) -> str:
+    """The first options, and the number of the others."""
+    more = [f"and {len(options) - MOST_OPTIONS} more"] if len(options) > MOST_OPTIONS else []
+    return " ".join([*options[:MOST_OPTIONS], *more])

@@ -1,0 +1,104 @@
+"""A report in Python: HTML for notebooks, a DataFrame, LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from archcli.errors import ArchError, install
+from archcli.render.grid import Grid, grid
+from archcli.render.plain import closing, heading
+from archcli.wording import sanitize
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from archcli.measure.report import Report
+
+DTYPES = (
+    ({int}, "Int64"),
+    ({int, float}, "Float64"),
+    ({bool}, "boolean"),
+    ({str}, "string"),
+)
+"""Types of a column's values, and the dtype that holds them beside missing ones."""
+
+EXACT = {"Int64": 2**63, "Float64": 2**53}
+"""Up to where a dtype holds every whole number."""
+
+
+def frame(report: Report) -> pd.DataFrame:
+    """A row for each of the report's; ArchError where pandas is not installed."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        hint = f"report.rows holds the same records; for a DataFrame {install('pandas')}"
+        raise ArchError("to_pandas needs pandas, which is not installed", hint) from None
+    keys = dict.fromkeys((*report.keys, *(key for row in report.rows for key in row)))
+    columns = {key: [row.get(key) for row in report.rows] for key in keys}
+    return pd.DataFrame({key: pd.Series(values, dtype=_dtype(values)) for key, values in columns.items()})
+
+
+def _dtype(values: Sequence[Any]) -> Any:
+    """The narrowest dtype that holds the values as they are; else object."""
+    types = {type(value) for value in values} - {NoneType}
+    for known, dtype in DTYPES:
+        if types and types <= known:
+            largest = max((abs(value) for value in values if type(value) is int), default=0)
+            return dtype if largest < EXACT.get(dtype, 2**63) else object
+    return object
+
+
+SCROLL = "overflow-x:auto"
+NUMERIC = "text-align:right;white-space:nowrap"
+WORDS = "text-align:left"
+
+
+def html(report: Report) -> str:
+    """The heading, every table below its title, then the convention and the notes. Everything is escaped."""
+    lines = [f"<p><strong>{escape(heading(report))}</strong></p>"] if heading(report) else []
+    lines += [_drawn(grid(table)) for table in report.tables]
+    lines += [f"<p><small>{escape(line)}</small></p>" for line in closing(report)]
+    return "\n".join(["<div>", *lines, "</div>"]) + "\n"
+
+
+def _drawn(table: Grid) -> str:
+    lines = [f"<caption>{escape(table.title)}</caption>"] if table.title else []
+    lines += [f"<thead>{_row('th', table.heads, table.numeric)}</thead>"] if any(table.heads) else []
+    lines += ["<tbody>", *(_row("td", row, table.numeric) for row in table.rows), "</tbody>"]
+    lines += [f"<tfoot>{_row('th', table.footer, table.numeric)}</tfoot>"] if table.footer else []
+    return "\n".join([f'<div style="{SCROLL}"><table>', *lines, "</table></div>"])
+
+
+def _row(tag: str, cells: tuple[str, ...], numeric: tuple[bool, ...]) -> str:
+    drawn = "".join(_cell(tag, cell, right) for cell, right in zip(cells, numeric, strict=True))
+    return f"<tr>{drawn}</tr>"
+
+
+def _cell(tag: str, text: str, flush_right: bool) -> str:
+    return f'<{tag} style="{NUMERIC if flush_right else WORDS}">{escape(text)}</{tag}>'
+
+
+def latex(report: Report) -> str:
+    """The equations (amsmath), between comments that say what they are of and what each symbol means."""
+    comments = [f"% {line}" for line in (heading(report), *closing(report)) if line]
+    legend = [
+        f"% {entry['symbol']} = {entry['value']}: {sanitize(entry['meaning'])}"
+        for entry in report.totals["legend"]
+    ]
+    equations = [line for row in report.rows for line in _equation(row["component"], row)]
+    equations += _equation("total", report.totals, last=True)
+    lines = [comments[0], *legend, r"\begin{align*}", *equations, r"\end{align*}", *comments[1:]]
+    return "\n".join(lines) + "\n"
+
+
+def _equation(name: str, row: Mapping[str, Any], *, last: bool = False) -> Iterator[str]:
+    r"""A formula, the same with numbers, and the value; a line `\\` between each two."""
+    words = sanitize(name).replace("_", r"\_")
+    value = f"{row['value']:,}".replace(",", r"\,")
+    yield rf"\text{{{words}}} &= {row['latex']} \\"
+    if row["latex_numbers"] not in {row["latex"], str(row["value"])}:
+        yield rf"&= {row['latex_numbers']} \\"
+    yield rf"&= {value}" + ("" if last else r" \\")

@@ -1,1 +1,0 @@
-"""A report in Python: HTML for notebooks, a DataFrame."""

@@ -16,7 +16,8 @@ A model is a path, a preset's name, `org/name` on the hub, a mapping as YAML or 
 
 from __future__ import annotations
 
-from archcli.commands import _interrupts  # noqa: F401 - first: Ctrl-C may come during any import
+# first, as Ctrl-C may come during any import
+from archcli.commands.line import interrupts as _interrupts  # noqa: F401
 
 # isort: split
 from functools import wraps
@@ -28,11 +29,11 @@ from archcli.lazy import lazy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from archcli.commands._count_memory import count_memory, memory
-    from archcli.commands._explain import explain, formula
-    from archcli.commands._predict import predict
-    from archcli.commands._scale import scale
-    from archcli.commands._sweep_shapes import sweep
+    from archcli.api.explain import explain, formula
+    from archcli.api.memory import count_memory, memory
+    from archcli.api.predict import predict
+    from archcli.api.scale import scale
+    from archcli.api.sweep import sweep
     from archcli.errors import ArchError
     from archcli.load import load
     from archcli.measure.report import Report
@@ -73,7 +74,7 @@ def build(
 
     Example: `sum(w.numel() for w in build("gpt2", device="meta").parameters())` is 124,439,808.
     """
-    from archcli.commands.base import given
+    from archcli.api.subject import given
     from archcli.runtime import build_model, require_device, weights_dtype
 
     require_device(device)
@@ -89,7 +90,7 @@ def count_params(model: ModelLike, dtype: str = "bf16", depth: int = 3) -> Repor
 
     Example: `count_params("llama-3.1-8b").totals["params"]` is 8,030,261,248.
     """
-    from archcli.commands.base import given
+    from archcli.api.subject import given
     from archcli.measure.params import count_params as count
 
     subject = given(model)
@@ -126,7 +127,7 @@ def count_flops(  # noqa: PLR0913
 
     Example: `count_flops("gpt2", phase="decode", past=1000).totals["matmul_flops"]` is 283,964,928.
     """
-    from archcli.commands.base import given
+    from archcli.api.subject import given
     from archcli.measure.flops import count_flops as count
     from archcli.modules.spec.request import Request
 
@@ -156,7 +157,7 @@ def count_kv_cache(  # noqa: PLR0913
 
     Example: `count_kv_cache("llama-3.1-8b", 131_072).totals["bytes"]` is 17,179,869,184.
     """
-    from archcli.commands.base import given
+    from archcli.api.subject import given
     from archcli.measure.kvcache.kvcache import count_kv_cache as count
     from archcli.modules.spec.arguments import memory_bytes
 
@@ -182,7 +183,7 @@ def survey(
 
     Example: `survey("gpt2", columns=["params", "head_ratio"]).rows[0]["head_ratio"]` is 1.0.
     """
-    from archcli.commands.base import given
+    from archcli.api.subject import given
     from archcli.load.presets import surveyed_presets
     from archcli.measure.survey.survey import survey_models
 
@@ -209,7 +210,7 @@ def compare(  # noqa: PLR0913
 
     Example: `compare("gpt2", "gpt2", seq_len=1024).totals["differences"]` is 0.
     """
-    from archcli.commands.base import compared, given
+    from archcli.api.subject import compared, given
     from archcli.modules.spec.request import Request
 
     request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla, "scan": scan})
@@ -230,17 +231,17 @@ def register(kind: str, place: str) -> None:
 params, flops, kvcache = count_params, count_flops, count_kv_cache
 
 HOMES = {
-    ".commands._count_memory": ["count_memory", "memory"],
-    ".commands._explain": ["explain", "formula"],
-    ".commands._predict": ["predict"],
-    ".commands._scale": ["scale"],
-    ".commands._sweep_shapes": ["sweep"],
+    ".api.memory": ["count_memory", "memory"],
+    ".api.explain": ["explain", "formula"],
+    ".api.predict": ["predict"],
+    ".api.scale": ["scale"],
+    ".api.sweep": ["sweep"],
     ".errors": ["ArchError"],
     ".measure.report": ["Report"],
     ".measure.symbolic.formula": ["Formula"],
     ".measure.symbolic.sweep": ["Sweep"],
     ".modules": ["Model"],
-    ".modules.request": ["Request"],
+    ".modules.spec.request": ["Request"],
 }
 """The classes that a user holds, and functions of many arguments, by the file that defines them."""
 _class, _ = lazy(__name__, HOMES)

@@ -27,7 +27,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 # a process of a checkout: argument lists come in as JSON, one a line, and [exit code, output, errors] go out
 WORKER = """
 import contextlib, io, json, sys
-from archcli.cli import main
+from archcli.commands.line.program import main
 
 def run(args):
     out, err = io.StringIO(), io.StringIO()

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 import transformers
 
-from archcli.commands.profile.allocator import SETTINGS
+from archcli.commands.profile.processes import SETTINGS
 from archcli.load.huggingface.importer import weight_map
 from archcli.load.source import load_text
 from archcli.runtime.model.build import build_model

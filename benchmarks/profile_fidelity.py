@@ -16,7 +16,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from archcli.commands.profile.allocator import SETTINGS
+from archcli.commands.profile.processes import SETTINGS
 
 TINY_MOE = "{kind: moe, n_experts: 8, top_k: 2, expert: {kind: glu, d_ff: 1024}}"
 MLA = (

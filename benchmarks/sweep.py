@@ -19,8 +19,8 @@ import sys
 import time
 from typing import NamedTuple
 
-from archcli.commands._sweep import AskedSweep, built_sweep
-from archcli.commands.base import given
+from archcli.api.subject import given
+from archcli.api.sweep_question import AskedSweep, built_sweep
 from archcli.measure.symbolic.shapes.figures import Reading
 from archcli.measure.symbolic.shapes.grid import Structure
 from archcli.measure.symbolic.shapes.search import SweepQuestion, search

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import archcli
-from archcli.commands._explain import ASKED
+from archcli.api.explain import ASKED
 from archcli.modules.spec import kinds
 
 NAMES = ("gpt2", "deepseek-v3", "t5-base", "bert-base-uncased", "gemma-2-9b", "performer", "mixtral-8x7b")

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from archcli.commands import _completion
-from archcli.commands._plan import Ep, Pp, Tp
-from archcli.commands.options import Output, Set
+from archcli.commands.line import completion
+from archcli.commands.line.options import Output, Set
+from archcli.commands.line.plan_options import Ep, Pp, Tp
 from archcli.errors import ArchError, NoModelError, Problem
 from archcli.load.loaded import Loaded
 from archcli.load.presets import evidence_index
@@ -37,7 +37,7 @@ SUFFIXES = {**BY_SUFFIX, ".json": ("json", "sarif"), ".sarif": ("sarif",)}
 Models = Annotated[
     list[str],
     typer.Argument(
-        autocompletion=_completion.models,
+        autocompletion=completion.models,
         metavar="MODEL",
         help="YAML, config.json or GGUF files, names of presets, or - for standard input.",
     ),
@@ -48,7 +48,7 @@ Select = Annotated[
     typer.Option(
         "--select",
         metavar="CODES",
-        autocompletion=_completion.codes,
+        autocompletion=completion.codes,
         help="Run only rules whose code begins so, comma-separated: FFN, ATT001, ALL.",
     ),
 ]
@@ -57,13 +57,13 @@ Extend = Annotated[
     typer.Option(
         "--extend-select",
         metavar="CODES",
-        autocompletion=_completion.codes,
+        autocompletion=completion.codes,
         help="Run these as well, though --select or the model leaves them out.",
     ),
 ]
 Ignore = Annotated[
     Codes,
-    typer.Option("--ignore", metavar="CODES", help="Do not run these.", autocompletion=_completion.codes),
+    typer.Option("--ignore", metavar="CODES", help="Do not run these.", autocompletion=completion.codes),
 ]
 Floor = Annotated[
     Literal["error", "warning"],

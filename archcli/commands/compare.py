@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands import _completion
-from archcli.commands.base import compared, subjects
-from archcli.commands.options import (
+from archcli.api.subject import compared, subjects
+from archcli.commands.line import completion
+from archcli.commands.line.options import (
     BatchSize,
     Context,
     Dtype,
@@ -32,7 +32,7 @@ from archcli.render import show
 Models = Annotated[
     list[str] | None,
     typer.Argument(
-        autocompletion=_completion.models,
+        autocompletion=completion.models,
         metavar="MODEL",
         help="Two or more: YAML, config.json or GGUF files, names of presets, - for standard input.",
     ),
@@ -42,7 +42,7 @@ SetOne = Annotated[
     typer.Option(
         "--set",
         metavar="[N:]KEY=VALUE",
-        autocompletion=_completion.overrides,
+        autocompletion=completion.overrides,
         help="Change a field of model N, counted from 1, or without N of all: 2:n_kv_heads=8. Repeatable.",
     ),
 ]

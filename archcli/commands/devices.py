@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from archcli.commands import _completion
-from archcli.commands.options import Form, Json, Output
+from archcli.commands.line import completion
+from archcli.commands.line.options import Form, Json, Output
 from archcli.errors import ArchError
 from archcli.load.devices.datasheet import FIGURES, Datasheet, devices, load_datasheet
 from archcli.load.devices.efficiency import GROUPS
@@ -61,7 +61,7 @@ Named = Annotated[
     str | None,
     typer.Argument(
         metavar="[DEVICE]",
-        autocompletion=_completion.devices,
+        autocompletion=completion.devices,
         help="One device, or a YAML file of one's own.",
     ),
 ]

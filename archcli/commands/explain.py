@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from archcli.commands._explain import explained
-from archcli.commands.base import subject
-from archcli.commands.options import Json, Model, Output, Past, Set, SourceLen, length, size
+from archcli.api.explain import explained
+from archcli.api.subject import subject
+from archcli.commands.line.options import Json, Model, Output, Past, Set, SourceLen, length, size
 from archcli.modules.spec import arguments
 from archcli.modules.spec.request import Logits, Phase
 from archcli.render import BY_SUFFIX, chosen_format, show

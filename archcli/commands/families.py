@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from archcli.commands.options import Form, Json, Output
+from archcli.commands.line.options import Form, Json, Output
 from archcli.load.huggingface.importer import described, listing
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.measure.report import Column, Report, Table

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands._plan import Ep, Sp, Tp
-from archcli.commands.base import subject
-from archcli.commands.options import (
+from archcli.api.subject import subject
+from archcli.commands.line.options import (
     BatchSize,
     Form,
     Json,
@@ -24,6 +23,7 @@ from archcli.commands.options import (
     Set,
     SourceLen,
 )
+from archcli.commands.line.plan_options import Ep, Sp, Tp
 from archcli.measure.flops import count_flops
 from archcli.modules.spec.request import Request
 

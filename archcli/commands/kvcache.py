@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands import _completion
-from archcli.commands._device import device_memory
-from archcli.commands._plan import Tp
-from archcli.commands.base import subject
-from archcli.commands.options import (
+from archcli.api.device import device_memory
+from archcli.api.subject import subject
+from archcli.commands.line import completion
+from archcli.commands.line.options import (
     BatchSize,
     Context,
     Dtype,
@@ -23,6 +22,7 @@ from archcli.commands.options import (
     SourceLen,
     StateDtype,
 )
+from archcli.commands.line.plan_options import Tp
 from archcli.errors import ArchError
 from archcli.measure.kvcache.kvcache import count_kv_cache
 
@@ -31,7 +31,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="NAME",
-        autocompletion=_completion.devices,
+        autocompletion=completion.devices,
         help="Of `archcli devices`, a YAML file, or local, in place of --memory.",
     ),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archcli.commands.options import Form, Json, Output, Sort, Where
+from archcli.commands.line.options import Form, Json, Output, Sort, Where
 from archcli.load.presets import preset_records
 from archcli.measure.survey.columns import COLUMNS
 from archcli.measure.survey.presets import list_models

@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands import _completion
-from archcli.commands._arguments import record_of
-from archcli.commands._device import device_memory
-from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
-from archcli.commands.base import Subject, subject
-from archcli.commands.options import (
+from archcli.api.arguments import record_of
+from archcli.api.device import device_memory
+from archcli.api.subject import Subject, subject
+from archcli.commands.line import completion
+from archcli.commands.line.options import (
     BackendOption,
     BatchSize,
     Form,
@@ -26,6 +25,18 @@ from archcli.commands.options import (
     Tokens,
     picture_file,
     size_from,
+)
+from archcli.commands.line.plan_options import (
+    Cp,
+    Dp,
+    Ep,
+    MicroBatches,
+    Pp,
+    ScheduleOfStages,
+    Sp,
+    Tp,
+    VirtualStages,
+    Zero,
 )
 from archcli.measure.memory.answers.question import Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory
@@ -69,7 +80,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="[Nx]NAME",
-        autocompletion=_completion.devices,
+        autocompletion=completion.devices,
         help="Of `archcli devices`, a YAML file, or local: 8xh100-sxm.",
     ),
 ]
@@ -156,7 +167,7 @@ def _report(asked: Subject, question: MemoryQuestion, fit: Fit | None, *, altern
     """The report, with progress on a terminal while it searches."""
     if fit is None:
         return asked.named(count_memory(question, show_alternatives=alternatives))
-    from archcli.commands._device import known_gpus
+    from archcli.api.device import known_gpus
     from archcli.render.screen import progress
 
     with progress(f"fitting {asked.name}") as tick:
@@ -172,7 +183,7 @@ def _report(asked: Subject, question: MemoryQuestion, fit: Fit | None, *, altern
 
 def _draw(report: Report, question: MemoryQuestion, output: Path) -> None:
     """Write the picture of a report."""
-    from archcli.commands._device import known_gpus
+    from archcli.api.device import known_gpus
     from archcli.measure.memory.answers.tables import batch_curve
     from archcli.render.picture.memory import save_memory
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands.base import Subject, subject
-from archcli.commands.options import Depth, Dtype, Form, Json, Model, Output, Set
+from archcli.api.subject import Subject, subject
+from archcli.commands.line.options import Depth, Dtype, Form, Json, Model, Output, Set
 from archcli.errors import ArchError
 from archcli.measure.params import count_params
 from archcli.measure.report import Report
@@ -50,7 +50,7 @@ def run(  # noqa: PLR0913
     if explain is not None and against is not None:
         raise ArchError("--explain and --against ask for different reports", "leave one of them out")
     if explain is not None:
-        from archcli.commands._explain import explained  # not for counting alone
+        from archcli.api.explain import explained  # not for counting alone
 
         report = explained(asked, "params", {"path": explain}, steps=True)
     else:
@@ -61,7 +61,7 @@ def run(  # noqa: PLR0913
 
 
 def _compared(asked: Subject, against: str) -> Report:
-    from archcli.commands._weights import compare_checkpoint
+    from archcli.api.weights import compare_checkpoint
     from archcli.measure.weights.checkpoint import count_checkpoint
 
     model, checkpoint, comparison = compare_checkpoint(asked, against)

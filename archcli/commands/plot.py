@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands._profiles.saved import read_profile
+from archcli.api.saved_profile import read_profile
 from archcli.errors import ArchError, Problem
 from archcli.render.picture import check_picture, save
 from archcli.render.write import descriptor, tell

@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands import _completion
-from archcli.commands._arguments import record_of
-from archcli.commands._asked_time import AskedTime, asked_question
-from archcli.commands._plan import Cp, Dp, Ep, MicroBatches, Pp, ScheduleOfStages, Sp, Tp, VirtualStages, Zero
-from archcli.commands.base import subject
-from archcli.commands.options import (
+from archcli.api.arguments import record_of
+from archcli.api.predict import AskedTime, asked_question
+from archcli.api.subject import subject
+from archcli.commands.line import completion
+from archcli.commands.line.options import (
     BackendOption,
     BatchSize,
     Form,
@@ -27,6 +26,18 @@ from archcli.commands.options import (
     Tokens,
     picture_file,
     size_from,
+)
+from archcli.commands.line.plan_options import (
+    Cp,
+    Dp,
+    Ep,
+    MicroBatches,
+    Pp,
+    ScheduleOfStages,
+    Sp,
+    Tp,
+    VirtualStages,
+    Zero,
 )
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase
@@ -81,7 +92,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="[Nx]NAME",
-        autocompletion=_completion.devices,
+        autocompletion=completion.devices,
         help="Of `archcli devices`, a YAML file, or local: 8xh100-sxm.",
     ),
 ]

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands import _completion
-from archcli.commands.options import Json, Output
+from archcli.commands.line import completion
+from archcli.commands.line.options import Json, Output
 from archcli.load.presets import evidence_index
 from archcli.measure.report import Report
 from archcli.render import chosen_format, rendered, write
@@ -20,7 +20,7 @@ Code = Annotated[
     str,
     typer.Argument(
         metavar="CODE",
-        autocompletion=_completion.codes,
+        autocompletion=completion.codes,
         help="The code of a rule, such as FFN001; `archcli rules` lists them.",
     ),
 ]

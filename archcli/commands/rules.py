@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archcli.commands.options import Form, Json, Output
+from archcli.commands.line.options import Form, Json, Output
 from archcli.measure.report import Column, Report, Table
 from archcli.render import show
 from archcli.rules import all_rules

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands import _completion
-from archcli.commands._arguments import record_of
-from archcli.commands._scale import scaled
-from archcli.commands.base import subject
-from archcli.commands.options import Form, Json, Model, Output, Set, Tokens, size_from
+from archcli.api.arguments import record_of
+from archcli.api.scale import scaled
+from archcli.api.subject import subject
+from archcli.commands.line import completion
+from archcli.commands.line.options import Form, Json, Model, Output, Set, Tokens, size_from
 from archcli.measure.scale.laws import DEFAULT_LAW, LawName
 from archcli.measure.scale.question import DEFAULT_BATCH, ScaleSettings
 from archcli.render import show
@@ -48,7 +48,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="[Nx]NAME",
-        autocompletion=_completion.devices,
+        autocompletion=completion.devices,
         help="Of `archcli devices`: 8xh100-sxm. Without it no days are predicted.",
     ),
 ]

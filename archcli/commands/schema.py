@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from archcli.commands.options import Form, Json, Output
+from archcli.commands.line.options import Form, Json, Output
 from archcli.measure.report import Column, Report, Table
 from archcli.render import chosen_format, show, write
 

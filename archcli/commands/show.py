@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from archcli.commands.base import subject
-from archcli.commands.options import BatchSize, Json, Model, Output, SeqLen, Set
+from archcli.api.subject import subject
+from archcli.commands.line.options import BatchSize, Json, Model, Output, SeqLen, Set
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.survey.show import list_rows
 from archcli.render import BY_SUFFIX, chosen_format, write

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands import _completion
-from archcli.commands.base import subjects
-from archcli.commands.options import Form, Json, Output, Sort, Where
+from archcli.api.subject import subjects
+from archcli.commands.line import completion
+from archcli.commands.line.options import Form, Json, Output, Sort, Where
 from archcli.errors import ArchError
 from archcli.load.presets import preset_records, surveyed_presets
 from archcli.measure.survey.columns import COLUMNS, describe
@@ -19,7 +19,7 @@ from archcli.render import show
 Models = Annotated[
     list[str] | None,
     typer.Argument(
-        autocompletion=_completion.models,
+        autocompletion=completion.models,
         metavar="MODEL",
         help="YAML, config.json or GGUF files to list before the presets.",
         show_default=False,
@@ -30,7 +30,7 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         metavar="COL,COL",
-        autocompletion=_completion.several_columns,
+        autocompletion=completion.several_columns,
         help=f"Show only these, in one table: {', '.join(COLUMNS)}.",
     ),
 ]

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands._sweep import AskedSweep, swept
-from archcli.commands.base import INTERRUPTED, subject
-from archcli.commands.options import Form, Json, Model, Output, Set, size_from
+from archcli.api.subject import INTERRUPTED, subject
+from archcli.api.sweep_question import AskedSweep, swept
+from archcli.commands.line.options import Form, Json, Model, Output, Set, size_from
 from archcli.render import show
 from archcli.render.screen import progress
 

@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from archcli.commands.base import Subject, subject
-from archcli.commands.options import BatchSize, Form, Json, Mla, Model, Output, Scan, SeqLen, Set, SourceLen
+from archcli.api.subject import Subject, subject
+from archcli.commands.line.options import (
+    BatchSize,
+    Form,
+    Json,
+    Mla,
+    Model,
+    Output,
+    Scan,
+    SeqLen,
+    Set,
+    SourceLen,
+)
 from archcli.errors import ArchError
 from archcli.graph.count_tape import WholeTape
 from archcli.measure.memory.settings import AttentionForm, MemorySettings
@@ -160,7 +171,7 @@ def _verify_counts(asked: Subject, request: Request) -> VerifyResult:
 
 
 def _verify_logits(asked: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:
-    from archcli.commands._weights import verify_weights
+    from archcli.api.weights import verify_weights
 
     return verify_weights(asked, folder, dtype, request)
 
@@ -193,7 +204,7 @@ def _memory_settings(
 
 
 def _verify_memory(asked: Subject, settings: MemorySettings) -> VerifyResult:
-    from archcli.commands._verify_memory import verify_memory
+    from archcli.api.verify_memory import verify_memory
 
     return verify_memory(asked.name, asked.model, settings)
 

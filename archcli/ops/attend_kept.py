@@ -1,4 +1,4 @@
-"""What attention makes while it runs, and what its backward keeps: in one fused kernel, or step by step.
+"""What attention makes while it runs, and what its backward keeps: fused, or step by step.
 
 B batch, T queries, S keys, H query heads, K kv heads, d width of queries and keys, e width of values.
 

@@ -1,4 +1,4 @@
-"""Constructors of parts, FLOPs per element of all that is no product, and tensors made while an op runs.
+"""Constructors of parts, FLOPs per element of all that is no product, and temporary tensors.
 
 Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072), its Table 1 and operator list.
 

@@ -1,4 +1,4 @@
-"""Relative positions on attention scores: biases of buckets (T5), vectors (Shaw), disentangled (DeBERTa)."""
+"""Relative positions on attention scores: buckets (T5), vectors (Shaw), disentangled (DeBERTa)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops of mixtures of other kinds: attention heads, shared experts scored with the others, zero experts.
+"""Ops of other mixtures: attention heads, shared experts beside the others, zero experts.
 
 N tokens B*T, k experts per token, H heads of an expert, each of which has keys and values.
 

@@ -1,4 +1,4 @@
-"""Ops that depend on a batch's targets: two-level softmax, and the tokens of one cluster of the vocabulary.
+"""Ops that depend on a batch's targets: two-level softmax, and the tokens of one cluster.
 
 N tokens B*T, C classes, W words per class = ceil(V / C), V words, D width. Word w is entry w % W of class w
 // W. What the last class lacks is computed and struck out (-inf).

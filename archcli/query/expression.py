@@ -1,4 +1,4 @@
-"""Expressions on figures: `8/3*d_model@128`, `kv_bytes(context=32768) / params`; their tokens and parser.
+"""Expressions on figures, such as `8/3*d_model@128`: their tokens, parser and values.
 
 rounded  = sum ["@" factor]
 sum      = product {("+" | "-") product}

@@ -9,8 +9,8 @@ import sys
 import pytest
 import typer
 
-from archcli.commands._application import COMMANDS, application
-from archcli.commands._near import COMMANDS_MEANT, OPTIONS_MEANT
+from archcli.commands.line.application import COMMANDS, application
+from archcli.commands.line.help import COMMANDS_MEANT, OPTIONS_MEANT
 from archcli.errors import install
 from archcli.load.presets import presets_index
 from archcli.measure.survey.columns import COLUMNS as SURVEYED
@@ -187,7 +187,7 @@ def test_the_version(cli):
 
 
 def test_the_version_names_what_is_installed(cli, monkeypatch):
-    monkeypatch.setattr("archcli.commands._application.BESIDE", ("torch", "nowhere-installed"))
+    monkeypatch.setattr("archcli.commands.line.application.BESIDE", ("torch", "nowhere-installed"))
     assert re.search(r"\(Python \S+, torch \S+\)\n$", cli("--version").out)
 
 

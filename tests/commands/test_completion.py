@@ -9,33 +9,33 @@ from pathlib import Path
 
 import pytest
 
-from archcli.cli import main
-from archcli.commands import _completion
+from archcli.commands.line.program import main
+from archcli.commands.line import completion
 from archcli.load.devices.datasheet import devices
 from archcli.rules import all_rules
 
 PRESETS = Path(__file__).parents[2] / "presets"
-ENVIRONMENT = (_completion.ASKED, _completion.BASH_WORDS, _completion.BASH_INDEX, _completion.OTHER_WORDS)
+ENVIRONMENT = (completion.ASKED, completion.BASH_WORDS, completion.BASH_INDEX, completion.OTHER_WORDS)
 
 
 @pytest.fixture
 def ask(monkeypatch, capsys, tmp_path):
     """ask("bash", "params", "gp"): what is offered for the last word, in an empty folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(_completion.HEAD, "")
+    monkeypatch.setenv(completion.HEAD, "")
 
     def asked(shell, *words):
         monkeypatch.setattr(sys, "argv", ["archcli"])
         for name in ENVIRONMENT:
             monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv(_completion.HEAD, "")
-        monkeypatch.setenv(_completion.ASKED, f"complete_{shell}")
+        monkeypatch.setenv(completion.HEAD, "")
+        monkeypatch.setenv(completion.ASKED, f"complete_{shell}")
         monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
         if shell == "bash":
-            monkeypatch.setenv(_completion.BASH_WORDS, "\n".join(["archcli", *words]))
-            monkeypatch.setenv(_completion.BASH_INDEX, str(len(words)))
+            monkeypatch.setenv(completion.BASH_WORDS, "\n".join(["archcli", *words]))
+            monkeypatch.setenv(completion.BASH_INDEX, str(len(words)))
         else:
-            monkeypatch.setenv(_completion.OTHER_WORDS, " ".join(["archcli", *words]))
+            monkeypatch.setenv(completion.OTHER_WORDS, " ".join(["archcli", *words]))
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main()
@@ -157,11 +157,11 @@ def test_a_model_that_cannot_be_read_at_once_has_no_fields(ask, tmp_path, monkey
 
 def test_completing_imports_no_torch_and_reads_few_presets():
     code = (
-        "import sys\nsys.argv = ['archcli']\nfrom archcli.cli import main\n"
+        "import sys\nsys.argv = ['archcli']\nfrom archcli.commands.line.program import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print('torch' in sys.modules, 'numpy' in sys.modules, 'yaml' in sys.modules, file=sys.stderr)"
     )
-    asked = {_completion.ASKED: "complete_fish", _completion.OTHER_WORDS: "archcli survey --where par"}
+    asked = {completion.ASKED: "complete_fish", completion.OTHER_WORDS: "archcli survey --where par"}
     asked["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=True
@@ -172,7 +172,7 @@ def test_completing_imports_no_torch_and_reads_few_presets():
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_is_shown_by_its_name(cli, monkeypatch, shell):
-    monkeypatch.setenv(_completion.NAMED_SHELL, "")
+    monkeypatch.setenv(completion.NAMED_SHELL, "")
     done = cli("--show-completion", shell)
     assert (done.code, done.err) == (0, "")
     assert {"bash": "complete -o default", "zsh": "#compdef archcli", "fish": "complete --command archcli"}[
@@ -182,7 +182,7 @@ def test_the_script_of_a_shell_is_shown_by_its_name(cli, monkeypatch, shell):
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 def test_bash_completes_by_the_script(cli, monkeypatch, tmp_path):
-    monkeypatch.setenv(_completion.NAMED_SHELL, "")
+    monkeypatch.setenv(completion.NAMED_SHELL, "")
     script = cli("--show-completion", "bash").out
     (tmp_path / "archcli").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m archcli "$@"\n')
     (tmp_path / "archcli").chmod(0o755)
@@ -198,15 +198,15 @@ def test_bash_completes_by_the_script(cli, monkeypatch, tmp_path):
 
 
 MANGLED = [
-    ({_completion.ASKED: "garbage"}, "_ARCHCLI_COMPLETE is 'garbage'"),
-    ({_completion.ASKED: "complete"}, "_ARCHCLI_COMPLETE is 'complete'"),
-    ({_completion.ASKED: "complete_cmd"}, "_ARCHCLI_COMPLETE is 'complete_cmd'"),
-    ({_completion.ASKED: "ask_bash"}, "_ARCHCLI_COMPLETE is 'ask_bash'"),
-    ({_completion.ASKED: "complete_bash"}, "COMP_WORDS is missing"),
-    ({_completion.ASKED: "complete_bash", "COMP_WORDS": "archcli"}, "COMP_CWORD is missing"),
+    ({completion.ASKED: "garbage"}, "_ARCHCLI_COMPLETE is 'garbage'"),
+    ({completion.ASKED: "complete"}, "_ARCHCLI_COMPLETE is 'complete'"),
+    ({completion.ASKED: "complete_cmd"}, "_ARCHCLI_COMPLETE is 'complete_cmd'"),
+    ({completion.ASKED: "ask_bash"}, "_ARCHCLI_COMPLETE is 'ask_bash'"),
+    ({completion.ASKED: "complete_bash"}, "COMP_WORDS is missing"),
+    ({completion.ASKED: "complete_bash", "COMP_WORDS": "archcli"}, "COMP_CWORD is missing"),
     *(
         (
-            {_completion.ASKED: "complete_bash", "COMP_WORDS": "archcli\npar", "COMP_CWORD": index},
+            {completion.ASKED: "complete_bash", "COMP_WORDS": "archcli\npar", "COMP_CWORD": index},
             "COMP_CWORD is",
         )
         for index in ("x", "", "-1", "0", "99", "9" * 5000)
@@ -227,5 +227,5 @@ def test_a_mangled_environment_is_answered_by_a_line(cli, monkeypatch, environme
 
 
 def test_an_empty_variable_asks_for_nothing(cli, monkeypatch):
-    monkeypatch.setenv(_completion.ASKED, "")
+    monkeypatch.setenv(completion.ASKED, "")
     assert cli("params", "gpt2").code == 0

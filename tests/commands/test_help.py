@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from archcli.commands._application import COMMANDS, GROUPS
+from archcli.commands.line.application import COMMANDS, GROUPS
 from archcli.render import help as pages
 
 PAGES = [(), *((command,) for command in COMMANDS)]

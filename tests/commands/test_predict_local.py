@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from archcli.commands import _device
-from archcli.commands._profiles import local as local_device
+from archcli.api import profiles
+from archcli.api.device import predicted_device
 from archcli.measure.predict.calibrate import calibration as local
 from archcli.recording import cuda_driver
 
@@ -24,7 +24,7 @@ MEASURED = {
 def machine(monkeypatch, tmp_path):
     """machine(ceilings by key): this machine without a GPU, and what earlier profiles measured."""
     monkeypatch.setattr(cuda_driver, "local_gpus", lambda: ())
-    monkeypatch.setattr(local_device, "processor", lambda: "a CPU")
+    monkeypatch.setattr(profiles, "processor", lambda: "a CPU")
     monkeypatch.setattr(local, "cache_size", lambda: 1 << 20)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
@@ -40,7 +40,7 @@ def test_the_peaks_are_those_measured_the_fastest_of_several_threads(machine):
         {KEY: MEASURED, KEY.replace("| 2 |", "| 1 |"): {**MEASURED, "gemm_flops_per_s": 5e10}}
         | {KEY.replace("a CPU", "another"): {**MEASURED, "gemm_flops_per_s": 9e11}}
     )
-    device = _device.predicted_device("local")
+    device = predicted_device("local")
     rates = device.timing.clock.rates
     assert rates.peak("fp32") == 1e11
     assert (rates.memory(1 << 20), rates.memory((1 << 20) + 1)) == (8e10, 1e10)

@@ -6,8 +6,8 @@ from inspect import signature
 import pytest
 
 import archcli
+from archcli.api.predict import AskedTime
 from archcli.commands import memory, predict
-from archcli.commands._asked_time import AskedTime
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from archcli.commands.profile import machine_ceilings as module
-from archcli.commands.profile.machine_ceilings import machine_ceilings
+from archcli.commands.profile import by_kind as module
+from archcli.commands.profile.by_kind import machine_ceilings
 from archcli.commands.profile.settings import RunSettings
 from archcli.load.ceilings import ceilings_file, kept_ceilings
 from archcli.recording.disturbance import Disturbance, ProcessorTimes

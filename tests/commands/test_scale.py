@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import archcli
-from archcli.commands._scale import scaled
-from archcli.commands.base import subject
+from archcli.api.scale import scaled
+from archcli.api.subject import subject
 from archcli.errors import ArchError
 from archcli.load.presets import presets
 from archcli.measure.scale.laws import LAWS

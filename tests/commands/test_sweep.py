@@ -9,8 +9,8 @@ from itertools import product
 import pytest
 
 import archcli
-from archcli.commands import _sweep
-from archcli.commands._sweep_figures import SLOW
+from archcli.api import sweep_question
+from archcli.api.sweep import SLOW
 from archcli.rules.base import Case, Severity
 from archcli.rules.lint import Selection, lint
 
@@ -248,7 +248,7 @@ def test_an_interrupt_keeps_what_was_read_one_by_one(monkeypatch, llama):
         return 7
 
     slow = SLOW[0]._replace(name="peak_bytes", read=read, slow=True)
-    monkeypatch.setattr(_sweep, "SLOW", (slow,))
+    monkeypatch.setattr(sweep_question, "SLOW", (slow,))
     report = archcli.sweep(llama, vary="d_ff=8:80:8", where="d_ff > 16", show="peak_bytes", minimize="d_ff")
     assert [row["d_ff"] for row in report.rows] == [24, 32, 40]
     assert [row["peak_bytes"] for row in report.rows] == [7, 7, 7]

@@ -135,11 +135,11 @@ def test_ctrl_c_while_archcli_is_imported_ends_quietly(delay):
     """From when `main` runs; what Python does before is not archcli's."""
     code = """
 import sys
-from archcli.cli import main
+from archcli.commands.line.program import main
 
 class Begun:
     def find_spec(name, *_):
-        if name == "archcli.commands._application":
+        if name == "archcli.commands.line.application":
             print("begun", flush=True)
 
 sys.meta_path.insert(0, Begun)

@@ -8,9 +8,9 @@ import typer
 
 import archcli
 import archcli.modules
-from archcli.commands._application import COMMANDS, application
-from archcli.commands._help import help_entry
 from archcli.commands.families import family_rows
+from archcli.commands.line.application import COMMANDS, application
+from archcli.commands.line.help import help_entry
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.importer import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS

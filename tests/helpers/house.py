@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 STOREYS = (
     ("__main__",),
-    ("cli",),
     ("commands",),
+    ("api",),
     ("load", "rules", "measure", "render", "runtime"),
     ("query",),
     ("launches",),
@@ -30,29 +30,12 @@ ACROSS = {("rules", "measure")}
 
 # Rooms whose files do not know each other, and the files of theirs that all of them may use.
 APART = {
-    "archcli.commands": {
-        "_application",
-        "_device",
-        "_completion",
-        "_help",
-        "_asked_time",
-        "_explain",
-        "_arguments",
-        "_plan",
-        "_scale",
-        "_sweep",
-        "_sweep_figures",
-        "_verify_memory",
-        "_weights",
-        "base",
-        "options",
-    },
+    "archcli.commands": {"line"},
     "archcli.measure": {"notes", "passes", "report", "state_dict"},
     "archcli.rules": {"base", "diagnostics", "evidence", "lint"},
     "archcli.ops": {
         "attend_backward",
         "attend_cost",
-        "attend_fused",
         "attend_kept",
         "base",
         "mask",
@@ -69,7 +52,7 @@ DOORS = {
     "transformers": {"runtime"},
     "rich": {"render"},
     "pandas": {"measure", "render"},  # in measure for the type of Report.to_pandas alone
-    "typer": {"cli", "commands"},
+    "typer": {"commands"},
     "click": set(),  # typer carries its own since 0.26, so it may not be there
     "yaml": {"load"},
     "sympy": {"arith", "measure"},

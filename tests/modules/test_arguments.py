@@ -8,8 +8,8 @@ import pytest
 import typer
 
 import archcli
-from archcli.commands._sweep_shapes import OWN
-from archcli.commands.options import size
+from archcli.api.sweep import OWN
+from archcli.commands.line.options import size
 from archcli.errors import ArchError
 from archcli.modules.spec.arguments import ARGUMENTS
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from archcli.commands._plan import Dp, Tp
-from archcli.commands.base import INTERRUPTED, subject
-from archcli.commands.options import Form, Json, Mla, Model, Output, Past, Scan, Set, SourceLen
+from archcli.api.subject import INTERRUPTED, subject
+from archcli.commands.line.options import Form, Json, Mla, Model, Output, Past, Scan, Set, SourceLen
+from archcli.commands.line.plan_options import Dp, Tp
 from archcli.commands.profile.against import PassPrediction, check_against
-from archcli.commands.profile.allocator import keep_large_blocks
 from archcli.commands.profile.by_kind import cut_to
 from archcli.commands.profile.launch import launch_of, said_once
 from archcli.commands.profile.one_model import profile_model
@@ -38,10 +37,9 @@ from archcli.commands.profile.options import (
     Vs,
 )
 from archcli.commands.profile.output_files import check_files, write_files
-from archcli.commands.profile.repeat_process import in_processes
+from archcli.commands.profile.processes import in_processes, keep_large_blocks
 from archcli.commands.profile.settings import Detail, RunSettings
-from archcli.commands.profile.versus import compare
-from archcli.commands.profile.vs_changes import requested_variants
+from archcli.commands.profile.versus import compare, requested_variants
 from archcli.measure.profile.workloads import workload_of
 from archcli.measure.report import Report
 

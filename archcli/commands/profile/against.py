@@ -16,7 +16,7 @@ from archcli.modules.spec.request import Request
 from archcli.recording.classes import COMMUNICATION
 
 if TYPE_CHECKING:
-    from archcli.commands._profiles.calibration import CalibratedClock
+    from archcli.api.profiles import CalibratedClock
 
 REFUSED = {
     "vs": "--vs",
@@ -54,7 +54,7 @@ class PassPrediction(NamedTuple):
         """
         if not calibrations:
             return cls(None)
-        from archcli.commands._profiles.calibration import calibrated  # reads and fits profiles
+        from archcli.api.profiles import calibrated  # reads and fits profiles
 
         found = calibrated(calibrations, *_machine(device))
         found.clock.rates.peak(dtype)
@@ -65,8 +65,7 @@ class PassPrediction(NamedTuple):
         ceilings, inputs = report.totals["ceilings"], report.inputs
         if ceilings is None or report.totals["extrapolated"]:
             return replace(report, notes=(*report.notes, NOT_WHOLE))
-        from archcli.commands._profiles.local import NO_CONSTANTS
-        from archcli.commands._profiles.profiled_pass import kernels_of
+        from archcli.api.profiles import NO_CONSTANTS, kernels_of
         from archcli.measure.predict.calibrate.against import against_table, compared, seconds_by_class
         from archcli.measure.predict.calibrate.calibration import local_rates
         from archcli.measure.predict.times import KernelClock

@@ -1,4 +1,4 @@
-"""`--per-kind` and `--layers`: a large model, measured by kinds of layer or cut to a few layers."""
+"""`--per-kind` and `--layers`: a large model, measured by kinds of layer below the machine's ceilings."""
 
 from __future__ import annotations
 
@@ -8,25 +8,67 @@ from typing import Any
 
 import typer
 
-from archcli.commands.base import INTERRUPTED, Subject
-from archcli.commands.profile.checks import available, cache_bytes, check_positions, pass_memory
-from archcli.commands.profile.machine_ceilings import machine_ceilings
-from archcli.commands.profile.settings import Detail, RunSettings
+from archcli.api.subject import INTERRUPTED, Subject
+from archcli.commands.profile.settings import (
+    Detail,
+    RunSettings,
+    available,
+    cache_bytes,
+    check_positions,
+    pass_memory,
+)
 from archcli.errors import ArchError
+from archcli.load.ceilings import SEPARATOR, CeilingsKey, ceilings_file, kept_ceilings
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth
 from archcli.measure.profile.extrapolate.plan import MemoryLimits, SmallStack, StackPlan, plan_of
 from archcli.measure.profile.extrapolate.recording import extrapolated
+from archcli.measure.profile.quality import is_disturbed
 from archcli.measure.profile.reports.by_kind import by_kind
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
-from archcli.recording.machine import Ceilings
+from archcli.recording.disturbance import ProcessorTimes, disturbance, processor_times
+from archcli.recording.machine import Ceilings, processor
 from archcli.recording.recording import Recording
 from archcli.render.screen import Tick, progress
-from archcli.render.write import tell
+from archcli.render.write import remember, tell
 from archcli.wording import sanitize
+
+
+def machine_ceilings(recording: Recording, settings: RunSettings, tick: Tick) -> Ceilings | None:
+    """The ceilings for this dtype and number of threads; None where not asked for, or interrupted."""
+    if not settings.ceilings or recording.partial:
+        return None
+    file, key = ceilings_file(), _key(recording, settings)
+    kept = kept_ceilings(file)
+    if key in kept and not settings.refresh:
+        return kept[key]
+    from archcli.runtime.dtypes import DTYPES
+    from archcli.runtime.profile.ceilings import measure_ceilings
+
+    tick("measuring what this machine can do", 0, 1)
+    before = processor_times()
+    ceilings = measure_ceilings(settings.dtype, DTYPES[settings.dtype], settings.device)
+    if not is_disturbed(recording) and not is_disturbed(_with_disturbance_since(recording, before)):
+        remember(file, kept | {key: ceilings})  # those of a disturbed machine are too low
+    return ceilings
+
+
+def _with_disturbance_since(recording: Recording, before: ProcessorTimes) -> Recording:
+    """The recording with the disturbance since `before` in place of that of its passes."""
+    times, processors = processor_times().since(before), recording.disturbance.processors
+    return replace(recording, disturbance=disturbance([times], [times.wall_s], processors))
+
+
+def _key(recording: Recording, settings: RunSettings) -> str:
+    machine = recording.machine
+    versions = [machine["torch"], *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)]
+    computes, threads = str(machine["processor"]), str(machine["threads"])
+    on_cpu, of = processor(), SEPARATOR.join(map(str, versions))
+    return CeilingsKey(on_cpu, computes, threads, settings.dtype, settings.device, of).text
+
 
 MOST_PAIRS = 50
 """Pairs of passes of a stack, where time allows: errors of a slope are multiplied by the number of layers."""

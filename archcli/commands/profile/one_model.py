@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import typer
 
-from archcli.commands.base import INTERRUPTED, Subject
-from archcli.commands.profile.by_kind import plan_stacks, profile_by_kind
-from archcli.commands.profile.checks import check_pass, check_shares, needed_memory
-from archcli.commands.profile.machine_ceilings import machine_ceilings
-from archcli.commands.profile.settings import Detail, RunSettings
+from archcli.api.subject import INTERRUPTED, Subject
+from archcli.commands.profile.by_kind import machine_ceilings, plan_stacks, profile_by_kind
+from archcli.commands.profile.settings import Detail, RunSettings, check_pass, check_shares, needed_memory
 from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, other_form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass

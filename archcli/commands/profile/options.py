@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from archcli.commands import _completion
-from archcli.commands.options import size, size_from
+from archcli.commands.line import completion
+from archcli.commands.line.options import size, size_from
 from archcli.modules.spec.arguments import AttentionKernel
 from archcli.modules.spec.request import Phase
 
@@ -50,7 +50,7 @@ Device = Annotated[
     typer.Option(
         "--device",
         metavar="DEVICE",
-        autocompletion=_completion.torch_devices,
+        autocompletion=completion.torch_devices,
         help="cpu, cuda or cuda:N.",
     ),
 ]
@@ -175,7 +175,7 @@ Vs = Annotated[
     typer.Option(
         "--vs",
         metavar="CHANGE[,CHANGE]",
-        autocompletion=_completion.variants,
+        autocompletion=completion.variants,
         help="Time a variant against the model, passes in turn: norm.kind=layernorm as with --set, "
         "attention=eager, dtype=bf16, compile=true. Repeatable.",
     ),

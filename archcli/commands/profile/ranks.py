@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 
 import typer
 
-from archcli.commands.base import Subject
-from archcli.commands.profile.checks import check_positions, check_shares, needed_memory
-from archcli.commands.profile.launch import RankLaunch, said_once
-from archcli.commands.profile.machine_ceilings import machine_ceilings
-from archcli.commands.profile.settings import Detail, RunSettings
-from archcli.commands.profile.watch import ending_together, holding_signals
+from archcli.api.subject import Subject
+from archcli.commands.profile.by_kind import machine_ceilings
+from archcli.commands.profile.launch import RankLaunch, ending_together, holding_signals, said_once
+from archcli.commands.profile.settings import (
+    Detail,
+    RunSettings,
+    check_positions,
+    check_shares,
+    needed_memory,
+)
 from archcli.errors import ArchError
 from archcli.measure.memory.timed_run import require_memory, sharded_memory
 from archcli.measure.notes import form_notes, source_notes

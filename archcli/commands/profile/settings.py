@@ -1,4 +1,4 @@
-"""Settings that only a profile needs beside the request: dtype, device, attention, passes."""
+"""Settings that only a profile needs, and checks of a pass before torch is imported."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.commands.profile.launch import RankLaunch
 from archcli.errors import ArchError
+from archcli.graph.kept import Backend
+from archcli.measure.memory.timed_run import require_memory, run_memory
+from archcli.measure.passes import Pass
+from archcli.measure.profile.compiled_memory import compiled_memory
+from archcli.modules import Model
+from archcli.modules.positions.position import learned_positions
+from archcli.modules.spec.request import Request
+from archcli.recording.machine import available_memory, cache_size
 
 if TYPE_CHECKING:
     from archcli.runtime.profile.work import BuildSettings
-
 
 REPORTED = {"dtype", "device", "hide_launch", "attention", "compile", "threads", "pairs"}
 """Settings that a report has among its inputs."""
@@ -58,3 +65,69 @@ class RunSettings:
         from archcli.runtime.profile.work import BuildSettings
 
         return BuildSettings(self.dtype, self.device, self.attention, distinct_experts)
+
+
+USUAL_CACHE = 64 << 20
+"""Bytes of cache to reckon with where the machine does not say."""
+
+
+def check_pass(name: str, model: Model, counted: Pass, settings: RunSettings) -> dict[str, int]:
+    """The memory that a pass needs. Raises ArchError where it lacks positions or, on a CPU, memory."""
+    check_positions(counted)
+    memory = needed_memory(model, counted, settings)
+    if settings.device == "cpu":
+        require_memory(name, memory, available_memory(), settings.dtype)
+    return memory
+
+
+def needed_memory(model: Model, counted: Pass, settings: RunSettings) -> dict[str, int]:
+    """The memory that a pass needs with these settings."""
+    memory = pass_memory(model, counted.request, settings)
+    return compiled_memory(memory, counted, settings.dtype) if settings.compile else memory
+
+
+def pass_memory(model: Model, request: Request, settings: RunSettings) -> dict[str, int]:
+    """The memory that a pass needs without torch.compile."""
+    backend: Backend = "cpu" if settings.device == "cpu" else "cuda"
+    return run_memory(model, request, settings.dtype, settings.attention, backend)
+
+
+def available(settings: RunSettings) -> int | None:
+    """Free bytes of the device, None if unknown. Imports torch for any device but the CPU."""
+    if settings.device == "cpu":
+        return available_memory()
+    from archcli.runtime.profile import work
+
+    work.check_device(settings.device)
+    return work.free_memory(settings.device)
+
+
+def cache_bytes(settings: RunSettings) -> int:
+    """Bytes of the device's last-level caches. Imports torch for any device but the CPU."""
+    if settings.device == "cpu":
+        return cache_size() or USUAL_CACHE
+    from archcli.runtime.profile import ceilings
+
+    return ceilings.l2_bytes(settings.device)
+
+
+def check_positions(counted: Pass) -> None:
+    """Raise ArchError where a learned table has fewer positions than there are tokens."""
+    for row, positions in learned_positions(counted.rows):
+        # an encoder runs only where nothing is cached, so that its first position is 0 too
+        tokens = row.inputs[0][0] + counted.past
+        if positions < tokens:
+            raise ArchError(
+                f"{row.path} has {positions} positions, and {tokens} tokens are asked for",
+                "lower --seq-len, --past or --source-len",
+            )
+
+
+def check_shares(model: Model, request: Request) -> None:
+    """Raise ArchError where an adaptive head's shares of the targets are no whole tokens."""
+    tokens, multiple = request.batch_size * request.seq_len, model.token_multiple
+    if request.phase == "train" and tokens % multiple:
+        raise ArchError(
+            f"the cluster_shares of {tokens} tokens are no whole numbers",
+            f"--batch-size times --seq-len a multiple of {multiple}",
+        )

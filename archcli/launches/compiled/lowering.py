@@ -1,4 +1,4 @@
-"""Which launches of a pass are written to memory, which are computed in place, and in what order they run.
+"""Which launches of a pass are written to memory, which are computed in place, and their order.
 
 The rules are those of the lowering of torch's compiler, inductor (PyTorch 2, doi:10.1145/3620665.3640366),
 with the bounds of its configuration. An element-wise launch is never written, unless a library reads it, the

@@ -1,4 +1,4 @@
-"""Matrix products and convolutions of torch: which kernel runs each, after which copies, and its backward."""
+"""Matrix products and convolutions of torch: the kernel of each, its copies, and its backward."""
 
 from __future__ import annotations
 

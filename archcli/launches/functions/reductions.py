@@ -1,4 +1,4 @@
-"""Functions of torch that sum or average along axes: softmax, norms, deviations; and lookups in tables."""
+"""Functions of torch that sum or average along axes: softmax, norms, deviations, lookups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The description of a GGUF architecture: metadata keys, the config.json keys of each, and their places.
+"""The description of a GGUF architecture: its metadata keys, those of the config.json, and places.
 
 Names are those of gguf-py/gguf/constants.py of github.com/ggml-org/llama.cpp.
 """

@@ -1,4 +1,4 @@
-"""The tensors that a GGUF file lists, by their names there, compared with the weights that are counted."""
+"""The tensors that a GGUF file lists, compared with the weights that are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repositories of the Hugging Face hub by name, and their config.json in the cache, without the library."""
+"""Repositories of the Hugging Face hub by name, and their config.json in the cache."""
 
 from __future__ import annotations
 

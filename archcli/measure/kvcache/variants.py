@@ -1,4 +1,4 @@
-"""Variants: a layer's attention converted to another kind, or all layers to attention, to compare caches.
+"""Variants: attention converted to another kind, or all layers to attention, to compare caches.
 
 Heads, their width, windows and chunks stay; weights would not carry over.
 

@@ -1,4 +1,4 @@
-"""Constants of a device: its peaks, the fraction that each kind of kernel reaches, the framework's part.
+"""Constants of a device: peaks, the share of them that kernels reach, the framework's part.
 
 Four groups, fitted on published measurements; `benchmarks/fit_efficiency.py` writes them into `devices/`.
 

@@ -1,4 +1,4 @@
-"""The report of `archcli scale`: one sentence, the shape beside its base, alternatives, and the training."""
+"""The report of `archcli scale`: a sentence, the shape beside its base, alternatives, the training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decays of recurrent layers: by token, bounded, or constant by head; and the norm of queries and keys.
+"""Decays of recurrent layers: by token, bounded, or constant by head.
 
 B batch, T new tokens, H heads, d channels of a head.
 

@@ -1,4 +1,4 @@
-"""Small weights of recurrent layers: block-diagonal maps, step sizes and skips, a number for each head.
+"""Small weights of recurrent layers: block-diagonal maps, step sizes, skips.
 
 B batch, T new tokens, H heads, P head_dim.
 """

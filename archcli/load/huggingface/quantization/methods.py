@@ -1,4 +1,4 @@
-"""Readers of a quantization_config by quant_method: GPTQ, AWQ, bitsandbytes, fp8, compressed-tensors, ….
+"""Readers of a quantization_config by quant_method: GPTQ, AWQ, bitsandbytes, fp8, ….
 
 GPTQ: AutoGPTQ and GPTQModel, `qweight`, `qzeros`, `scales`, `g_idx`. AWQ: AutoAWQ's WQLinear_GEMM. fp8:
 DeepSeek-V3's `weight_scale_inv` (arXiv:2412.19437 section 3.3), AutoFP8's `weight_scale`, FBGEMM's.

@@ -1,4 +1,4 @@
-"""WeightMap: the archcli weights that each tensor of a checkpoint holds, by name, and the rules of names.
+"""WeightMap: the archcli weights that each tensor of a checkpoint holds, by rules of names.
 
 In a pattern `*` stands for one step of a name (a layer's index, `weight` or `bias`) and fills the `*` of our
 names in order; `#` for the index of a tensor that is stacked with its neighbours into one of ours, alone or

@@ -1,4 +1,4 @@
-"""MemoryQuestion: a model, its settings, its plan and the device, asked together; and what has no answer."""
+"""MemoryQuestion: a model, its settings, plan and device; and what has no answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recomputations of a training step: what is kept row by row, what each frees and repeats, the cheapest."""
+"""Recomputations of a training step: what each row keeps, what it frees and repeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and sentences of `archcli memory`: the peak by its parts, ranks, devices, serving, batch size."""
+"""Tables of `archcli memory`: the peak by its parts, ranks, devices, serving, batch size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PredictQuestion: a model, its settings, its plan and the devices, asked how long; what has no answer."""
+"""PredictQuestion: a model, its settings, plan and devices; and what has no answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collectives: how the ranks of a plan exchange tensors, in which groups, over which links, for how long.
+"""Collectives: tensors that ranks exchange, in which groups, over which links.
 
 Neighbours in rank are neighbours on the machine: tensor parallelism lies innermost, then context parallelism,
 then the replicas, and the stages of a pipeline outermost (arXiv:2104.04473 section 3.3). The ranks that share

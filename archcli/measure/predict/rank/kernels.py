@@ -1,4 +1,4 @@
-"""Kernels of one rank of a plan: of its pass, joined as engines do, recomputed ones, the loss and the rest.
+"""Kernels of one rank of a plan: of its pass, recomputed ones, the loss and the update.
 
 What the model does not say is taken at the least that it can cost: a loss that reads the logits twice and
 writes their gradient, and AdamW in one kernel.

@@ -1,4 +1,4 @@
-"""The report of a profile that the ranks of a plan made together: medians over them, and what each sent.
+"""The report of a profile of all ranks of a plan: medians over them, and what each sent.
 
 Ranks differ in their part of the vocabulary, in what the experts of their replica are given, and in how long
 they wait for each other.

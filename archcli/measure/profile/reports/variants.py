@@ -1,4 +1,4 @@
-"""Variants that were timed in turn, their ratios per round of passes, and the records of each comparison.
+"""Variants timed in turn: their ratios by round of passes, and records to compare them.
 
 A slow second slows both passes of a round, so that ratios scatter less than times.
 """

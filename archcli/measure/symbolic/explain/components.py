@@ -1,4 +1,4 @@
-"""Components: the terms of a quantity by heading, by kind of layer, or of one row, each with its formula."""
+"""Components: the terms of a quantity by heading and kind of layer, with formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formulas as text: with the model's numbers put in, as LaTeX, and step by step from single operations."""
+"""Formulas as text: with the model's numbers put in, as LaTeX, and step by step."""
 
 from __future__ import annotations
 

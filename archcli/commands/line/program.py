@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from archcli.commands._interrupts import INTERRUPTED, exit_at_interrupts
+from archcli.commands.line.interrupts import INTERRUPTED, exit_at_interrupts
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     gc.disable()  # imported modules stay until the end: looking for garbage in them took a tenth of a start
     try:
         with _exit_at_interrupts():
-            from archcli.commands._application import application, exit_code
+            from archcli.commands.line.application import application, exit_code
             from archcli.render.write import replace_closed_streams
 
             replace_closed_streams()

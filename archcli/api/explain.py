@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archcli.commands._arguments import checked
-from archcli.commands.base import Subject, given
+from archcli.api.arguments import checked
+from archcli.api.subject import Subject, given
 from archcli.errors import ArchError, Problem
 from archcli.measure.report import Report
 from archcli.modules.spec.arguments import CountedPairs, Mla, ModelLike, Quantity, Scan

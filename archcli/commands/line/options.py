@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from archcli.commands import _completion
+from archcli.commands.line import completion
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
 from archcli.modules.spec import arguments
@@ -91,7 +91,7 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        autocompletion=_completion.models,
+        autocompletion=completion.models,
         help=(
             "A YAML, config.json or GGUF file, the name of a preset, org/name on the Hugging Face hub, "
             "or - for standard input."
@@ -103,7 +103,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        autocompletion=_completion.overrides,
+        autocompletion=completion.overrides,
         help=(
             "Change a field: d_ff=11008, ffn.activation=gelu, or by its full path, "
             "groups.0.layer.ffn.d_ff=11008. Repeatable."
@@ -182,7 +182,7 @@ Dtype = Annotated[
     typer.Option(
         "--dtype",
         metavar="DTYPE",
-        autocompletion=_completion.dtypes,
+        autocompletion=completion.dtypes,
         parser=_dtype,
         help="Type of an element, fp32, bf16, fp8, int4, or a stored format: q8_0, nf4, mxfp4 and others.",
     ),
@@ -192,7 +192,7 @@ StateDtype = Annotated[
     typer.Option(
         "--state-dtype",
         metavar="DTYPE",
-        autocompletion=_completion.dtypes,
+        autocompletion=completion.dtypes,
         parser=_state_dtype,
         help="Type of recurrent states, which transformers keeps in fp32. [default: --dtype]",
     ),
@@ -224,7 +224,7 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         "--where",
-        autocompletion=_completion.columns,
+        autocompletion=completion.columns,
         metavar="CONDITION",
         help="Only models that meet it: params>10B, params in 7e9±1%. Repeatable; all must hold.",
     ),
@@ -232,7 +232,7 @@ Where = Annotated[
 Sort = Annotated[
     str | None,
     typer.Option(
-        "--sort", metavar="COLUMN[:desc]", help="Sort by a column.", autocompletion=_completion.orders
+        "--sort", metavar="COLUMN[:desc]", help="Sort by a column.", autocompletion=completion.orders
     ),
 ]
 Memory = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from archcli.commands.options import size_from
+from archcli.commands.line.options import size_from
 from archcli.modules.spec.arguments import Schedule
 
 Tp = Annotated[

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from archcli.commands._arguments import checked, degrees, record_of
-from archcli.commands._device import device_memory, known_gpus
-from archcli.commands.base import given
+from archcli.api.arguments import checked, degrees, record_of
+from archcli.api.device import device_memory, known_gpus
+from archcli.api.subject import given
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory as count

@@ -1,23 +1,101 @@
-"""`--calibrate FILE`: profiles of this machine, and the constants that are fitted to them."""
+"""Profiles of this machine: the passes that they measured, and the constants fitted to them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archcli.commands._profiles.profiled_pass import kernels_of, model_of, request_of
-from archcli.commands._profiles.saved import Document, read_profile
+from archcli.api.saved_profile import Document, read_profile
+from archcli.api.subject import subject
 from archcli.errors import ArchError, Problem
-from archcli.graph.kept import Backend
+from archcli.graph.kept import Backend, Execution
+from archcli.launches import KernelRun, trace_kernels
+from archcli.load.ceilings import best_by_dtype, ceilings_file, kept_ceilings
+from archcli.measure.memory.answers.question import DeviceMemory
 from archcli.measure.passes import count_pass
+from archcli.measure.predict.answers.question import PredictedDevice
 from archcli.measure.predict.calibrate.calibration import CalibrationSource, calibrate, local_rates
 from archcli.measure.predict.calibrate.samples import MeasuredRun
+from archcli.measure.predict.communication.collective import Fabric
+from archcli.measure.predict.constants import WIDTHS, Efficiency
+from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import KernelClock
 from archcli.measure.profile.schema import is_comparison
+from archcli.modules import Model
+from archcli.modules.models.layers import folded_path
+from archcli.modules.spec.request import Request
 from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
 from archcli.recording.machine import Ceilings, processor
+
+PRESET = "preset "
+FORMS = ("mla", "scan")
+
+
+def model_of(document: Mapping[str, Any]) -> Model:
+    """The model of a profile, with its changes, cut to its layers. Raises ArchError where it is gone."""
+    inputs, source = document["inputs"], document["model"]["source"]
+    model = subject(source.removeprefix(PRESET), inputs.get("set")).model
+    if inputs["layers"] is None:
+        return model
+    from archcli.measure.profile.extrapolate.kinds import cut  # of profiles that ask for it
+
+    return cut(model, inputs["layers"])
+
+
+def request_of(inputs: Mapping[str, Any]) -> Request:
+    """The pass of a profile, by its inputs."""
+    forms = {name: inputs[name] for name in FORMS if inputs.get(name)}
+    sizes = (inputs["batch_size"], inputs["seq_len"], inputs["past"], inputs["source_len"])
+    return Request(inputs["phase"], *sizes, forms=forms).resolved()
+
+
+def kernels_of(model: Model, request: Request, inputs: Mapping[str, Any]) -> tuple[KernelRun, ...]:
+    """The kernels of a profile's pass, by its inputs; those of a rank without what it exchanges.
+
+    Raises ArchError for an operation whose kernels are not known.
+    """
+    backend: Backend = "cpu" if inputs["device"] == "cpu" else "cuda"
+    dtype, is_fused = inputs["dtype"], inputs["attention"] != "eager"
+    execution = Execution(backend, is_fused, int(WIDTHS[dtype]), request.phase == "train")
+    sent = frozenset(_sent(model, request))
+    runs = trace_kernels(model, request, execution, dtype=dtype)
+    return tuple(run for run in runs if folded_path(run.path) not in sent)
+
+
+def _sent(model: Model, request: Request) -> Iterator[str]:
+    """Paths of what ranks exchange, layers folded."""
+    for row in count_pass(model, request).rows:
+        if row.op.exchanges:
+            yield folded_path(row.path)
+
+
+NO_CONSTANTS = Efficiency({})
+
+
+def local_device(memory: DeviceMemory, kind: str, calibrations: Sequence[Path]) -> PredictedDevice:
+    """This machine's GPU, or its CPU where `kind` is cpu, with constants fitted to profiles of it.
+
+    Its peaks are those that profiles measured: of the calibrations, else kept from earlier runs. Raises
+    ArchError where there are none, and for profiles that nothing can be fitted to.
+    """
+    backend: Backend = "cpu" if kind == "cpu" else "cuda"
+    clock = _calibrated(memory, backend, calibrations) if calibrations else _known(memory, backend)
+    fabric = Fabric(memory.name, devices_per_node=memory.n_devices)
+    return PredictedDevice(TimingDevice(clock, fabric), memory, backend=backend)
+
+
+def _calibrated(memory: DeviceMemory, backend: Backend, calibrations: Sequence[Path]) -> KernelClock:
+
+    return calibrated(calibrations, memory.name, backend).clock
+
+
+def _known(memory: DeviceMemory, backend: Backend) -> KernelClock:
+    gpu = "" if backend == "cpu" else memory.name
+    known = best_by_dtype(kept_ceilings(ceilings_file()), processor(), backend, gpu)
+    return KernelClock(local_rates(memory.name, known, backend), NO_CONSTANTS)
+
 
 SIZES = ("phase", "batch_size", "seq_len", "past", "source_len", "attention", "layers", "set", "mla", "scan")
 """Inputs that tell one pass from another."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from archcli.commands._arguments import checked, record_of
-from archcli.commands.base import Subject, given
+from archcli.api.arguments import checked, record_of
+from archcli.api.subject import Subject, given
 from archcli.load.presets import presets_index
 from archcli.load.source import load_text
 from archcli.load.yaml.writer import to_yaml
@@ -70,7 +70,7 @@ def scaled(subject: Subject, settings: ScaleSettings, device: str | None) -> Sca
     """Scale a loaded model. Raises ArchError for settings that say nothing, or that no shape meets."""
     timed = None
     if device is not None:
-        from archcli.commands._asked_time import AskedTime, asked_question  # of a device alone
+        from archcli.api.predict import AskedTime, asked_question  # of a device alone
 
         timed = asked_question(subject.model, AskedTime(device, "train"))
     problem = ScaleProblem(subject.model, settings, judge_of(subject.name), timed, siblings_of(subject))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from archcli.commands.base import Subject
+from archcli.api.subject import Subject
 from archcli.errors import ArchError
 from archcli.load.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from archcli.load.checkpoint.safetensors import read_tensor

@@ -1,27 +1,37 @@
-"""The question of `archcli predict` and `archcli.predict`, from plain arguments."""
+"""predict: `archcli predict` in Python, and its question from plain arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from archcli.commands._device import predicted_device
+from archcli.api.arguments import checked, degrees, record_of
+from archcli.api.device import predicted_device
+from archcli.api.subject import given
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import (
     DEFAULT_NEW,
+    FIELDS,
     FP8,
+    Curve,
     FitTime,
     PredictQuestion,
     PredictSettings,
 )
+from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.predict.serving.engines import EngineName
+from archcli.measure.report import Report
 from archcli.modules import Model
+from archcli.modules.spec.arguments import ModelLike
+from archcli.modules.spec.request import ABOVE_0_OR_NONE
+from archcli.modules.spec.values import ValueType, refused, value_type
 
 WHOLE = Plan()
 CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep")
@@ -108,3 +118,66 @@ def _check_chosen(plan: Plan) -> None:
         what = f"--fit time chooses the plan, and {options} state{'s' * (len(stated) == 1)} it"
         hint = f"leave {options} out, or leave --fit out; the device 8xNAME says how many there are"
         raise ArchError(what, hint)
+
+
+def _files(value: Any) -> tuple[Path, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(file, str | PathLike) for file in value):
+        raise refused(value, "a list of files")
+    return tuple(map(Path, value))
+
+
+OWN = {
+    **FIELDS,
+    "phase": value_type(MemoryPhase),
+    "attention": value_type(AttentionForm),
+    "plan": ValueType("a mapping from names", degrees, {}),
+    "device": value_type(str),
+    "new": ABOVE_0_OR_NONE,
+    "curve": value_type(Curve | None),
+    "fit": value_type(FitTime | None),
+    "calibrate": ValueType("a list of files", _files, {}),
+}
+"""Values that names accept here beside those of all functions."""
+
+
+@checked(OWN)
+def predict(  # noqa: PLR0913
+    model: ModelLike,
+    device: str,
+    phase: MemoryPhase = "decode",
+    batch_size: int = 1,
+    seq_len: int | None = None,
+    *,
+    past: int | None = None,
+    new: int | None = None,
+    source_len: int | None = None,
+    dtype: str = "bf16",
+    attention: AttentionForm = "flash",
+    backend: Backend = "cuda",
+    compiled: bool = False,
+    recompute: str = "none",
+    grad_accum: int = 1,
+    plan: Mapping[str, Any] | None = None,
+    engine: EngineName = "none",
+    kv_read: CacheReads = "groups",
+    price_per_hour: float | None = None,
+    tokens: int | None = None,
+    curve: Curve | None = None,
+    fit: FitTime | None = None,
+    calibrate: Sequence[str | PathLike[str]] = (),
+) -> Report:
+    """How long a pass or a training step takes on a device: the report of `archcli predict`.
+
+    Its options are those of the command; `device` is a name such as "8xh100-sxm", `plan` are degrees of
+    parallelism by name: {"tp": 4}. `totals` hold time_s and tokens_per_s, each as floor (the
+    limit of the device's peaks), expected, low and high, bound_by, mfu, fits and what takes the time; without
+    constants of the device there is a floor alone.
+    `calibrate` are files of `archcli profile --json` on this machine, to which the constants of the device
+    "local" are fitted.
+
+    Example: `predict("gpt2", "h100-sxm").totals["bound_by"]` is launch.
+    """
+    asked = record_of(AskedTime, locals())
+    subject = given(model)
+    question = asked_question(subject.model, asked, Plan(**(plan or {})))
+    return subject.named(predict_times(question, curve=curve, what_fits=fit))

@@ -12,8 +12,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
-from archcli.commands._sweep_figures import SLOW
-from archcli.commands.base import Subject
+from archcli.api.subject import Subject
+from archcli.api.sweep import SLOW
 from archcli.errors import ArchError, Problem
 from archcli.load import load
 from archcli.load.yaml.writer import to_yaml

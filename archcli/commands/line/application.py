@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from archcli import __version__
-from archcli.commands import _completion
-from archcli.commands._help import PagedCommand, PagedGroup
+from archcli.commands.line import completion
+from archcli.commands.line.help import PagedCommand, PagedGroup
 from archcli.errors import ArchError
 from archcli.render.write import check_standard_output, tell
 
@@ -76,8 +76,8 @@ def archcli(
 
 def application(args: Sequence[str]) -> typer.Typer:
     """The command line with the subcommand that the arguments name, or with all."""
-    completes = _completion.is_asked()
-    words = _completion.finished_words() if completes else args
+    completes = completion.is_asked()
+    words = completion.finished_words() if completes else args
     named = next((word for word in words if not word.startswith("-")), "")
     app = typer.Typer(
         cls=PagedGroup,
@@ -105,9 +105,9 @@ def exit_code(app: typer.Typer, args: list[str]) -> int:
 
 
 def _run(app: typer.Typer, args: list[str]) -> int:
-    if len(args) > 1 and args[0] in _completion.SCRIPTS:
-        os.environ[_completion.NAMED_SHELL] = "1"
-    _completion.check_environment()
+    if len(args) > 1 and args[0] in completion.SCRIPTS:
+        os.environ[completion.NAMED_SHELL] = "1"
+    completion.check_environment()
     try:
         return app(args or ["--help"], prog_name="archcli", standalone_mode=False) or 0
     except OSError:

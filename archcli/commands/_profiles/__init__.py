@@ -1,1 +1,0 @@
-"""Saved profiles: read back, the passes that they measured, and constants fitted to them."""

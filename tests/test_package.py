@@ -30,7 +30,10 @@ def names(requirements):
 
 
 def test_the_name_is_free_and_the_command_short():
-    assert (PROJECT["name"], PROJECT["scripts"]) == ("archcli-llm", {"archcli": "archcli.commands.line.program:main"})
+    assert (PROJECT["name"], PROJECT["scripts"]) == (
+        "archcli-llm",
+        {"archcli": "archcli.commands.line.program:main"},
+    )
 
 
 def test_every_package_that_is_used_is_in_an_extra():

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 from archcli.lazy import lazy
 
 if TYPE_CHECKING:  # the types of the names below
-    from archcli.ops.attend import *
-    from archcli.ops.chosen_keys import *
+    from archcli.ops.attention.attend import *
+    from archcli.ops.attention.chosen_keys import *
+    from archcli.ops.attention.difference import *
+    from archcli.ops.attention.linear_attend import *
+    from archcli.ops.attention.mask import *
+    from archcli.ops.attention.relative import *
+    from archcli.ops.attention.rotary import *
     from archcli.ops.communicate import *
     from archcli.ops.dense import *
-    from archcli.ops.difference import *
-    from archcli.ops.dropout import *
-    from archcli.ops.fourier import *
     from archcli.ops.layout import *
-    from archcli.ops.linear_attend import *
     from archcli.ops.loss import *
-    from archcli.ops.mask import *
+    from archcli.ops.mixtures.route import *
+    from archcli.ops.mixtures.route_variants import *
     from archcli.ops.normalize import *
     from archcli.ops.pointwise import *
     from archcli.ops.recurrent.causal_conv import *
@@ -32,16 +34,12 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.ops.recurrent.selective_scan import *
     from archcli.ops.recurrent.state_scan import *
     from archcli.ops.recurrent.wkv import *
-    from archcli.ops.relative import *
-    from archcli.ops.rotary import *
-    from archcli.ops.route import *
-    from archcli.ops.route_variants import *
     from archcli.ops.scaled import *
     from archcli.ops.streams import *
     from archcli.ops.targets import *
 
 HOMES = {
-    ".attend": ["Attend"],
+    ".attention.attend": ["Attend"],
     ".normalize": ["BatchNormalize", "LentNormalize", "Normalize"],
     ".targets": [
         "ClassLinear",
@@ -54,10 +52,22 @@ HOMES = {
         "Select",
     ],
     ".communicate": ["AllGather", "AllReduce", "AllToAll", "OwnPart", "ReduceScatter", "SumGradient"],
-    ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter"],
-    ".difference": ["WeightedDifference"],
-    ".dropout": ["Dropout"],
-    ".chosen_keys": ["GateKeys", "IndexTopK"],
+    ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter", "Fourier"],
+    ".attention.difference": ["WeightedDifference"],
+    ".pointwise": [
+        "Dropout",
+        "ActivateSwish",
+        "ActivateXIELU",
+        "Activate",
+        "Add",
+        "Clip",
+        "HeadBias",
+        "Multiply",
+        "Scale",
+        "ScaleParts",
+        "Softcap",
+    ],
+    ".attention.chosen_keys": ["GateKeys", "IndexTopK"],
     ".layout": [
         "Concat",
         "ExtendCache",
@@ -71,9 +81,9 @@ HOMES = {
         "Widen",
         "Zeros",
     ],
-    ".linear_attend": ["FeatureMap", "LinearAttend"],
+    ".attention.linear_attend": ["FeatureMap", "LinearAttend"],
     ".loss": ["GatherLast", "LogSoftmax", "LogSumExp", "Mean", "Subtract"],
-    ".mask": [
+    ".attention.mask": [
         "Bidirectional",
         "Causal",
         "Chunked",
@@ -85,18 +95,6 @@ HOMES = {
         "Strided",
         "WindowAndGlobal",
     ],
-    ".pointwise": [
-        "ActivateSwish",
-        "ActivateXIELU",
-        "Activate",
-        "Add",
-        "Clip",
-        "HeadBias",
-        "Multiply",
-        "Scale",
-        "ScaleParts",
-        "Softcap",
-    ],
     ".scaled": [
         "QueryTemperature",
         "GaussianTopK",
@@ -105,8 +103,13 @@ HOMES = {
         "TrainedScale",
         "WithinTable",
     ],
-    ".fourier": ["Fourier"],
-    ".relative": ["DisentangledBias", "LentLinear", "RelativeBias", "RelativeKeys", "RelativeProfiles"],
+    ".attention.relative": [
+        "DisentangledBias",
+        "LentLinear",
+        "RelativeBias",
+        "RelativeKeys",
+        "RelativeProfiles",
+    ],
     ".recurrent.head_weights": ["BlockDiagonal", "HeadSkip", "StepSize"],
     ".recurrent.decays": ["BoundedLogDecay", "L2Normalize", "LogDecay", "HeadDecay"],
     ".recurrent.causal_conv": ["CausalConv1d", "AverageHeads", "ConvPair"],
@@ -116,9 +119,15 @@ HOMES = {
     ".recurrent.state_scan": ["StateScan"],
     ".recurrent.wkv": ["Interpolate", "TokenShift", "WKV"],
     ".recurrent.mlstm_scan": ["MLSTMScan"],
-    ".rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
-    ".route": ["Combine", "Dispatch", "Route", "SkipLast"],
-    ".route_variants": ["CollectHeads", "SpreadHeads", "RouteBesideShared", "CombineReal", "DispatchReal"],
+    ".attention.rotary": ["AddConstant", "Positions", "RotaryTable", "Rotate", "Sinusoid"],
+    ".mixtures.route": ["Combine", "Dispatch", "Route", "SkipLast"],
+    ".mixtures.route_variants": [
+        "CollectHeads",
+        "SpreadHeads",
+        "RouteBesideShared",
+        "CombineReal",
+        "DispatchReal",
+    ],
     ".streams": [
         "CollapseStreams",
         "StreamGates",

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, at_most, is_one, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
 from archcli.graph.kept import INT64, SAME, Call, Kept
+from archcli.ops.attention.mask import Mask
 from archcli.ops.base import movement
-from archcli.ops.mask import Mask
 
 VIEW = "a view: no element moves"
 HEADED = 4

@@ -1,4 +1,4 @@
-"""Ops that work element by element: activations, Add, Multiply, Scale, Softcap."""
+"""Ops that work element by element: activations, Add, Multiply, Scale, Softcap, Dropout."""
 
 from __future__ import annotations
 
@@ -314,3 +314,37 @@ def _with_scalars(part: Part, n: Number, *weights: str) -> Part:
     """An element-wise function's cost with that of trained scalars, whose gradients are sums over all."""
     sums = tuple(Part(f"d_{name}", OpClass.NORMALIZATION, n, 2 * n, 1, wrt=name) for name in weights)
     return replace(part, read=part.read + len(weights), backward=(*part.backward, *sums))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dropout(Op):
+    """y = x * mask / (1 - p) in training, each element of the mask 0 with probability p; else y = x.
+
+    Srivastava et al. 2014 (JMLR 15). One FLOP per element, forward and backward (Ivanov et al.,
+    arXiv:2007.00072). The mask is written beside the result and read again by the gradient. Drawing random
+    numbers is no FLOP.
+    """
+
+    name: str
+    p: float
+    needs_module: ClassVar[bool] = True
+
+    def shape(self, x: Shape) -> Shape:
+        return x
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        n = prod(x)
+        gradient = Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0)
+        return (Part("dropout", OpClass.ELEMENTWISE, n, n, 2 * n, (gradient,), training=True),)
+
+    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
+        return (New(prod(x), BOOL if call.on_cuda else call.widths[0]),)
+
+    def views(self, call: Call, x: Shape) -> tuple[int | None, ...]:
+        return (None if call.execution.records else 0,)
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return x
+
+    def leaf(self, nn: Any, x: Shape) -> Any:
+        return nn.Dropout(self.p)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from archcli.commands.line.program import main
 from archcli.commands.line import completion
+from archcli.commands.line.program import main
 from archcli.load.devices.datasheet import devices
 from archcli.rules import all_rules
 

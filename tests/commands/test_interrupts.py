@@ -17,7 +17,12 @@ class Interrupter:
 
 sys.meta_path.insert(0, Interrupter())
 """
-IMPORTS = ("archcli.lazy", "archcli.commands.line.program", "archcli.commands.line.application", "archcli.commands.params")
+IMPORTS = (
+    "archcli.lazy",
+    "archcli.commands.line.program",
+    "archcli.commands.line.application",
+    "archcli.commands.params",
+)
 ROOT = str(Path(__file__).parents[2])
 
 

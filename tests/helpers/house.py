@@ -33,15 +33,7 @@ APART = {
     "archcli.commands": {"line"},
     "archcli.measure": {"notes", "passes", "report", "state_dict"},
     "archcli.rules": {"base", "diagnostics", "evidence", "lint"},
-    "archcli.ops": {
-        "attend_backward",
-        "attend_cost",
-        "attend_kept",
-        "base",
-        "mask",
-        "mask_scratch",
-        "scratch",
-    },
+    "archcli.ops": {"attention", "base"},
     "archcli.load.huggingface.families": set(),
 }
 

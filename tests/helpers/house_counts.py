@@ -14,10 +14,7 @@ MOST_AT_THE_TOP = 20
 LIBRARIES = (
     "archcli.load.huggingface.families",
     "archcli.rules",
-    "archcli.modules",
-    "archcli.ops",
     "archcli.commands",
-    "archcli.launches.functions",
 )
 """Folders of many files alike, one idea each: as many as there are ideas."""
 

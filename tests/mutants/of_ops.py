@@ -24,12 +24,11 @@ from archcli.ops import (
     SlidingWindow,
     Strided,
     WindowAndGlobal,
-    attend_cost,
     base,
     loss,
-    mask,
     normalize,
 )
+from archcli.ops.attention import attend_cost, mask
 from archcli.runtime.model.leaves import MODULES
 from mutants.mutant import Mutant, constant, plus
 from ops.cases import CASES

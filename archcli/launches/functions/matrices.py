@@ -81,7 +81,7 @@ def fftn(x: Any, *, dim: Sequence[int]) -> Any:
 
 def _transformed(x: Any, axes: Sequence[int]) -> Any:
     """The transform; its gradient is one in the other direction."""
-    from archcli.ops.fourier import transform_flops  # of few models
+    from archcli.ops.dense import transform_flops  # of few models
 
     work = StatedWork(transform_flops(x.numel(), [x.shape[axis] for axis in axes]))
     return launch("_fft_c2c", [x], x.shape, x.dtype, backward=lambda g: (_transformed(g, axes),), work=work)

@@ -14,7 +14,7 @@ from archcli.modules.positions.position import Position
 from archcli.modules.spec.base import Conflict, Module, Size
 from archcli.modules.spec.context import Context
 from archcli.ops import Causal, ExtendCache, IndexTopK, Linear, Scale, SplitHeads, Unsqueeze
-from archcli.ops.rotary import Pairing
+from archcli.ops.attention.rotary import Pairing
 
 
 class Indexer(Module):

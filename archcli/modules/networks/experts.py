@@ -28,7 +28,7 @@ from archcli.ops import (
     Scale,
     Softcap,
 )
-from archcli.ops.route import GroupScore, RankedBy, Scores
+from archcli.ops.mixtures.route import GroupScore, RankedBy, Scores
 
 SHARED = "shared_experts"
 

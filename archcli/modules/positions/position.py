@@ -15,7 +15,7 @@ from archcli.modules.positions.rope_scaling import NoScaling, RopeScaling
 from archcli.modules.spec.base import Conflict, Count, Inherit, Inline, Positive, Size
 from archcli.ops import Add, AddConstant, Lookup, RotaryTable, Rotate
 from archcli.ops import Sinusoid as SinusoidOp
-from archcli.ops.rotary import Pairing
+from archcli.ops.attention.rotary import Pairing
 
 
 class Position(Inline):

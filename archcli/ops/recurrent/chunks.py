@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from archcli.arith import Number, ceil_div, minimum
 from archcli.graph import Part
-from archcli.ops.mask import Chunked
+from archcli.ops.attention.mask import Chunked
 
 Form = Literal["auto", "chunked", "recurrent"]
 """How a scan runs: over chunks of tokens, token by token, or (auto) the latter where a token is decoded."""

@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
-from archcli.ops.fourier import transform_flops
+from archcli.ops.dense import transform_flops
 from archcli.recording.classes import flops_per_element, is_fused
 from archcli.recording.operations import OpInstance, OpKey, Phase
 from archcli.recording.walk import operation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archcli.arith import Number, is_one, maximum, prod
 from archcli.graph.kept import BOOL, FP32
-from archcli.ops.attend_kept import AttendCall, joins, same
+from archcli.ops.attention.attend_kept import AttendCall, joins, same
 
 
 def backward(op: AttendCall, *, fused: bool) -> Number:

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from archcli.arith import Number, Shape, is_one, prod
 from archcli.graph.kept import BOOL, INT64
+from archcli.ops.attention.mask import Mask
 from archcli.ops.base import Scratch, ScratchTensor
-from archcli.ops.mask import Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)

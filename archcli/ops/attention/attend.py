@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, is_one, maximum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import Call, Kept
-from archcli.ops import attend_cost as cost
+from archcli.ops.attention import attend_cost as cost
+from archcli.ops.attention.mask import Mask, key_positions, visibility
 from archcli.ops.base import contraction, heads_of
-from archcli.ops.mask import Mask, key_positions, visibility
 
 FP32 = 4
 SELECTED = "selected"
@@ -159,7 +159,7 @@ class Attend(Op):
 
     def space(self, call: Call, *xs: Shape) -> Workspace:
         """What is alive at once while it runs: step by step, the scores of every head."""
-        from archcli.ops.attend_backward import backward  # asked for memory alone
+        from archcli.ops.attention.attend_backward import backward  # asked for memory alone
 
         called, fused = self._called(call, *xs), self._runs_fused(call)
         running = self._memory(call, *xs).running(prod(self.shape(*xs)) * call.widths[0])
@@ -176,13 +176,13 @@ class Attend(Op):
 
     def _memory(self, call: Call, *xs: Shape) -> Any:
         """What it makes while it runs, and what its backward keeps."""
-        from archcli.ops import attend_kept  # asked for memory alone
+        from archcli.ops.attention import attend_kept  # asked for memory alone
 
         return (attend_kept.fused if self._runs_fused(call) else attend_kept.eager)(self._called(call, *xs))
 
     def _called(self, call: Call, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> Any:
         """The call's sizes and steps."""
-        from archcli.ops import attend_kept  # asked for memory alone
+        from archcli.ops.attention import attend_kept  # asked for memory alone
 
         at = {name: 4 + i for i, name in enumerate(self.extras)}
         return attend_kept.AttendCall(
@@ -239,7 +239,7 @@ class Attend(Op):
         if not self.needs_no_mask(new, visible):
             mask = visibility(torch, self.mask, positions, visible, *extras)
         causal = mask is None and new > 1 and self.mask.causal
-        from archcli.ops.attend_kept import attend  # torch's kernels alone need it
+        from archcli.ops.attention.attend_kept import attend  # torch's kernels alone need it
 
         return attend(torch, q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale)
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import BOOL, INT64, Call, Kept, New
-from archcli.ops.mask import Causal, TopK, visibility
+from archcli.ops.attention.mask import Causal, TopK, visibility
 
 INDEX_BYTES = 8
 """Bytes of the index of a key while it is chosen."""

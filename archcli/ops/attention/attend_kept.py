@@ -16,9 +16,9 @@ from typing import Any
 
 from archcli.arith import Number, Shape, ceil_div, is_one, maximum, prod
 from archcli.graph.kept import BOOL, FP32, INT64, Call, In, Out
+from archcli.ops.attention.mask import Mask
+from archcli.ops.attention.mask_scratch import key_positions, visibility, visible_selected
 from archcli.ops.base import Scratch, ScratchTensor
-from archcli.ops.mask import Mask
-from archcli.ops.mask_scratch import key_positions, visibility, visible_selected
 
 ROW_BYTES = 16
 """Bytes to whose multiple a GPU's kernels want rows to begin."""

@@ -1,0 +1,1 @@
+"""Operations of attention: scores, masks, positions, and attention by a kernel."""

@@ -1,0 +1,1 @@
+"""Operations of mixtures of experts: routing, dispatch, and what comes back."""

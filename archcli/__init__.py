@@ -253,7 +253,7 @@ def __getattr__(name: str) -> Any:
         return import_module("archcli.load")
     if name.startswith("_") or name in __all__:
         return _class(name)
-    from archcli.wording import suggest
+    from archcli.errors import suggest
 
     raise AttributeError(f"module 'archcli' has no attribute {name!r}; {suggest(name, __all__, 'it has')}")
 

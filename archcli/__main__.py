@@ -7,6 +7,6 @@ if __name__ == "__main__":
     if not sys.flags.safe_path and sys.path[0] != str(Path(__file__).parents[1]):
         del sys.path[0]  # the current folder, which -m looks into first; a checkout's own is needed
 
-    from archcli.commands.line.program import main
+    from archcli.cli import main
 
     main()

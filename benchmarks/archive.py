@@ -27,10 +27,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 # a process of a checkout: argument lists come in as JSON, one a line, and [exit code, output, errors] go out
 WORKER = """
 import contextlib, io, json, sys
-try:
-    from archcli.commands.line.program import main
-except ModuleNotFoundError:  # a checkout before api/ was split from commands/
-    from archcli.cli import main
+from archcli.cli import main
 
 def run(args):
     out, err = io.StringIO(), io.StringIO()

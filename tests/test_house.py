@@ -193,7 +193,7 @@ def test_importing_archcli_is_light():
 
 @pytest.mark.parametrize("args", QUICK.values(), ids=QUICK)
 def test_quick_commands_import_nothing_heavy(args):
-    done, heavy = loaded_after("from archcli.commands.line.program import main; main()", *args, "--json")
+    done, heavy = loaded_after("from archcli.cli import main; main()", *args, "--json")
     assert (done.returncode, heavy) == (0, []), done.stderr
     assert json.loads(done.stdout)
 

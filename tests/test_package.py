@@ -32,7 +32,7 @@ def names(requirements):
 def test_the_name_is_free_and_the_command_short():
     assert (PROJECT["name"], PROJECT["scripts"]) == (
         "archcli-llm",
-        {"archcli": "archcli.commands.line.program:main"},
+        {"archcli": "archcli.cli:main"},
     )
 
 

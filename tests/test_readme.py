@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import pytest
 
-from archcli.commands.line.program import main
+from archcli.cli import main
 from examples import LEFT_OUT, is_shown
 from hub_files import gpt2_file
 from pages import DOCS, PAGES, README, ROOT, blocks, name

@@ -7,11 +7,10 @@ from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote, suggest
 from archcli.measure.memory.plan import Plan
 from archcli.modules.spec.arguments import accept, bound
 from archcli.modules.spec.values import ValueType, refused
-from archcli.wording import quote, suggest
 
 P = ParamSpec("P")
 R = TypeVar("R")

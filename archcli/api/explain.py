@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.api.arguments import checked
 from archcli.api.subject import Subject, given
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, either
 from archcli.measure.report import Report
 from archcli.modules.spec.arguments import CountedPairs, Mla, ModelLike, Quantity, Scan
 from archcli.modules.spec.request import ABOVE_0_OR_NONE, Logits, Phase, Request
 from archcli.modules.spec.values import value_type
-from archcli.wording import either
 
 if TYPE_CHECKING:
     from archcli.measure.symbolic.explain.question import Question

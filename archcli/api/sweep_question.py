@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from archcli.api.subject import Subject
 from archcli.api.sweep import SLOW
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, quote
 from archcli.load import load
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.kvcache.kvcache import needed_sizes
@@ -30,7 +30,6 @@ from archcli.modules.spec.base import ends_in
 from archcli.query.condition import parse_condition
 from archcli.query.expression import Expression, parse_expression
 from archcli.render.write import check_new_files, write_new_files
-from archcli.wording import quote
 
 S = TypeVar("S")
 T = TypeVar("T")

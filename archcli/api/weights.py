@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.api.subject import Subject
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote
 from archcli.load.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from archcli.load.checkpoint.safetensors import read_tensor
 from archcli.load.huggingface.importer import weight_map
@@ -24,7 +24,6 @@ from archcli.measure.weights.checkpoint import (
 from archcli.modules.spec.request import Request
 from archcli.recording.machine import available_memory
 from archcli.render.screen import progress
-from archcli.wording import quote
 
 if TYPE_CHECKING:
     from archcli.modules import Model

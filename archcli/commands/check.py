@@ -11,7 +11,7 @@ import typer
 from archcli.commands.line import completion
 from archcli.commands.line.options import Output, Set
 from archcli.commands.line.plan_options import Ep, Pp, Tp
-from archcli.errors import ArchError, NoModelError, Problem
+from archcli.errors import ArchError, NoModelError, Problem, sanitize
 from archcli.load.loaded import Loaded
 from archcli.load.presets import evidence_index
 from archcli.load.source import identity, load
@@ -25,7 +25,6 @@ from archcli.rules.diagnostics import Diagnostic, diagnose, is_failing
 from archcli.rules.evidence import COLUMNS
 from archcli.rules.lint import Selection, check_prefixes
 from archcli.rules.report import report_of, statistics
-from archcli.wording import sanitize
 
 LINES = {"full", "concise"}
 """Forms for people to read, in colour on a terminal."""

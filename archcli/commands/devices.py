@@ -9,14 +9,13 @@ import typer
 
 from archcli.commands.line import completion
 from archcli.commands.line.options import Form, Json, Output
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote
 from archcli.load.devices.datasheet import FIGURES, Datasheet, devices, load_datasheet
 from archcli.load.devices.efficiency import GROUPS
 from archcli.load.devices.names import LOCAL, is_file, split_count
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.presets import select
 from archcli.render import show
-from archcli.wording import quote
 
 CONVENTION = (
     "Rates are dense, in 1e12 per second, and of a GeForce with fp32 accumulation; bandwidths in 1e9 bytes "

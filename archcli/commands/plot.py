@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 from archcli.api.saved_profile import read_profile
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, sanitize
 from archcli.render.picture import check_picture, save
 from archcli.render.write import descriptor, tell
-from archcli.wording import sanitize
 
 Saved = Annotated[
     Path,

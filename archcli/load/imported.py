@@ -6,11 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, sanitize, shorten
 from archcli.load.huggingface.config_json import ConfigJson, Mapped, read_config, too_deep
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.yaml.text import decode, read_start, text_of
-from archcli.wording import sanitize, shorten
 
 MOST_NAMED = 12
 """Keys that the message about a file without sizes repeats."""

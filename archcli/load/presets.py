@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from archcli.errors import ArchError, Problem
-from archcli.wording import closest, either, quote
+from archcli.errors import ArchError, Problem, closest, either, quote
 
 WORKLOADS = "workloads"
 LONGEST_NAME = 100

@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NoReturn
 
-from archcli.errors import ArchError, NoModelError, Problem
+from archcli.errors import ArchError, NoModelError, Problem, closest, either, quote, sanitize, with_article
 from archcli.load.huggingface.config_json import is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
 from archcli.load.imported import load_config, load_gguf, load_hub
@@ -17,7 +17,6 @@ from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import alike, preset_file, preset_text, respelled
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import STDIN_NAME, Text, decode, read_start, read_stdin, refuse_huge, text_of
-from archcli.wording import closest, either, quote, sanitize, with_article
 
 STDIN = "-"
 GIVEN = "<mapping>"

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any, NamedTuple, TypeAlias
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote, shorten
 from archcli.query.expression import LONGEST, Call, Expression, Phrase
 from archcli.query.numbers import COMPARING, RANGING, SIGNS, NumberReader, Side, TextSpan, cut, span
 from archcli.query.quotient import compared
 from archcli.query.vocabulary import FigureName, Vocabulary
-from archcli.wording import quote, shorten
 
 Reader: TypeAlias = Callable[[str | Call], Any]
 """Gives the value of a name or call: a number, an array [N] of candidates, a text, a flag, a date or None."""

@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from archcli.arith import Number
-from archcli.errors import ArchError, Mark, Problem
+from archcli.errors import ArchError, Mark, Problem, describe_value, quote
 from archcli.query.quotient import Quotient, quotient
 from archcli.units import parse_quotient
-from archcli.wording import describe_value, quote
 
 LONGEST = 1000
 """Characters of an expression or condition that anybody writes."""

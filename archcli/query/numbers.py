@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote, shorten
 from archcli.query.expression import (
     NAME,
     NUMBER,
@@ -20,7 +20,6 @@ from archcli.query.expression import (
 )
 from archcli.query.vocabulary import FigureName, Vocabulary
 from archcli.units import parse_count, parse_decimal, parse_exact_bytes, parse_quotient, parse_seconds
-from archcli.wording import quote, shorten
 
 SIGNS = ("=", "!=", "<", "<=", ">", ">=", "~")
 """Comparison signs as messages list them; == is = and `in` takes a range."""

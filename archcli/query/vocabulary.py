@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
+from archcli.errors import closest, quote
 from archcli.query.expression import Call
-from archcli.wording import closest, quote
 
 PUBLIC = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z\d]\w*)*", re.ASCII)
 """Names without parts that start with an underscore."""

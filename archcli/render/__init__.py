@@ -11,9 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, disarm, quote
 from archcli.render.write import STDOUT, descriptor, write
-from archcli.wording import disarm, quote
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from archcli.wording import disarm
+from archcli.errors import disarm
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report

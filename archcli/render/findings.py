@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from archcli.errors import ArchError, Mark, Problem
+from archcli.errors import ArchError, Mark, Problem, disarm, format_value, sanitize
 from archcli.render.screen import cell_width, columns, folded, painted
-from archcli.wording import disarm, format_value, sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report

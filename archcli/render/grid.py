@@ -12,9 +12,9 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from archcli.errors import sanitize
 from archcli.render.screen import GLUE, cell_width
 from archcli.render.values import TWOFOLD, exact, short
-from archcli.wording import sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Column, Table

@@ -7,10 +7,9 @@ from html import escape
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from archcli.errors import ArchError, install
+from archcli.errors import ArchError, install, sanitize
 from archcli.render.grid import Grid, grid
 from archcli.render.plain import closing, heading
-from archcli.wording import sanitize
 
 if TYPE_CHECKING:
     import pandas as pd

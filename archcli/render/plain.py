@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from archcli.errors import sanitize
 from archcli.render.grid import Grid, grid
 from archcli.render.screen import cell_width
 from archcli.render.values import exact, short
-from archcli.wording import sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report, Unit

@@ -21,10 +21,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Drawing
 from rich.text import Text
 
+from archcli.errors import sanitize
 from archcli.render.grid import Grid, grid
 from archcli.render.plain import closing, heading
 from archcli.render.screen import SEAMS, cell_width, folded
-from archcli.wording import sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Report, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from archcli.wording import sanitize
+from archcli.errors import sanitize
 
 if TYPE_CHECKING:
     from archcli.measure.report import Unit

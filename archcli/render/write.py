@@ -12,8 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from archcli.errors import ArchError
-from archcli.wording import disarm
+from archcli.errors import ArchError, disarm
 
 BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended: 128 + 13
 STDOUT = 1

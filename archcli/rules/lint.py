@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, either, quote
 from archcli.rules import all_rules
 from archcli.rules.base import Case, DesignRule, Finding
-from archcli.wording import either, quote
 
 LONGEST = 16
 """Characters of an unknown code that are compared with those of the rules."""

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-from archcli.errors import ArchError
-from archcli.wording import quote
+from archcli.errors import ArchError, quote
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 

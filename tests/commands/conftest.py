@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from archcli.commands.line.program import main
+from archcli.cli import main
 from checking import BROKEN
 from conforming import conforms
 from tiny_model import TINY

@@ -121,7 +121,7 @@ def test_no_tensor_is_read_by_params(folder, cli, monkeypatch):
     assert cli("params", path, "--against", path).code == 0
     code = (
         f"import sys; sys.argv = ['archcli', 'params', {str(path)!r}, '--against', {str(path)!r}]; from "
-        "archcli.commands.line.program import main\n"
+        "archcli.cli import main\n"
     )
     code += "try: main()\nexcept SystemExit: pass\n"
     code += (

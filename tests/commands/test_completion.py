@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from archcli.cli import main
 from archcli.commands.line import completion
-from archcli.commands.line.program import main
 from archcli.load.devices.datasheet import devices
 from archcli.rules import all_rules
 
@@ -157,7 +157,7 @@ def test_a_model_that_cannot_be_read_at_once_has_no_fields(ask, tmp_path, monkey
 
 def test_completing_imports_no_torch_and_reads_few_presets():
     code = (
-        "import sys\nsys.argv = ['archcli']\nfrom archcli.commands.line.program import main\n"
+        "import sys\nsys.argv = ['archcli']\nfrom archcli.cli import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print('torch' in sys.modules, 'numpy' in sys.modules, 'yaml' in sys.modules, file=sys.stderr)"
     )

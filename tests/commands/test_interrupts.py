@@ -19,7 +19,7 @@ sys.meta_path.insert(0, Interrupter())
 """
 IMPORTS = (
     "archcli.lazy",
-    "archcli.commands.line.program",
+    "archcli.cli",
     "archcli.commands.line.application",
     "archcli.commands.params",
 )
@@ -31,7 +31,7 @@ ROOT = str(Path(__file__).parents[2])
 def test_an_interrupt_during_any_import_ends_quietly(start, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTER)
     script = tmp_path / "archcli"  # as pip writes it
-    script.write_text("import sys\nfrom archcli.commands.line.program import main\nsys.exit(main())\n")
+    script.write_text("import sys\nfrom archcli.cli import main\nsys.exit(main())\n")
     command = [sys.executable, *(["-m", "archcli"] if start == "-m archcli" else [script]), "params", "gpt2"]
     path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), ROOT])}
     for name in IMPORTS:

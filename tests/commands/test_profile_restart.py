@@ -12,7 +12,7 @@ restart = import_module("archcli.commands.profile.processes")
 
 BEYOND = "embedding.positions has 1024 positions, and 1025 tokens are asked for"
 WAYS = {"allocator": (), "processes": ("--repeat-process", "2")}
-SCRIPT = "import sys\nfrom archcli.commands.line.program import main\nsys.exit(main())\n"
+SCRIPT = "import sys\nfrom archcli.cli import main\nsys.exit(main())\n"
 STARTS = {"script": (), "isolated script": ("-P",), "module": ("-P", "-m", "archcli")}
 
 

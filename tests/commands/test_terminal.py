@@ -135,7 +135,7 @@ def test_ctrl_c_while_archcli_is_imported_ends_quietly(delay):
     """From when `main` runs; what Python does before is not archcli's."""
     code = """
 import sys
-from archcli.commands.line.program import main
+from archcli.cli import main
 
 class Begun:
     def find_spec(name, *_):

@@ -141,7 +141,7 @@ def test_too_large_for_torch_is_bad_input(cli):
 def test_a_missing_package_is_one_line_and_2(package):
     code = (
         f"import sys; sys.modules[{package!r}] = None; sys.argv = ['archcli', 'verify', *{SMALL!r}]; "
-        "from archcli.commands.line.program import main; main()"
+        "from archcli.cli import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")

@@ -231,7 +231,7 @@ def test_a_missing_transformers_is_one_line_and_2(folder):
         f"'--weights', {path!r}]; "
     )
     done = subprocess.run(
-        [sys.executable, "-c", code + "from archcli.commands.line.program import main; main()"],
+        [sys.executable, "-c", code + "from archcli.cli import main; main()"],
         capture_output=True,
         text=True,
         check=False,

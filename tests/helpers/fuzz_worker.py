@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from time import process_time
 
-from archcli.commands.line.program import main
+from archcli.cli import main
 from fuzz_cases import KINDS, FuzzCase, case
 from fuzz_judge import figures_of, judged
 

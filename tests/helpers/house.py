@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 STOREYS = (
     ("__main__",),
+    ("cli",),
     ("commands",),
     ("api",),
     ("load", "rules", "measure", "render", "runtime"),
@@ -22,7 +23,7 @@ STOREYS = (
     ("modules",),
     ("ops",),
     ("graph",),
-    ("arith", "units", "wording", "errors", "lazy"),
+    ("arith", "units", "errors", "lazy"),
 )
 RANK = {room: rank for rank, rooms in enumerate(STOREYS) for room in rooms}
 GROUND = RANK["errors"]
@@ -44,7 +45,7 @@ DOORS = {
     "transformers": {"runtime"},
     "rich": {"render"},
     "pandas": {"measure", "render"},  # in measure for the type of Report.to_pandas alone
-    "typer": {"commands"},
+    "typer": {"cli", "commands"},
     "click": set(),  # typer carries its own since 0.26, so it may not be there
     "yaml": {"load"},
     "sympy": {"arith", "measure"},

@@ -10,7 +10,7 @@ from pathlib import Path
 from tiny_model import TINY
 
 PACKAGE = Path(__file__).parents[2]
-PROGRAM = "#!{}\nimport sys\nfrom archcli.commands.line.program import main\nsys.exit(main())\n"
+PROGRAM = "#!{}\nimport sys\nfrom archcli.cli import main\nsys.exit(main())\n"
 TORCHRUN = (sys.executable, "-P", "-m", "torch.distributed.run")
 SHORT = ("-s", "8", "--pairs", "1", "--no-ceilings")
 ENDLESS = ("-s", "8", "--pairs", "1000000", "--no-ceilings")

@@ -37,9 +37,7 @@ def test_the_watch_sees_what_it_is_for(name, tmp_path, monkeypatch):
     """A command that hangs, takes 2 GB or fails is told with its kind and seed."""
     code, told = HOSTILE[name]
     script = tmp_path / "worker.py"
-    lines = WORKER.read_text().replace(
-        "from archcli.commands.line.program import main", f"def main():\n    {code}\n"
-    )
+    lines = WORKER.read_text().replace("from archcli.cli import main", f"def main():\n    {code}\n")
     script.write_text(lines)
     monkeypatch.setattr("fuzz_driver.WORKER", script)
     [fault], _ = run("set", 5, 1)

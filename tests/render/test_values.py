@@ -2,8 +2,8 @@
 
 import pytest
 
+from archcli.errors import sanitize
 from archcli.render.values import exact, short
-from archcli.wording import sanitize
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from typing import Any
 
 import typer
 
-from archcli.errors import ArchError
-from archcli.wording import either, quote
+from archcli.errors import ArchError, either, quote
 
 ASKED, BASH_WORDS, BASH_INDEX, OTHER_WORDS = (
     "_ARCHCLI_COMPLETE",
@@ -151,8 +150,8 @@ def _changes(name: str) -> Iterator[str]:
 
 def _leaves(value: Any) -> Iterator[tuple[str, str]]:
     """(name, value) of every number, word and switch of a mapping, at any depth."""
+    from archcli.errors import format_setting
     from archcli.load.source import ABOUT
-    from archcli.wording import format_setting
 
     items = value.items() if isinstance(value, dict) else (("", item) for item in value)
     for key, item in items:

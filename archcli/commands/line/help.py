@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from archcli.errors import ArchError
-from archcli.wording import closest, either, quote, shorten
+from archcli.errors import ArchError, closest, either, quote, shorten
 
 if TYPE_CHECKING:
     from archcli.render.help import HelpEntry, HelpSection

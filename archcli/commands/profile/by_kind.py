@@ -17,7 +17,7 @@ from archcli.commands.profile.settings import (
     check_positions,
     pass_memory,
 )
-from archcli.errors import ArchError
+from archcli.errors import ArchError, sanitize
 from archcli.load.ceilings import SEPARATOR, CeilingsKey, ceilings_file, kept_ceilings
 from archcli.measure.passes import Pass, checked_pass
 from archcli.measure.profile.extrapolate.kinds import cut, depth
@@ -34,7 +34,6 @@ from archcli.recording.machine import Ceilings, processor
 from archcli.recording.recording import Recording
 from archcli.render.screen import Tick, progress
 from archcli.render.write import remember, tell
-from archcli.wording import sanitize
 
 
 def machine_ceilings(recording: Recording, settings: RunSettings, tick: Tick) -> Ceilings | None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError, Problem, install
+from archcli.errors import ArchError, Problem, install, quote, shorten
 from archcli.load.checkpoint.safetensors import (
     MOST_AXES,
     MOST_HEADER,
@@ -26,7 +26,6 @@ from archcli.load.checkpoint.safetensors import (
     whole,
 )
 from archcli.load.yaml.text import MOST_JSON
-from archcli.wording import quote, shorten
 
 SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}")
 """A file's name without suffix: shards of one checkpoint share the stem."""

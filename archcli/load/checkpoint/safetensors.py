@@ -11,8 +11,7 @@ import json
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from archcli.errors import ArchError, Problem
-from archcli.wording import quote
+from archcli.errors import ArchError, Problem, quote
 
 MOST_HEADER = 25_000_000
 """Bytes of a header, as huggingface_hub reads at most; safetensors itself would read 100,000,000."""

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, quote
 from archcli.load.devices.datasheet import Datasheet, load_datasheet
 from archcli.load.devices.names import LOCAL, is_file, split_count
 from archcli.units import parse_bytes
-from archcli.wording import quote
 
 if TYPE_CHECKING:
     from archcli.recording.cuda_driver import LocalGpu

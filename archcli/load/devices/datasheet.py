@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, either, quote, suggest
 from archcli.load.devices.efficiency import Constants, efficiency_mistakes, efficiency_of
 from archcli.load.devices.names import is_file, resolve
 from archcli.load.presets import shipped
 from archcli.load.yaml.nodes import Node, shown
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import decode, read_start, text_of
-from archcli.wording import either, quote, suggest
 
 FIGURES: dict[str, str] = {
     "memory_bytes": "bytes",

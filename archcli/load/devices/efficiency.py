@@ -14,9 +14,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from archcli.errors import Problem
+from archcli.errors import Problem, quote, suggest
 from archcli.load.yaml.nodes import Node, plain, shown
-from archcli.wording import quote, suggest
 
 Constants = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """Constants by group, by what they are for (a dtype, a kind of kernel, a group size), and by key."""

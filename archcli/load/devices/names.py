@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from archcli.errors import ArchError
-from archcli.wording import closest, either, quote
+from archcli.errors import ArchError, closest, either, quote
 
 LOCAL = "local"
 """The name of this machine's own GPU, or of its CPU where it has none."""

@@ -5,14 +5,13 @@ The importers of `load/huggingface/families` know what a family is made of.
 
 from __future__ import annotations
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, quote
 from archcli.load.gguf.arch import KEYS, REQUIRED, UNCOUNTED
 from archcli.load.gguf.facts import ConfigData, Facts
 from archcli.load.gguf.families import LAYER_TYPES, TIED
 from archcli.load.gguf.header import LONGEST_LIST, Skipped
 from archcli.load.gguf.special import LATENT_ARCHS, SPECIAL
 from archcli.load.huggingface.parts.attention import FULL, SLIDING
-from archcli.wording import quote
 
 UNTIED = "output.weight is a tensor of its own: the head is counted as untied, though this family's is not"
 NO_TENSORS = (

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, closest, quote, shorten
 from archcli.load.gguf.arch import Arch
 from archcli.load.gguf.families import ARCHS, DEEPSEEK_V3, MISTRAL, MIXTRAL, OLMO3
 from archcli.load.gguf.header import Header, Skipped
 from archcli.load.gguf.newer import GRANITE_SHARED
 from archcli.load.gguf.recurrent import BAMBA, FALCON_MAMBA, GRANITE_HYBRID
-from archcli.wording import closest, quote, shorten
 
 ConfigData = dict[str, Any]
 """A config.json as it is being made."""

@@ -18,8 +18,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, NamedTuple, TypeVar
 
-from archcli.errors import ArchError, Problem
-from archcli.wording import quote, shorten
+from archcli.errors import ArchError, Problem, quote, shorten
 
 MAGIC = b"GGUF"
 BEFORE = {b"lmgg": "ggml", b"fmgg": "ggmf", b"tjgg": "ggjt", b"algg": "ggla", b"GGML": "ggml"}

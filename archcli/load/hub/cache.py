@@ -7,8 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from archcli.errors import ArchError, Problem
-from archcli.wording import quote
+from archcli.errors import ArchError, Problem, quote
 
 SCHEME, MAIN = "hf://", "main"
 PART = r"[A-Za-z0-9_](?:[\w.-]{0,94}[A-Za-z0-9_])?"

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from archcli.errors import ArchError, Problem, install
+from archcli.errors import ArchError, Problem, install, quote
 from archcli.load.hub.cache import CONFIG, CachedConfig, Reference, cache_folder, cached
 from archcli.load.presets import same_preset
 from archcli.load.yaml.text import MOST_JSON
-from archcli.wording import quote
 
 TOKEN = "`hf auth login` or HF_TOKEN gives a token"  # noqa: S105
 HINTS: dict[int | str, str] = {401: TOKEN, 403: TOKEN, 404: "HF_ENDPOINT says where the hub is"}

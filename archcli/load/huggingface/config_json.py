@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, quote
 from archcli.load.huggingface.keys import OUR_WORD, THEIRS_ALONE
 from archcli.load.yaml.nodes import Node, Place, Source
 from archcli.load.yaml.text import Text
-from archcli.wording import quote
 
 T = TypeVar("T")
 S = TypeVar("S")

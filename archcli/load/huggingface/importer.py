@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError, NoModelError
+from archcli.errors import ArchError, NoModelError, closest
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import KeyPlaces, Mapped, tree_of, unplaced
 from archcli.load.huggingface.keys import MLC_ENGINE, MLC_SIZES, NO_SHAPE, OUR_WORD
@@ -25,7 +25,6 @@ from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.huggingface.wrappers.text import note_towers, text_part
 from archcli.load.yaml.nodes import Node
-from archcli.wording import closest
 
 FAMILIES = Path(__file__).parent / "families"
 TYPES = re.compile(r"^MODEL_TYPES = (\(.*?\))$", re.MULTILINE | re.DOTALL)

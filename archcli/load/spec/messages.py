@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from archcli.errors import SET
+from archcli.errors import SET, closest, either, format_value, quote
 from archcli.load.huggingface.keys import OUR_WORD
 from archcli.load.spec.schema import choices, fields
 from archcli.load.yaml.nodes import Node, plain, shown
@@ -15,7 +15,6 @@ from archcli.modules.spec.base import Spec
 from archcli.modules.spec.fields import Field
 from archcli.modules.spec.kinds import kind_of, kinds
 from archcli.modules.spec.values import Refusal, ValueType
-from archcli.wording import closest, either, format_value, quote
 
 
 def hint(node: Node, accepted: ValueType) -> str:

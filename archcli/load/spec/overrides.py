@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from archcli.errors import SET, ArchError, Problem
+from archcli.errors import SET, ArchError, Problem, either, format_value, quote, suggest
 from archcli.load.spec.build import build, expand, lifted
 from archcli.load.spec.schema import fields
 from archcli.load.yaml.nodes import Node, Place, Source, shown
@@ -22,7 +22,6 @@ from archcli.modules import Module
 from archcli.modules.spec.base import Spec, children, ends_in, full_paths
 from archcli.modules.spec.kinds import kind_of, kinds
 from archcli.units import parse_count
-from archcli.wording import either, format_value, quote, suggest
 
 AMOUNT = re.compile(r"\d[\d_.]*([eE]\+?\d+|[kKMGBT]i?)", re.ASCII)
 TEXTS = ("name", "series", "source", "kind", "match", "activation")

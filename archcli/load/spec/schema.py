@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from archcli.errors import format_value
 from archcli.load.spec.meanings import MEANINGS, SIZES
 from archcli.modules import Decoder, DecoderStack, Encoder, EncoderDecoder, EncoderStack, Group
 from archcli.modules.spec.base import Spec
 from archcli.modules.spec.fields import Field
 from archcli.modules.spec.kinds import IMPLIED, find, kind_of, kinds
 from archcli.modules.spec.values import Json
-from archcli.wording import format_value
 
 USUAL_MODEL = "decoder"
 """The kind of a model that states none."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from archcli.errors import Mark
-from archcli.wording import describe_value, shorten
+from archcli.errors import Mark, describe_value, shorten
 
 MOST_PROBLEMS = 100
 """After so many, reading and building stop: the rest would bury them."""

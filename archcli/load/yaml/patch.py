@@ -12,9 +12,9 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from archcli.errors import format_value
 from archcli.load.yaml.nodes import Node, Place, Source
 from archcli.load.yaml.text import BOM, MOST_BYTES
-from archcli.wording import format_value
 
 Change = tuple[str, Any]
 """The full path of a field, and its new value."""

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import yaml as pyyaml
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, quote
 from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, Place, Source, shown
 from archcli.load.yaml.text import Text
-from archcli.wording import quote
 
 NULLS = {"", "~", "null", "Null", "NULL"}
 BOOLEANS = {

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from archcli.errors import as_int, format_value
 from archcli.load.spec.schema import USUAL_MODEL, fields
 from archcli.load.yaml.reader import resolve
 from archcli.modules.spec.base import Spec
 from archcli.modules.spec.kinds import kind_of
-from archcli.wording import as_int, format_value
 
 NOTHING = object()
 WIDTH = 120

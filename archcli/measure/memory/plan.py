@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass
 from math import gcd
 from typing import Any
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, either
 from archcli.measure.memory.settings import MemorySettings
 from archcli.modules import Mixer, Model
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.arguments import Schedule, ZeroStage
 from archcli.modules.spec.base import find
-from archcli.wording import either
 
 
 @dataclass(frozen=True, slots=True)

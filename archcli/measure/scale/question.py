@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, either, quote, suggest
 from archcli.measure.scale.laws import DEFAULT_LAW, LAWS, LawName, ScalingLaw
 from archcli.measure.symbolic.symbols import sizes
 from archcli.modules import Model
 from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, check_values
 from archcli.modules.spec.values import Interval, ValueType, value_type
-from archcli.wording import either, quote, suggest
 
 DEFAULT_BATCH = 2**20
 """Tokens of a training step: what GPT-3 of 1.3B and 2.7B trained on (arXiv:2005.14165 table 2.1)."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from archcli.arith import Number, rounded, to_bytes
+from archcli.errors import as_int, format_setting
 from archcli.graph import OpClass, Row
 from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Block, FeedForward, MixerFacts, Model, Norm, Position, Stack
@@ -17,7 +18,6 @@ from archcli.modules.blocks.block import MIXING, RESIDUAL
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.request import Request
-from archcli.wording import as_int, format_setting
 
 TIMES = "×"
 

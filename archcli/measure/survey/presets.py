@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, quote
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.columns import CONDITIONS, DTYPE
 from archcli.query.condition import Condition, parse_condition
 from archcli.query.expression import Phrase
 from archcli.query.vocabulary import ColumnNames
-from archcli.wording import quote
 
 Record = Mapping[str, Any]
 

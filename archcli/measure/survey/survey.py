@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from archcli.errors import as_int
 from archcli.measure.report import Column, Report, Table
 from archcli.measure.survey.attributes import format_tally
 from archcli.measure.survey.columns import (
@@ -20,7 +21,6 @@ from archcli.measure.survey.columns import (
 from archcli.measure.survey.presets import column_of, select
 from archcli.modules import Model
 from archcli.modules.spec.arguments import By
-from archcli.wording import as_int
 
 Record = dict[str, Any]
 

@@ -9,7 +9,7 @@ from math import lcm
 from typing import Any
 
 from archcli.arith import repetitions
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, either, suggest
 from archcli.measure.symbolic import required
 from archcli.modules import Model, RopeScaling, find, substitute
 from archcli.modules.models.stack import Group
@@ -17,7 +17,6 @@ from archcli.modules.spec.base import Size, Spec, ends_in, full_paths
 from archcli.modules.spec.fields import Field
 from archcli.modules.spec.trace import MTP
 from archcli.modules.spec.values import value_type
-from archcli.wording import either, suggest
 
 SIZE = value_type(Size).schema
 

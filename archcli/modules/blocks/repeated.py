@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote, suggest
 from archcli.graph import Tensor
 from archcli.modules.adapters.lora import Adapted
 from archcli.modules.adapters.shared_block import NARROW, AdapterTape, Target
@@ -20,7 +20,6 @@ from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.context import Context, Lent, SharedBlocks, or_default
 from archcli.modules.spec.trace import outline
 from archcli.ops import Add, Concat, Linear
-from archcli.wording import quote, suggest
 
 if TYPE_CHECKING:  # it states a field of these
     from archcli.modules.models.model import Model

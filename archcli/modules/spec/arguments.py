@@ -10,11 +10,10 @@ from inspect import BoundArguments, signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from archcli.arith import ELEMENT_BITS
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, either, quote, suggest
 from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, FIELDS, Request
 from archcli.modules.spec.values import Interval, Refusal, ValueType, refused, value_type
 from archcli.units import parse_bytes, parse_dtype
-from archcli.wording import either, quote, suggest
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -13,11 +13,10 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, suggest
 from archcli.modules.spec.fields import Field, Inherit, collected
 from archcli.modules.spec.request import Forms
 from archcli.modules.spec.values import Interval, Refusal
-from archcli.wording import suggest
 
 Size = Annotated[int, Interval(gt=0)]
 """A strictly positive whole number; `true`, `4.0` and `"8"` are none."""

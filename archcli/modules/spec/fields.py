@@ -15,8 +15,8 @@ from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
+from archcli.errors import with_article
 from archcli.modules.spec.values import Advice, Length, Refusal, ValueType, refused, unwrapped, value_type
-from archcli.wording import with_article
 
 CONTAINERS: dict[Any, int] = {tuple: 0, Mapping: 1}
 """What may hold several specs, and which argument of the annotation is theirs."""

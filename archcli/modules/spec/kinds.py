@@ -12,9 +12,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote
 from archcli.modules.spec.base import Spec
-from archcli.wording import quote
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

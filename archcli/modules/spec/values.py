@@ -23,7 +23,7 @@ from typing import (
     is_typeddict,
 )
 
-from archcli.wording import describe_argument, describe_value, either
+from archcli.errors import describe_argument, describe_value, either
 
 Json = dict[str, Any]
 NULL: Json = {"type": "null"}

@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from archcli.arith import ceil_div
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, either
 from archcli.modules.models.model import Model
 from archcli.modules.spec.base import Spec, find
 from archcli.modules.tensor_parallel.degrees import Degrees
 from archcli.modules.tensor_parallel.layouts import COMPOSED, Layout, layout_of
-from archcli.wording import either
 
 SPLIT = {"attention", "cross_attention", "ffn"}
 """The families whose modules are split."""

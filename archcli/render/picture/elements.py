@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from archcli.errors import sanitize
 from archcli.render.picture.labels import wrapped
-from archcli.wording import sanitize
 
 COLOURS = {
     "contraction": "#0072b2",

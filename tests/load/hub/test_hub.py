@@ -199,7 +199,7 @@ WITHOUT = """
 import sys
 sys.modules["huggingface_hub"] = None
 sys.argv = ["archcli", "params", "org/name"]
-from archcli.commands.line.program import main
+from archcli.cli import main
 main()
 """
 
@@ -219,7 +219,7 @@ def test_without_the_library_it_is_named(cache, tmp_path):
 IMPORTED = """
 import sys
 sys.argv = ["archcli", "params", "org/name", "--json"]
-from archcli.commands.line.program import main
+from archcli.cli import main
 try:
     main()
 except SystemExit as end:

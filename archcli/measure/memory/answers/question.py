@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, closest, either, quote
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
 from archcli.measure.memory.settings import MemorySettings
@@ -15,7 +15,6 @@ from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
-from archcli.wording import closest, either, quote
 
 
 class DeviceMemory(NamedTuple):

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+from archcli.errors import either
 from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
 from archcli.measure.memory.answers.recomputations import folded_rows
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Column, Table
-from archcli.wording import either
 
 PHASES = {
     "train": "a training step",

@@ -8,9 +8,8 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from archcli.arith import Number, ceil_div
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote
 from archcli.graph.kept import FP32
-from archcli.wording import quote
 
 LAYER = re.compile(r"(.*\.)?layers\.[^.]+")
 CORE = re.compile(r"(.*\.)?layers\.[^.]+\..*attend[^.]*")

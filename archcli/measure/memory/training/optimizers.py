@@ -16,10 +16,9 @@ from itertools import groupby
 from typing import ClassVar, NamedTuple
 
 from archcli.arith import Number, Shape, ceil_div, maximum, minimum, prod
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote, suggest
 from archcli.graph import Row
 from archcli.ops.dense import Linear
-from archcli.wording import quote, suggest
 
 HEAD = "lm_head"
 

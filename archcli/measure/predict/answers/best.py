@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, either
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.tables import plan_options
 from archcli.measure.memory.plan import Plan
@@ -14,7 +14,6 @@ from archcli.measure.predict.answers.limits import in_one_unit
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.search.candidates import Candidate, PlanCandidates, divisors
 from archcli.measure.predict.search.search import Parts, PlanChoice, PlanTimer, TimedPlan, best_plan
-from archcli.wording import either
 
 
 def default_plan(question: PredictQuestion, n_devices: int) -> Plan:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from archcli.errors import format_setting
 from archcli.graph import Row
 from archcli.measure.passes import Pass, cache_pass, count_pass
 from archcli.measure.report import Unit
@@ -23,7 +24,6 @@ from archcli.modules.models.stack import stacks
 from archcli.modules.spec.base import Spec
 from archcli.modules.spec.request import Request
 from archcli.modules.stored.formats import cache_bytes
-from archcli.wording import format_setting
 
 IDENTITY = {"name", "source", "published", "released", "series", "sibling_of"}
 """Keys that say which model it is, not what it is like."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archcli.arith import Number
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, quote, suggest
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.explain.terms import Term
 from archcli.measure.symbolic.symbols import ModelSymbols
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, folded_path, stated_layers
-from archcli.wording import quote, suggest
 
 
 @dataclass

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from archcli.arith import Number
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, suggest
 from archcli.measure.symbolic.symbols import ModelSymbols, fields_named, size_names, sizes
 from archcli.modules import Model
 from archcli.modules.spec.arguments import CountedPairs, Quantity
 from archcli.modules.spec.base import ends_in
 from archcli.modules.spec.request import Request
-from archcli.wording import suggest
 
 MEANINGS = {
     "batch_size": "Sequences in the batch.",

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from archcli.arith import Number, rounded
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, suggest
 from archcli.graph import StateContent, StateKind
 from archcli.measure.kvcache.cache_size import OWN, CacheDtypes
 from archcli.measure.params import param_counts
@@ -21,7 +21,6 @@ from archcli.modules.spec.arguments import accept
 from archcli.modules.spec.base import Spec, find
 from archcli.modules.spec.request import FIELDS, Request
 from archcli.units import parse_count
-from archcli.wording import suggest
 
 
 class Reading:

@@ -10,14 +10,13 @@ from math import prod
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, quote
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.candidates import Branch, branches, gathered
 from archcli.measure.symbolic.shapes.figures import Reading, first_conflict
 from archcli.measure.symbolic.shapes.terms import FigureTerm, Key, size_of
 from archcli.modules import Model, substitute
 from archcli.units import parse_count
-from archcli.wording import quote
 
 VARY = "--vary"
 DOTS = r" *(?:\.{2,3}|…|–) *"

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
+from archcli.errors import as_int, quote
 from archcli.measure.report import Column, Report, Table, Unit
 from archcli.measure.symbolic.shapes.search import STRUCTURE, UNCOUNTED, Outcome, SweepQuestion
 from archcli.measure.symbolic.shapes.terms import FigureTerm
 from archcli.modules import Model
-from archcli.wording import as_int, quote
 
 CONVENTION = (
     "Every candidate is counted as one model is; those that `archcli params` would refuse are dropped. "

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError, Problem
+from archcli.errors import ArchError, Problem, closest, format_value, quote
 from archcli.measure.symbolic.shapes.figures import FIGURES, Settings, SweepFigure, read_settings
 from archcli.measure.symbolic.symbols import sizes, suggest_size
 from archcli.modules import Model
 from archcli.modules.spec.base import ends_in
 from archcli.query.expression import Call
 from archcli.query.vocabulary import FigureName, Vocabulary
-from archcli.wording import closest, format_value, quote
 
 A_TIE = "a field is tied to other sizes: d_ff=8/3*d_model@128"
 Key = Any

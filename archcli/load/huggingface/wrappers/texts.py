@@ -98,3 +98,6 @@ TEXTS: Mapping[str, TextClass] = {
     "qwen3_vl_moe_text": TextClass("qwen3_moe", QWEN3_VL_MOE, {"norm_topk_prob": True, **NO_WINDOW}, EXPERTS),
     "qwen3_omni_moe_text": TextClass("qwen3_moe", QWEN3_OMNI_MOE, NO_WINDOW),
 }
+
+RENAMED = {"exaone4_5_text": "exaone4"}
+"""Types of text parts for which the wrapper's class takes a family's."""

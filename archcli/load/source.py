@@ -125,6 +125,26 @@ def _load_yaml(content: Text, overrides: Sequence[str], source: str, *, strict: 
     return load_tree(root, document.problems, source, overrides, strict=strict)
 
 
+BESIDE_CONFIG = {
+    "generation_config.json": "how a model generates",
+    "hf_quant_config.json": "how weights are quantized",
+    "quantize_config.json": "how weights are quantized",
+    "preprocessor_config.json": "how images or sounds are prepared",
+    "processor_config.json": "how inputs are prepared",
+    "tokenizer_config.json": "a tokenizer",
+    "config_sentence_transformers.json": "the versions of sentence-transformers",
+}
+"""Files that stand beside a config.json, and what they describe."""
+
+
+def _refuse_beside(path: Path) -> None:
+    """Raise NoModelError for a file that stands beside a config.json."""
+    about = BESIDE_CONFIG.get(path.name)
+    if about is not None:
+        what = f"this file describes {about}, not an architecture"
+        raise NoModelError(Problem(what, "give the config.json beside it", path=str(path)))
+
+
 def _refuse_foreign_json(text: str, file: str) -> None:
     """Raise NoModelError for a JSON file, valid or not, that has no key of an architecture."""
     if not (file.endswith(".json") or text.lstrip().startswith('{"')):
@@ -150,6 +170,7 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
             return _load_path(path / "config.json", overrides, strict=strict)
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _may_be_on_hub(str(path)) else NO_CONFIG
         raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
+    _refuse_beside(path)
     data = read_start(path, str(path))
     if path.suffix == ".gguf" or data.startswith(b"GGUF"):
         return load_gguf(path, overrides, strict=strict)

@@ -13,7 +13,7 @@ from typing import Any
 
 from archcli.errors import ArchError, Problem
 from archcli.load.huggingface.config_json import ConfigValue, KeyPlaces, unplaced
-from archcli.load.huggingface.keys import HARMLESS, HARMLESS_ENDINGS, HEADS
+from archcli.load.huggingface.keys import HARMLESS, HARMLESS_ENDINGS, HEADS, OUR_WORD
 from archcli.load.yaml.nodes import Place
 
 MISSING = object()
@@ -42,7 +42,8 @@ class Config:
 
     `places` are those of its keys. `read` are the keys that were asked for, so that none is ignored in
     silence. `defaults` are those of the family's class, `aliases` its words for the common keys (GPT-2:
-    hidden_size is n_embd). `sizes` are the names of sizes that the file states, inner objects included.
+    hidden_size is n_embd). `sizes` are the names of sizes that the file states, inner objects included,
+    `defaulted` those that it leaves to its class, each with the class's word and value.
     """
 
     data: Mapping[str, Any]
@@ -52,6 +53,7 @@ class Config:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     sizes: set[str] = field(default_factory=set)
+    defaulted: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
     def of_class(self, defaults: Mapping[str, Any], **aliases: str) -> Config:
         """The same file with the defaults and key names of a class in transformers.
@@ -115,6 +117,8 @@ class Config:
         self.sizes.update(name for name in self._key_names(names) if self.data.get(name) is not None)
         if stated.value is default or stated is default:
             return stated
+        if not any(self.data.get(name) is not None for name in self._key_names(names)):
+            self.defaulted[names[0]] = (self._key_name(names[0]), stated.value)
         return self.as_size(names[0], stated)
 
     def as_size(self, name: str, stated: ConfigValue[Any]) -> ConfigValue[int]:
@@ -242,7 +246,7 @@ class Config:
 
     def unread_keys(self) -> list[str]:
         """Keys that were not read and whose value is not null, false, 0 or empty."""
-        harmless = HARMLESS.union(self.read, self._windowless())
+        harmless = HARMLESS.union(self.read, self._windowless(), self._said_twice())
         return [
             str(key)
             for key, value in self.data.items()
@@ -253,6 +257,11 @@ class Config:
         """Keys of a window that the file itself switches off, or does not have."""
         off = self.data.get("use_sliding_window") is False or not self.data.get("sliding_window")
         return ("sliding_window", "max_window_layers") if off else ()
+
+    def _said_twice(self) -> list[str]:
+        """Keys that say a size which the file states by the class's own word too, as old Falcon files do."""
+        known = [(OUR_WORD.get(name, name), self.data.get(name)) for name in self.sizes]
+        return [key for key, value in self.data.items() if (OUR_WORD.get(key), value) in known]
 
     def report_unread_keys(self) -> None:
         """Note every key that was not understood."""

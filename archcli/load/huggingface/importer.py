@@ -35,6 +35,17 @@ CLASS_ENDING = re.compile(
 GPT2_KEYS = {"n_embd", "n_layer", "n_head"}
 MAMBA_SSM_KEYS = {"d_model", "n_layer", "ssm_cfg"}
 LIST = "`archcli families` lists all"
+CALLED = {
+    "florence2_language": "bart",
+    "gpt_neox_reward_model": "gpt_neox",
+    "new": "gte",
+    "phi4mm": "phi4_multimodal",
+}
+"""Types as authors publish them: what transformers, or archcli, calls the same model."""
+
+DRAFT = re.compile(r"Eagle|EAGLE|Medusa|Hydra|DraftModel$")
+"""Classes of speculative decoding's drafts, whose model_type is that of the model they draft for."""
+
 INNER = "model_config"
 """The key of an mlc-chat-config.json that holds the model's own settings."""
 
@@ -97,6 +108,8 @@ def import_config(
     stated = outer or inner
     if data.get("auto_map"):
         config.note("the file points to code of its own (auto_map), which is not run")
+    if part.wrapper is None:
+        _check_width(config)
     config.report_unread_keys()
     imported = {**(before or {}), **mapping, **(over or {})}
     tree = tree_of(imported, whole.places.start)
@@ -106,10 +119,26 @@ def import_config(
     return ImportedConfig(tree, tuple(config.notes), _is_sized(whole, config))
 
 
+def _check_width(config: Config) -> None:
+    """Note a width that is left to the class; refuse a file that states one by a word of other classes."""
+    widths = (word for name, word in config.defaulted.items() if OUR_WORD.get(name, name) == "d_model")
+    word, value = next(widths, ("", 0))
+    if not word or not config.sizes - NO_SHAPE:
+        return
+    other = next((key for key in config.unread_keys() if OUR_WORD.get(key) == "d_model"), None)
+    if other is not None:
+        what = f"{other} is no key of {config.model_type}, whose width is {word}"
+        raise config.error(what, f"without it the class has {value:,}", config.place(other))
+    config.note(f"{word} is not stated: {value:,}, the default of its class")
+
+
 def _is_sized(whole: Config, text: Config) -> bool:
     """Whether the file states a size; a wrapper's text part may leave all of them to its class."""
     wrapper = WRAPPERS.get(whole.model_type)
-    return bool(text.sizes - NO_SHAPE) or (wrapper is not None and wrapper.key in whole.data)
+    stated = text.sizes - NO_SHAPE
+    if wrapper is None or wrapper.key in whole.data:
+        return wrapper is not None or bool(stated)
+    return not stated.isdisjoint(whole.data)  # a flat wrapper's defaults stand beside what it states
 
 
 def _quantized(stated: Config, imported: Mapped, tree: Node, weights: WeightMap | None) -> Node:
@@ -159,6 +188,8 @@ def _whole(data: Any, places: KeyPlaces) -> Config:
             config.note(f"no model_type: read as {kind}, {reason}")
         elif config.architecture:
             raise _unknown_class(config)
+    if config.data.get("model_type") == "mistral" and config.data.get("layer_types") is not None:
+        config = replace(config, data={**config.data, "model_type": "ministral"})  # as AutoConfig reads it
     inner = config.data.get(INNER)
     return _of_mlc(config, inner) if isinstance(inner, dict) and _is_around(config.data) else config
 
@@ -222,6 +253,9 @@ def _family(config: Config) -> ModuleType:
     known = {kind: kind} if _is_module(kind) else families()
     if kind not in known:
         raise _unknown(kind, config)
+    if DRAFT.search(config.architecture):
+        what = "this model drafts for another, and its own parts are not known"
+        raise config.error(what, f"as a plain {kind} it would be miscounted", config.place("architectures"))
     family = import_module(f"archcli.load.huggingface.families.{known[kind]}")
     if kind not in getattr(family, "MODEL_TYPES", ()):
         raise _unknown(kind, config)
@@ -239,6 +273,8 @@ def _unknown(kind: str, config: Config) -> ArchError:
     near = closest(kind, [*known, *WRAPPERS])
     hint = f"nearest known: {', '.join(near)}; " if near else ""
     hint += LIST
+    if kind in CALLED:
+        hint = f"the class in transformers is of the type {CALLED[kind]!r}"
     if isinstance(inner, str) and inner in known:
         hint = f"its text_config is of the known type {inner!r}; what its class makes of it is not known"
     what = f"model_type {short_repr(kind)} is not supported"

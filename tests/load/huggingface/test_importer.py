@@ -23,7 +23,7 @@ from importing import built
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
-CHATGLM = {"model_type": "chatglm", "architectures": ["ChatGLMModel"], "num_layers": 2}
+CHATGLM = {"model_type": "chatglm", "architectures": ["ChatGLMModel"], "num_layers": 2, "hidden_size": 4096}
 
 FILE = {
     **TINY,

@@ -48,6 +48,7 @@ SAME_SCORES = (
     "fp32_residual_connection",
     "bias_dropout_fusion",
     "original_rope",
+    "rotary_percent",
 )
 """Keys that say how, not what, is computed."""
 

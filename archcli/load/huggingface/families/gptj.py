@@ -38,6 +38,7 @@ def mapping(config: Config) -> Mapped:
         raise config.error(
             f"n_head {heads} is no multiple of {SHARDS}", "its class has no other", heads.place
         )
+    config.restated(head_dim=config.size("hidden_size").value // heads.value)
     position = {"kind": "rope", "rotary_dim": config.size("rotary_dim"), "pairing": "interleaved"}
     layer = {
         "kind": "parallel",

@@ -11,6 +11,37 @@ from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, bert_like, r
 
 MODEL_TYPES = ("nomic_bert",)
 DEFAULTS = {**BERT_DEFAULTS, "vocab_size": 30528, "hidden_act": "silu", "max_position_embeddings": 2048}
+PUBLISHED_WORDS = {
+    "hidden_size": "n_embd",
+    "num_hidden_layers": "n_layer",
+    "num_attention_heads": "n_head",
+    "intermediate_size": "n_inner",
+    "max_position_embeddings": "n_positions",
+    "layer_norm_eps": "layer_norm_epsilon",
+    "rope_theta": "rotary_emb_base",
+}
+"""Keys of nomic-embed-text's own files, which are GPT-2's."""
+
+FIXED = {
+    "activation_function": "swiglu",
+    "qkv_proj_bias": False,
+    "mlp_fc1_bias": False,
+    "mlp_fc2_bias": False,
+    "rotary_emb_fraction": 1.0,
+    "prenorm": False,
+    "parallel_block": False,
+    "use_rms_norm": False,
+    "causal": False,
+}
+"""What such a file states of the layers; the class of transformers has no other."""
+
+RUNNING = (
+    *("fused_bias_fc", "fused_dropout_add_ln", "use_xentropy", "dense_seq_output", "pad_vocab_size_multiple"),
+    *("scale_attn_weights", "rotary_emb_interleaved", "rotary_emb_scale_base", "rotary_scaling_factor"),
+    *("max_trained_positions", "embd_pdrop", "shift_bounds"),
+)
+"""Keys of its own files that change no count."""
+
 HEADS = {
     "Model": (),
     "ForMaskedLM": ("words",),
@@ -21,7 +52,10 @@ HEADS = {
 
 def mapping(config: Config) -> Mapped:
     """As BERT, with RoPE, a gated network, and no bias in the layers."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(DEFAULTS, **PUBLISHED_WORDS)
+    for key, value in FIXED.items():
+        config.only(key, value, default=value)
+    config.ignore(*RUNNING)
     whole = bert_like(
         config,
         "NomicBert",

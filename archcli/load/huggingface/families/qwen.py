@@ -27,20 +27,32 @@ DEFAULTS = {
     "scale_attn_weights": True,
     "tie_word_embeddings": False,
 }
+FIRST_WORDS = {
+    "hidden_size": "n_embd",
+    "num_hidden_layers": "n_layer",
+    "num_attention_heads": "n_head",
+    "intermediate_size": "ffn_hidden_size",
+    "max_position_embeddings": "n_positions",
+}
+"""Keys as the first files have them, of August 2023."""
+
 BEYOND = ("use_dynamic_ntk", "use_logn_attn")
 """What changes positions and scales, but only beyond the context of training."""
 
 RUNNING = (
     *("use_flash_attn", "use_cache_quantization", "use_cache_kernel", "softmax_in_fp32", "onnx_safe"),
     *("bf16", "fp16", "fp32", "attn_dropout_prob", "emb_dropout_prob", "padded_vocab_size", "visual"),
+    *("audio", "apply_residual_connection_post_layernorm", "pos_emb", "activation", "bias_gelu_fusion"),
 )
 
 
 def mapping(config: Config) -> Mapped:
     """RMSNorm, MHA with biased queries, keys and values, SwiGLU each of whose branches has half the width."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(DEFAULTS, **FIRST_WORDS)
     if config.get("visual", default=None):
         config.note("vision tower (visual) is not counted, nor what joins it to the language model")
+    if config.get("audio", default=None):
+        config.note("audio tower (audio) is not counted, nor what joins it to the language model")
     config.ignore(*BEYOND, *RUNNING)
     config.only("scale_attn_weights", True)
     width, whole = config.size("kv_channels"), config.size("intermediate_size")

@@ -15,6 +15,8 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
 
 INDEXED = "indexed_attention"
+INDEXED_BEFORE = "deepseek_sparse_attention"
+"""The same in files of before transformers 5.20, as of GLM-5.2."""
 FULL_INDEX, SHARED_INDEX = "full", "shared"
 LETTERS = {"F": FULL_INDEX, "S": SHARED_INDEX}
 INDEX_NAMES = ("indexer_types", "index_topk_pattern")
@@ -60,7 +62,7 @@ def index(config: Config, pairing: str | None = None) -> Mapped:
 def only_indexed(config: Config) -> None:
     """Refuse layers of another type, for which the classes have no mask."""
     types = config.per_layer("layer_types", config.layers()) or []
-    other = [kind for kind in types if kind != INDEXED]
+    other = [kind for kind in types if kind not in {INDEXED, INDEXED_BEFORE}]
     if other:
         what = f"layer_types {short_repr(other[0])} is not supported"
         raise config.error(what, f"known: {INDEXED}", config.place("layer_types"))

@@ -112,6 +112,9 @@ TEXTS: Mapping[str, TextClass] = {
     "qwen3_omni_moe_text": TextClass("qwen3_moe", QWEN3_OMNI_MOE, NO_WINDOW),
 }
 
+RENAMED = {"exaone4_5_text": "exaone4"}
+"""Types of text parts for which the wrapper's class takes a family's."""
+
 
 VOXTRAL = {
     "vocab_size": 131072,

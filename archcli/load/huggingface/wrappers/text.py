@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import KeyPlaces, Mapped
-from archcli.load.huggingface.keys import OF_TOWERS
-from archcli.load.huggingface.wrappers.table import TEXTS, WRAPPERS
+from archcli.load.huggingface.keys import OF_TOWERS, OUR_WORD
+from archcli.load.huggingface.wrappers.table import RENAMED, TEXTS, WRAPPERS
 from archcli.load.huggingface.wrappers.wrapper import TIE, Wrapper
 
 TOWERS = ("vision", "image", "video", "audio", "speech")
@@ -47,6 +47,8 @@ def text_part(whole: Config) -> TextPart:
     data = {"model_type": wrapper.text, **wrapper.defaults, **stated}
     data = {key: value for key, value in data.items() if key not in wrapper.left_out}
     data |= {key: _of_part(whole, *source) for key, source in wrapper.taken.items()}
+    if isinstance(data["model_type"], str):
+        data["model_type"] = RENAMED.get(data["model_type"], data["model_type"])
     kind = data["model_type"]
     if kind == wrapper.text and kind in WRAPPERS:
         return text_part(
@@ -99,7 +101,7 @@ def _text(whole: Config, wrapper: Wrapper) -> tuple[Mapping[str, Any], KeyPlaces
         for key, value in whole.data.items()
         if key not in text and not key.endswith("_config") and not key.startswith(OF_TOWERS)
     }
-    whole.ignore("head_dim", TIE)  # which the wrapper's rule reads
+    whole.ignore(*OUR_WORD, "head_dim", "partial_rotary_factor", "qk_layernorm", TIE)  # of the text part
     replace(whole, data=outer).report_unread_keys()
     return text, whole.places.inner(wrapper.key)
 

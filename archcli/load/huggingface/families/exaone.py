@@ -1,4 +1,4 @@
-"""EXAONE 3.0 and 3.5, whose class is in their repositories: ExaoneConfig."""
+"""EXAONE 3.0 and 3.5, by the class of their repositories or by that of transformers, ExaoneConfig."""
 
 from __future__ import annotations
 
@@ -18,9 +18,16 @@ DEFAULTS = {
     "max_position_embeddings": 2048,
     "activation_function": "silu",
     "layer_norm_epsilon": 1e-5,
+    "attention_bias": False,
+    "mlp_bias": False,
     "tie_word_embeddings": True,
 }
-ALIASES = {"num_hidden_layers": "num_layers", "rms_norm_eps": "layer_norm_epsilon"}
+ALIASES = {
+    "num_hidden_layers": "num_layers",
+    "rms_norm_eps": "layer_norm_epsilon",
+    "hidden_act": "activation_function",
+}
+"""The words of the repositories for those of transformers' class; files have either."""
 
 
 def mapping(config: Config) -> Mapped:
@@ -29,7 +36,8 @@ def mapping(config: Config) -> Mapped:
     config.ignore("embed_dropout")
     width = 4 * config.size("hidden_size").value
     config = config.of_class({**DEFAULTS, "intermediate_size": width}, **ALIASES)
-    return llama_like(config, ffn=gated(config, act="activation_function"))
+    bias, ffn = config.flag("attention_bias"), gated(config, bias=config.flag("mlp_bias"))
+    return llama_like(config, heads={"bias": bias}, ffn=ffn)
 
 
 WEIGHTS: Weights = {

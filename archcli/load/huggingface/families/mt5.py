@@ -14,10 +14,13 @@ DEFAULTS = {**T5_DEFAULTS, **SIZES, "feed_forward_proj": "gated-gelu"}
 
 
 def mapping(config: Config) -> Mapped:
-    """As T5 v1.1; UMT5 has buckets in each layer, and its tied head reads x / sqrt(d_model)."""
+    """As T5 v1.1; UMT5 has buckets in each layer, and its tied head reads x / sqrt(d_model), as T5's does."""
     config = config.of_class(DEFAULTS, **ALIASES)
     tied, unified = config.flag("tie_word_embeddings"), config.model_type == "umt5"
-    return t5_like(config, tied, unified and tied, per_layer=unified)
+    if not unified:
+        return t5_like(config, tied, False)
+    scaled = config.flag("scale_decoder_outputs", default=tied)  # how transformers 5.24 keeps a stated false
+    return t5_like(config, tied.derive(bool(tied) and bool(scaled)), scaled, per_layer=True)
 
 
 def weights(config: Config) -> Weights:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.ends.head import *
     from archcli.modules.ends.loss import *
     from archcli.modules.ends.mtp import *
+    from archcli.modules.ends.sampled_heads import *
     from archcli.modules.models.decoder import *
     from archcli.modules.models.encoder import *
     from archcli.modules.models.encoder_decoder import *
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.models.stack import *
     from archcli.modules.networks.activation import *
     from archcli.modules.networks.carried import *
+    from archcli.modules.networks.convolved import *
     from archcli.modules.networks.experts import *
     from archcli.modules.networks.ffn import *
     from archcli.modules.networks.norm import *
@@ -96,13 +98,15 @@ HOMES = {
     ".blocks.block": ["Block", "PostNorm", "PreNorm"],
     ".networks.carried": ["CarriedExperts", "CarriedRouting"],
     ".spec.context": ["Context", "LayerCache"],
-    ".networks.ffn": ["ConvolvedNetwork", "GLU", "MLP", "FeedForward"],
+    ".networks.convolved": ["ConvolvedNetwork"],
+    ".networks.ffn": ["GLU", "MLP", "FeedForward"],
     ".ends.embedding": ["Embedding", "Head", "JoinedTable", "LogitHead", "MaskedHead", "TransformedHead"],
     ".models.encoder_decoder": ["DecoderStack", "EncoderDecoder", "EncoderStack"],
     ".spec.fields": ["Inherit"],
     ".attention.mixer": ["FourierMixer", "Mixer", "MixerFacts", "ParallelMixer"],
     ".ends.frontend": ["ConvFrontEnd"],
-    ".ends.head": ["OutputHead", "AdaptiveHead", "HierarchicalHead", "SampledHead"],
+    ".ends.head": ["OutputHead"],
+    ".ends.sampled_heads": ["AdaptiveHead", "HierarchicalHead", "SampledHead"],
     ".adapters.lora": ["LoRA"],
     ".ends.loss": ["CrossEntropy", "Loss"],
     ".models.decoder": ["Decoder", "Generator"],

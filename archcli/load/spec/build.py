@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from archcli.errors import ArchError, Problem
+from archcli.load.spec.fields import USUAL_MODEL, choices, chosen, fields, implied, leaves_out, unstated
 from archcli.load.spec.messages import (
     belonged_to_another_kind,
     hint,
@@ -24,7 +25,6 @@ from archcli.load.spec.messages import (
     unknown_key,
     unknown_kind,
 )
-from archcli.load.spec.schema import USUAL_MODEL, choices, chosen, fields, implied, leaves_out, unstated
 from archcli.load.yaml.nodes import MOST_PROBLEMS, Node, at, locate, plain, shown
 from archcli.modules import Model, Module
 from archcli.modules.blocks.block import MIXING as SYNONYMS

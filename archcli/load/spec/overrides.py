@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import SET, ArchError, Problem, either, format_value, quote, suggest
 from archcli.load.spec.build import build, expand, lifted
-from archcli.load.spec.schema import fields
+from archcli.load.spec.fields import fields
 from archcli.load.yaml.nodes import Node, Place, Source, shown
 from archcli.load.yaml.reader import DEEPEST, parse
 from archcli.load.yaml.text import text_of

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from archcli.errors import as_int, format_value
-from archcli.load.spec.schema import USUAL_MODEL, fields
+from archcli.load.spec.fields import USUAL_MODEL, fields
 from archcli.load.yaml.reader import resolve
 from archcli.modules.spec.base import Spec
 from archcli.modules.spec.kinds import kind_of

@@ -16,7 +16,7 @@ from archcli.graph import Tensor
 from archcli.modules.attention.base import SoftmaxAttention
 from archcli.modules.attention.grouped import ProjectedHeads, Projection, uneven_groups
 from archcli.modules.attention.mixer import Kept, MixerFacts, RecurrenceFacts
-from archcli.modules.networks.ffn import Window, with_convolution
+from archcli.modules.networks.convolved import Window, with_convolution
 from archcli.modules.networks.norm import RMSNorm
 from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.context import Context, or_default

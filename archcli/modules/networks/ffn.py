@@ -1,10 +1,8 @@
-"""Feed-forward layers of one dense network: plain, gated, and with a short convolution.
+"""Feed-forward layers of one dense network: plain and gated.
 
 Mixtures of experts stand in `moe.py` and are made of these.
 
 B batch, T new tokens, D d_model, F d_ff.
-
-B batch, T new tokens, D d_model, K taps of the convolution.
 """
 
 from __future__ import annotations
@@ -14,11 +12,10 @@ from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
-from archcli.modules.attention.mixer import Kept
 from archcli.modules.networks.activation import GELU, Activation, SiLU, dropped
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size
-from archcli.ops import Add, AddConstant, CausalConv1d, Clip, Linear, Multiply, Scale, TrainedScale
+from archcli.ops import AddConstant, Clip, Linear, Multiply, Scale
 
 Branch = Literal["gate", "up", "down"]
 Cache = tuple[Any, ...] | None
@@ -155,45 +152,3 @@ def feed(ffn: FeedForward, x: Tensor, cache: Cache, kept: Cache) -> tuple[Tensor
 
 def _normalized(hidden: Tensor, norm: Norm | None) -> Tensor:
     return hidden if norm is None else norm(hidden, name="inner_norm")
-
-
-Window = tuple[Tensor, ...] | None
-"""The K newest inputs [B, K, C]; None for a pass that caches nothing, empty for one that starts a cache."""
-
-
-def with_convolution(x: Tensor, name: str, kernel: int, window: Window) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """x + conv(x) for x [B, T, C], causal one for each channel, and the new window if one is kept."""
-    y, *last = CausalConv1d(name, kernel, window is not None, bias=False)(x, *(window or ()))
-    added: Tensor = Add(f"{name}_add")(x, y)
-    return added, tuple(last)
-
-
-class ConvolvedNetwork(FeedForward):
-    """y + conv(y) with y = F(x): a short convolution over the tokens behind a feed-forward network F.
-
-    Inkling (Thinking Machines).
-
-    `network` is F, the convolution is causal, of `conv_kernel` taps, one for each channel. `trained_scale`
-    multiplies y by a trained number. The state is the last K inputs of the convolution [B, K, D].
-    """
-
-    kind: Literal["convolved"] = "convolved"
-    keeps_state: ClassVar[bool] = True
-    network: FeedForward
-    conv_kernel: Size = 4
-    trained_scale: bool = False
-
-    def forward(self, x: Tensor, cache: Kept = None) -> tuple[Tensor, Kept]:
-        """[B, T, D] to [B, T, D]; the cache holds the K last inputs of the convolution."""
-        y = self.network(x, name="network")
-        if self.trained_scale:
-            y = TrainedScale("trained_scale")(y)
-        y, last = with_convolution(y, "conv", self.conv_kernel, cache)
-        return y, None if cache is None else last
-
-    def check(self) -> Iterator[Conflict]:
-        """Conflict: a network that carries a state of its own."""
-        yield from super().check()
-        if self.network.keeps_state:
-            what = "a network behind which there is a convolution cannot carry a state of its own"
-            yield Conflict("convolved-without-state", "network", what, "use kind mlp, glu or moe")

@@ -79,7 +79,7 @@ TABLE: dict[str, dict[str, str]] = {
         "moe": "archcli.modules.networks.experts:MixtureOfExperts",
         "rwkv_channel_mix": "archcli.modules.recurrent.rwkv:RWKVChannelMix",
         "shared_sink_moe": "archcli.modules.networks.experts:SharedSinkExperts",
-        "convolved": "archcli.modules.networks.ffn:ConvolvedNetwork",
+        "convolved": "archcli.modules.networks.convolved:ConvolvedNetwork",
         "carried_moe": "archcli.modules.networks.carried:CarriedExperts",
     },
     "gated_norm": {
@@ -87,9 +87,9 @@ TABLE: dict[str, dict[str, str]] = {
         "layernorm": "archcli.modules.recurrent.gated_norm:GatedLayerNorm",
     },
     "head": {
-        "adaptive": "archcli.modules.ends.head:AdaptiveHead",
-        "hierarchical": "archcli.modules.ends.head:HierarchicalHead",
-        "sampled": "archcli.modules.ends.head:SampledHead",
+        "adaptive": "archcli.modules.ends.sampled_heads:AdaptiveHead",
+        "hierarchical": "archcli.modules.ends.sampled_heads:HierarchicalHead",
+        "sampled": "archcli.modules.ends.sampled_heads:SampledHead",
         "linear": "archcli.modules.ends.embedding:Head",
         "transformed": "archcli.modules.ends.embedding:TransformedHead",
     },

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from archcli.load.spec.fields import fields
 from archcli.load.spec.messages import hint
-from archcli.load.spec.schema import fields
 from archcli.load.yaml.nodes import Node, Place, Source
 from archcli.modules.spec.base import Count, Positive, Share, Size
 from archcli.modules.spec.values import Interval, Length, Refusal, value_type

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.parts.feed_forward import gated
-from archcli.load.huggingface.value import Mapped
-from archcli.load.huggingface.weights.rules import Weights
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.parts.networks import gated
+from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("exaone",)

@@ -1,4 +1,4 @@
-"""Sparsity: patterns of attention with gaps, each named after a mask of `ops/sparse.py`."""
+"""Sparsity: patterns of attention with gaps, each named after a mask of `ops/attention/mask.py`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Feed-forward layers of one dense network: plain and gated.
 
-Mixtures of experts stand in `moe.py` and are made of these.
+Mixtures of experts stand in `experts.py` and are made of these.
 
 B batch, T new tokens, D d_model, F d_ff.
 """

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from archcli.commands.profile.versus import split
+from archcli.commands.profile.vs_changes import split
 from archcli.measure.profile.reports.versus import versus
 
 pytestmark = pytest.mark.torch

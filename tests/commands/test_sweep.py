@@ -10,7 +10,7 @@ import pytest
 
 import archcli
 from archcli.api import sweep_question
-from archcli.api.sweep import SLOW
+from archcli.api.sweep_question import SLOW
 from archcli.rules.base import Case, Severity
 from archcli.rules.lint import Selection, lint
 

@@ -39,7 +39,8 @@ from archcli.commands.profile.options import (
 from archcli.commands.profile.output_files import check_files, write_files
 from archcli.commands.profile.processes import in_processes, keep_large_blocks
 from archcli.commands.profile.settings import Detail, RunSettings
-from archcli.commands.profile.versus import compare, requested_variants
+from archcli.commands.profile.versus import compare
+from archcli.commands.profile.vs_changes import requested_variants
 from archcli.measure.profile.workloads import workload_of
 from archcli.measure.report import Report
 

@@ -16,7 +16,8 @@ from archcli.measure.predict.communication.collective import Fabric
 from archcli.measure.predict.communication.planned import planned_pass
 from archcli.measure.predict.communication.timing import timed
 from archcli.measure.predict.constants import Bound, StepConstants
-from archcli.measure.predict.rank.kernels import RankKernel, RankKernels, rank_kernels, update_kernel
+from archcli.measure.predict.rank.kernel import RankKernel
+from archcli.measure.predict.rank.kernels import RankKernels, rank_kernels, update_kernel
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, KernelClock, KernelTime, kind_of
 from archcli.modules import Model
 

@@ -32,7 +32,7 @@ from archcli.measure.predict.communication.collective import (
     stage_group,
     tensor_group,
 )
-from archcli.measure.predict.rank.kernels import SCORES
+from archcli.measure.predict.rank.kernel import SCORES
 
 
 def of_context(

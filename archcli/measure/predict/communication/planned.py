@@ -116,7 +116,7 @@ def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
     if settings.phase != "train" or settings.recompute == "none":
         return frozenset()
     from archcli.measure.memory.training.losses import recomputed  # of training alone
-    from archcli.measure.predict.rank.kernels import repeated_paths
+    from archcli.measure.predict.rank.kernel import repeated_paths
 
     return repeated_paths(rows, recomputed(settings.recompute), settings.execution())
 

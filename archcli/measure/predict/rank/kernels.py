@@ -1,4 +1,4 @@
-"""Kernels of one rank of a plan: of its pass, recomputed ones, the loss and the update.
+"""Kernels of one rank of a plan: of its pass, recomputed ones, the loss and the update of a step.
 
 What the model does not say is taken at the least that it can cost: a loss that reads the logits twice and
 writes their gradient, and AdamW in one kernel.
@@ -6,12 +6,11 @@ writes their gradient, and AdamW in one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import Row
-from archcli.graph.kept import Call, Execution, In
 from archcli.launches import KernelCost, KernelRun, trace_kernels
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
@@ -19,110 +18,10 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import shares
 from archcli.measure.predict.communication.planned import PlannedPass
 from archcli.measure.predict.constants import WIDTHS
+from archcli.measure.predict.rank.kernel import SCORES, RankKernel, joined_rows
 from archcli.measure.predict.rank.placement import StagePlacement
-from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
+from archcli.measure.predict.times import PRODUCTS, kind_of
 from archcli.recording.classes import TimeClass
-
-SCORES = "attention_scores"
-"""The component of the operations that read queries, keys and values in turn."""
-
-
-class RankKernel(NamedTuple):
-    """A kernel that a rank runs: its row, its class in a profile, and how often in a micro batch.
-
-    `stage` is forward, recomputed, backward, sums, loss or update.
-    """
-
-    path: str
-    stage: str
-    kernel: KernelCost
-    op_class: TimeClass
-    times: float
-
-    def scaled(self, times: float) -> RankKernel:
-        """So many of it."""
-        return self._replace(times=times * self.times)
-
-
-def joined_rows(
-    kernels: Iterable[RankKernel], rows: Mapping[str, Row | None], width: int
-) -> Iterator[RankKernel]:
-    """The kernels, those of a row of several that are neither products nor attention as one.
-
-    `rows` are by the path of the kernels. The one reads the row's inputs, writes its outputs and has the name
-    of the last, as many times as the row runs. Attention in one kernel makes its mask itself.
-    """
-    by_row: dict[tuple[str, str], list[RankKernel]] = {}
-    for one in kernels:
-        by_row.setdefault((one.path, one.stage), []).append(one)
-    for (path, _), of_row in by_row.items():
-        row = rows.get(path)
-        attention = [one for one in of_row if _kind(one) == ATTENTION]
-        if attention:
-            yield from attention
-        elif row is None or len(of_row) == 1 or any(_kind(one) == PRODUCTS for one in of_row):
-            yield from of_row
-        else:
-            yield _joined(of_row, row, width)
-
-
-def _kind(one: RankKernel) -> str:
-    return kind_of(one.op_class, one.kernel.name)
-
-
-def _joined(of_row: list[RankKernel], row: Row, width: int) -> RankKernel:
-    last = of_row[-1]
-    read, written = (
-        width * sum(int(prod(shape)) for shape in shapes) for shapes in (row.inputs, row.outputs)
-    )
-    flops = sum(one.kernel.flops for one in of_row)
-    kernel = last.kernel._replace(read=read, written=written, flops=flops)
-    return last._replace(kernel=kernel, times=min(one.times for one in of_row))
-
-
-def repeated_paths(
-    rows: Sequence[Row], rule: Callable[[str], bool] | None, execution: Execution
-) -> frozenset[str]:
-    """Paths of the rows that a backward runs again, by what is recomputed.
-
-    As in torch's checkpointing what comes behind the last operation that keeps something is not run again,
-    nor is that one itself where it keeps its inputs alone: autograd saves them before it runs.
-    """
-    if rule is None:
-        return frozenset()
-    regions: dict[str, list[Row]] = {}
-    for row in rows:
-        region = _region(row.path, rule)
-        if region is not None:
-            regions.setdefault(region, []).append(row)
-    return frozenset(row.path for region in regions.values() for row in _needed(region, execution))
-
-
-def _region(path: str, rule: Callable[[str], bool]) -> str | None:
-    """The outermost module, or the operation itself, that is recomputed and has this path."""
-    steps = path.split(".")
-    above = (".".join(steps[:n]) for n in range(1, len(steps) + 1))
-    return next((module for module in above if rule(module)), None)
-
-
-def _needed(rows: list[Row], execution: Execution) -> list[Row]:
-    """Rows up to the last that keeps something, and that one unless it keeps its inputs alone."""
-    keeping = [number for number, row in enumerate(rows) if not row.op.keeps_nothing]
-    if not keeping:
-        return []
-    last = keeping[-1]
-    return rows[: last + (0 if _keeps_inputs_alone(rows[last], execution) else 1)]
-
-
-def _keeps_inputs_alone(row: Row, execution: Execution) -> bool:
-    n = len(row.inputs)
-    experts = row.experts.n_experts if row.experts else None
-    call = Call(execution, (True,) * n, (execution.width,) * n, row.trained, experts)
-    try:
-        return all(isinstance(kept, In) for kept in row.op.kept(call, *row.inputs))
-    except NotImplementedError:
-        return False
-
 
 LOSS_PASSES = (2, 1)
 """Logits read and read again, and their gradient written."""

@@ -12,7 +12,8 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.collective import Collective, Cover, Fabric
 from archcli.measure.predict.communication.timing import Exposed, LinkPace, exposed, timed
 from archcli.measure.predict.constants import FRAMEWORK, Origin, StepConstants, operation_calls
-from archcli.measure.predict.rank.kernels import RankKernel, RankKernels, update_kernel
+from archcli.measure.predict.rank.kernel import RankKernel
+from archcli.measure.predict.rank.kernels import RankKernels, update_kernel
 from archcli.measure.predict.rank.seconds import Seconds
 from archcli.measure.predict.times import (
     ATTENTION,

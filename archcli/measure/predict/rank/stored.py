@@ -10,7 +10,7 @@ from archcli.arith import prod
 from archcli.graph import OpClass, Row
 from archcli.launches import KernelCost
 from archcli.measure.predict.constants import WIDTHS
-from archcli.measure.predict.rank.kernels import RankKernel
+from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.times import PRODUCTS, kind_of
 from archcli.measure.weights.stored_bytes import WeightBits, stored
 from archcli.modules import Model

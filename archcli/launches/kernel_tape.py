@@ -1,8 +1,9 @@
 """KernelTape: the tape that runs operations on tensors without values, and logs what they launch.
 
-What a layer launches follows from the tensors that it is given. So the layers of a group are alike if what
-enters each is like what leaves it, forward and backward, and if they share nothing else through which
-gradients flow.
+Folding: one run of a layer stands for all of its group, where they all launch the same kernels. What a
+layer launches follows from the tensors that it is given. So the layers of a group are alike if what enters
+each is like what leaves it, forward and backward, and if they share nothing else through which gradients
+flow.
 
 The layers of a pattern are run once where one period stands for all (`folding`). Else they are run three
 times, as where memory is counted: the first period, one for all in the middle, and the last.

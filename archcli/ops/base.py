@@ -11,8 +11,9 @@ Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072), its Table 1 and 
 - Gradients that meet because a tensor was used twice are counted at the additions of a residual stream alone,
   as in the paper, not where a tied table or the output of a norm is read again.
 
-A rule is written as the run is, step by step, on buffers in place of tensors: one is alive while a name of
-the rule, or what is kept, refers to it.
+Scratch: the tensors that an operation makes while it runs, and which of them its backward keeps. A rule is
+written as the run is, step by step, on buffers in place of tensors: one is alive while a name of the rule,
+or what is kept, refers to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Conditions: `params in 7e9±1%`, `100 <= aspect_ratio <= 150`; the tests that their text stands for.
 
-condition = expression sign expression {sign expression} | expression "in" range
+    condition = expression sign expression {sign expression} | expression "in" range
     range     = expression ".." expression | expression ("±" | "+-") (expression | share)
     sign      = "=" | "!=" | "<" | "<=" | ">" | ">=" | "~"
 

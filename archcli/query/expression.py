@@ -1,14 +1,16 @@
 """Expressions on figures, such as `8/3*d_model@128`: their tokens, parser and values.
 
+The grammar, in order of precedence:
+
 rounded  = sum ["@" factor]
 sum      = product {("+" | "-") product}
 product  = factor {("*" | "/" | "//") factor}
 factor   = {"-" | "+"} (number | name | name "(" settings ")" | "(" rounded ")")
 settings = [key "=" value {"," key "=" value}]
 
-Numbers are written as people write them (4096, 8k, 7e9, 70B, 1GiB, 25%), names may have dots, and figures
-may have settings. `+ - * / //` and parentheses are as usual; division is exact. `EXPRESSION@128` is the
-nearest multiple of 128, halves upwards, at least 128; it rounds all that is before it.
+Numbers are written as people write them (4096, 8k, 7e9, 70B, 1GiB, 25%), names may have dots, and figures may
+have settings. `+ - * / //` and parentheses are as usual; division is exact. `EXPRESSION@128` is the nearest
+multiple of 128, halves upwards, at least 128; it rounds all that is before it.
 """
 
 from __future__ import annotations

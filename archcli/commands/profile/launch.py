@@ -1,7 +1,8 @@
 """`--tp` and `--dp`: this process among those that a launcher such as torchrun started, and its end.
 
-While a rank waits for others within torch, Python runs no handler of a signal. So signals are taken from a
-thread of their own, which has to be there before torch starts its threads.
+A rank of a plan ends at once: at Ctrl-C, when the launcher ends it, and when the launcher is gone. While a
+rank waits for others within torch, Python runs no handler of a signal. So signals are taken from a thread
+of their own, which has to be there before torch starts its threads.
 """
 
 from __future__ import annotations

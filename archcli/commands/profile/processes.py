@@ -1,7 +1,8 @@
 """The command started once more: for the allocator's settings, and N times for `--repeat-process N`.
 
-Without them every large tensor is mapped anew and its pages are faulted in, seen to take 19 to 32% of a
-training step on a CPU. Only the new process has the settings.
+Large blocks kept by glibc's allocator: its settings are read once, so a process starts again. Without them
+every large tensor is mapped anew and its pages are faulted in, seen to take 19 to 32% of a training step on
+a CPU. Only the new process has the settings.
 """
 
 from __future__ import annotations

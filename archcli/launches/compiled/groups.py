@@ -1,7 +1,8 @@
 """Compiled kernels of a pass: which loops fuse, by inductor's rules, and their FLOPs and bytes.
 
-Loops over the same elements, or over the rows of a reduction, are fused where they share memory and nothing
-has to run between them. On a CPU, all loops between two calls of a library are one launch.
+Which loops of a compiled pass run as one kernel, by the rules of inductor's scheduler. Loops over the same
+elements, or over the rows of a reduction, are fused where they share memory and nothing has to run between
+them. On a CPU, all loops between two calls of a library are one launch.
 """
 
 from __future__ import annotations

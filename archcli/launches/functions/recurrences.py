@@ -1,8 +1,9 @@
 """Functions of torch that recurrences need, and loops of which one step stands for all.
 
-A loop over n pieces runs the first two, one for those in the middle and the last two: a state begins without
-a gradient and ends unread, and the last piece may be shorter. What is launched for a step in the middle
-counts n - 4 times, in loops within loops too, and so does its backward; what joins the steps has all of them.
+Loops over pieces of a tensor: one step in the middle stands for all that are like it. A loop over n pieces
+runs the first two, one for those in the middle and the last two: a state begins without a gradient and ends
+unread, and the last piece may be shorter. What is launched for a step in the middle counts n - 4 times, in
+loops within loops too, and so does its backward; what joins the steps has all of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Build a model from a YAML tree: `kind` picks a class, the other keys are its fields.
 
-A `layer` at the top is the base of all layers, one beside a `pattern` that of its entries.
+Expand shared layers. A `layer` at the top is the base of all layers, one beside a `pattern` that of its
+entries.
 
 Mappings are merged key by key; the inner one wins. Where both state a `kind` and the kinds differ, the inner
 mapping is taken alone, as the fields of another class mean nothing in it.

@@ -1,6 +1,7 @@
 """Parse YAML text to a tree of nodes, from PyYAML's events, with scalars by YAML 1.2.
 
-So `1e-5` is a number and `no` is text. One thing is added: digits may be grouped, 8_030_261_248.
+What an unquoted YAML scalar means: the core schema of YAML 1.2.2, section 10.3.2. So `1e-5` is a number and
+`no` is text. One thing is added: digits may be grouped, 8_030_261_248.
 
 Refused are aliases that multiply, duplicate and merge keys, tags, and what is too deep or too large. What the
 keys mean is no business of this file.

@@ -1,6 +1,7 @@
 """CacheSize: the cache of a model at any batch size, length and dtype, from one trace.
 
-They go through a forward like any other `Number`, so that one trace answers for every context length.
+Numbers that are computed later, when the sizes they depend on are known. They go through a forward like any
+other `Number`, so that one trace answers for every context length.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The devices of a plan: what each kind of rank has in memory at its peak, and bytes beyond the model.
 
-None of them follows from the model's architecture, and none is part of an exact total. A workspace is what
-torch asks for, rounding an upper bound; the context and NCCL are ranges, with what was measured elsewhere.
+Bytes of a device beyond the model: CUDA context, NCCL, cuBLAS workspaces, allocator rounding. None of them
+follows from the model's architecture, and none is part of an exact total. A workspace is what torch asks
+for, rounding an upper bound; the context and NCCL are ranges, with what was measured elsewhere.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ Four groups, fitted on published measurements; `benchmarks/fit_efficiency.py` wr
 
 A training step has four more, of whole steps: its kernels' speed beside that of kernels timed alone.
 
-It is host time: once for each call of an operation, and more where the call writes much, since the memory of
+The framework's part of a pass: what Python and the allocator do between one operation and the next. It is
+host time: once for each call of an operation, and more where the call writes much, since the memory of
 large tensors is taken from the operating system and given back.
 """
 

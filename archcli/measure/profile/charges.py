@@ -1,5 +1,6 @@
 """Charges: the cost of every part of every row, with its class and the operator's name in tables.
 
+Names of operators as tables show them: paths with layers folded, and fused groups of paths.
 `layers.0.ffn_norm` is shown as `layers.*.ffn_norm`, a kernel of two operators as
 `layers.*.{attention_residual, ffn_norm}`.
 

@@ -1,6 +1,7 @@
 """Attributes of architectures and of their distinct layers: the values of a survey's columns.
 
-Structure is read from the fields of the spec, figures from the rows of one pass.
+An architecture's distinct layers, and tallies of their attributes. Structure is read from the fields of the
+spec, figures from the rows of one pass.
 """
 
 from __future__ import annotations

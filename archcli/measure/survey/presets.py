@@ -1,6 +1,7 @@
 """The list of presets, and the records of a table that meet conditions, in the order of a column.
 
-A column is named by its key or its heading, and its unit says how a value is read (`archcli.query`).
+The records of a table that meet conditions, in the order of a column: `params>10B`; `params:desc`. A column
+is named by its key or its heading, and its unit says how a value is read (`archcli.query`).
 """
 
 from __future__ import annotations

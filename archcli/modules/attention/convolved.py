@@ -1,8 +1,7 @@
 """Attention with short convolutions over queries, keys or values.
 
-B batch, T new tokens, S visible tokens, D d_model, H query heads, K kv heads, d head_dim, e width of a value.
-
-B batch, T new tokens, D d_model, H query heads, K kv heads, d head_dim.
+B batch, T new tokens, S visible tokens, D d_model, H query heads, K kv heads, d head_dim, e width of a
+value.
 """
 
 from __future__ import annotations

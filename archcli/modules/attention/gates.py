@@ -1,8 +1,6 @@
 """Gates of attention: on its result, and on its values to choose keys.
 
-B batch, T new tokens, D d_model, H query heads, e width of a value head.
-
-B batch, T new tokens, S visible tokens, H query heads, K kv heads, e width of a value head.
+B batch, T new tokens, D d_model, H query heads, e width of a value head, S visible tokens, K kv heads.
 """
 
 from __future__ import annotations

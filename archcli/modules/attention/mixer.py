@@ -1,8 +1,6 @@
 """Mixers: sublayers that mix the tokens of a sequence, such as attention or a Fourier transform.
 
 B batch, T new tokens, D d_model.
-
-B batch, T tokens, D d_model.
 """
 
 from __future__ import annotations

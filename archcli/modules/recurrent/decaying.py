@@ -1,8 +1,6 @@
 """Linear attention with constant decays by head: lightning attention and retention.
 
-B batch, T new tokens, D d_model, H heads, d head_dim.
-
-B batch, T new tokens, D d_model, H heads, N key_head_dim, P value_head_dim.
+B batch, T new tokens, D d_model, H heads, d head_dim, N key_head_dim, P value_head_dim.
 """
 
 from __future__ import annotations

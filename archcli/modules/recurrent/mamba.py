@@ -1,8 +1,7 @@
 """Mamba: selective state space layers, with decays by channel (Mamba-1) or by head (Mamba-2).
 
-B batch, T new tokens, D d_model, d d_inner, N state, R dt_rank, K conv_kernel, H heads.
-
-B batch, T new tokens, D d_model, H heads, P head_dim, N state, G groups, K conv_kernel.
+B batch, T new tokens, D d_model, d d_inner, N state, R dt_rank, K conv_kernel, H heads, P head_dim, G
+groups.
 """
 
 from __future__ import annotations

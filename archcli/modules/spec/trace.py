@@ -1,7 +1,4 @@
-"""Trace a model: run its forward on a counting tape. Headings of its rows besides those of layers.
-
-They are constants in a file of their own, so that naming them imports no module class.
-"""
+"""Trace a model: run its forward on a counting tape. Headings of its rows besides those of layers."""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
 """What attention makes while it runs, and what its backward keeps: fused, or step by step.
 
-B batch, T queries, S keys, H query heads, K kv heads, d width of queries and keys, e width of values.
+Attention by torch's fused kernels: what they want of their inputs, and how they get it.
 
 - On a GPU flash attention (arXiv:2205.14135, arXiv:2307.08691) takes 16 bits, heads at most 256 wide, values
   as wide as keys, and no mask but the causal one; all else the memory-efficient kernel (arXiv:2112.05682),
   which wants a kv head for each query head. Rows begin at multiples of 16 bytes: heads are padded to them.
 - A CPU's kernel takes values as wide as keys alone: the narrower ones are padded. It has no dropout.
 - Anything else torch computes step by step in fp32.
+
+B batch, T queries, S keys, H query heads, K kv heads, d width of queries and keys, e width of values.
 """
 
 from __future__ import annotations

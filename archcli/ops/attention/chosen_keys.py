@@ -1,8 +1,6 @@
 """Ops that choose which keys attention reads: gates on the keys, and an indexer's top k.
 
-B batch, T new tokens, S visible tokens, H query heads, K kv heads.
-
-B batch, T new tokens, S visible tokens, I index heads, d width of an index head.
+B batch, T new tokens, S visible tokens, H query heads, K kv heads, I index heads, d width of an index head.
 """
 
 from __future__ import annotations

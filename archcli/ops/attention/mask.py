@@ -4,7 +4,8 @@ Each counts its (query, key) pairs in closed form and says so of single position
 
 Queries are the T new tokens at positions past … past+T-1; keys are the last S positions up to the newest.
 
-Each states the count of its pairs in closed form, which tests hold against brute force.
+Sparse masks: patterns with gaps. Each states the count of its pairs in closed form, which tests hold
+against brute force.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Ops of a dropless mixture of experts: Route picks experts, Dispatch sends tokens, Combine adds up.
 
 N tokens B*T, E experts, k experts per token.
-
-E experts, k choices of E + 1 for each token.
 """
 
 from __future__ import annotations

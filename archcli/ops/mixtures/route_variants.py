@@ -1,10 +1,7 @@
 """Ops of other mixtures: attention heads, shared experts beside the others, zero experts.
 
-N tokens B*T, k experts per token, H heads of an expert, each of which has keys and values.
-
-E experts to choose from, k of them per token, S shared ones.
-
-N tokens B*T, E experts that compute, Z that do not, k experts per token, n copies of tokens for the former.
+N tokens B*T, k experts per token, H heads of an expert, each of which has keys and values, E experts to
+choose from, S shared ones, Z that do not, n copies of tokens for the former.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Short convolutions over the tokens of each channel, alone or in pairs.
 
-B batch, T new tokens, C channels, K taps.
-
-B batch, T new tokens, C channels, G groups of them; H query heads, K kv heads, d head_dim.
+B batch, T new tokens, C channels, K taps, G groups of them; H query heads, K kv heads, d head_dim.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Decays of recurrent layers: by token, bounded, or constant by head.
 
-B batch, T new tokens, H heads, d channels of a head.
-
-B batch, T new tokens, H heads, P head_dim.
+B batch, T new tokens, H heads, d channels of a head, P head_dim.
 """
 
 from __future__ import annotations

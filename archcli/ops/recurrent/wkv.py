@@ -1,8 +1,6 @@
 """Ops of RWKV-4: each token beside the one before it, and WKV, a decaying weighted mean of values.
 
-B batch, T new tokens, D d_model.
-
-B batch, T new tokens, W width.
+B batch, T new tokens, D d_model, W width.
 """
 
 from __future__ import annotations

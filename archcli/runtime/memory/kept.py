@@ -1,7 +1,8 @@
 """Kept: what autograd keeps of a training forward of a built model, or of one operation on its own.
 
-It listens through `torch.autograd.graph.saved_tensors_hooks`, which torch calls with each tensor that a
-node of its graph saves. What makes its figures exact:
+Saved: a recorder of the tensors that autograd saves, by operation of the architecture. It listens through
+`torch.autograd.graph.saved_tensors_hooks`, which torch calls with each tensor that a node of its graph
+saves. What makes its figures exact:
 
 - a storage counts once and whole, whichever views of it are saved and however many nodes save them;
 - weights, buffers, ids and targets are there anyway, and are left out;

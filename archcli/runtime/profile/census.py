@@ -1,9 +1,9 @@
 """The census: an untimed pass that counts torch's operations, and the FLOPs that each executes.
 
-Matrix products go by torch's own formulas, where it has one; softmax and norms, each one kernel, by the steps
-of the table in `ops/base.py` that they contain, a Fourier transform as it is counted. Comparisons, copies,
-choices and whole-number arithmetic compute nothing, everything else one FLOP per element of its largest
-tensor.
+FLOPs and elements of one execution of a torch operation, by its arguments. Matrix products go by torch's
+own formulas, where it has one; softmax and norms, each one kernel, by the steps of the table in
+`ops/base.py` that they contain, a Fourier transform as it is counted. Comparisons, copies, choices and
+whole-number arithmetic compute nothing, everything else one FLOP per element of its largest tensor.
 
 The walk through a trace looks for these operations, and its counts are compared with these. Views are left
 out.

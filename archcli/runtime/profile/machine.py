@@ -1,6 +1,7 @@
 """The settings and state that a measurement depends on: of torch, the process, and a GPU by NVML.
 
-It is read through torch and the module pynvml (package nvidia-ml-py); what is missing is left out.
+The state of a GPU by NVML: clocks, power, temperature, reasons of a lowered clock. It is read through torch
+and the module pynvml (package nvidia-ml-py); what is missing is left out.
 """
 
 from __future__ import annotations

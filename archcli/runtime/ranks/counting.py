@@ -1,8 +1,9 @@
 """The census of a rank: what it sends to others, and how long that was under way in a trace.
 
-On a GPU a collective is under way while its kernel runs; on a CPU from its call until gloo's thread has done
-with it, or until the rank has waited for it. Hidden is the time in which the rank's own operations ran, on a
-GPU its other kernels.
+Collectives in a trace: how long each was under way, and how much of that no computing hid. On a GPU a
+collective is under way while its kernel runs; on a CPU from its call until gloo's thread has done with it,
+or until the rank has waited for it. Hidden is the time in which the rank's own operations ran, on a GPU its
+other kernels.
 """
 
 from __future__ import annotations

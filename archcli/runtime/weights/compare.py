@@ -1,6 +1,7 @@
 """Load a checkpoint into the built model, and compare its logits with those of transformers' class.
 
-The two models are loaded one after the other, so that no more than one is in memory.
+Compare logits of archcli's model and transformers' class, with the same weights and tokens. The two models
+are loaded one after the other, so that no more than one is in memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Scheme: how a quantization_config stores the matrices of a model, which it names and leaves out.
 
-They are regular expressions of a stranger, so a small part of the language is read, whose time is bounded.
+Patterns of module names: the lists by which a quantization_config leaves modules out or picks them. They
+are regular expressions of a stranger, so a small part of the language is read, whose time is bounded.
 """
 
 from __future__ import annotations

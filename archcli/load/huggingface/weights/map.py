@@ -1,11 +1,11 @@
 """WeightMap: the archcli weights that each tensor of a checkpoint holds, by rules of names.
 
-In a pattern `*` stands for one step of a name (a layer's index, `weight` or `bias`) and fills the `*` of our
-names in order; `#` for the index of a tensor that is stacked with its neighbours into one of ours, alone or
-behind a word (`expert_#`); a last `**` for all that follows. What stands in brackets may be left out, as
-`[model.]` is by the base class.
+Rules that translate Hugging Face's tensor names to archcli's. In a pattern `*` stands for one step of a
+name (a layer's index, `weight` or `bias`) and fills the `*` of our names in order; `#` for the index of a
+tensor that is stacked with its neighbours into one of ours, alone or behind a word (`expert_#`); a last
+`**` for all that follows. What stands in brackets may be left out, as `[model.]` is by the base class.
 
-No tensor is touched here; that is `archcli.runtime.weights.compare`.
+No tensor is touched here; that is `archcli.runtime.weights.translate`.
 """
 
 from __future__ import annotations

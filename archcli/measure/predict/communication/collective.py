@@ -1,8 +1,9 @@
 """Collectives: tensors that ranks exchange, in which groups, over which links.
 
-Neighbours in rank are neighbours on the machine: tensor parallelism lies innermost, then context parallelism,
-then the replicas, and the stages of a pipeline outermost (arXiv:2104.04473 section 3.3). The ranks that share
-experts are neighbours within a stage.
+Groups of ranks that run a collective together, and where a plan places them. Neighbours in rank are
+neighbours on the machine: tensor parallelism lies innermost, then context parallelism, then the replicas,
+and the stages of a pipeline outermost (arXiv:2104.04473 section 3.3). The ranks that share experts are
+neighbours within a stage.
 """
 
 from __future__ import annotations

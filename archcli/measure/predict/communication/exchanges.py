@@ -1,11 +1,13 @@
 """What the ranks of each kind of parallelism send each other.
 
-Ring attention, arXiv:2310.01889 section 3. Each of c ranks has T / c tokens; their keys and values pass by
-all others, forward and once more backward, where their gradients travel along and then home.
+What ranks that share tokens send around their ring: keys, values and the gradients of both. Ring attention,
+arXiv:2310.01889 section 3. Each of c ranks has T / c tokens; their keys and values pass by all others,
+forward and once more backward, where their gradients travel along and then home.
 
-DDP sums gradients once a step, in buckets of 25 MiB (arXiv:2006.15704 section 3.2); ZeRO 1 and 2 scatter them
-and gather the new weights (arXiv:1910.02054 section 7). FSDP2 gathers each layer forward and backward, what
-is outside of layers once, and scatters gradients, for each micro batch.
+Collectives of replicas: gradients that are summed, and with ZeRO 3 weights that are gathered. DDP sums
+gradients once a step, in buckets of 25 MiB (arXiv:2006.15704 section 3.2); ZeRO 1 and 2 scatter them and
+gather the new weights (arXiv:1910.02054 section 7). FSDP2 gathers each layer forward and backward, what is
+outside of layers once, and scatters gradients, for each micro batch.
 """
 
 from __future__ import annotations

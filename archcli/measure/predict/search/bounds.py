@@ -1,9 +1,10 @@
 """Bounds of a plan: the bytes that it needs and the seconds that it takes at least.
 
-At first the mean over the stages of a pipeline, which the slowest does not go below: what matrix products do
-at the best rate there is, and what is sent that nothing can hide, as if no message had a latency. Once a rank
-is timed, its kernels, of each stage: to train, a sequence takes no less in a smaller batch, nor where fewer
-ranks share the experts, as then weights are read and launches are made for fewer tokens.
+LeastTime: seconds that a plan takes at least, by FLOPs, bytes sent and times of other plans. At first the
+mean over the stages of a pipeline, which the slowest does not go below: what matrix products do at the best
+rate there is, and what is sent that nothing can hide, as if no message had a latency. Once a rank is timed,
+its kernels, of each stage: to train, a sequence takes no less in a smaller batch, nor where fewer ranks
+share the experts, as then weights are read and launches are made for fewer tokens.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Engines: what an inference engine takes beside its kernels, and its matrix products in fp8.
 
-Measured fp8 products quantize their inputs first, in kernels of their own. An engine with static scales does
-so where the inputs are made; what is left is a product at fp8's peak and of one byte a number. It is expected
-to reach what products of bf16 reach of theirs, and at worst takes as long as if it quantized.
+Matrix products in fp8 with scales that are known before: their constants. Measured fp8 products quantize
+their inputs first, in kernels of their own. An engine with static scales does so where the inputs are made;
+what is left is a product at fp8's peak and of one byte a number. It is expected to reach what products of
+bf16 reach of theirs, and at worst takes as long as if it quantized.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Serving: a prefill of B sequences, OUTPUT steps against the growing cache, and break-even points.
 
-Each step reads all weights once, W bytes, and computes F FLOPs for each sequence: with b sequences both take
-as long where b F / P = W / B, P the peak and B the bandwidth.
+Break-even points of decoding: the batch that hides weights, the context that outgrows them. Each step reads
+all weights once, W bytes, and computes F FLOPs for each sequence: with b sequences both take as long where
+b F / P = W / B, P the peak and B the bandwidth.
 
 A step is a sum of kernels, most of whose bytes grow with the tokens before it along a straight line. So a few
 steps are predicted and those between them lie on chords; where a chord is not met, the span is halved.

@@ -1,7 +1,8 @@
 """The extrapolated recording: times of one layer of each kind, times their number, plus the rest.
 
-Operations are the mean over the layers of the larger stack. Wall time is the slope: what one more layer adds.
-They are measured apart, and where they disagree the report says so.
+Times of one layer of each kind, from a pair of small stacks that differ by one layer. Operations are the
+mean over the layers of the larger stack. Wall time is the slope: what one more layer adds. They are
+measured apart, and where they disagree the report says so.
 """
 
 from __future__ import annotations

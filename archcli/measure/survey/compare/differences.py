@@ -1,7 +1,8 @@
 """Differences of architectures: their settings by full path, and figures for one request.
 
-A path means the same in all of them as long as their layers lie in groups of one layout. Where they do not,
-`layers.*` stands for all layers of a stack, and a setting says how many layers have which value.
+Differences: the settings in which architectures differ, by full path. A path means the same in all of them
+as long as their layers lie in groups of one layout. Where they do not, `layers.*` stands for all layers of
+a stack, and a setting says how many layers have which value.
 """
 
 from __future__ import annotations

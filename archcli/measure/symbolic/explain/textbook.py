@@ -1,7 +1,8 @@
 """Textbook: the approximations in common use, beside the exact count of a model.
 
-A query and a key that it sees cost 4 d FLOPs: a product for the score, and one for the value that it weighs.
-A causal mask leaves half of all pairs, a window w about w keys for each query.
+Scores: the textbook's FLOPs of attention scores and their mix, for what the layers of a model see. A query
+and a key that it sees cost 4 d FLOPs: a product for the score, and one for the value that it weighs. A
+causal mask leaves half of all pairs, a window w about w keys for each query.
 
 L layers of width d, V tokens in the vocabulary, T tokens. N are the parameters without embeddings and head,
 as Kaplan et al. 2020 (arXiv:2001.08361, section 2.1 and table 1) count them, P all parameters. The forms are

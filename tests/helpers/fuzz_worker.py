@@ -19,6 +19,8 @@ from collections import Counter
 from pathlib import Path
 from time import process_time
 
+sys.path.append(str(Path(__file__).parents[1]))  # tests/, where a person starts this file
+
 from archcli.cli import main
 from fuzz_cases import KINDS, FuzzCase, case
 from fuzz_judge import figures_of, judged

@@ -163,7 +163,8 @@ def _of_role(path: str, spec: Spec, value: int, keep: Collection[str]) -> Scaled
     if set(above) & set(APART):
         return ScaledSize(path, Role.KEPT, value)
     if name in KV_HEADS and value > 1:
-        return ScaledSize(path, Role.KV_HEADS, value, 1, ".".join([*above, KV_HEADS[name]]))
+        parts = getattr(spec, "head_parts", 1)
+        return ScaledSize(path, Role.KV_HEADS, value, parts, ".".join([*above, KV_HEADS[name]]))
     if name in HEADS and not hasattr(spec, "d_inner"):  # heads of Zamba's Mamba cut its channels in two
         return ScaledSize(path, Role.HEADS, value, _head_unit(path, spec, value, keep))
     if name in WIDTHS or (name == "width" and above):
@@ -176,9 +177,10 @@ def _head_unit(path: str, spec: Spec, value: int, keep: Collection[str]) -> int:
     stem, _, name = path.rpartition(".")
     norm = getattr(spec, "norm", None)
     grouped = max(getattr(spec, "n_groups", 1), getattr(norm, "groups", 1) or 1)
+    parts = getattr(spec, "head_parts", 1)
     sharing = [kv for kv, heads in KV_HEADS.items() if heads == name and _is_kept(f"{stem}.{kv}", keep)]
     kept = [n for kv in sharing if (n := getattr(spec, kv, None)) and value % n == 0]
-    return lcm(grouped, *kept)
+    return lcm(grouped, parts, *kept)
 
 
 def _block(spec: Spec, value: int) -> int:
@@ -219,12 +221,13 @@ def shareable(n: int) -> bool:
     return n > 0 and (n % half == 0 or half % n == 0)
 
 
-def divisor_near(total: int, ideal: float, base: int = 0) -> int:
-    """The divisor of `total` nearest to `ideal` as a ratio; of two the larger.
+def divisor_near(total: int, ideal: float, base: int = 0, unit: int = 1) -> int:
+    """The divisor of `total` nearest to `ideal` as a ratio, a multiple of `unit`; of two the larger.
 
     One that devices can share where the `base`'s heads are so.
     """
-    divisors = [n for n in range(1, total + 1) if total % n == 0 and (not shareable(base) or shareable(n))]
+    divisors = [n for n in range(unit, total + 1, unit) if total % n == 0]
+    divisors = [n for n in divisors if not shareable(base) or shareable(n)] or divisors
     return min(divisors, key=lambda n: (max(n / ideal, ideal / n), -n))
 
 
@@ -247,3 +250,14 @@ def tied_heads(model: Model, roles: list[ScaledSize]) -> Iterator[tuple[ScaledSi
     for path, spec, _ in sizes(model):
         if path in heads and getattr(spec, "head_dim", 0) is None:
             yield heads[path], model.d_model // heads[path].value
+
+
+def kept_heads(model: Model, roles: list[ScaledSize]) -> Iterator[int]:
+    """What d_model is a multiple of, for heads whose number is kept and whose width no field states.
+
+    Heads of an even width, as RoPE needs, stay so.
+    """
+    kept = {size.path: size.value for size in roles if size.name == "n_heads" and size.role is Role.KEPT}
+    for path, spec, _ in sizes(model):
+        if path in kept and getattr(spec, "head_dim", 0) is None:
+            yield kept[path] * (1 if model.d_model // kept[path] % 2 else 2)

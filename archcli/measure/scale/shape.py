@@ -18,6 +18,7 @@ from archcli.measure.scale.fields import (
     ScaledSize,
     divisor_near,
     group_depths,
+    kept_heads,
     moved_references,
     nearest,
     scaled_sizes,
@@ -81,9 +82,8 @@ class BaseShape:
         """
         width = self.model.d_model
         tile = TILE if ideal >= TILE * NARROW else min(width & -width, TILE)
-        return lcm(
-            tile, *(self._tied_unit(size, ideal, shared) for size in self.sizes if size.path in self._tied)
-        )
+        tied = (self._tied_unit(size, ideal, shared) for size in self.sizes if size.path in self._tied)
+        return lcm(tile, *tied, *kept_heads(self.model, self.sizes))
 
     def _tied_unit(self, size: ScaledSize, ideal: float, shared: bool) -> int:
         """What a d_model near `ideal` is a multiple of for the sake of these heads."""
@@ -165,7 +165,7 @@ class BaseShape:
         for size in self._of(Role.KV_HEADS):
             before = stated[size.shared_by]
             now = values.get(size.shared_by, before)
-            shared[size.path] = divisor_near(now, now * size.value / before, size.value)
+            shared[size.path] = divisor_near(now, now * size.value / before, size.value, size.unit)
         return shared
 
     def _distortions(self, d_model: int, values: Mapping[str, int]) -> Iterator[float]:

@@ -6,7 +6,7 @@ B batch, T new tokens, S visible tokens, D d_model, H query heads, K kv heads, d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -27,6 +27,9 @@ class DifferentialAttention(SoftmaxAttention, ProjectedHeads):
     is `norm`; lambda is trained, and starts at l, which the paper lowers from layer to layer. Scores are
     computed anew for v1 and v2, as DiffLlama's class does. Caches K (d + e) elements per token, as GQA.
     """
+
+    head_parts: ClassVar[int] = 2
+    """Numbers of heads are multiples of it: the two halves are compared."""
 
     kind: Literal["differential"] = "differential"
     n_kv_heads: Size

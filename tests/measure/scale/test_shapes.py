@@ -176,3 +176,22 @@ def test_kv_heads_are_a_number_that_devices_share_where_the_bases_are():
     assert divisor_near(20, 5, 8) == 4
     assert [shared_unit(32, ideal) for ideal in (9, 20, 40, 70)] == [1, 2, 4, 8]
     assert shared_unit(9, 70) == 1
+
+
+def test_heads_that_are_kept_divide_every_width():
+    """Without a head_dim of their own they take d_model / n_heads, even as in the base, for RoPE."""
+    base = BaseShape(load("gpt2", ["n_heads=3"]), keep=("n_heads",))
+    assert base.model.d_model // 3 == 256
+    assert base.unit(1000) % (3 * 2) == 0
+    assert ranked(base, 300_000_000)[0].shape.d_model % (3 * 2) == 0
+
+
+def test_halves_of_heads_stay_whole():
+    """Differential attention compares the two halves of its heads, so that their numbers are even."""
+    mixer = "attention={kind: differential, n_kv_heads: 6, n_heads: 6, head_dim: 8, lambda_init: 0.2}"
+    base = load("llama-3.1-8b", [mixer, "vocab_size=100"])
+    shape = ranked(BaseShape(base), 1_000_000_000)[0].shape
+    heads = [value for path, value in shape.values.items() if path.endswith(("n_heads", "n_kv_heads"))]
+    assert len(heads) == 2
+    assert all(n % 2 == 0 for n in heads)
+    assert divisor_near(6, 3, unit=2) == 2

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import NoneType
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
 from archcli.errors import ArchError, Problem, suggest
@@ -162,7 +163,8 @@ class Inline(Module):
 
 
 PLAIN = (str, int, float)
-"""Values of most fields, told from mappings sooner than a mapping is told from others."""
+PLAIN_TYPES = frozenset((*PLAIN, bool, NoneType))
+"""Types of most fields' values, which a set tells sooner from modules than an abstract base class does."""
 
 
 def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
@@ -173,9 +175,11 @@ def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
     values = vars(spec)
     for field in spec.fields:
         value = values[field]
+        if type(value) in PLAIN_TYPES:
+            continue
         if isinstance(value, Spec):
             yield field, value
-        elif value is None or isinstance(value, PLAIN):
+        elif isinstance(value, PLAIN):
             continue
         elif isinstance(value, tuple):
             yield from ((f"{field}.{i}", item) for i, item in enumerate(value) if isinstance(item, Spec))
@@ -195,6 +199,9 @@ def settings(spec: Spec, path: str = "") -> Iterator[tuple[str, Any]]:
     """(full path, value) of every field below a spec that is not itself a spec: what YAML could set."""
     for field in spec.fields:
         value = getattr(spec, field)
+        if type(value) in PLAIN_TYPES:
+            yield path + field, value
+            continue
         members = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else ()
         if not isinstance(value, Spec) and not any(isinstance(item, Spec) for item in members):
             yield path + field, value

@@ -16,7 +16,7 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, ML
 
 INDEXED = "indexed_attention"
 INDEXED_BEFORE = "deepseek_sparse_attention"
-"""The same in files of before transformers 5.20, as of GLM-5.2."""
+"""Its older name, as in GLM-5.2's file; transformers renames it (`_LEGACY_LAYER_TYPE_REMAP`)."""
 FULL_INDEX, SHARED_INDEX = "full", "shared"
 LETTERS = {"F": FULL_INDEX, "S": SHARED_INDEX}
 INDEX_NAMES = ("indexer_types", "index_topk_pattern")

@@ -31,15 +31,20 @@ def imported_file(config: dict[str, Any]) -> Model:
     return built(plain(archcli.load.huggingface.importer.import_config(config).tree))
 
 
-def imported(family: Any, config: dict[str, Any]) -> Model:
-    """The model that an importer's `mapping` makes of a config.json."""
-    given = Config(config)
-    return built(plain(tree_of(family.mapping(given), given.places.start)))
+def imported(model_type: str, config: dict[str, Any]) -> Model:
+    """The model that the family of a model_type makes of a config.json."""
+    given = Config({"model_type": model_type, **config})
+    return built(plain(tree_of(mapped(given), given.places.start)))
 
 
-def built(mapped: dict[str, Any]) -> Model:
+def mapped(config: Config) -> dict[str, Any]:
+    """The mapping that the family of a config.json makes of it."""
+    return families()[config.model_type].mapping(config)
+
+
+def built(mapping: dict[str, Any]) -> Model:
     """The model of a mapping."""
-    return _spec(kinds("model")[mapped.get("kind", "decoder")], mapped, mapped)
+    return _spec(kinds("model")[mapping.get("kind", "decoder")], mapping, mapping)
 
 
 def _spec(cls: type[Spec], given: Any, top: dict[str, Any]) -> Any:

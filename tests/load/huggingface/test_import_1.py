@@ -1,7 +1,6 @@
 """Llama to GLM: imported random configs against Hugging Face's classes."""
 
 import copy
-import dataclasses
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,7 +12,7 @@ from archcli.errors import ArchError
 from archcli.graph import OpClass
 from archcli.measure.passes import forward_pass
 from drawing import OPTIONS, TINY, cases
-from importing import families, imported
+from importing import imported
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -23,7 +22,7 @@ REQUIRED = {"nemotron": {"num_key_value_heads": 48}}  # the class has no default
 
 
 def ours(model_type, config):
-    return imported(families()[model_type], config)
+    return imported(model_type, config)
 
 
 def theirs(model_type, config, device="meta"):
@@ -53,22 +52,6 @@ def layers(model):
 def test_an_empty_config_is_the_default_of_the_class(model_type):
     config = REQUIRED.get(model_type, {})
     assert our_total(ours(model_type, config)) == total(theirs(model_type, config))
-
-
-@EACH_FAMILY
-def test_stated_defaults_are_those_of_the_class(model_type):
-    cls = type(transformers.AutoConfig.for_model(model_type))
-    fields = {field.name: field.default for field in dataclasses.fields(cls)}
-    theta = cls.default_theta
-    also = (
-        {"rope_theta": theta["global"], "rope_local_base_freq": theta["local"], "sliding_window_pattern": 6}
-        if isinstance(theta, dict)
-        else {}
-    )
-    known = {"rope_theta": theta, **also, **fields}
-    stated = families()[model_type].DEFAULTS
-    assert stated == {name: known[name] for name in stated}
-    assert "rope_theta" in stated or theta == 10000.0
 
 
 class Case(NamedTuple):

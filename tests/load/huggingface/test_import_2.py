@@ -1,6 +1,5 @@
 """GPT-2 to Whisper: imported random configs against the size and FLOPs of Hugging Face's classes."""
 
-import dataclasses
 from copy import deepcopy
 
 import pytest
@@ -26,7 +25,7 @@ from import_variants import (
     VARIANTS,
     WHISPER,
 )
-from importing import families, imported, imported_file
+from importing import families, imported, imported_file, mapped
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -94,27 +93,12 @@ def our_total(model):
 @pytest.mark.parametrize("model_type", CLASSES)
 def test_an_empty_config_is_the_default_of_the_class(model_type):
     config = REQUIRED.get(model_type, {})
-    assert our_total(imported(family(model_type), config)) == total(theirs(model_type, config))
-
-
-@pytest.mark.parametrize("model_type", CLASSES)
-def test_stated_defaults_are_those_of_the_class(model_type):
-    cls = type(transformers.AutoConfig.for_model(model_type))
-    fields = {field.name: field.default for field in dataclasses.fields(cls)}
-    stated = {
-        name: value
-        for name, value in family(model_type).DEFAULTS.items()
-        if name in fields and name != "rope_parameters"
-    }
-    assert stated == {name: fields[name] for name in stated}
-    assert {name for name in family(model_type).DEFAULTS if name not in fields} <= {
-        "tie_word_embeddings"
-    }  # T5's class overrides it
+    assert our_total(imported(model_type, config)) == total(theirs(model_type, config))
 
 
 @CASES
 def test_a_variant_has_as_many_parameters(model_type, config):
-    assert our_total(imported(family(model_type), config)) == total(theirs(model_type, config))
+    assert our_total(imported(model_type, config)) == total(theirs(model_type, config))
 
 
 @CASES
@@ -122,7 +106,7 @@ def test_a_variant_computes_as_much(model_type, config):
     model = theirs(model_type, config, "cpu")
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(**_inputs(model_type, config))
-    rows = forward_pass(imported(family(model_type), config), BATCH, LENGTH).rows
+    rows = forward_pass(imported(model_type, config), BATCH, LENGTH).rows
     # Llama 4's class sends every token through every expert
     every = {
         row.path: row.experts.n_experts if row.experts and model_type == "llama4_text" else 1 for row in rows
@@ -159,12 +143,12 @@ def test_an_untied_t5_has_a_head_of_its_own(proj):
     head = (
         T5["vocab_size"] * T5["d_model"]
     )  # the class ties it since transformers 5; the checkpoints of v1.1 hold both
-    assert our_total(imported(family("t5"), config)) == total(theirs("t5", config)) + head
+    assert our_total(imported("t5", config)) == total(theirs("t5", config)) + head
 
 
 def test_an_untied_bert_has_a_head_of_its_own():
     config = {**BERT, "architectures": ["BertForMaskedLM"], "tie_word_embeddings": False}
-    spec = imported(family("bert"), config)
+    spec = imported("bert", config)
     assert spec.unread == {"unread_bias": BERT["vocab_size"]}  # untied, the class keeps a second bias
     assert our_total(spec) == total(theirs("bert", config))
 
@@ -197,7 +181,7 @@ def test_an_untied_bert_has_a_head_of_its_own():
 )
 def test_what_cannot_be_expressed_is_refused_by_name(model_type, config, named):
     with pytest.raises(ArchError, match=named):
-        imported(family(model_type), config)
+        imported(model_type, config)
 
 
 @pytest.mark.parametrize(
@@ -244,9 +228,7 @@ def test_llama_4_is_read_from_its_text_config():
 def test_kimi_k2_is_read_as_deepseek_v3():
     config = {**DEEPSEEK, **GROUPED, "model_type": "kimi_k2"}
     assert "kimi_k2" in family("kimi_k2").MODEL_TYPES
-    assert our_total(imported(family("kimi_k2"), config)) == total(
-        theirs("deepseek_v3", {**DEEPSEEK, **GROUPED})
-    )
+    assert our_total(imported("kimi_k2", config)) == total(theirs("deepseek_v3", {**DEEPSEEK, **GROUPED}))
 
 
 @pytest.mark.parametrize(("first", "layer"), [(1, set()), (9, {"layer"})])
@@ -262,9 +244,9 @@ def test_multi_token_prediction_is_read_beside_the_layers(first, layer):
         "num_nextn_predict_layers": 2,
         "architectures": ["DeepseekV3ForCausalLM"],
     }
-    found = family("deepseek_v3").mapping(Config(config))
+    found = mapped(Config({"model_type": "deepseek_v3", **config}))
     assert found["mtp"].keys() == {"depth"} | layer
-    model = imported(family("deepseek_v3"), config)
+    model = imported("deepseek_v3", config)
     assert (model.mtp.depth, (model.mtp.layer or model.groups[-1].blocks[-1]).ffn.kind) == (2, "moe")
     assert our_total(model) == total(
         theirs("deepseek_v3", {**DEEPSEEK, **GROUPED, "first_k_dense_replace": first})

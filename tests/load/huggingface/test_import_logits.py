@@ -24,7 +24,7 @@ NAMES = [name for name, family in FAMILIES.items() if family.config["model_type"
 def test_an_imported_config_gives_the_same_logits(name):
     seen, family = witness(name), FAMILIES[name]
     config = {"architectures": [type(seen.model).__name__], **family.config}
-    model = build_model(imported(families()[config["model_type"]], config), attention="eager")
+    model = build_model(imported(config["model_type"], config), attention="eager")
     model.load_state_dict(seen.ours)
     assert difference(model.eval()(seen.tokens, *seen.source), seen.logits) <= TOLERANCE
 
@@ -79,7 +79,7 @@ def test_a_file_of_chatglm_gives_the_logits_of_glm():
         "add_qkv_bias": True,
         "rope_ratio": glm["rope_parameters"]["rope_theta"] / 10000.0,
     }
-    model = build_model(imported(families()["chatglm"], config), attention="eager")
+    model = build_model(imported("chatglm", config), attention="eager")
     shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
     model.load_state_dict(translate(as_chatglm(seen.theirs), weight_map(config), shapes))
     assert difference(model.eval()(seen.tokens), seen.logits) <= TOLERANCE

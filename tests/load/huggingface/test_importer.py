@@ -13,13 +13,12 @@ import transformers
 from archcli.errors import ArchError
 from archcli.load.huggingface.config import MOST_LAYERS, Config
 from archcli.load.huggingface.config_json import unplaced
-from archcli.load.huggingface.families import smollm3
 from archcli.load.huggingface.importer import families, import_config
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.yaml.nodes import plain
 from archcli.measure.passes import forward_pass
 from drawing import TINY
-from importing import built
+from importing import built, mapped
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -198,7 +197,7 @@ def test_layers_fall_into_runs_and_patterns(kinds, expected):
 def test_a_hundred_thousand_layers_without_a_pattern_are_refused_at_once():
     turned = [i.bit_count() % 2 for i in range(MOST_LAYERS)]
     with pytest.raises(ArchError, match="groups"):
-        smollm3.mapping(Config({"num_hidden_layers": MOST_LAYERS, "no_rope_layers": turned}))
+        mapped(Config({"model_type": "smollm3", "num_hidden_layers": MOST_LAYERS, "no_rope_layers": turned}))
 
 
 LONGCAT = {

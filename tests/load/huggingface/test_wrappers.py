@@ -8,6 +8,7 @@ import transformers
 
 import archcli
 from archcli.errors import ArchError
+from archcli.load.huggingface.class_defaults import class_defaults
 from archcli.load.huggingface.importer import import_config, weight_map
 from archcli.load.huggingface.parts.rope import DEFAULT_THETA
 from archcli.load.huggingface.wrappers.table import TEXTS, WRAPPERS
@@ -86,7 +87,8 @@ def test_the_text_part_that_a_class_expects_is_the_one_in_the_table(kind):
 def test_a_text_part_has_the_defaults_of_its_class(kind):
     text, cls = TEXTS[kind], transformers.CONFIG_MAPPING[kind]
     theirs = {field.name: field.default for field in fields(cls)}
-    ours = {**families()[text.family].DEFAULTS, **text.defaults}
+    own = getattr(families()[text.family], "OWN", {})
+    ours = {**class_defaults(text.family), **own, **text.defaults}
     assert ours.pop("rope_theta", DEFAULT_THETA) == cls().rope_parameters["rope_theta"]
     known = ours.keys() & theirs.keys() - text.fixed.keys() - OF_THE_WHOLE
     assert {key: ours[key] for key in known if ours[key] != theirs[key]} == {}

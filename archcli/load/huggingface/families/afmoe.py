@@ -9,28 +9,6 @@ from archcli.load.huggingface.weights.names import EXPERTS, QK_NORM, SANDWICH, S
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("afmoe",)
-DEFAULTS = {
-    "vocab_size": 200192,
-    "hidden_size": 2048,
-    "intermediate_size": 6144,
-    "moe_intermediate_size": 1408,
-    "num_hidden_layers": 32,
-    "num_dense_layers": 1,
-    "num_attention_heads": 16,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 16384,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "num_experts": 64,
-    "num_experts_per_tok": 6,
-    "num_shared_experts": 2,
-    "route_scale": 1.0,
-    "global_attn_every_n_layers": 4,
-    "sliding_window": 1024,
-    "mup_enabled": False,
-    "attention_bias": False,
-}
 ROUTER = {"scores": "sigmoid", "correction": True, "correction_is": "parameter"}
 UNREAD = """
     n_group topk_group num_expert_groups num_limited_groups route_norm score_func load_balance_coeff
@@ -53,7 +31,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """Norms before and after, gated attention, RoPE in windows alone; shared and routed experts."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     check_window(config)
     config.ignore(*UNREAD.split())
     bias, first = config.flag("attention_bias"), config.count("num_dense_layers").value

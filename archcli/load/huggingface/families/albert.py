@@ -8,22 +8,9 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import TABLES, norm_names, tied_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, MASKED, bert_like, with_second_bias
+from archcli.load.huggingface.whole.bert_like import MASKED, bert_like, with_second_bias
 
 MODEL_TYPES = ("albert",)
-DEFAULTS = {
-    **{
-        key: value for key, value in BERT_DEFAULTS.items() if key not in ("is_decoder", "add_cross_attention")
-    },
-    "vocab_size": 30000,
-    "embedding_size": 128,
-    "hidden_size": 4096,
-    "num_attention_heads": 64,
-    "intermediate_size": 16384,
-    "hidden_act": "gelu_new",
-    "num_hidden_groups": 1,
-    "inner_group_num": 1,
-}
 HEADS = {**MASKED, "ForPreTraining": ("pooler", "words", "labels")}
 UNREAD = (
     "down_scale_factor",
@@ -39,7 +26,7 @@ def mapping(config: Config) -> Mapped:
 
     A group is one layer or several, one after the other, which are run again for each of num_hidden_layers.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("position_embedding_type", "absolute", default="absolute")
     config.ignore(*UNREAD)
     width, inner = config.size("embedding_size"), config.size("inner_group_num")
@@ -76,7 +63,7 @@ LAYERS = {
 
 def weights(config: Config) -> Weights:
     """Weight names; a layer's index is that of its first run."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     inner, start, places = config.size("inner_group_num").value, 0, {}
     for group, times in enumerate(_runs(config)):
         for j in range(inner):

@@ -6,7 +6,7 @@ from archcli.load.huggingface.parts.attention import PER_HEAD
 from archcli.load.huggingface.parts.networks import mlp
 from archcli.load.huggingface.weights.map import Auxiliary
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("apertus",)
 LLAMA3 = {
@@ -17,16 +17,6 @@ LLAMA3 = {
     "low_freq_factor": 1.0,
     "high_freq_factor": 4.0,
 }
-DEFAULTS = llama_defaults(
-    "mlp_bias",
-    vocab_size=131072,
-    intermediate_size=14336,
-    hidden_act="xielu",
-    max_position_embeddings=65536,
-    rms_norm_eps=1e-5,
-    rope_theta=12000000.0,
-    rope_parameters=LLAMA3,
-)
 FIXED = Auxiliary("a constant of the activation function")
 WEIGHTS = {
     **LLAMA,
@@ -42,7 +32,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """As Llama with normalized queries and keys, and an ungated network of xIELU."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("qk_norm", "post_norm", "mlp_bias")  # as the class is, whatever the file says
     ffn = mlp(config, config.size("intermediate_size"), "hidden_act", bias=False)
     return llama_like(config, heads={"bias": config.flag("attention_bias"), "qk_norm": PER_HEAD}, ffn=ffn)

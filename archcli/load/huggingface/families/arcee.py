@@ -4,16 +4,15 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import mlp
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("arcee",)
 SIZES = {"hidden_size": 2560, "intermediate_size": 18432, "max_position_embeddings": 4096}
-DEFAULTS = {**LLAMA_DEFAULTS, **SIZES, "hidden_act": "relu2", "rms_norm_eps": 1e-5}
 WEIGHTS = LLAMA
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama, with an ungated network of squared ReLU."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     ffn = mlp(config, config.size("intermediate_size"), "hidden_act", bias=config.flag("mlp_bias"))
     return llama_like(config, heads={"bias": config.flag("attention_bias")}, ffn=ffn)

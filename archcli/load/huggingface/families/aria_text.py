@@ -6,11 +6,10 @@ from archcli.load.huggingface.parts.experts import experts, shared_experts
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA, SHARED
-from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("aria_text",)
 SIZES = {"intermediate_size": 4096, "moe_num_experts": 8, "moe_topk": 2, "moe_num_shared_experts": 2}
-DEFAULTS = {**LLAMA_DEFAULTS, **SIZES}
 
 
 def mapping(config: Config) -> Mapped:
@@ -18,7 +17,7 @@ def mapping(config: Config) -> Mapped:
 
     Routed experts are SwiGLU without biases, whatever hidden_act and mlp_bias say.
     """
-    config = config.of_class(DEFAULTS, num_experts="moe_num_experts", num_experts_per_tok="moe_topk")
+    config = config.of_class(num_experts="moe_num_experts", num_experts_per_tok="moe_topk")
     shared = shared_experts(config, gated(config, bias=config.flag("mlp_bias")), key="moe_num_shared_experts")
     expert = {**gated(config), "activation": "silu"}
     ffn = experts(config, expert=expert, router={"scores": "softmax_after"}, shared=shared)

@@ -10,33 +10,6 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, ML
 from archcli.load.huggingface.whole.deepseek_sparse import INDEXER, index, only_indexed
 
 MODEL_TYPES = ("axk2",)
-DEFAULTS = {
-    "vocab_size": 163840,
-    "hidden_size": 2048,
-    "intermediate_size": 5120,
-    "moe_intermediate_size": 512,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 32,
-    "n_shared_experts": 1,
-    "n_routed_experts": 128,
-    "routed_scaling_factor": 2.5,
-    "kv_lora_rank": 128,
-    "q_lora_rank": 384,
-    "qk_rope_head_dim": 32,
-    "v_head_dim": 64,
-    "qk_nope_head_dim": 64,
-    "num_experts_per_tok": 8,
-    "norm_topk_prob": True,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "index_topk": 2048,
-    "index_head_dim": 128,
-    "index_n_heads": 16,
-    "gated_norm_rank": 16,
-}
 PLACES = {"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm"}
 PIECES = {
     "norm": "",
@@ -67,7 +40,7 @@ def mapping(config: Config) -> Mapped:
 
     Queries bring the gate of the result along. Experts are grouped where n_group is stated.
     """
-    config = config.of_class(DEFAULTS, num_experts="n_routed_experts", num_local_experts="n_routed_experts")
+    config = config.of_class(num_experts="n_routed_experts", num_local_experts="n_routed_experts")
     config.ignore("scoring_func", "topk_method", "rope_interleave", "indexer_rope_interleave")
     without_prediction(config)
     only_indexed(config)

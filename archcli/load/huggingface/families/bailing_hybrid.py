@@ -13,38 +13,7 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, MLA, SHAR
 from archcli.load.huggingface.whole.delta_hybrid import ELSEWHERE, LAYER, by_kind
 
 MODEL_TYPES = ("bailing_hybrid",)
-DEFAULTS = {
-    "vocab_size": 157184,
-    "hidden_size": 2560,
-    "intermediate_size": 6144,
-    "moe_intermediate_size": 768,
-    "num_hidden_layers": 42,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "n_shared_experts": 1,
-    "routed_scaling_factor": 2.5,
-    "kv_lora_rank": 512,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
-    "qk_nope_head_dim": 128,
-    "n_group": 8,
-    "topk_group": 4,
-    "num_experts_per_tok": 8,
-    "first_k_dense_replace": 2,
-    "norm_topk_prob": True,
-    "hidden_act": "silu",
-    "max_position_embeddings": 262144,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "num_local_experts": 512,
-    "rope_theta": 6000000.0,
-    "head_dim": 128,
-    "short_conv_kernel_size": 4,
-    "layer_group_size": 6,
-    "kda_safe_gate": True,
-    "kda_lower_bound": -5.0,
-}
+OWN = {"head_dim": 128}
 ALIASES = {
     "max_position_embeddings": "model_max_length",
     "norm_topk_prob": "moe_renormalize",
@@ -58,7 +27,7 @@ ALIASES = {
 
 def mapping(config: Config) -> Mapped:
     """Groups of KDA layers that end in one of latent attention; dense layers, then experts."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     config.only("kda_safe_gate", True)
     config.ignore("mtp_loss_scaling_factor", "q_lora_rank")
     without_prediction(config)
@@ -139,6 +108,6 @@ def _in_files(names: Weights) -> Weights:
 
 def weights(config: Config) -> Weights:
     """Names of mixers by the kind of layer."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     mixers = by_kind(_kinds(config), LINEAR_LAYERS, FULL_LAYERS)
     return {**ELSEWHERE, **EXPERTS, **SHARED, **CORRECTED, **_in_files(mixers)}

@@ -5,34 +5,14 @@ from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.parts.attention import FULL, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.parts.recurrent import (
-    BAMBA_MIXER,
-    LINEAR,
-    bamba_mixer,
-    hybrid_layers,
-    mamba2_names,
-)
+from archcli.load.huggingface.parts.recurrent import LINEAR, bamba_mixer, hybrid_layers, mamba2_names
 from archcli.load.huggingface.parts.rope import position, stated
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("bamba",)
-DEFAULTS = {
-    "vocab_size": 128000,
-    "tie_word_embeddings": False,
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "rms_norm_eps": 1e-5,
-    "max_position_embeddings": 262144,
-    "attention_bias": False,
-    "mlp_bias": False,
-    **BAMBA_MIXER,
-}
+OWN = {"mamba_d_head": "auto"}
 UNREAD = """
     attn_rotary_emb num_logits_to_keep z_loss_coefficient partial_rotary_factor rope_theta rope_parameters
     rope_scaling
@@ -42,7 +22,7 @@ UNREAD = """
 
 def mapping(config: Config) -> Mapped:
     """Mamba-2 layers, those that attn_layer_indices names of attention; RoPE turns half of each head."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     config.ignore(*UNREAD.split())
     mixers = {
         FULL: lambda: {"attention": _attention(config)},
@@ -82,4 +62,4 @@ EVERYWHERE: Weights = {
 
 def weights(config: Config) -> Weights:
     """The names of layers of either kind."""
-    return {**EVERYWHERE, **by_kinds(_kinds(config.of_class(DEFAULTS)), INPUT_NORMS)}
+    return {**EVERYWHERE, **by_kinds(_kinds(config.of_class(OWN)), INPUT_NORMS)}

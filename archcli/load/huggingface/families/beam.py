@@ -24,29 +24,6 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, QK_NORM, 
 
 MODEL_TYPES = ("beam",)
 
-DEFAULTS = {
-    "vocab_size": 151936,
-    "hidden_size": 5120,
-    "intermediate_size": 20480,
-    "num_hidden_layers": 52,
-    "num_attention_heads": 48,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "max_position_embeddings": 8192,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "sliding_window": 512,
-    "moe_intermediate_size": 2560,
-    "num_experts_per_tok": 8,
-    "num_experts": 256,
-    "norm_topk_prob": True,
-    "head_dim": 128,
-    "n_group": 8,
-    "topk_group": 4,
-    "routed_scaling_factor": 2.5,
-    "final_logit_softcapping": 30.0,
-    "tie_word_embeddings": False,
-}
 PERIOD, DENSE = 6, 3
 NOPE = {"kind": "none"}
 TEMPERED = {"scale": 0.1, "floor_scale": 2048, "grows": "power"}
@@ -65,7 +42,7 @@ def mapping(config: Config) -> Mapped:
 
     Every branch has the same share of the stream.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     count = config.layers()
     layers = windows(config, _layer(config), lambda i: (i + 1) % PERIOD != 0 and i < count - 1)
     routed = by_types(config, lambda: [index >= DENSE for index in range(count)])

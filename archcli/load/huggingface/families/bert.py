@@ -6,10 +6,9 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, BERT_HEADS, bert_like, with_second_bias
+from archcli.load.huggingface.whole.bert_like import BERT_HEADS, bert_like, with_second_bias
 
 MODEL_TYPES = ("bert",)
-DEFAULTS = BERT_DEFAULTS
 HEADS = {**BERT_HEADS, "LMHeadModel": ("words",)}
 TABLE, BIAS = "cls.predictions.decoder.weight", "cls.predictions.bias"
 
@@ -24,7 +23,7 @@ def mapping(config: Config) -> Mapped:
 
     The name of the class tells the head.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("position_embedding_type", "absolute", default="absolute")
     config.ignore("directionality", "output_past", *POOLER)
     return with_second_bias(config, bert_like(config, "Bert", HEADS))
@@ -32,5 +31,5 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names; an untied head has two biases, one of which no pass reads."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     return {**encoder_names("bert"), **BERT_HEAD, **tied_names(TABLE, BIAS, tied)}

@@ -13,26 +13,13 @@ from archcli.load.huggingface.whole.gpt_like import post_norm_decoder
 MODEL_TYPES = ("bert-generation",)
 HEADED = ("BertGenerationDecoder",)
 
-DEFAULTS = {
-    "vocab_size": 50358,
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 512,
-    "layer_norm_eps": 1e-12,
-    "is_decoder": False,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
-}
 PREFIX = "BertGeneration"
 PARTS: dict[str, tuple[str, ...]] = {"Decoder": ("words",), "Encoder": (), "Model": ()}
 
 
 def mapping(config: Config) -> Mapped:
     """Post-norm with a norm after the embeddings; causal where is_decoder is true, else an encoder."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only_architectures(*(PREFIX + name for name in PARTS))
     config.only("add_cross_attention", False)
     config.ignore("type_vocab_size", "position_embedding_type")
@@ -48,6 +35,6 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names; an untied head has two biases, one of which no pass reads."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     second = tied_names("lm_head.decoder.weight", "lm_head.bias", tied)
     return {**encoder_names("bert"), "lm_head.decoder.bias": Parts(("lm_head.bias",), again=True), **second}

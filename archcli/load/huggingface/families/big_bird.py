@@ -7,20 +7,9 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import all_pairs_for_blocks
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, bert_like, with_second_bias
+from archcli.load.huggingface.whole.bert_like import bert_like, with_second_bias
 
 MODEL_TYPES = ("big_bird",)
-DEFAULTS = {
-    **BERT_DEFAULTS,
-    "vocab_size": 50358,
-    "hidden_act": "gelu_new",
-    "max_position_embeddings": 4096,
-    "attention_type": "block_sparse",
-    "use_bias": True,
-    "rescale_embeddings": False,
-    "block_size": 64,
-    "num_random_blocks": 3,
-}
 HEADS = {
     "Model": ("pooler",),
     "ForMaskedLM": ("pooler", "words"),
@@ -35,7 +24,7 @@ def mapping(config: Config) -> Mapped:
 
     Attention is counted over all pairs, as the class runs it on all but long inputs.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     all_pairs_for_blocks(config)
     bias = True if config.flag("use_bias") else ["o"]
     scale = {"scale": "sqrt_d_model"} if config.flag("rescale_embeddings") else {}
@@ -45,7 +34,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names: BERT's, but for the pooler."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     return {
         **encoder_names("bert"),
         "[bert.]pooler.*": "pooler.*",

@@ -6,28 +6,9 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import all_pairs_for_blocks
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.whole.bart_like import (
-    BART_DEFAULTS,
-    Wiring,
-    bart_like,
-    bart_weights,
-    is_decoder_alone,
-)
+from archcli.load.huggingface.whole.bart_like import Wiring, bart_like, bart_weights, is_decoder_alone
 
 MODEL_TYPES = ("bigbird_pegasus",)
-DEFAULTS = {
-    **BART_DEFAULTS,
-    "vocab_size": 96103,
-    "max_position_embeddings": 4096,
-    "encoder_layers": 16,
-    "decoder_layers": 16,
-    "activation_function": "gelu_new",
-    "scale_embedding": True,
-    "attention_type": "block_sparse",
-    "block_size": 64,
-    "num_random_blocks": 3,
-    "use_bias": False,
-}
 ENCODER = {
     **{f"self.{name}": f"{name[0]}_proj" for name in ("query", "key", "value")},
     "output": "o_proj",
@@ -46,7 +27,7 @@ def mapping(config: Config) -> Mapped:
 
 def _as_its_class(config: Config) -> Config:
     """The file as its class reads it: a decoder alone has a head of its own whatever the file says."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     if is_decoder_alone(config) and config.flag("tie_word_embeddings"):
         return replace(config, data={**config.data, "tie_word_embeddings": False})
     return config

@@ -11,25 +11,13 @@ from archcli.load.huggingface.weights.names import fairseq_layers
 
 MODEL_TYPES = ("biogpt",)
 
-DEFAULTS = {
-    "vocab_size": 42384,
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 1024,
-    "layer_norm_eps": 1e-12,
-    "scale_embedding": True,
-    "tie_word_embeddings": True,
-}
 OFFSET = 2
 """The table of positions keeps two rows for padding."""
 
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, learned positions, everything biased; the eps of its norms is nn.LayerNorm's own."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     layer = {
         "kind": "pre_norm",
         "attention": {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": True},

@@ -5,21 +5,9 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import square_heads
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("bitnet",)
-DEFAULTS = llama_defaults(
-    "mlp_bias",
-    vocab_size=128256,
-    hidden_size=2560,
-    intermediate_size=6912,
-    num_hidden_layers=30,
-    num_attention_heads=20,
-    num_key_value_heads=5,
-    hidden_act="relu2",
-    rms_norm_eps=1e-5,
-    rope_theta=500000.0,
-)
 WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.self_attn.attn_sub_norm.weight": "layers.*.attention.inner_norm.weight",
@@ -29,7 +17,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """As Llama, with a norm before the output projection and before the down projection."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     square_heads(config)
     norm, ffn = rmsnorm(config), gated(config)
     heads = {"bias": config.flag("attention_bias"), "inner_norm": norm}

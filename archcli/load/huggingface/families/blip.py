@@ -14,19 +14,6 @@ from archcli.load.huggingface.whole.gpt_like import post_norm_decoder
 MODEL_TYPES = ("blip_text_model",)
 HEADED = ("BlipTextLMHeadModel", "BlipForConditionalGeneration", "ForConditionalGeneration")
 
-DEFAULTS = {
-    "vocab_size": 30524,
-    "hidden_size": 768,
-    "encoder_hidden_size": 768,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 8,
-    "max_position_embeddings": 512,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-    "is_decoder": True,
-    "tie_word_embeddings": True,
-}
 HELD = {
     "cross_q": "self.query.weight",
     "cross_k": "self.key.weight",
@@ -44,7 +31,7 @@ HELD = {
 
 def mapping(config: Config) -> Mapped:
     """BERT as a decoder with the head of masked words; cross-attention waits for an image."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only_architectures(*HEADED)
     config.only("is_decoder", True)
     config.ignore("projection_dim", "label_smoothing")
@@ -64,7 +51,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """BERT's names, and those of what is held for images."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     crossing: dict[str, Rule] = {
         f"[bert.]encoder.layer.*.crossattention.{theirs}": f"layers.*.{ours}.weight"
         for ours, theirs in HELD.items()

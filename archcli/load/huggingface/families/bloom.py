@@ -11,15 +11,6 @@ from archcli.load.huggingface.weights.names import FUSED
 
 MODEL_TYPES = ("bloom",)
 
-DEFAULTS = {
-    "vocab_size": 250880,
-    "hidden_size": 64,
-    "n_layer": 2,
-    "n_head": 8,
-    "layer_norm_epsilon": 1e-5,
-    "apply_residual_connection_post_layernorm": False,
-    "tie_word_embeddings": True,
-}
 ALIASES = {"hidden_size": "n_embed", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"}
 TRAINED_WITH = (
     "attention_softmax_in_fp32",
@@ -36,7 +27,7 @@ TRAINED_WITH = (
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, ALiBi, everything biased, a norm after the embeddings, the tanh form of GELU."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.only("apply_residual_connection_post_layernorm", False)
     config.ignore(*TRAINED_WITH)
     norm = layernorm(config.number("layer_norm_epsilon"))
@@ -57,7 +48,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names; a fused matrix holds queries, keys and values head by head."""
-    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads").value
+    heads = config.of_class(**ALIASES).size("num_attention_heads").value
     return {
         "[transformer.]word_embeddings.weight": "embedding.tokens.weight",
         "[transformer.]word_embeddings_layernorm.*": "embedding.norm.*",

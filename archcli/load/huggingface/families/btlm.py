@@ -13,7 +13,7 @@ from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_
 
 MODEL_TYPES = ("btlm", "jais")
 
-DEFAULTS = {
+OWN = {
     "vocab_size": 50257,
     "n_positions": 1024,
     "n_embd": 768,
@@ -33,7 +33,7 @@ def mapping(config: Config) -> Mapped:
 
     Jais has the keys of these scales without `mup_`.
     """
-    config = config.of_class(DEFAULTS, **GPT_ALIASES)
+    config = config.of_class(OWN, **GPT_ALIASES)
     config.ignore(*RUNNING)
     config.only("scale_attn_by_inverse_layer_idx", False, default=False)
     config.only("scale_attn_weights", True)

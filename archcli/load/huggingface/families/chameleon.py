@@ -5,17 +5,10 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import even_split
 from archcli.load.huggingface.parts.networks import gated, layernorm
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("chameleon",)
 TOWERS = ("vq_config",)
-DEFAULTS = llama_defaults(
-    vocab_size=65536,
-    num_key_value_heads=32,
-    max_position_embeddings=4096,
-    rms_norm_eps=1e-5,
-    swin_norm=False,
-)
 WEIGHTS = {
     **LLAMA,
     **QK_NORM,
@@ -26,7 +19,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """As Llama with a LayerNorm of each query and key head of its own; swin_norm puts norms after."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("model_parallel_size", "vocabulary_map")
     heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
     if hidden.value % heads.value:

@@ -18,7 +18,7 @@ MODEL_TYPES = ("chatglm",)
 HEADED = ("ChatGLMModel",)
 """Their base class holds the head itself."""
 
-DEFAULTS = {
+OWN = {
     "num_layers": 28,
     "padded_vocab_size": 65024,
     "hidden_size": 4096,
@@ -58,7 +58,7 @@ def mapping(config: Config) -> Mapped:
 
     post_layer_norm is the norm after the last layer.
     """
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     if any(key in config.data for key in FIRST_GENERATION):
         what = "ChatGLM of the first generation is not supported"
         raise config.error(what, "ChatGLM 2 and 3 and GLM-4 are", config.place(*FIRST_GENERATION))

@@ -10,11 +10,8 @@ from archcli.load.huggingface.parts.networks import gated, layernorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
-from archcli.load.huggingface.whole.defaults import COHERE
 
 MODEL_TYPES = ("cohere",)
-
-DEFAULTS = {**COHERE, "logit_scale": 0.0625, "rope_theta": 500000.0, "use_qk_norm": False}
 
 
 def mapping(config: Config) -> Mapped:
@@ -22,7 +19,7 @@ def mapping(config: Config) -> Mapped:
 
     use_qk_norm gives each head of queries and keys its own norm.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     width, bias = head_dim(config), config.flag("attention_bias")
     qk_norm = {"per": "head_distinct"} if config.flag("use_qk_norm") else None
     layer = {

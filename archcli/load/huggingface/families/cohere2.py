@@ -6,17 +6,15 @@ from archcli.load.huggingface.parts.attention import check_window, head_dim, pos
 from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.defaults import COHERE
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("cohere2",)
-DEFAULTS = {**COHERE, "logit_scale": 0.0625, "sliding_window": 4096}
 WEIGHTS = LLAMA
 
 
 def mapping(config: Config) -> Mapped:
     """Parallel with one LayerNorm without bias; RoPE in layers with a window, no position in the others."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     check_window(config)
     period = config.size("sliding_window_pattern", default=4).value
     near, bias = rope(config, head_dim(config), pairing="interleaved"), config.flag("attention_bias")

@@ -10,31 +10,15 @@ from archcli.load.huggingface.parts.experts import by_types, experts, shared_exp
 from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
-from archcli.load.huggingface.whole.defaults import COHERE
 
 MODEL_TYPES = ("cohere2_moe",)
-DEFAULTS = {
-    **COHERE,
-    "logit_scale": 0.0625,
-    "head_dim": 128,
-    "rope_theta": 10000.0,
-    "sliding_window": 4096,
-    "num_experts_per_tok": 2,
-    "num_experts": 8,
-    "num_shared_experts": 0,
-    "shared_expert_combination_strategy": "average",
-    "expert_selection_fn": "softmax",
-    "prefix_dense_sliding_window_pattern": 1,
-    "norm_topk_prob": True,
-    "sliding_window_pattern": 4,
-}
 COMBINATIONS = {"average": "mean", "sum": "sum"}
 WEIGHTS = {**LLAMA, **EXPERTS, **SHARED}
 
 
 def mapping(config: Config) -> Mapped:
     """As Command A with experts after some dense layers, which may have RoPE without a window."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     check_window(config)
     first, width = config.count("first_k_dense_replace", default=0).value, head_dim(config)
     config.ignore("prefix_dense_intermediate_size")  # without dense layers it has no use

@@ -6,17 +6,15 @@ from archcli.load.huggingface.parts.attention import FULL, SLIDING, check_window
 from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.parts.rope import rope_of_type
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.defaults import COHERE
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("cohere_compass_text",)
-DEFAULTS = {**COHERE, "sliding_window": 4096}
 WEIGHTS = LLAMA
 
 
 def mapping(config: Config) -> Mapped:
     """As Command A, with RoPE by the type of a layer, null for none; its three axes are equal for text."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("pooling", "sliding_window_pattern")
     check_window(config)
     width, bias = head_dim(config), config.flag("attention_bias")

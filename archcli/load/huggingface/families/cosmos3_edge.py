@@ -4,22 +4,9 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import mlp
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("cosmos3_edge_text",)
-DEFAULTS = llama_defaults(
-    vocab_size=131072,
-    hidden_size=2048,
-    intermediate_size=9216,
-    num_hidden_layers=28,
-    num_attention_heads=16,
-    num_key_value_heads=8,
-    head_dim=128,
-    hidden_act="relu2",
-    max_position_embeddings=131072,
-    rms_norm_eps=1e-5,
-    rope_theta=100000000.0,
-)
 WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",
@@ -33,6 +20,6 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """As Llama with an ungated network of squared ReLU; three-axis positions are equal for text."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     ffn = mlp(config, config.size("intermediate_size"), "hidden_act", bias=config.flag("mlp_bias"))
     return llama_like(config, heads={"bias": config.flag("attention_bias")}, ffn=ffn)

@@ -11,21 +11,10 @@ from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY
 
 MODEL_TYPES = ("ctrl",)
 
-DEFAULTS = {
-    "vocab_size": 246534,
-    "n_positions": 256,
-    "n_embd": 1280,
-    "dff": 8192,
-    "n_layer": 48,
-    "n_head": 16,
-    "layer_norm_epsilon": 1e-6,
-    "tie_word_embeddings": True,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, sinusoids, MHA and a network of ReLU, all biased, the head too."""
-    config = config.of_class(DEFAULTS, **GPT_ALIASES)
+    config = config.of_class(**GPT_ALIASES)
     config.ignore("attn_pdrop", "from_tf", *SUMMARY)
     layer = {
         "kind": "pre_norm",

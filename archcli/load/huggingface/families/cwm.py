@@ -5,7 +5,7 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import check_window
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("cwm",)
 PERIOD = 4
@@ -18,27 +18,12 @@ LLAMA3 = {
     "original_max_position_embeddings": 8192,
     "rope_type": "llama3",
 }
-DEFAULTS = llama_defaults(
-    "attention_bias",
-    vocab_size=128256,
-    hidden_size=6144,
-    intermediate_size=21504,
-    num_hidden_layers=64,
-    num_attention_heads=48,
-    num_key_value_heads=8,
-    head_dim=128,
-    max_position_embeddings=131072,
-    rms_norm_eps=1e-5,
-    rope_theta=1000000.0,
-    rope_parameters=LLAMA3,
-    sliding_window=8192,
-)
 WEIGHTS = LLAMA
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama, with windows in three of four layers and no bias in attention."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     check_window(config)
     config.ignore("attention_bias")  # the class has none whatever the file says
     ffn = gated(config, bias=config.flag("mlp_bias"))

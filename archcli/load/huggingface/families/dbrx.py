@@ -11,7 +11,6 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED
 
 MODEL_TYPES = ("dbrx",)
-DEFAULTS = {"d_model": 2048, "n_heads": 16, "n_layers": 24, "max_seq_len": 2048, "vocab_size": 32000}
 ALIASES = {
     "hidden_size": "d_model",
     "num_attention_heads": "n_heads",
@@ -30,7 +29,7 @@ EPS = 1e-5
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, LayerNorm without biases, GQA with RoPE and clipped projections, experts in each layer."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.only("tie_word_embeddings", False, default=False)
     config.ignore("emb_pdrop", "num_key_value_heads")
     layer = {"kind": "pre_norm", "attention": _attention(config), "ffn": _experts(config)}

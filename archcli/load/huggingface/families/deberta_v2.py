@@ -10,34 +10,10 @@ from archcli.load.huggingface.parts.attention import even_split
 from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, norm_names, tied_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, MASKED, bert_like, with_second_bias
+from archcli.load.huggingface.whole.bert_like import MASKED, bert_like, with_second_bias
 from archcli.load.huggingface.wrappers.wrapper import TIE
 
 MODEL_TYPES = ("deberta-v2", "deberta")
-DEFAULTS = {
-    **{
-        key: value for key, value in BERT_DEFAULTS.items() if key not in ("is_decoder", "add_cross_attention")
-    },
-    "vocab_size": 128100,
-    "hidden_size": 1536,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 24,
-    "intermediate_size": 6144,
-    "type_vocab_size": 0,
-    "layer_norm_eps": 1e-7,
-    "relative_attention": False,
-    "position_biased_input": True,
-    "pooler_hidden_act": "gelu",
-    "legacy": True,
-}
-FIRST = {
-    "vocab_size": 50265,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-}
-"""The sizes of the first DeBERTa."""
 
 HEADS = {name: parts for name, parts in {**MASKED, "Model": ()}.items() if name != "ForMultipleChoice"}
 TERMS = ("c2p", "p2c")
@@ -46,7 +22,7 @@ TERMS = ("c2p", "p2c")
 def mapping(config: Config) -> Mapped:
     """As BERT, with scores of contents and relative positions, besides positions that are added."""
     first = config.model_type == "deberta"
-    config = _head_of(config.of_class({**DEFAULTS, **(FIRST if first else {})}))
+    config = _head_of(config.of_class())
     if first:
         config.only("relative_attention", False)
         config.only("talking_head", False, default=False)
@@ -139,7 +115,7 @@ OWN = {"pos_key_proj": "pos_k_proj", "pos_query_proj": "pos_q_proj"}
 
 def weights(config: Config) -> Weights:
     """Weight names: BERT's, but for the projections, which the first DeBERTa stores head by head."""
-    config = _head_of(config.of_class(DEFAULTS | FIRST))
+    config = _head_of(config.of_class())
     tied, self_attention = (
         bool(config.flag("tie_word_embeddings")),
         "[deberta.]encoder.layer.*.attention.self",

@@ -11,16 +11,15 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults
 
 MODEL_TYPES = ("deci",)
-DEFAULTS = llama_defaults("mlp_bias")
+OWN = {"mlp_bias": None}
 HEADS = "num_key_value_heads_per_layer"
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama, each layer with its own number of key heads."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN, like="llama")
     config.ignore("num_key_value_heads")
     counts = config.per_layer(HEADS, config.layers())
     if counts is None:

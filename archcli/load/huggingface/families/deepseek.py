@@ -10,25 +10,24 @@ from archcli.load.huggingface.parts.experts import experts, normalized_by, share
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
-from archcli.load.huggingface.whole.llama_like import llama_defaults
 
 MODEL_TYPES = ("deepseek",)
-DEFAULTS = llama_defaults(
-    "mlp_bias",
-    vocab_size=102400,
-    num_hidden_layers=30,
-    moe_intermediate_size=1407,
-    moe_layer_freq=1,
-    first_k_dense_replace=0,
-    norm_topk_prob=False,
-    scoring_func="softmax",
-)
+OWN = {
+    "mlp_bias": None,
+    "vocab_size": 102400,
+    "num_hidden_layers": 30,
+    "moe_intermediate_size": 1407,
+    "moe_layer_freq": 1,
+    "first_k_dense_replace": 0,
+    "norm_topk_prob": False,
+    "scoring_func": "softmax",
+}
 ALIASES = {"num_experts": "n_routed_experts"}
 
 
 def mapping(config: Config) -> Mapped:
     """MHA or GQA; fine-grained experts beside shared ones, the first layers dense; dense without experts."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, like="llama", **ALIASES)
     config.only("scoring_func", "softmax")
     width = head_dim(config)
     attend = attention(config, width, bias=config.flag("attention_bias"))

@@ -21,36 +21,12 @@ from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, SHARED
 
 MODEL_TYPES = ("deepseek_v2",)
 
-DEFAULTS = {
-    "vocab_size": 102400,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "first_k_dense_replace": 0,
-    "kv_lora_rank": 512,
-    "q_lora_rank": 1536,
-    "n_routed_experts": 64,
-    "n_shared_experts": 2,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "routed_scaling_factor": 1.0,
-    "topk_method": "greedy",
-    "v_head_dim": 128,
-    "moe_intermediate_size": 1407,
-}
 ALIASES = {"num_experts": "n_routed_experts"}
 
 
 def mapping(config: Config) -> Mapped:
     """Latent attention with interleaved RoPE; dense layers first, then routed and shared experts."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.only("moe_layer_freq", 1, default=1)
     config.only("use_mla", True, default=True)
     config.only("scoring_func", "softmax", default="softmax")

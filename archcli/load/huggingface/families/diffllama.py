@@ -7,17 +7,9 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import key_value_heads
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("diffllama",)
-DEFAULTS = llama_defaults(
-    "mlp_bias",
-    hidden_size=2048,
-    intermediate_size=8192,
-    num_hidden_layers=16,
-    rms_norm_eps=1e-5,
-    lambda_std_dev=0.1,
-)
 WEIGHTS = {
     **LLAMA,
     **{
@@ -29,7 +21,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """As Llama with differential attention, whose lambda starts higher from layer to layer."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     norm = rmsnorm(config) | {"weight": False}
     heads = {
         "kind": "differential",

@@ -9,16 +9,6 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.bert_like import LABELLED, bert_like
 
 MODEL_TYPES = ("distilbert",)
-DEFAULTS = {
-    "vocab_size": 30522,
-    "dim": 768,
-    "hidden_dim": 3072,
-    "n_layers": 6,
-    "n_heads": 12,
-    "activation": "gelu",
-    "max_position_embeddings": 512,
-    "tie_word_embeddings": True,
-}
 ALIASES = {
     "hidden_size": "dim",
     "num_hidden_layers": "n_layers",
@@ -30,7 +20,7 @@ HEADS = {"Model": (), "ForMaskedLM": ("words",), **LABELLED}
 
 def mapping(config: Config) -> Mapped:
     """As BERT without segment types; eps is 1e-12 whatever the file says."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.ignore("tie_weights_", "sinusoidal_pos_embds", "qa_dropout", "seq_classif_dropout", "output_past")
     ffn = mlp(config, config.size("hidden_dim"), "hidden_act")
     return bert_like(config, "DistilBert", HEADS, norm=layernorm(1e-12), ffn=ffn, pooled="relu")

@@ -6,17 +6,9 @@ from archcli.load.huggingface.parts.attention import PER_HEAD
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("doge",)
-DEFAULTS = llama_defaults(
-    vocab_size=32768,
-    hidden_size=1024,
-    intermediate_size=2048,
-    num_attention_heads=8,
-    keep_window_size=2048,
-    is_moe=False,
-)
 GATE, OF_GATE = "layers.*.attention.value_gate", "[model.]layers.*.self_attn"
 WEIGHTS: Weights = {
     **LLAMA,
@@ -33,7 +25,7 @@ def mapping(config: Config) -> Mapped:
 
     is_moe true is refused: its class chooses experts by scores that mix the tokens of a pass.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("is_moe", False)
     config.only("sliding_window", None, default=None)
     config.ignore("hidden_dropout", "num_experts", "num_experts_per_tok", "norm_topk_prob")

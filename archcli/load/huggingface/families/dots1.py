@@ -8,33 +8,12 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("dots1",)
-DEFAULTS = {
-    "vocab_size": 152064,
-    "hidden_size": 4608,
-    "intermediate_size": 10944,
-    "moe_intermediate_size": 1408,
-    "num_hidden_layers": 62,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "n_group": 1,
-    "topk_group": 1,
-    "first_k_dense_replace": 0,
-    "norm_topk_prob": False,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "routed_scaling_factor": 1.0,
-    "sliding_window": 4096,
-    "max_window_layers": 62,
-}
 WEIGHTS = {**LLAMA, **QK_NORM, **EXPERTS, **SHARED, **CORRECTED}
 
 
 def mapping(config: Config) -> Mapped:
     """As Qwen 3 with DeepSeek-V3's experts after the first layers; windows from max_window_layers on."""
-    config = config.of_class(DEFAULTS, num_experts="n_routed_experts", num_local_experts="n_routed_experts")
+    config = config.of_class(num_experts="n_routed_experts", num_local_experts="n_routed_experts")
     check_window(config, null=True)
     config.ignore("scoring_func", "topk_method", "moe_layer_freq")
     return llama_like(

@@ -26,37 +26,7 @@ from archcli.load.huggingface.whole.deepseek_sparse import ALIASES, INDEXED, IND
 
 MODEL_TYPES = ("dots3_note_text",)
 READS_PER_LAYER = True
-DEFAULTS = {
-    "vocab_size": 152064,
-    "hidden_size": 5120,
-    "intermediate_size": 13824,
-    "moe_intermediate_size": 1536,
-    "num_hidden_layers": 46,
-    "num_attention_heads": 128,
-    "n_shared_experts": 1,
-    "n_routed_experts": 256,
-    "routed_scaling_factor": 1.0,
-    "kv_lora_rank": 512,
-    "q_lora_rank": 1024,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
-    "qk_nope_head_dim": 128,
-    "n_group": 1,
-    "topk_group": 1,
-    "num_experts_per_tok": 8,
-    "norm_topk_prob": True,
-    "hidden_act": "silu",
-    "max_position_embeddings": 524288,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "index_topk": 2048,
-    "index_head_dim": 128,
-    "index_n_heads": 64,
-    "head_dim": 256,
-    "shared_experts_intermediate_size": 1536,
-    "rope_theta": 80000000.0,
-}
+OWN = {"rope_theta": 80000000.0}
 SLIDING_DEFAULTS = {
     "num_attention_heads": 64,
     "num_key_value_heads": 64,
@@ -68,7 +38,7 @@ SLIDING_DEFAULTS = {
 }
 """What layers with a window have of their own, under keys that begin with swa_."""
 
-OWN = {*SLIDING_DEFAULTS, "qk_rope_head_dim"}
+OF_TYPES = {*SLIDING_DEFAULTS, "qk_rope_head_dim"}
 PERIOD, WINDOW, WINDOW_THETA = 4, 512, 50000.0
 WEIGHTS = {
     **LLAMA,
@@ -85,7 +55,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """Gated latent attention: an indexer in some layers; windows, with ranks of their own, in the others."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     config.ignore("mlp_bias", "sliding_window", "sliding_window_size")
     config.only("scoring_func", "sigmoid", default="sigmoid")
     config.only("topk_method", "noaux_tc", default="noaux_tc")
@@ -99,7 +69,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """The names of DeepSeek-V3, of the indexers, and of what else attention has."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     predicted = config.count("num_nextn_predict_layers", default=0).value
     return {**WEIGHTS, **prediction_layers(config.layers(), predicted)}
 
@@ -144,7 +114,7 @@ def _of_type(config: Config, kind: str) -> dict[str, Any]:
     named = {key: config.size(f"swa_{key}", default=usual) for key, usual in SLIDING_DEFAULTS.items()}
     rest = named["head_dim"].value - named["qk_nope_head_dim"].value
     named["qk_rope_head_dim"] = config.size("swa_qk_rope_head_dim", default=rest)
-    null = [key for key in OWN if config.stated_null(f"swa_{key}")]
+    null = [key for key in OF_TYPES if config.stated_null(f"swa_{key}")]
     if null:
         raise config.error(f"swa_{null[0]} null is not supported", at=config.place(f"swa_{null[0]}"))
     return {key: size.value for key, size in named.items()} if kind == SLIDING else {}
@@ -152,14 +122,14 @@ def _of_type(config: Config, kind: str) -> dict[str, Any]:
 
 def _by_number(config: Config, types: list[str], kind: str) -> dict[str, Any]:
     """What per_layer_config states of the layers of a type, which have to be alike."""
-    config.ignore(*(f"swa_{key}" for key in OWN))
+    config.ignore(*(f"swa_{key}" for key in OF_TYPES))
     stated = config.value("per_layer_config", default={})
     entries: dict[str, Any] = stated.value if isinstance(stated.value, dict) else {"": None}
     for number, own in entries.items():
         numbered = isinstance(number, str) and number.isascii() and number.isdigit()
-        if not numbered or not isinstance(own, dict) or own.keys() - OWN:
+        if not numbered or not isinstance(own, dict) or own.keys() - OF_TYPES:
             what = f"per_layer_config {short_repr(stated.value)} is not supported"
-            hint = f"known, by a layer's number: {', '.join(sorted(OWN))}"
+            hint = f"known, by a layer's number: {', '.join(sorted(OF_TYPES))}"
             raise config.error(what, hint, stated.place)
     given: dict[int, dict[str, Any]] = {int(number): own for number, own in entries.items()}
     alike = [given.get(layer, {}) for layer, theirs in enumerate(types) if theirs == kind]
@@ -180,7 +150,7 @@ def _position(config: Config, types: list[str], kind: str) -> ConfigValue[Mapped
         config,
         turned,
         {**_rope(config, types, kind), **whole},
-        theta=DEFAULTS["rope_theta"],
+        theta=OWN["rope_theta"],
         pairing="interleaved",
         partial=1.0,
     )

@@ -6,11 +6,10 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import encoder_names, norm_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, LABELLED, bert_like, narrow
+from archcli.load.huggingface.whole.bert_like import LABELLED, bert_like, narrow
 
 MODEL_TYPES = ("electra",)
 SIZES = {"embedding_size": 128, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024}
-DEFAULTS = {**BERT_DEFAULTS, **SIZES}
 HEADS = {
     "Model": (),
     "ForPreTraining": ("every", "one label"),
@@ -23,7 +22,7 @@ SUMMARY = ("summary_type", "summary_use_proj", "summary_last_dropout")
 
 def mapping(config: Config) -> Mapped:
     """As BERT, with embeddings of a width of their own; the discriminator judges every token."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("position_embedding_type", "absolute", default="absolute")
     config.ignore(*SUMMARY)
     width = narrow(config, "embedding_size")

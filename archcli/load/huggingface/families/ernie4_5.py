@@ -6,31 +6,15 @@ from archcli.load.huggingface.parts.attention import head_dim
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("ernie4_5", "paddleocr_vl_text")
-DEFAULTS = llama_defaults(
-    "attention_bias",
-    "mlp_bias",
-    vocab_size=103424,
-    hidden_size=1024,
-    intermediate_size=3072,
-    num_hidden_layers=18,
-    num_attention_heads=16,
-    num_key_value_heads=2,
-    head_dim=128,
-    max_position_embeddings=131072,
-    rms_norm_eps=1e-5,
-    rope_theta=500000.0,
-    use_bias=False,
-    tie_word_embeddings=True,
-)
 WEIGHTS = LLAMA
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama with one flag for all biases; RoPE is interleaved but in PaddleOCR-VL, of three equal axes."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     alone, bias = config.model_type == "ernie4_5", config.flag("use_bias")
     place = rope(config, head_dim(config), pairing="interleaved" if alone else "half")
     heads = {"bias": bias, "position": place}

@@ -11,28 +11,7 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
 
 MODEL_TYPES = ("ernie4_5_moe",)
-DEFAULTS = {
-    "vocab_size": 103424,
-    "hidden_size": 2560,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 20,
-    "num_key_value_heads": 4,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 500000.0,
-    "use_bias": False,
-    "moe_intermediate_size": 1536,
-    "moe_k": 6,
-    "moe_num_experts": 64,
-    "moe_num_shared_experts": 2,
-    "moe_layer_start_index": 1,
-    "moe_layer_end_index": -1,
-    "moe_layer_interval": 1,
-    "moe_norm_min": 1e-12,
-    "tie_word_embeddings": True,
-}
+OWN = {"moe_layer_end_index": -1}
 ROUTER = {"correction": True, "correction_is": "parameter"}
 LEAST_NORM = 1e-6
 """Weights of the chosen experts that sum to less are not met."""
@@ -40,7 +19,7 @@ LEAST_NORM = 1e-6
 
 def mapping(config: Config) -> Mapped:
     """As dense ERNIE 4.5, with routed and shared experts in some layers, chosen with a correction bias."""
-    config = config.of_class(DEFAULTS, num_experts="moe_num_experts", num_experts_per_tok="moe_k")
+    config = config.of_class(OWN, num_experts="moe_num_experts", num_experts_per_tok="moe_k")
     if config.number("moe_norm_min").value > LEAST_NORM:
         what = f"moe_norm_min above {LEAST_NORM} is not supported"
         raise config.error(what, at=config.place("moe_norm_min"))

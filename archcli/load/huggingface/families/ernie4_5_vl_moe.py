@@ -12,25 +12,6 @@ from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
 
 MODEL_TYPES = ("ernie4_5_vl_moe_text",)
-DEFAULTS = {
-    "vocab_size": 103424,
-    "hidden_size": 2560,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 20,
-    "num_key_value_heads": 4,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 500000.0,
-    "use_bias": False,
-    "moe_intermediate_size": [1536, 512],
-    "moe_k": 6,
-    "moe_num_experts": 64,
-    "moe_num_shared_experts": 2,
-    "moe_norm_min": 1e-12,
-    "tie_word_embeddings": True,
-}
 ROUTER = {"correction": True, "correction_is": "parameter"}
 HELD = ("image_router", "image_gate_up", "image_down")
 """What a layer holds for the tokens of images: a router and its experts."""
@@ -38,7 +19,7 @@ HELD = ("image_router", "image_gate_up", "image_down")
 
 def mapping(config: Config) -> Mapped:
     """As ERNIE 4.5 with experts; those for the tokens of images are held, and text does not reach them."""
-    config = config.of_class(DEFAULTS, num_experts="moe_num_experts", num_experts_per_tok="moe_k")
+    config = config.of_class(num_experts="moe_num_experts", num_experts_per_tok="moe_k")
     config.ignore("moe_norm_min")
     bias, width, count = config.flag("use_bias"), head_dim(config), config.layers()
     attend = attention(config, width, bias=bias, position=rope(config, width, pairing="interleaved"))

@@ -9,17 +9,10 @@ from archcli.load.huggingface.parts.networks import gated, layernorm
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
 from archcli.load.huggingface.whole.bert_like import heads_of
-from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("esmc",)
-DEFAULTS = {
-    **LLAMA_DEFAULTS,
-    "vocab_size": 64,
-    "hidden_size": 2560,
-    "intermediate_size": 6912,
-    "num_hidden_layers": 80,
-    "num_attention_heads": 40,
-}
+OWN = {"rms_norm_eps": 1e-06}
 HEADS = {"Model": (), "ForMaskedLM": ("words",)}
 EPS = 1e-5
 """The class's, whatever the file says."""
@@ -29,7 +22,7 @@ STEPS = 36
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, LayerNorm, RoPE, normalized queries and keys, SwiGLU; the head is never tied."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     config.ignore("tie_word_embeddings", "mask_token_id", "rms_norm_eps", "classifier_dropout")
     heads, depth = config.size("num_attention_heads"), config.size("num_hidden_layers")
     config.only("num_key_value_heads", heads.value, default=heads)

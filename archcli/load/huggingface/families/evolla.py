@@ -8,21 +8,10 @@ from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("evolla",)
 HEADED = ("EvollaForProteinText2Text",)
-DEFAULTS = llama_defaults(
-    vocab_size=128256,
-    intermediate_size=14336,
-    num_key_value_heads=8,
-    max_position_embeddings=8192,
-    rms_norm_eps=1e-5,
-    rope_theta=500000.0,
-    aligner_ffn_mult=4,
-    aligner_enable_bias=True,
-    aligner_num_add_layers=8,
-)
 OF_PROTEINS = (
     "protein_encoder_config",
     *(f"resampler_{key}" for key in ("depth", "dim_head", "heads", "num_latents", "ff_mult")),
@@ -53,7 +42,7 @@ HELD = {
 
 def mapping(config: Config) -> Mapped:
     """As Llama, never tied; adapters to proteins after some layers are passed by where there is none."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore(*OF_PROTEINS, "tie_word_embeddings")
     config.note("only the language model is counted, not the encoder of proteins (protein_encoder_config)")
     config.note("adapters to proteins are counted as parameters; text passes them by")

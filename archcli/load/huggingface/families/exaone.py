@@ -10,18 +10,7 @@ from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("exaone",)
 
-DEFAULTS = {
-    "vocab_size": 102400,
-    "hidden_size": 2048,
-    "num_layers": 32,
-    "num_attention_heads": 32,
-    "max_position_embeddings": 2048,
-    "activation_function": "silu",
-    "layer_norm_epsilon": 1e-5,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "tie_word_embeddings": True,
-}
+OWN = {"hidden_size": 2048, "max_position_embeddings": 2048, "tie_word_embeddings": True}
 ALIASES = {
     "num_hidden_layers": "num_layers",
     "rms_norm_eps": "layer_norm_epsilon",
@@ -32,10 +21,10 @@ ALIASES = {
 
 def mapping(config: Config) -> Mapped:
     """As Llama; intermediate_size left out is four times the width."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     config.ignore("embed_dropout")
     width = 4 * config.size("hidden_size").value
-    config = config.of_class({**DEFAULTS, "intermediate_size": width}, **ALIASES)
+    config = config.with_defaults(intermediate_size=width)
     bias, ffn = config.flag("attention_bias"), gated(config, bias=config.flag("mlp_bias"))
     return llama_like(config, heads={"bias": bias}, ffn=ffn)
 

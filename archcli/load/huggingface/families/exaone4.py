@@ -4,25 +4,15 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.parts.attention import PER_HEAD, check_window, window
 from archcli.load.huggingface.weights.names import NORM_AFTER
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("exaone4",)
-DEFAULTS = llama_defaults(
-    "attention_bias",
-    "mlp_bias",
-    vocab_size=102400,
-    intermediate_size=16384,
-    num_key_value_heads=32,
-    rms_norm_eps=1e-5,
-    sliding_window=4096,
-    sliding_window_pattern=4,
-)
 WEIGHTS = NORM_AFTER
 
 
 def mapping(config: Config) -> Mapped:
     """As OLMo 2 with norms per head; where layers have windows, the others have no position."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     check_window(config, null=True)
     config.ignore("attention_bias")  # the class has none whatever the file says
     hybrid = window(config) is not None

@@ -9,29 +9,6 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("exaone_moe",)
-DEFAULTS = {
-    "vocab_size": 102400,
-    "hidden_size": 4096,
-    "intermediate_size": 16384,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "sliding_window": 4096,
-    "sliding_window_pattern": 4,
-    "first_k_dense_replace": 1,
-    "moe_intermediate_size": 1024,
-    "num_experts": 64,
-    "num_experts_per_tok": 8,
-    "num_shared_experts": 1,
-    "norm_topk_prob": True,
-    "routed_scaling_factor": 2.5,
-    "n_group": 1,
-    "topk_group": 1,
-}
 WEIGHTS = {
     **LLAMA,
     **QK_NORM,
@@ -44,7 +21,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """Norms of queries and keys per head, no position where windows are beside; DeepSeek-V3's experts."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     check_window(config, null=True)
     config.ignore("attention_bias", "scoring_func", "topk_method", "is_moe_layer")
     without_prediction(config)

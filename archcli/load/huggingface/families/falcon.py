@@ -22,26 +22,11 @@ from archcli.load.huggingface.weights.names import FUSED
 
 MODEL_TYPES = ("falcon", "RefinedWeb", "RefinedWebModel")
 
-DEFAULTS = {
-    "vocab_size": 65024,
-    "hidden_size": 4544,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 71,
-    "layer_norm_epsilon": 1e-5,
-    "alibi": False,
-    "new_decoder_architecture": False,
-    "multi_query": True,
-    "parallel_attn": True,
-    "bias": False,
-    "max_position_embeddings": 2048,
-    "activation": "gelu",
-    "tie_word_embeddings": True,
-}
 ALIASES = {"hidden_size": "n_embed"}
 FIRST = {"vocab_size": 250880, "n_layer": 2, "n_head": 8}
-FIRST_DEFAULTS: Mapping[str, Mapped] = {
-    "RefinedWeb": {**DEFAULTS, **FIRST, "hidden_size": 64, "new_decoder_architecture": True},
-    "RefinedWebModel": {**DEFAULTS, **FIRST, "hidden_size": 64, "multi_query": False, "parallel_attn": False},
+FIRST_OWN: Mapping[str, Mapped] = {
+    "RefinedWeb": {**FIRST, "hidden_size": 64, "new_decoder_architecture": True},
+    "RefinedWebModel": {**FIRST, "hidden_size": 64, "multi_query": False, "parallel_attn": False},
 }
 FIRST_ALIASES = {
     "num_hidden_layers": "n_layer",
@@ -67,11 +52,11 @@ def mapping(config: Config) -> Mapped:
 
 
 def _of_type(config: Config) -> Config:
-    first = FIRST_DEFAULTS.get(config.get("model_type", default=""))
+    first = FIRST_OWN.get(config.get("model_type", default=""))
     if first is None:
-        return config.of_class(DEFAULTS, **ALIASES)
+        return config.of_class(**ALIASES)
     config.ignore("match_baseline_rotary")
-    return config.of_class(first, **ALIASES, **FIRST_ALIASES)
+    return config.of_class(first, like="falcon", **ALIASES, **FIRST_ALIASES)
 
 
 def _wiring(config: Config) -> Mapped:

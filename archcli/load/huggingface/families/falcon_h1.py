@@ -9,7 +9,6 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.recurrent import (
     BAMBA,
-    BAMBA_MIXER,
     expanded,
     mamba2,
     mamba2_names,
@@ -21,32 +20,7 @@ from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.llama_like import multiplier
 
 MODEL_TYPES = ("falcon_h1",)
-DEFAULTS = {
-    "vocab_size": 128000,
-    "tie_word_embeddings": False,
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "rms_norm_eps": 1e-5,
-    "max_position_embeddings": 8192,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "projectors_bias": False,
-    "mamba_d_ssm": 1024,
-    "mamba_norm_before_gate": True,
-    "mamba_rms_norm": False,
-    "embedding_multiplier": 1.0,
-    "lm_head_multiplier": 1.0,
-    "key_multiplier": 1.0,
-    "attention_in_multiplier": 1.0,
-    "attention_out_multiplier": 1.0,
-    "ssm_in_multiplier": 1.0,
-    "ssm_out_multiplier": 1.0,
-    **BAMBA_MIXER,
-}
+OWN = {"mamba_d_head": "auto"}
 UNREAD = """
     num_logits_to_keep mamba_use_mlp mlp_expansion_factor time_step_floor time_step_max time_step_min
     time_step_rank
@@ -55,7 +29,7 @@ UNREAD = """
 
 def mapping(config: Config) -> Mapped:
     """Attention and Mamba-2 side by side in every layer, with constant factors along all paths."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     config.ignore(*UNREAD.split())
     layer = {
         "kind": "pre_norm",

@@ -8,22 +8,6 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.bert_like import bert_like
 
 MODEL_TYPES = ("flaubert",)
-DEFAULTS = {
-    "vocab_size": 30145,
-    "emb_dim": 2048,
-    "n_layers": 12,
-    "n_heads": 16,
-    "gelu_activation": True,
-    "causal": False,
-    "asm": False,
-    "n_langs": 1,
-    "use_lang_emb": True,
-    "max_position_embeddings": 512,
-    "layer_norm_eps": 1e-12,
-    "is_encoder": True,
-    "pre_norm": False,
-    "tie_word_embeddings": True,
-}
 ALIASES = {"hidden_size": "emb_dim", "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads"}
 HEADS = {"Model": (), "WithLMHeadModel": ("words",), "ForTokenClassification": ("labels",)}
 UNREAD = (
@@ -35,7 +19,7 @@ UNREAD = (
 
 def mapping(config: Config) -> Mapped:
     """As BERT without segment types and without a transform in the head; the network is 4 times as wide."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.only("is_encoder", True)
     config.only("causal", False)
     config.only("asm", False)

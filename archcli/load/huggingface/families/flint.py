@@ -9,28 +9,6 @@ from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHAR
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("flint",)
-DEFAULTS = {
-    "vocab_size": 150144,
-    "hidden_size": 2048,
-    "intermediate_size": 6144,
-    "num_hidden_layers": 49,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 262144,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "sliding_window": 513,
-    "decoder_sparse_step": 1,
-    "mlp_only_layers": [0, 1],
-    "moe_intermediate_size": 512,
-    "shared_expert_intermediate_size": 1024,
-    "num_experts_per_tok": 6,
-    "num_experts": 256,
-    "norm_topk_prob": True,
-}
 WEIGHTS = {
     **LLAMA,
     **QK_NORM,
@@ -48,7 +26,7 @@ def mapping(config: Config) -> Mapped:
 
     Without layer_types the first two layers, every fourth and the last have no window.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     check_window(config)
     bias, last = config.flag("attention_bias"), config.layers() - 1
 

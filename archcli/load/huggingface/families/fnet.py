@@ -6,19 +6,10 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, norm_names, tied_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, bert_like, with_second_bias
+from archcli.load.huggingface.whole.bert_like import bert_like, with_second_bias
 
 MODEL_TYPES = ("fnet",)
-DEFAULTS = {
-    **{
-        key: value for key, value in BERT_DEFAULTS.items() if key not in ("is_decoder", "add_cross_attention")
-    },
-    "vocab_size": 32000,
-    "hidden_act": "gelu_new",
-    "type_vocab_size": 4,
-    "num_attention_heads": 1,
-    "use_tpu_fourier_optimizations": False,
-}
+OWN = {"num_attention_heads": 1}
 HEADS = {
     "Model": ("pooler",),
     "ForMaskedLM": ("pooler", "words"),
@@ -31,7 +22,7 @@ HEADS = {
 
 def mapping(config: Config) -> Mapped:
     """As BERT, with Fourier transforms in place of attention, and a matrix after the embeddings' norm."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     config.only("use_tpu_fourier_optimizations", False)
     config.ignore("num_attention_heads", "tpu_short_seq_length")
     embedding = {"width": config.size("hidden_size"), "width_of": "all"}
@@ -43,7 +34,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names: BERT's, without attention."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class(OWN).flag("tie_word_embeddings"))
     return {
         **{name: rule for name, rule in encoder_names("fnet").items() if ".attention." not in name},
         **norm_names({"[fnet.]encoder.layer.*.fourier.output": "layers.*.mixer_norm"}),

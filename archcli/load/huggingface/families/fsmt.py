@@ -3,11 +3,11 @@
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.whole.bart_like import BART_DEFAULTS, Wiring, bart_like, bart_weights
+from archcli.load.huggingface.whole.bart_like import Wiring, bart_like, bart_weights
 
 MODEL_TYPES = ("fsmt",)
 OWN = {"src_vocab_size": 42024, "tgt_vocab_size": 42024, "scale_embedding": True, "pad_token_id": 1}
-DEFAULTS = {**BART_DEFAULTS, **OWN, "activation_function": "relu", "tie_word_embeddings": False}
+OWN = {"vocab_size": 50265}
 ALIASES = {"vocab_size": "tgt_vocab_size"}
 
 
@@ -16,7 +16,7 @@ def mapping(config: Config) -> Mapped:
 
     Positions are sinusoids that the class holds as parameters: they are counted.
     """
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     config.only_architectures("FSMTForConditionalGeneration", "FSMTModel")
     config.ignore("langs", "decoder", "vocab_size")
     table = {"kind": "learned", "offset": config.count("pad_token_id").value + 1}
@@ -32,5 +32,5 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names of both halves."""
-    names = bart_weights(config.of_class(DEFAULTS, **ALIASES))
+    names = bart_weights(config.of_class(OWN, **ALIASES))
     return {**names, "[model.]decoder.output_projection.weight": "lm_head.weight"}

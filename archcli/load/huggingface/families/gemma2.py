@@ -15,11 +15,8 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import SANDWICH
-from archcli.load.huggingface.whole.defaults import GEMMA2
 
 MODEL_TYPES = ("gemma2",)
-
-DEFAULTS = {**GEMMA2, "tie_word_embeddings": True}
 
 
 def mapping(config: Config) -> Mapped:
@@ -27,7 +24,7 @@ def mapping(config: Config) -> Mapped:
 
     Queries are scaled by query_pre_attn_scalar.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("use_bidirectional_attention", None, False, default=None)
     config.ignore("hidden_act", "sliding_window_size")
     width, bias = head_dim(config), config.flag("attention_bias")

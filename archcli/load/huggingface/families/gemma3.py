@@ -23,26 +23,7 @@ from archcli.load.huggingface.whole.gemma_like import near_and_far
 
 MODEL_TYPES = ("gemma3_text",)
 
-DEFAULTS = {
-    "vocab_size": 262208,
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "query_pre_attn_scalar": 256,
-    "sliding_window": 4096,
-    "sliding_window_pattern": 6,
-    "rope_theta": 1000000.0,
-    "rope_local_base_freq": 10000.0,
-    "tie_word_embeddings": True,
-    "use_bidirectional_attention": False,
-}
+OWN = {"sliding_window_pattern": 6, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0}
 
 
 def mapping(config: Config) -> Mapped:
@@ -51,7 +32,7 @@ def mapping(config: Config) -> Mapped:
     Of six layers, five have a window and a RoPE of their own. With use_bidirectional_attention it is an
     encoder, whose windows lie half to each side.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     config.ignore("hidden_act", "_sliding_window_pattern")
     width, bias = head_dim(config), config.flag("attention_bias")

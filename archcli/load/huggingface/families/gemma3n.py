@@ -32,31 +32,7 @@ from archcli.load.huggingface.whole.gemma_like import (
 
 MODEL_TYPES = ("gemma3n_text",)
 
-DEFAULTS = {
-    "vocab_size": 262400,
-    "hidden_size": 2048,
-    "intermediate_size": 16384,
-    "num_hidden_layers": 35,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "head_dim": 256,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "sliding_window": 512,
-    "rope_theta": 1000000.0,
-    "rope_local_base_freq": 10000.0,
-    "final_logit_softcapping": 30.0,
-    "tie_word_embeddings": True,
-    "vocab_size_per_layer_input": 262144,
-    "hidden_size_per_layer_input": 256,
-    "altup_active_idx": 0,
-    "altup_correct_scale": True,
-    "altup_num_inputs": 4,
-    "num_kv_shared_layers": 15,
-    "laurel_rank": 64,
-}
+OWN = {"intermediate_size": 16384, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0}
 PERIOD, SPARSE_LAYERS, SPARSITY = 5, 10, 0.95
 """By default each fifth layer is global, and the first ten of more than ten have sparse gates."""
 
@@ -66,7 +42,7 @@ def mapping(config: Config) -> Mapped:
 
     The last layers read the keys and values of earlier ones.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     config.ignore("altup_coef_clip")  # bounds weights while they are trained
     count, width, types = config.layers(), head_dim(config), _types(config)
     check_window(config)
@@ -158,5 +134,5 @@ WEIGHTS: Weights = {
 
 def weights(config: Config) -> Weights:
     """The names, with those of keys and values that files hold for layers which read others'."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     return {**WEIGHTS, **without_own_keys(kv_sources(config, _types(config)))}

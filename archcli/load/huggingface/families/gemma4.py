@@ -32,33 +32,12 @@ from archcli.load.huggingface.whole.gemma_like import (
 MODEL_TYPES = ("gemma4_text", "gemma4_unified_text")
 READS_PER_LAYER = True
 
-DEFAULTS = {
-    "vocab_size": 262144,
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 4,
-    "head_dim": 256,
-    "global_head_dim": 512,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "sliding_window": 512,
-    "tie_word_embeddings": True,
-    "vocab_size_per_layer_input": 262144,
-    "hidden_size_per_layer_input": 256,
-    "attention_k_eq_v": False,
-    "num_kv_shared_layers": 0,
-    "enable_moe_block": False,
-    "use_double_wide_mlp": False,
-}
+OWN = {"global_head_dim": 512}
 UNIFIED = {
-    "max_position_embeddings": 262144,
-    "sliding_window": 1024,
+    **OWN,
+    "vocab_size_per_layer_input": 262144,
     "hidden_size_per_layer_input": 0,
-    "use_bidirectional_attention": "vision",
+    "enable_moe_block": False,
 }
 """What Gemma4UnifiedTextConfig has otherwise; it has neither per-layer embeddings nor experts."""
 NO_KEYS_OF = ("hidden_size_per_layer_input", "enable_moe_block")
@@ -112,7 +91,7 @@ def _is_unified(config: Config) -> bool:
 
 
 def _of_class(config: Config) -> Config:
-    return config.of_class({**DEFAULTS, **(UNIFIED if _is_unified(config) else {})})
+    return config.of_class(UNIFIED if _is_unified(config) else OWN)
 
 
 def _types(config: Config) -> list[str]:

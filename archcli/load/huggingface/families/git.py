@@ -12,22 +12,10 @@ from archcli.load.huggingface.whole.gpt_like import post_norm_decoder
 
 MODEL_TYPES = ("git",)
 
-DEFAULTS = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 6,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 1024,
-    "layer_norm_eps": 1e-12,
-    "tie_word_embeddings": False,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """BERT's layers, causal, with a biased head."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("vision_config", "num_image_with_embedding", "position_embedding_type")
     config.note(
         "only the language model is counted, not the image encoder (vision_config) nor its projection"

@@ -10,16 +10,13 @@ from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import GATE_UP, LLAMA
-from archcli.load.huggingface.whole.defaults import GLM4
 
 MODEL_TYPES = ("glm",)
-
-DEFAULTS = GLM4
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama with biased queries, keys and values, and interleaved RoPE on half of each head."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     width = head_dim(config)
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
     place = rope(config, width, pairing="interleaved", partial=0.5)

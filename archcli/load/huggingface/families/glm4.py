@@ -5,11 +5,9 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import head_dim
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.names import GATE_UP, LLAMA
-from archcli.load.huggingface.whole.defaults import GLM4
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("glm4",)
-DEFAULTS = GLM4
 WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
@@ -20,7 +18,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """As GLM of 2024, with a norm after each sublayer too; interleaved RoPE on half of each head."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
     place = rope(config, head_dim(config), pairing="interleaved", partial=0.5)
     return llama_like(config, heads={"bias": bias, "position": place}, block={"kind": "sandwich"})

@@ -21,34 +21,10 @@ from archcli.load.huggingface.weights.names import (
 
 MODEL_TYPES = ("glm4_moe",)
 
-DEFAULTS = {
-    "vocab_size": 151552,
-    "hidden_size": 4096,
-    "intermediate_size": 10944,
-    "num_hidden_layers": 46,
-    "num_attention_heads": 96,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "attention_bias": False,
-    "use_qk_norm": False,
-    "moe_intermediate_size": 1408,
-    "num_experts_per_tok": 8,
-    "n_shared_experts": 1,
-    "n_routed_experts": 128,
-    "routed_scaling_factor": 1.0,
-    "n_group": 1,
-    "topk_group": 1,
-    "first_k_dense_replace": 1,
-    "norm_topk_prob": True,
-    "tie_word_embeddings": False,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, RMSNorm, RoPE on half of each head; dense layers first, then experts as in DeepSeek-V3."""
-    config = config.of_class(DEFAULTS, num_experts="n_routed_experts", num_local_experts="n_routed_experts")
+    config = config.of_class(num_experts="n_routed_experts", num_local_experts="n_routed_experts")
     width = head_dim(config)
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
     attend = attention(
@@ -66,7 +42,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """The names of Llama with routed and shared experts, and the layers of multi-token prediction."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     depth = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
     predicting = prediction_layers(config.layers(), depth.value)
     return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}

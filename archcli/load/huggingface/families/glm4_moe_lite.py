@@ -10,38 +10,12 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
 
 MODEL_TYPES = ("glm4_moe_lite",)
-DEFAULTS = {
-    "vocab_size": 154880,
-    "hidden_size": 2048,
-    "intermediate_size": 10240,
-    "moe_intermediate_size": 1536,
-    "num_hidden_layers": 47,
-    "num_attention_heads": 20,
-    "n_shared_experts": 1,
-    "n_routed_experts": 64,
-    "routed_scaling_factor": 1.8,
-    "kv_lora_rank": 512,
-    "q_lora_rank": 768,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 256,
-    "qk_nope_head_dim": 192,
-    "n_group": 1,
-    "topk_group": 1,
-    "num_experts_per_tok": 4,
-    "norm_topk_prob": True,
-    "hidden_act": "silu",
-    "max_position_embeddings": 202752,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "rope_interleave": True,
-    "attention_bias": False,
-}
 ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
 
 
 def mapping(config: Config) -> Mapped:
     """As DeepSeek-V3; the first layer is dense where mlp_layer_types names none."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.ignore("first_k_dense_replace", "moe_layer_freq", "scoring_func", "topk_method")
     attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
     layer, routed = {"kind": "pre_norm", "attention": attention}, by_types(config, lambda: _usual(config))
@@ -56,6 +30,6 @@ def _usual(config: Config) -> list[bool]:
 
 def weights(config: Config) -> Weights:
     """The names of DeepSeek-V3."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
     return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}

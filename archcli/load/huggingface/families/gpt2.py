@@ -12,24 +12,10 @@ from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_
 
 MODEL_TYPES = ("gpt2", "gpt-sw3")
 
-DEFAULTS = {
-    "vocab_size": 50257,
-    "n_positions": 1024,
-    "n_embd": 768,
-    "n_layer": 12,
-    "n_head": 12,
-    "activation_function": "gelu_new",
-    "layer_norm_epsilon": 1e-5,
-    "scale_attn_weights": True,
-    "scale_attn_by_inverse_layer_idx": False,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, LayerNorm, learned positions, MHA, a feed-forward network 4 d_model wide, all biased."""
-    config = config.of_class(DEFAULTS, **GPT_ALIASES)
+    config = config.of_class(**GPT_ALIASES)
     config.only("add_cross_attention", False)
     config.ignore("reorder_and_upcast_attn", *SUMMARY)
     width = config.size("hidden_size")

@@ -13,19 +13,6 @@ from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_
 
 MODEL_TYPES = ("gpt_bigcode",)
 
-DEFAULTS = {
-    "vocab_size": 50257,
-    "n_positions": 1024,
-    "n_embd": 768,
-    "n_layer": 12,
-    "n_head": 12,
-    "activation_function": "gelu_pytorch_tanh",
-    "layer_norm_epsilon": 1e-5,
-    "scale_attn_weights": True,
-    "multi_query": True,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
-}
 SOFTMAX = ("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")
 RUNNER = (
     "inference_runner",
@@ -39,7 +26,7 @@ RUNNER = (
 
 def mapping(config: Config) -> Mapped:
     """As GPT-2, with MQA where multi_query is true."""
-    config = config.of_class(DEFAULTS, **GPT_ALIASES)
+    config = config.of_class(**GPT_ALIASES)
     config.only("add_cross_attention", False)
     config.ignore("num_key_value_heads", *SOFTMAX, *RUNNER, *SUMMARY)
     scale = {} if config.flag("scale_attn_weights") else {"scale": 1.0}
@@ -59,7 +46,7 @@ def _heads(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names; in MHA a fused matrix holds queries, keys and values head by head."""
-    config = config.of_class(DEFAULTS, **GPT_ALIASES)
+    config = config.of_class(**GPT_ALIASES)
     heads = 1 if config.flag("multi_query") else config.size("num_attention_heads").value
     return {
         **GPT2,

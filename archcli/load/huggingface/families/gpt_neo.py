@@ -14,18 +14,6 @@ from archcli.load.huggingface.whole.gpt_like import SUMMARY, inner_width
 
 MODEL_TYPES = ("gpt_neo",)
 
-DEFAULTS = {
-    "vocab_size": 50257,
-    "max_position_embeddings": 2048,
-    "hidden_size": 2048,
-    "num_layers": 24,
-    "attention_types": [[["global", "local"], 12]],
-    "num_heads": 16,
-    "window_size": 256,
-    "activation_function": "gelu_new",
-    "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": True,
-}
 ALIASES = {"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"}
 KINDS, PAIR = ("global", "local"), 2
 DROPPED = ("attention_dropout", "embed_dropout", "resid_dropout")
@@ -33,7 +21,7 @@ DROPPED = ("attention_dropout", "embed_dropout", "resid_dropout")
 
 def mapping(config: Config) -> Mapped:
     """As GPT-2 with scores left unscaled, a bias on the result of attention alone, and local layers."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.ignore("gradient_checkpointing", *DROPPED, *SUMMARY)
     ffn = mlp(config, inner_width(config, "intermediate_size"), "activation_function")
     attend = {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": ["o"], "scale": 1.0}

@@ -13,25 +13,12 @@ from archcli.load.huggingface.weights.names import FUSED
 
 MODEL_TYPES = ("gpt_neox",)
 
-DEFAULTS = {
-    "vocab_size": 50432,
-    "hidden_size": 6144,
-    "num_hidden_layers": 44,
-    "num_attention_heads": 64,
-    "intermediate_size": 24576,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 2048,
-    "layer_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "use_parallel_residual": True,
-    "attention_bias": True,
-}
 ALIASES = {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}
 
 
 def mapping(config: Config) -> Mapped:
     """Parallel with two norms, or serial; RoPE on a quarter of each head."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     heads, position = config.size("num_attention_heads"), rope(config, even_split(config), partial=0.25)
     bias = config.flag("attention_bias")
     parallel = config.flag("use_parallel_residual")
@@ -48,7 +35,7 @@ def weights(config: Config) -> Weights:
 
     The output head is `embed_out` in files and `lm_head` in transformers 5.
     """
-    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads").value
+    heads = config.of_class(**ALIASES).size("num_attention_heads").value
     return {
         "[gpt_neox.]embed_in.weight": "embedding.tokens.weight",
         "[gpt_neox.]layers.*.input_layernorm.*": "layers.*.attention_norm.*",

@@ -13,23 +13,12 @@ from archcli.load.huggingface.weights.names import FUSED
 
 MODEL_TYPES = ("gpt_neox_japanese",)
 
-DEFAULTS = {
-    "vocab_size": 32000,
-    "hidden_size": 2560,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "intermediate_multiple_size": 4,
-    "hidden_act": "gelu",
-    "max_position_embeddings": 2048,
-    "layer_norm_eps": 1e-5,
-    "tie_word_embeddings": True,
-}
 ALIASES = {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}
 
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, LayerNorm, MHA with RoPE and a plain network; only the last layer's attention has a bias."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     width, times = config.size("hidden_size"), config.size("intermediate_multiple_size")
     heads, position = config.size("num_attention_heads"), rope(config, even_split(config), partial=1.0)
     attend = {"kind": "mha", "n_heads": heads, "position": position}
@@ -42,7 +31,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names; a fused matrix holds queries, keys and values head by head."""
-    heads = config.of_class(DEFAULTS, **ALIASES).size("num_attention_heads").value
+    heads = config.of_class(**ALIASES).size("num_attention_heads").value
     base = "[gpt_neox_japanese.]"
     return {
         f"{base}embed_in.weight": "embedding.tokens.weight",

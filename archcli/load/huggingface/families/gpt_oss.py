@@ -21,31 +21,22 @@ YARN = {
     "truncate": False,
     "original_max_position_embeddings": 4096,
 }
-DEFAULTS = {
-    "num_hidden_layers": 36,
-    "num_local_experts": 128,
-    "vocab_size": 201088,
-    "hidden_size": 2880,
-    "intermediate_size": 2880,
-    "head_dim": 64,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "sliding_window": 128,
-    "tie_word_embeddings": False,
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "rope_parameters": YARN,
-    "num_experts_per_tok": 4,
-    "swiglu_alpha": 1.702,
-    "swiglu_limit": 7.0,
-    "attention_bias": True,
+OWN = {
+    "rope_parameters": {
+        "rope_type": "yarn",
+        "factor": 32.0,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+        "original_max_position_embeddings": 4096,
+    }
 }
 ALIASES = {"num_experts": "num_local_experts"}
 
 
 def mapping(config: Config) -> Mapped:
     """GQA with sinks, every other layer in a sliding window; a mixture of biased experts in each layer."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     config.ignore("hidden_act", "initial_context_length", "experts_per_token")
     ffn = _experts(config)
 
@@ -88,7 +79,7 @@ def weights(config: Config) -> Weights:
         kind: tuple(f"layers.*.ffn.experts.{name}_proj.{kind}" for name in ("gate", "up"))
         for kind in ("weight", "bias")
     }
-    width = config.of_class(DEFAULTS).size("intermediate_size").value
+    width = config.of_class(OWN).size("intermediate_size").value
     return {
         **LLAMA,
         "[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",

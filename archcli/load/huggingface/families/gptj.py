@@ -11,17 +11,6 @@ from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_
 
 MODEL_TYPES = ("gptj", "codegen")
 
-DEFAULTS = {
-    "vocab_size": 50400,
-    "n_positions": 2048,
-    "n_embd": 4096,
-    "n_layer": 28,
-    "n_head": 16,
-    "rotary_dim": 64,
-    "activation_function": "gelu_new",
-    "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": False,
-}
 FUSED = tuple(f"layers.*.attention.{which}_proj.*" for which in "qvk")
 SHARDS = 4
 """CodeGen's fused matrix holds queries, values and keys anew for each of the four devices that trained it."""
@@ -29,7 +18,7 @@ SHARDS = 4
 
 def mapping(config: Config) -> Mapped:
     """Parallel with one norm, MHA without bias, interleaved RoPE, biased feed-forward network and head."""
-    config = config.of_class(DEFAULTS, **GPT_ALIASES)
+    config = config.of_class(**GPT_ALIASES)
     config.only("rotary", True, default=True)
     config.only("scale_attn_weights", True, default=True)
     config.ignore("gradient_checkpointing", *SUMMARY)

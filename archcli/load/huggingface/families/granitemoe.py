@@ -6,16 +6,9 @@ from archcli.load.huggingface.parts.experts import experts
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import GRANITE_EXPERTS, LLAMA
-from archcli.load.huggingface.whole.llama_like import GRANITE_DEFAULTS, granite_like, granite_with_windows
+from archcli.load.huggingface.whole.llama_like import granite_like, granite_with_windows
 
 MODEL_TYPES = ("granitemoe", "granitemoeshared", "granitemoe_swa")
-DEFAULTS = {**GRANITE_DEFAULTS, "num_local_experts": 8, "num_experts_per_tok": 2}
-BESIDE = {
-    "granitemoe": {},
-    "granitemoeshared": {"shared_intermediate_size": 0},
-    "granitemoe_swa": {"shared_intermediate_size": 0, "sliding_window": 128},
-}
-"""Further defaults of each class."""
 
 
 def mapping(config: Config) -> Mapped:
@@ -24,7 +17,7 @@ def mapping(config: Config) -> Mapped:
     The one of granitemoe_swa has windows and sinks besides.
     """
     kind = config.model_type
-    config = config.of_class({**DEFAULTS, **BESIDE[kind]}, num_experts="num_local_experts")
+    config = config.of_class({"mlp_bias": False}, num_experts="num_local_experts")
     wide = kind != "granitemoe" and config.count("shared_intermediate_size").value > 0
     shared = gated(config, width="shared_intermediate_size") if wide else None
     ffn = experts(config, width="intermediate_size", router={"scores": "softmax_after"}, shared=shared)

@@ -5,33 +5,21 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import FULL
 from archcli.load.huggingface.parts.experts import experts
 from archcli.load.huggingface.parts.networks import gated
-from archcli.load.huggingface.parts.recurrent import (
-    BAMBA_MIXER,
-    LINEAR,
-    bamba_mixer,
-    kinds_of_layers,
-    mamba2_names,
-)
+from archcli.load.huggingface.parts.recurrent import LINEAR, bamba_mixer, kinds_of_layers, mamba2_names
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import GRANITE_EXPERTS, LLAMA
-from archcli.load.huggingface.whole.llama_like import GRANITE_DEFAULTS, granite_like
+from archcli.load.huggingface.whole.llama_like import granite_like
 
 MODEL_TYPES = ("granitemoehybrid",)
-DEFAULTS = {
-    **GRANITE_DEFAULTS,
-    **BAMBA_MIXER,
-    "num_local_experts": 8,
-    "num_experts_per_tok": 2,
-    "shared_intermediate_size": 1024,
-}
+OWN = {"mlp_bias": False, "mamba_d_head": "auto"}
 UNREAD = "normalization_function init_method num_logits_to_keep rope_theta rope_parameters rope_scaling"
 """Keys that the class does not read, or for layers with RoPE alone, of which there may be none."""
 
 
 def mapping(config: Config) -> Mapped:
     """As Granite, most layers of Mamba-2; experts with a shared one, or where there are none that alone."""
-    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    config = config.of_class(OWN, num_experts="num_local_experts")
     config.ignore(*UNREAD.split())
     heads = {"bias": config.flag("attention_bias"), "scale": config.number("attention_multiplier")}
     if config.get("position_embedding_type", default=None) != "rope":
@@ -77,6 +65,6 @@ EVERYWHERE: Weights = {
 
 def weights(config: Config) -> Weights:
     """The names of layers of either kind, with experts or without."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     ffn = GRANITE_EXPERTS if config.count("num_local_experts") else ALONE
     return {**EVERYWHERE, **ffn, **by_kinds(_kinds(config), INPUT_NORMS)}

@@ -7,17 +7,9 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.weights.names import ROBERTA_HEAD, rotated_names, tied_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, bert_like, rotated
+from archcli.load.huggingface.whole.bert_like import bert_like, rotated
 
 MODEL_TYPES = ("gte",)
-DEFAULTS = {
-    **{
-        key: value for key, value in BERT_DEFAULTS.items() if key not in ("is_decoder", "add_cross_attention")
-    },
-    "vocab_size": 250048,
-    "max_position_embeddings": 8192,
-    "type_vocab_size": 1,
-}
 HEADS = {
     "Model": (),
     "ForMaskedLM": ("words",),
@@ -28,7 +20,7 @@ HEADS = {
 
 def mapping(config: Config) -> Mapped:
     """As BERT, with RoPE and a gated network, of which one matrix has a bias; a head with one bias."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     ffn, head = gated(config, bias=["down"]), {"activation": "gelu"}
     embedding = {"position": {"kind": "none"}}
     return bert_like(
@@ -46,7 +38,7 @@ STORED = {
 
 def weights(config: Config) -> Weights:
     """Weight names, in memory and as the first files have them."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     fused = tuple(f"layers.*.attention.{which}_proj.*" for which in "qkv")
     names: dict[str, Rule] = {
         **{f"encoder.layer.*.{name}.*": f"layers.*.{ours}.*" for name, ours in STORED.items()},

@@ -5,10 +5,9 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import head_dim
 from archcli.load.huggingface.parts.rope import stretched_rope
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("hunyuan_v1_dense",)
-DEFAULTS = llama_defaults("mlp_bias", vocab_size=290943, rms_norm_eps=1e-5)
 FIXED = (
     "use_qk_norm",
     "attention_head_dim",
@@ -28,7 +27,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """As Llama, queries and keys normalized after RoPE, whose base an `alpha` stretches."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore(*FIXED)
     config.only("use_cla", None, False, default=None)
     heads = {

@@ -11,20 +11,6 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
 
 MODEL_TYPES = ("hunyuan_v1_moe",)
-DEFAULTS = {
-    "vocab_size": 290943,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-5,
-    "attention_bias": False,
-    "num_experts": 1,
-    "moe_topk": 1,
-    "tie_word_embeddings": False,
-}
 ALIASES = {"num_local_experts": "num_experts", "num_experts_per_tok": "moe_topk"}
 FIXED = ("use_qk_norm", "use_mixed_mlp_moe", "num_shared_expert", "moe_intermediate_size", "norm_topk_prob")
 """Keys of published files that the class does not read: it is as they say there."""
@@ -35,7 +21,7 @@ def mapping(config: Config) -> Mapped:
 
     `moe_topk` may list the number of experts per token of each layer.
     """
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.ignore(
         *FIXED, "eod_token_id", "attention_head_dim", "moe_random_routing_dropped_token", "moe_drop_tokens"
     )

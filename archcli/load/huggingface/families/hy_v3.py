@@ -10,27 +10,6 @@ from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHAR
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("hy_v3",)
-DEFAULTS = {
-    "vocab_size": 120832,
-    "hidden_size": 4096,
-    "intermediate_size": 13312,
-    "num_hidden_layers": 80,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 11158840.0,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "num_experts": 192,
-    "num_experts_per_tok": 8,
-    "num_shared_experts": 1,
-    "moe_intermediate_size": 1536,
-    "router_scaling_factor": 2.826,
-}
 WEIGHTS = {
     **LLAMA,
     **QK_NORM,
@@ -50,7 +29,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """Norms of queries and keys per head; a dense layer, then experts by sigmoid scores and a correction."""
-    config = config.of_class(DEFAULTS, num_local_experts="num_experts")
+    config = config.of_class(num_local_experts="num_experts")
     config.ignore("enable_moe_fp32_combine", "first_k_dense_replace")
     without_prediction(config)
     bias = config.flag("mlp_bias")

@@ -28,38 +28,6 @@ from archcli.load.huggingface.whole.deepseek_sparse import (
 )
 
 MODEL_TYPES = ("hy_v4",)
-DEFAULTS = {
-    "vocab_size": 120832,
-    "hidden_size": 2816,
-    "intermediate_size": 6912,
-    "moe_intermediate_size": 768,
-    "num_hidden_layers": 34,
-    "num_attention_heads": 32,
-    "n_shared_experts": 1,
-    "n_routed_experts": 256,
-    "routed_scaling_factor": 2.827,
-    "kv_lora_rank": 512,
-    "q_lora_rank": 1536,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 256,
-    "qk_nope_head_dim": 192,
-    "n_group": 1,
-    "topk_group": 1,
-    "num_experts_per_tok": 8,
-    "norm_topk_prob": True,
-    "hidden_act": "silu",
-    "max_position_embeddings": 262144,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "index_topk": 2048,
-    "index_head_dim": 128,
-    "index_n_heads": 16,
-    "hc_mult": 4,
-    "hc_magnitude": 2.0,
-    "hc_eps": 1e-6,
-    "swiglu_limit": 10.0,
-}
 ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
 PERIOD = 4
 """By default the first layer has an index of its own, and of those that follow each fourth."""
@@ -104,7 +72,7 @@ WEIGHTS: Weights = {
 
 def mapping(config: Config) -> Mapped:
     """Gated latent attention with sinks, whose layers share indexes, and bounded experts, on streams."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.ignore("learnable_sink_init", "first_k_dense_replace", "moe_layer_freq")
     config.ignore("scoring_func", "topk_method")
     without_prediction(config)

@@ -4,10 +4,9 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import optional_number
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import GRANITE_DEFAULTS, granite_like, multiplier
+from archcli.load.huggingface.whole.llama_like import granite_like, multiplier
 
 MODEL_TYPES = ("hyperclovax",)
-DEFAULTS = {**GRANITE_DEFAULTS, "attention_multiplier": None, "use_post_norm": True}
 WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.post_norm1.weight": "layers.*.attention_post_norm.weight",
@@ -17,7 +16,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """As Granite with a norm after each sublayer too; logits are multiplied, not divided."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     kind = "sandwich" if config.flag("use_post_norm") else "pre_norm"
     scale, factor = optional_number(config, "attention_multiplier"), multiplier(config, "logits_scaling")
     heads = {"bias": config.flag("attention_bias"), "scale": scale}

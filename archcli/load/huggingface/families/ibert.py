@@ -6,27 +6,14 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import (
-    BERT_DEFAULTS,
-    MASKED,
-    after_padding,
-    bert_like,
-    with_second_bias,
-)
+from archcli.load.huggingface.whole.bert_like import MASKED, after_padding, bert_like, with_second_bias
 
 MODEL_TYPES = ("ibert",)
-DEFAULTS = {
-    **{
-        key: value for key, value in BERT_DEFAULTS.items() if key not in ("is_decoder", "add_cross_attention")
-    },
-    "pad_token_id": 1,
-    "quant_mode": False,
-}
 
 
 def mapping(config: Config) -> Mapped:
     """As RoBERTa; what the class needs to compute in whole numbers is not imported."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("quant_mode", False)
     config.only("hidden_act", "gelu")
     config.ignore("force_dequant")
@@ -39,7 +26,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names: RoBERTa's, without the copies in whole numbers beside them."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     encoder = {
         f"{name.removesuffix('*')}{kind}": f"{str(rule).removesuffix('*')}{kind}"
         for name, rule in encoder_names("ibert").items()

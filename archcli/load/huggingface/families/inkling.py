@@ -13,32 +13,6 @@ from archcli.load.huggingface.weights.hybrid import IN_MEMORY, published
 from archcli.load.huggingface.weights.map import Weights
 
 MODEL_TYPES = ("inkling_text",)
-DEFAULTS = {
-    "vocab_size": 201024,
-    "hidden_size": 6144,
-    "num_hidden_layers": 66,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "swa_num_attention_heads": 64,
-    "swa_num_key_value_heads": 16,
-    "swa_head_dim": 128,
-    "sliding_window_size": 512,
-    "d_rel": 16,
-    "rel_extent": 1024,
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-6,
-    "conv_kernel_size": 4,
-    "intermediate_size": 24576,
-    "hidden_act": "silu",
-    "moe_intermediate_size": 3072,
-    "n_routed_experts": 256,
-    "num_experts_per_tok": 6,
-    "n_shared_experts": 2,
-    "route_scale": 8.0,
-    "logits_mup_width_multiplier": 24.0,
-    "log_scaling_alpha": 0.1,
-}
 ALIASES = {
     "sliding_window": "sliding_window_size",
     "num_local_experts": "n_routed_experts",
@@ -58,7 +32,7 @@ PERIOD = 6
 
 def mapping(config: Config) -> Mapped:
     """GQA with biases mixed of profiles; convolutions of keys, values and results; experts in most layers."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.ignore(*UNREAD.split())
     _note_unread(config)
     mixers = {
@@ -168,6 +142,6 @@ def _experts(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """The names in memory and those of published files, which interleave gate and up."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     dense, of_experts = (config.size(key).value for key in (_dense_width(config), _experts_width(config)))
     return {**IN_MEMORY, **published(dense, of_experts)}

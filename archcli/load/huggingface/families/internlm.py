@@ -8,10 +8,10 @@ from archcli.load.huggingface.parts.attention import head_dim
 from archcli.load.huggingface.parts.rope import parameters, position
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("internlm",)
-DEFAULTS = llama_defaults("attention_bias", "mlp_bias", vocab_size=103168, bias=True)
+OWN = {"attention_bias": None, "mlp_bias": None, "vocab_size": 103168, "bias": True}
 
 
 def mapping(config: Config) -> Mapped:
@@ -19,7 +19,7 @@ def mapping(config: Config) -> Mapped:
 
     A dynamic base changes nothing within the context that the model was trained for.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN, like="llama")
     rotary = parameters(config, "rotary")
     heads: Mapped = {"bias": config.flag("bias")}
     if "base" in rotary:

@@ -6,21 +6,21 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("internlm2",)
-DEFAULTS = llama_defaults("attention_bias", "mlp_bias", vocab_size=103168, bias=True)
+OWN = {"attention_bias": None, "mlp_bias": None, "vocab_size": 103168, "bias": True}
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama; `bias` biases the four projections of attention."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN, like="llama")
     return llama_like(config, heads={"bias": config.flag("bias")})
 
 
 def weights(config: Config) -> Weights:
     """Weight names; a fused matrix holds queries, key and value, one key head after another."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN, like="llama")
     heads = config.size("num_attention_heads")
     groups = config.size("num_key_value_heads", default=heads).value
     return {

@@ -4,24 +4,15 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("internlm3",)
-DEFAULTS = llama_defaults(
-    vocab_size=128512,
-    intermediate_size=10240,
-    num_hidden_layers=48,
-    num_key_value_heads=2,
-    head_dim=128,
-    max_position_embeddings=32768,
-    rms_norm_eps=1e-5,
-)
 WEIGHTS = LLAMA
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama with one flag for all biases, which its own files call qkv_bias and bias."""
-    config = config.of_class(DEFAULTS, attention_bias="qkv_bias", mlp_bias="bias")
+    config = config.of_class(attention_bias="qkv_bias", mlp_bias="bias")
     bias, ffn_bias = config.flag("attention_bias"), config.flag("mlp_bias")
     if bias != ffn_bias.value:
         what = f"qkv_bias {bias.value} beside bias {ffn_bias.value} is not supported"

@@ -12,35 +12,12 @@ from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
 from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba, mixer_weights
 
 MODEL_TYPES = ("jamba",)
-DEFAULTS = {
-    "vocab_size": 65536,
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "rms_norm_eps": 1e-6,
-    "max_position_embeddings": 262144,
-    "num_experts_per_tok": 2,
-    "num_experts": 16,
-    "expert_layer_period": 2,
-    "expert_layer_offset": 1,
-    "attn_layer_period": 8,
-    "attn_layer_offset": 4,
-    "mamba_d_state": 16,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_dt_rank": "auto",
-    "mamba_conv_bias": True,
-    "mamba_proj_bias": False,
-    "tie_word_embeddings": False,
-}
+OWN = {"mamba_dt_rank": "auto"}
 
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, Mamba-1 with norms inside, attention without positions, SwiGLU or experts of its width."""
-    config = config.of_class(DEFAULTS, **JAMBA)
+    config = config.of_class(OWN, **JAMBA)
     config.only("mamba_inner_layernorms", True, default=True)
     config.ignore("calc_logits_for_entire_prompt", "num_logits_to_keep", "sliding_window")
     norm, count = rmsnorm(config), config.layers()
@@ -95,7 +72,7 @@ SHARED: Weights = {
 
 def weights(config: Config) -> Weights:
     """Weight names; a layer's first norm is called by the key of its mixer."""
-    config = config.of_class(DEFAULTS, **JAMBA)
+    config = config.of_class(OWN, **JAMBA)
     attends = _every(config, "attn_layer", config.layers())
     keys = ["attention" if found else "mixer" for found in attends]
     return {**SHARED, **first_norms(f"{LAYER}.input_layernorm.weight", keys)}

@@ -10,20 +10,6 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
 
 MODEL_TYPES = ("jetmoe",)
-DEFAULTS = {
-    "vocab_size": 32000,
-    "hidden_size": 2048,
-    "num_hidden_layers": 12,
-    "num_key_value_heads": 16,
-    "kv_channels": 128,
-    "intermediate_size": 5632,
-    "max_position_embeddings": 4096,
-    "activation_function": "silu",
-    "num_local_experts": 8,
-    "num_experts_per_tok": 2,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": True,
-}
 ALIASES = {"head_dim": "kv_channels", "num_experts": "num_local_experts"}
 ROUTER = {"scores": "softmax_after"}
 NORM = {"kind": "rmsnorm", "eps": 1e-6}
@@ -35,7 +21,7 @@ def mapping(config: Config) -> Mapped:
 
     num_attention_heads follows from the others.
     """
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.ignore("num_attention_heads", "aux_loss_coef")
     width, number, chosen = (config.size(key) for key in ("head_dim", "num_experts", "num_experts_per_tok"))
     kv_heads = config.size("num_key_value_heads")

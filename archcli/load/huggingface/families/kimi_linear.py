@@ -15,35 +15,7 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, MIXTRAL_E
 from archcli.load.huggingface.whole.delta_hybrid import ELSEWHERE, LAYER, by_kind
 
 MODEL_TYPES = ("kimi_linear",)
-DEFAULTS = {
-    "vocab_size": 163840,
-    "hidden_size": 2304,
-    "intermediate_size": 9216,
-    "moe_intermediate_size": 1024,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "n_shared_experts": 1,
-    "routed_scaling_factor": 2.446,
-    "kv_lora_rank": 512,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
-    "qk_nope_head_dim": 128,
-    "n_group": 1,
-    "topk_group": 1,
-    "num_experts_per_tok": 8,
-    "norm_topk_prob": True,
-    "hidden_act": "silu",
-    "max_position_embeddings": 1048576,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "num_local_experts": 256,
-    "linear_head_dim": 128,
-    "linear_num_heads": 32,
-    "linear_conv_kernel_dim": 4,
-    "first_k_dense_replace": 1,
-}
+OWN = {"first_k_dense_replace": 1}
 ALIASES = {
     "max_position_embeddings": "model_max_length",
     "norm_topk_prob": "moe_renormalize",
@@ -89,7 +61,7 @@ def _of_class(config: Config) -> Config:
     """The file with the words of the class for what `linear_attn_config` states."""
     stated = config.inner("linear_attn_config", {}).data
     words = {WORDS[key]: value for key, value in stated.items() if key in WORDS}
-    return replace(config, data={**config.data, **words}).of_class(DEFAULTS, **ALIASES)
+    return replace(config, data={**config.data, **words}).of_class(OWN, **ALIASES)
 
 
 def _delta_attention(config: Config) -> Mapped:

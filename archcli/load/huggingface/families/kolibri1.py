@@ -9,24 +9,6 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("kolibri1",)
-DEFAULTS = {
-    "vocab_size": 128000,
-    "hidden_size": 2560,
-    "num_hidden_layers": 50,
-    "num_attention_heads": 48,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 262144,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "sliding_window": 513,
-    "moe_intermediate_size": 512,
-    "shared_expert_intermediate_size": 512,
-    "num_experts_per_tok": 6,
-    "num_experts": 384,
-    "norm_topk_prob": False,
-}
 PERIOD = 5
 """Of five layers, four have the window, where `layer_types` says nothing."""
 
@@ -46,7 +28,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """As EXAONE 4 with norms before and after; experts chosen by their logits, weighed by a sigmoid."""
-    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    config = config.of_class(num_experts="num_local_experts")
     check_window(config, null=True)
     hybrid = window(config) is not None
 

@@ -13,28 +13,6 @@ from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 MODEL_TYPES = ("kosmos_2_text_model", "kosmos_2_5_text_model")
 FIRST = "kosmos_2_text_model"
 
-DEFAULTS = {
-    "vocab_size": 65037,
-    "max_position_embeddings": 2048,
-    "embed_dim": 2048,
-    "layers": 24,
-    "ffn_dim": 8192,
-    "attention_heads": 32,
-    "activation_function": "gelu",
-    "layer_norm_eps": 1e-5,
-    "scale_embedding": True,
-    "add_cross_attention": False,
-    "pad_token_id": 1,
-    "tie_word_embeddings": True,
-}
-LATER = {
-    "vocab_size": 108481,
-    "max_position_embeddings": 4096,
-    "embed_dim": 1536,
-    "ffn_dim": 6144,
-    "attention_heads": 16,
-}
-"""The defaults of 2.5 that differ."""
 
 ALIASES = {
     "hidden_size": "embed_dim",
@@ -49,8 +27,8 @@ def mapping(config: Config) -> Mapped:
     2 has one inside attention too; 2.5 adds a vector that tells text from image.
     """
     first = config.model_type == FIRST
-    config = config.of_class(DEFAULTS if first else {**DEFAULTS, **LATER}, **ALIASES)
-    config.only("add_cross_attention", False)
+    config = config.of_class(**ALIASES)
+    config.only("add_cross_attention", False, default=False)
     heads, width = config.size("num_attention_heads"), config.size("hidden_size")
     if width.value % heads.value:
         raise config.error(f"{heads} heads do not divide embed_dim {width}", at=heads.place)

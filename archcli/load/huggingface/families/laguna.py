@@ -20,28 +20,6 @@ from archcli.load.huggingface.parts.rope import rope_of_type
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHARED
 
 MODEL_TYPES = ("laguna",)
-DEFAULTS = {
-    "vocab_size": 100352,
-    "hidden_size": 2048,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 48,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "sliding_window": 512,
-    "moe_intermediate_size": 512,
-    "shared_expert_intermediate_size": 512,
-    "num_experts_per_tok": 8,
-    "num_experts": 256,
-    "attention_bias": False,
-    "gating": True,
-    "moe_routed_scaling_factor": 1.0,
-    "moe_router_logit_softcapping": 0.0,
-}
 ROPES = {
     FULL: {"rope_theta": 500000.0, "partial_rotary_factor": 0.5},
     SLIDING: {"rope_theta": 10000.0, "partial_rotary_factor": 1.0},
@@ -59,7 +37,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """Heads that differ in number by layer, gated by a softplus; experts by sigmoid scores."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     check_window(config)
     config.only("moe_apply_router_weight_on_input", False, default=False)
     count = config.layers()

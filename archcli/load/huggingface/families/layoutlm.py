@@ -6,17 +6,9 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, bert_like, with_second_bias
+from archcli.load.huggingface.whole.bert_like import bert_like, with_second_bias
 
 MODEL_TYPES = ("layoutlm", "tapas")
-DEFAULTS = {
-    "layoutlm": {**BERT_DEFAULTS, "max_2d_position_embeddings": 1024},
-    "tapas": {
-        **{key: value for key, value in BERT_DEFAULTS.items() if key != "type_vocab_size"},
-        "max_position_embeddings": 1024,
-        "type_vocab_sizes": [3, 256, 256, 2, 256, 256, 10],
-    },
-}
 HEADS = {
     "layoutlm": {
         "Model": ("pooler",),
@@ -45,7 +37,7 @@ TABLE_HEADS = (
 def mapping(config: Config) -> Mapped:
     """As BERT, with vectors of a token's box on the page, or of its row, column and rank in a table."""
     kind = config.model_type
-    config = config.of_class(DEFAULTS[kind])
+    config = config.of_class()
     config.ignore(*TABLE_HEADS.split())
     config.only("position_embedding_type", "absolute", default="absolute")
     if kind == "layoutlm":
@@ -57,7 +49,7 @@ def mapping(config: Config) -> Mapped:
         ):
             what = f"type_vocab_sizes must be a list of whole numbers, not {short_repr(sizes.value)}"
             raise config.error(what, at=sizes.place)
-        if len(sizes.value) != len(DEFAULTS["tapas"]["type_vocab_sizes"]):
+        if len(sizes.value) != len(config.defaults["type_vocab_sizes"]):
             raise config.error("type_vocab_sizes must have 7 entries", at=sizes.place)
         embedding = {"token_types": sizes.value[0], "more_types": list(sizes.value[1:])}
     whole = bert_like(config, PREFIXES[kind], HEADS[kind], embedding=embedding)
@@ -67,7 +59,7 @@ def mapping(config: Config) -> Mapped:
 def weights(config: Config) -> Weights:
     """Weight names: BERT's, and the further tables."""
     kind = config.model_type
-    tied = bool(config.of_class(DEFAULTS[kind]).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     tables = {f"{side}_position_embeddings": f"boxes_{side}" for side in "xyhw"}
     if kind == "tapas":
         ours = ("token_types", *(f"more_types_{i}" for i in range(6)))

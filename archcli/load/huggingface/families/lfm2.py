@@ -8,23 +8,6 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.lfm_like import LFM_KINDS, lfm_like, lfm_weights
 
 MODEL_TYPES = ("lfm2",)
-DEFAULTS = {
-    "vocab_size": 65536,
-    "hidden_size": 2560,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 128000,
-    "norm_eps": 1e-5,
-    "tie_word_embeddings": True,
-    "rope_theta": 1000000.0,
-    "conv_bias": False,
-    "conv_L_cache": 3,
-    "block_multiple_of": 256,
-    "block_ffn_dim_multiplier": 1.0,
-    "block_auto_adjust_ff_dim": True,
-}
 UNREAD = """
     block_dim block_mlp_init_scale block_norm_eps block_out_init_scale block_use_swiglu block_use_xavier_init
     conv_dim conv_dim_out conv_use_xavier_init use_pos_enc num_heads theta hidden_act
@@ -34,7 +17,7 @@ UNREAD = """
 
 def mapping(config: Config) -> Mapped:
     """Short convolutions and layers of attention, all with SwiGLU, whose width is adjusted."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore(*UNREAD.split())
     ffn, kinds = {"kind": "glu", "d_ff": _width(config)}, _kinds(config)
     return lfm_like(config, kinds, [ffn] * len(kinds))
@@ -65,4 +48,4 @@ def _width(config: Config) -> ConfigValue[int]:
 
 def weights(config: Config) -> Weights:
     """The names of layers of either kind."""
-    return lfm_weights(_kinds(config.of_class(DEFAULTS)))
+    return lfm_weights(_kinds(config.of_class()))

@@ -9,32 +9,11 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.whole.lfm_like import LAYER, LFM_KINDS, OURS, lfm_like, lfm_weights
 
 MODEL_TYPES = ("lfm2_moe",)
-DEFAULTS = {
-    "vocab_size": 65536,
-    "hidden_size": 2048,
-    "intermediate_size": 7168,
-    "moe_intermediate_size": 1792,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 128000,
-    "norm_eps": 1e-5,
-    "tie_word_embeddings": True,
-    "rope_theta": 1000000.0,
-    "conv_bias": False,
-    "conv_L_cache": 3,
-    "num_dense_layers": 2,
-    "num_experts_per_tok": 4,
-    "num_experts": 32,
-    "use_expert_bias": True,
-    "routed_scaling_factor": 1.0,
-    "norm_topk_prob": True,
-}
 
 
 def mapping(config: Config) -> Mapped:
     """Short convolutions and layers of attention; after the first, experts chosen by sigmoid scores."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     dense, routed = {"kind": "glu", "d_ff": config.size("intermediate_size")}, _experts(config)
     if config.get("layer_types", default=None) is None:
         raise config.error("key 'layer_types' is missing", "the class of this model has no default for it")
@@ -74,4 +53,4 @@ ROUTED: Weights = {
 
 def weights(config: Config) -> Weights:
     """The names of layers of either kind, some with experts."""
-    return {**lfm_weights(_kinds(config.of_class(DEFAULTS))), **ROUTED}
+    return {**lfm_weights(_kinds(config.of_class())), **ROUTED}

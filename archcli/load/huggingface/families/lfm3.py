@@ -13,24 +13,6 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.lfm_like import EVERYWHERE, LAYER, short_convolution
 
 MODEL_TYPES = ("lfm3",)
-DEFAULTS = {
-    "vocab_size": 128000,
-    "hidden_size": 2048,
-    "intermediate_size": 7680,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "max_position_embeddings": 128000,
-    "norm_eps": 1e-5,
-    "tie_word_embeddings": True,
-    "conv_bias": False,
-    "conv_L_cache": 7,
-    "sliding_window": 256,
-    "use_sandwich_norm": True,
-    "use_attention_gate": True,
-    "attention_bias": False,
-}
 ROPE: dict[str, dict[str, Any]] = {
     SLIDING: {"rope_type": "default", "rope_theta": 10000.0},
     FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 1000000.0},
@@ -41,7 +23,7 @@ PERIOD, GLOBAL = 4, 2
 
 def mapping(config: Config) -> Mapped:
     """Short convolutions, attention with a window and without, gated by head, between norms on both sides."""
-    config = config.of_class(DEFAULTS, rms_norm_eps="norm_eps")
+    config = config.of_class(rms_norm_eps="norm_eps")
     check_window(config)
     config.ignore("rope_parameters")  # read where a layer has attention
     mixers = {
@@ -92,7 +74,7 @@ NORMS = {"operator_norm": "norm", "post_operator_norm": "post_norm"}
 
 def weights(config: Config) -> Weights:
     """The names of layers of each kind, the norms of which are called by the key of their mixer."""
-    kinds = _kinds(config.of_class(DEFAULTS))
+    kinds = _kinds(config.of_class())
     names = {
         kind: {f"{LAYER}.{theirs}.weight": f"layers.*.{step}_{ours}.weight" for theirs, ours in NORMS.items()}
         for kind, step in ((CONVOLUTION, "mixer"), (FULL, "attention"), (SLIDING, "attention"))

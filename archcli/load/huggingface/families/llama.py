@@ -7,10 +7,9 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("llama",)
-DEFAULTS = LLAMA_DEFAULTS
 
 
 def mapping(config: Config) -> Mapped:
@@ -18,7 +17,7 @@ def mapping(config: Config) -> Mapped:
 
     attention_bias biases all four projections, mlp_bias all three matrices.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     bias, ffn = config.flag("attention_bias"), gated(config, bias=config.flag("mlp_bias"))
     return llama_like(config, heads={"bias": bias}, ffn=ffn)
 

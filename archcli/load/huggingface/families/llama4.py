@@ -15,30 +15,6 @@ from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("llama4_text",)
 
-DEFAULTS = {
-    "vocab_size": 202048,
-    "hidden_size": 5120,
-    "intermediate_size": 8192,
-    "intermediate_size_mlp": 16384,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 40,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "num_experts_per_tok": 1,
-    "num_local_experts": 16,
-    "interleave_moe_layer_step": 1,
-    "use_qk_norm": True,
-    "no_rope_layer_interval": 4,
-    "attention_chunk_size": 8192,
-    "attn_temperature_tuning": True,
-    "floor_scale": 8192,
-    "attn_scale": 0.1,
-    "attention_bias": False,
-}
 CHUNKED = "chunked_attention"
 
 
@@ -47,7 +23,7 @@ def mapping(config: Config) -> Mapped:
 
     One expert is chosen, and one is shared.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     # intermediate_size_mlp is not read where all layers have experts
     config.ignore("for_llm_compressor", "intermediate_size_mlp")
     count = config.layers()

@@ -12,29 +12,6 @@ from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, PREDICTION, UNREAD
 
 MODEL_TYPES = ("longcat_flash",)
-DEFAULTS = {
-    "vocab_size": 131072,
-    "hidden_size": 6144,
-    "num_layers": 28,
-    "num_attention_heads": 64,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "rope_theta": 10000000.0,
-    "attention_bias": False,
-    "ffn_hidden_size": 12288,
-    "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
-    "moe_topk": 12,
-    "n_routed_experts": 512,
-    "zero_expert_num": 256,
-    "expert_ffn_hidden_size": 2048,
-    "routed_scaling_factor": 6.0,
-}
 ALIASES = {
     "num_hidden_layers": "num_layers",
     "intermediate_size": "ffn_hidden_size",
@@ -55,7 +32,7 @@ ONLY = {
 
 def mapping(config: Config) -> Mapped:
     """Latents scaled by sqrt(D / rank); softmax scores with a correction; some experts return the token."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     for key, value in ONLY.items():
         config.only(key, value, default=value)
     _check_sums(config)
@@ -108,7 +85,7 @@ def _check_sums(config: Config) -> None:
 
 def weights(config: Config) -> Weights:
     """Two of each sublayer; the class holds a gate and an input matrix for each zero expert, too."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     real, zero = config.size("num_experts").value, _zero(config).value
     stacked = "[model.]layers.*.mlp.experts"
     both = ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight")

@@ -7,27 +7,14 @@ from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import (
-    BERT_DEFAULTS,
-    MASKED,
-    after_padding,
-    bert_like,
-    with_second_bias,
-)
+from archcli.load.huggingface.whole.bert_like import MASKED, after_padding, bert_like, with_second_bias
 
 MODEL_TYPES = ("longformer",)
-DEFAULTS = {
-    **{
-        key: value for key, value in BERT_DEFAULTS.items() if key not in ("is_decoder", "add_cross_attention")
-    },
-    "pad_token_id": 1,
-    "attention_window": 512,
-}
 
 
 def mapping(config: Config) -> Mapped:
     """As RoBERTa, where tokens see a window; no token is global, as in a pass that names none."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore(
         "onnx_export", "attention_mode", "attention_dilation", "autoregressive", "ignore_attention_mask"
     )
@@ -61,7 +48,7 @@ def _windows(config: Config) -> list[ConfigValue[int]]:
 
 def weights(config: Config) -> Weights:
     """Weight names: RoBERTa's, and the projections of global tokens."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     place = "[longformer.]encoder.layer.*.attention.self"
     return {
         **encoder_names("longformer"),

@@ -6,23 +6,9 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import (
-    BERT_DEFAULTS,
-    LABELLED,
-    after_padding,
-    bert_like,
-    with_second_bias,
-)
+from archcli.load.huggingface.whole.bert_like import LABELLED, after_padding, bert_like, with_second_bias
 
 MODEL_TYPES = ("luke",)
-DEFAULTS = {
-    **BERT_DEFAULTS,
-    "vocab_size": 50267,
-    "entity_vocab_size": 500000,
-    "entity_emb_size": 256,
-    "use_entity_aware_attention": True,
-    "pad_token_id": 1,
-}
 HEADS = {"Model": ("pooler",), "ForMaskedLM": ("pooler", "words"), **LABELLED}
 
 QUERIES = ("w2e_query", "e2w_query", "e2e_query")
@@ -47,7 +33,7 @@ PREDICTIONS = {
 
 def mapping(config: Config) -> Mapped:
     """As RoBERTa with a head that is never tied; a pass over words alone reads nothing of the entities'."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("position_embedding_type", "absolute", default="absolute")
     config.ignore("bert_model_name", "cls_entity_prediction")
     config.note("what is there for entities is counted as parameters, and read by no pass over words alone")
@@ -89,7 +75,7 @@ def _entities(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """RoBERTa's names, and those of what is held for entities."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     table, again = "entity_predictions.decoder.weight", Parts(("entity_tokens.weight",), again=True)
     names: dict[str, Rule] = {f"[luke.]{theirs}": f"{ours}.weight" for ours, theirs in EMBEDDINGS.items()}
     names |= {f"entity_predictions.{theirs}": f"{ours}.weight" for ours, theirs in PREDICTIONS.items()}

@@ -14,23 +14,6 @@ from archcli.load.huggingface.parts.recurrent import (
 from archcli.load.huggingface.weights.map import Weights
 
 MODEL_TYPES = ("mamba2",)
-DEFAULTS = {
-    "num_heads": 128,
-    "head_dim": 64,
-    "vocab_size": 32768,
-    "hidden_size": 4096,
-    "state_size": 128,
-    "num_hidden_layers": 64,
-    "layer_norm_epsilon": 1e-5,
-    "expand": 2,
-    "conv_kernel": 4,
-    "n_groups": 8,
-    "use_bias": False,
-    "use_conv_bias": True,
-    "hidden_act": "silu",
-    "chunk_size": 256,
-    "tie_word_embeddings": False,
-}
 KEYS = Mamba2Keys(
     "num_heads",
     "head_dim",
@@ -52,7 +35,7 @@ UNREAD = """
 
 def mapping(config: Config) -> Mapped:
     """Layers of a mixer alone, whose gated norm has as many groups as B and C."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore(*UNREAD.split())
     width = mixer_width(config, KEYS, expanded(config, "expand"))
     layer = {"kind": "pre_norm", "mixer": mamba2(config, KEYS, width, step_limit=step_limit(config))}

@@ -14,7 +14,7 @@ MODEL_TYPES = ("mamba_ssm",)
 HEADED = ("",)
 """Files name no class; it is MambaLMHeadModel."""
 
-DEFAULTS = {
+OWN = {
     "d_model": 2560,
     "d_intermediate": 0,
     "n_layer": 64,
@@ -41,7 +41,7 @@ EPS = 1e-5
 
 def mapping(config: Config) -> Mapped:
     """Layers of a mixer alone; the vocabulary is padded to a multiple."""
-    config = config.of_class(DEFAULTS, **NAMED)
+    config = config.of_class(OWN, **NAMED)
     config.ignore("residual_in_fp32", "fused_add_norm", "attn_cfg")
     config.only("d_intermediate", 0)
     config.only("attn_layer_idx", [], default=[])

@@ -8,17 +8,10 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.whole.bart_like import (
-    BART_DEFAULTS,
-    Wiring,
-    bart_like,
-    bart_weights,
-    is_decoder_alone,
-)
+from archcli.load.huggingface.whole.bart_like import Wiring, bart_like, bart_weights, is_decoder_alone
 
 MODEL_TYPES = ("marian",)
 
-DEFAULTS = {**BART_DEFAULTS, "vocab_size": 58101, "share_encoder_decoder_embeddings": True}
 BART = {
     "normalize_before": False,
     "normalize_embedding": False,
@@ -34,7 +27,7 @@ def mapping(config: Config) -> Mapped:
 
     The bias of the logits is stored but not trained. Source and target may have a table each.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only_architectures("MarianMTModel", "MarianModel", "MarianForCausalLM")
     for key, known in BART.items():
         config.only(key, known, default=known)
@@ -55,7 +48,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names of both halves, or of the decoder; sinusoids are stored."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     names = bart_weights(config, positions=False)
     if config.flag("share_encoder_decoder_embeddings") or is_decoder_alone(config):
         return names

@@ -6,22 +6,14 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, pre_norm_names, tied_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, bert_like, with_second_bias
+from archcli.load.huggingface.whole.bert_like import bert_like, with_second_bias
 
 MODEL_TYPES = ("megatron-bert",)
-DEFAULTS = {
-    **BERT_DEFAULTS,
-    "vocab_size": 29056,
-    "hidden_size": 1024,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "intermediate_size": 4096,
-}
 
 
 def mapping(config: Config) -> Mapped:
     """As BERT with norms before the sublayers and after the last layer, none on the embeddings."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("position_embedding_type", "absolute", default="absolute")
     return with_second_bias(
         config, bert_like(config, "MegatronBert", block="pre_norm", embedding={"norm": None})
@@ -30,7 +22,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names: BERT's, with the norms in other places."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     return {
         **encoder_names("bert", post_norm=False),
         **pre_norm_names("bert", "attention.ln", "ln", "encoder.ln"),

@@ -11,30 +11,11 @@ from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("mellum",)
 ROPES = {FULL: {"rope_theta": 500000.0}, SLIDING: {"rope_theta": 10000.0}}
-DEFAULTS = {
-    "vocab_size": 98304,
-    "hidden_size": 2304,
-    "intermediate_size": 7168,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "sliding_window": 1024,
-    "moe_intermediate_size": 896,
-    "num_experts_per_tok": 8,
-    "num_local_experts": 64,
-    "norm_topk_prob": True,
-    "tie_word_embeddings": False,
-}
 
 
 def mapping(config: Config) -> Mapped:
     """As Qwen 3 with experts; layers with a window have a RoPE of their own."""
-    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    config = config.of_class(num_experts="num_local_experts")
     config.ignore("mtp_layer_types", "mtp_mlp_layer_types")
     if config.get("num_nextn_predict_layers", "num_mtp_layers", default=0):
         config.note("layers of multi-token prediction are not counted: the class holds none")

@@ -13,30 +13,6 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("mimo_v2_flash",)
-DEFAULTS = {
-    "vocab_size": 152576,
-    "hidden_size": 4096,
-    "intermediate_size": 16384,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 4,
-    "head_dim": 192,
-    "v_head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "attention_value_scale": 0.707,
-    "sliding_window": 129,
-    "moe_intermediate_size": 2048,
-    "num_experts_per_tok": 8,
-    "n_routed_experts": 256,
-    "routed_scaling_factor": 1.0,
-    "n_group": 1,
-    "topk_group": 1,
-    "norm_topk_prob": True,
-}
 ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
 ROPES = {
     FULL: {"rope_theta": 5000000.0, "partial_rotary_factor": 0.334},
@@ -66,7 +42,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """Narrow values; windows with sinks and twice the kv heads; DeepSeek-V3's experts, none is shared."""
-    config = _with_own_token(config.of_class(DEFAULTS, **ALIASES))
+    config = _with_own_token(config.of_class(**ALIASES))
     check_window(config)
     config.ignore(*UNREAD.split())
     without_prediction(config)

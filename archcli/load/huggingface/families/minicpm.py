@@ -6,15 +6,15 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("minicpm",)
-DEFAULTS = llama_defaults("mlp_bias", tie_word_embeddings=True, scale_emb=1, dim_model_base=1, scale_depth=1)
+OWN = {"mlp_bias": None, "tie_word_embeddings": True, "scale_emb": 1, "dim_model_base": 1, "scale_depth": 1}
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama; scaled embeddings, residuals and logits (arXiv:2404.06395 section 3.1)."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN, like="llama")
     config.only("num_experts", None, 0, default=None)
     if config.get("sparse_config", default=None):
         config.note("sparse_config selects blocks of keys in long contexts; attention is counted dense")

@@ -6,14 +6,14 @@ from archcli.load.huggingface.parts.attention import FULL, head_dim
 from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.whole.minimax_like import MINIMAX_DEFAULTS, minimax_like, minimax_weights
+from archcli.load.huggingface.whole.minimax_like import minimax_like, minimax_weights
 
 MODEL_TYPES = ("minimax",)
 
 
 def mapping(config: Config) -> Mapped:
     """Layers as stated, or of both kinds in turn."""
-    config = config.of_class(MINIMAX_DEFAULTS, num_experts="num_local_experts")
+    config = config.of_class(num_experts="num_local_experts")
     config.ignore("postnorm")
     width = head_dim(config)
     rotated = config.optional_size("rotary_dim")
@@ -28,5 +28,5 @@ def _kinds(config: Config) -> list[str]:
 
 def weights(config: Config) -> Weights:
     """Names of both kinds of layer."""
-    config = config.of_class(MINIMAX_DEFAULTS)
+    config = config.of_class()
     return minimax_weights(config, _kinds(config))

@@ -11,26 +11,6 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, GATE_UP, 
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("minimax_m3_vl_text",)
-DEFAULTS = {
-    "vocab_size": 200064,
-    "hidden_size": 6144,
-    "intermediate_size": 3072,
-    "num_hidden_layers": 60,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 4,
-    "head_dim": 128,
-    "max_position_embeddings": 524288,
-    "rms_norm_eps": 1e-6,
-    "rope_theta": 5000000.0,
-    "tie_word_embeddings": False,
-    "num_experts_per_tok": 4,
-    "num_local_experts": 128,
-    "dense_intermediate_size": 12288,
-    "shared_intermediate_size": 3072,
-    "routed_scaling_factor": 2.0,
-    "swiglu_alpha": 1.702,
-    "swiglu_limit": 7.0,
-}
 UNREAD = """
     hidden_act rotary_dim router_jitter_noise index_n_heads index_head_dim index_block_size index_topk_blocks
     index_local_blocks use_qk_norm qk_norm_type scoring_func use_routing_bias use_gemma_norm
@@ -51,7 +31,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """Gemma's norms, also of queries and keys per head; clipped SwiGLU; experts by sigmoid scores."""
-    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    config = config.of_class(num_experts="num_local_experts")
     config.ignore(*UNREAD.split())
     _check_full(config)
     partial = rope(config, head_dim(config), partial=1.0)

@@ -5,10 +5,10 @@ from archcli.load.huggingface.config_json import Mapped, without_none
 from archcli.load.huggingface.parts.attention import FULL, head_dim
 from archcli.load.huggingface.parts.recurrent import LINEAR
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.whole.minimax_like import MINIMAX_DEFAULTS, minimax_like, minimax_weights
+from archcli.load.huggingface.whole.minimax_like import minimax_like, minimax_weights
 
 MODEL_TYPES = ("minimax_text_01", "minimax_m1")
-DEFAULTS = {**MINIMAX_DEFAULTS, "rope_theta": 1e6}
+OWN = {"rope_theta": 1e6}
 FACTORS = {
     **{
         f"{place}_attn_{factor}_factor": f"layernorm_{place}_attention_{factor}"
@@ -23,7 +23,7 @@ KIND_OF = {0: LINEAR, 1: FULL}
 
 def mapping(config: Config) -> Mapped:
     """Layers by attn_type_list; heads of softmax attention turn rotary_dim of their width."""
-    config = config.of_class(DEFAULTS, num_experts="num_local_experts", **FACTORS)
+    config = config.of_class(OWN, like="minimax", num_experts="num_local_experts", **FACTORS)
     config.only("postnorm", True, default=False)
     rotated = config.optional_size("rotary_dim")
     whole = rotated is None or rotated.value == head_dim(config).value
@@ -48,5 +48,5 @@ def _kinds(config: Config) -> list[str]:
 
 def weights(config: Config) -> Weights:
     """Names of both kinds of layer."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN, like="minimax")
     return minimax_weights(config, _kinds(config))

@@ -4,23 +4,15 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import check_window
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("ministral",)
-DEFAULTS = llama_defaults(
-    "attention_bias",
-    "mlp_bias",
-    intermediate_size=14336,
-    num_key_value_heads=8,
-    max_position_embeddings=131072,
-    sliding_window=4096,
-)
 WEIGHTS = LLAMA
 
 
 def mapping(config: Config) -> Mapped:
     """As Mistral, where `layer_types` names the layers that have the window; without it, all have."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     check_window(config, null=True)
     config.ignore("attention_bias", "mlp_bias")  # the class has none whatever the file says
     return llama_like(config, slides=lambda _: True)

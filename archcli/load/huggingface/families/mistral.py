@@ -12,24 +12,10 @@ from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("mistral",)
 
-DEFAULTS = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-6,
-    "sliding_window": 4096,
-    "tie_word_embeddings": False,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """As Llama without biases; every layer has the sliding window unless it is null."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     layer = {
         "kind": "pre_norm",
         "attention": attention(config, head_dim(config), window=window(config)),

@@ -12,26 +12,10 @@ from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("mixtral",)
 
-DEFAULTS = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 1000000.0,
-    "num_experts_per_tok": 2,
-    "num_local_experts": 8,
-    "tie_word_embeddings": False,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """As Mistral, with experts in every layer; the weights of the top k are normalized to sum 1."""
-    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    config = config.of_class(num_experts="num_local_experts")
     config.restated(moe_frequency=1)
     attend = {"window": window(config)}
     return llama_like(config, heads=attend, ffn=experts(config, width="intermediate_size"))

@@ -7,21 +7,8 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults
 
 MODEL_TYPES = ("mllama_text_model",)
-DEFAULTS = llama_defaults(
-    "attention_bias",
-    "mlp_bias",
-    vocab_size=128256,
-    intermediate_size=14336,
-    num_hidden_layers=40,
-    num_key_value_heads=8,
-    max_position_embeddings=131072,
-    rms_norm_eps=1e-5,
-    rope_theta=500000.0,
-    cross_attention_layers=[3, 8, 13, 18, 23, 28, 33, 38],
-)
 MORE, N_MORE = "image_tokens", 8
 """Vectors of tokens beyond the vocabulary, which the head does not predict."""
 
@@ -45,7 +32,7 @@ HELD = {
 
 def mapping(config: Config) -> Mapped:
     """As Llama; layers of cross-attention to an image are passed by where there is none."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("head_dim")
     width, count, crossing = even_split(config), config.layers(), _crossing(config)
     own = {"kind": "pre_norm", "attention": attention(config, width), "ffn": gated(config)}
@@ -79,7 +66,7 @@ def _held(config: Config, width: int) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """As Llama, layer by layer: those of cross-attention have names in common with the others."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     crossing = _crossing(config)
     names: dict[str, Rule] = {name: rule for name, rule in LLAMA.items() if "layers.*" not in name}
     names["[model.]embed_tokens.weight"] = Parts(("embedding.tokens.weight", f"{MORE}.weight"))

@@ -13,25 +13,7 @@ from archcli.load.huggingface.weights.names import FUSED
 from archcli.load.huggingface.whole.bert_like import heads_of
 
 MODEL_TYPES = ("modernbert",)
-DEFAULTS = {
-    "vocab_size": 50368,
-    "hidden_size": 768,
-    "intermediate_size": 1152,
-    "num_hidden_layers": 22,
-    "num_attention_heads": 12,
-    "hidden_activation": "gelu",
-    "max_position_embeddings": 8192,
-    "norm_eps": 1e-5,
-    "norm_bias": False,
-    "attention_bias": False,
-    "local_attention": 128,
-    "mlp_bias": False,
-    "decoder_bias": True,
-    "classifier_bias": False,
-    "classifier_activation": "gelu",
-    "global_attn_every_n_layers": 3,
-    "tie_word_embeddings": True,
-}
+OWN = {"global_attn_every_n_layers": 3}
 THETA = {FULL: ("global_rope_theta", 160000.0), SLIDING: ("local_rope_theta", 10000.0)}
 HEADS = {"Model": (), "ForMaskedLM": ("words",)}
 UNREAD = (
@@ -52,7 +34,7 @@ def mapping(config: Config) -> Mapped:
 
     The first layer reads the embeddings' norm, and so has none of its own before attention.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     config.ignore(*UNREAD)
     norm = layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
     period, count = config.size("global_attn_every_n_layers").value, config.layers()

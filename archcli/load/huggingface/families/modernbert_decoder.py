@@ -12,27 +12,7 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 
 MODEL_TYPES = ("modernbert-decoder",)
 
-DEFAULTS = {
-    "vocab_size": 50368,
-    "hidden_size": 768,
-    "intermediate_size": 1152,
-    "num_hidden_layers": 22,
-    "num_attention_heads": 12,
-    "hidden_activation": "gelu",
-    "max_position_embeddings": 8192,
-    "norm_eps": 1e-5,
-    "norm_bias": False,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "decoder_bias": True,
-    "classifier_bias": False,
-    "classifier_activation": "gelu",
-    "local_attention": 128,
-    "global_attn_every_n_layers": 3,
-    "global_rope_theta": 160000.0,
-    "local_rope_theta": 10000.0,
-    "tie_word_embeddings": True,
-}
+OWN = {"global_attn_every_n_layers": 3, "global_rope_theta": 160000.0, "local_rope_theta": 10000.0}
 UNREAD = (
     *("num_key_value_heads", "head_dim", "classifier_pooling", "initializer_cutoff_factor", "layer_norm_eps"),
     *("causal_mask", "is_causal", "position_embedding_type", "sparse_pred_ignore_index"),
@@ -45,7 +25,7 @@ def mapping(config: Config) -> Mapped:
 
     local_attention counts both sides of a token, of which a decoder sees one.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     config.ignore(*UNREAD, "embedding_dropout", "mlp_dropout", "classifier_dropout")
     norm = layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
     period = config.size("global_attn_every_n_layers").value

@@ -8,21 +8,8 @@ from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED, LLAMA, QK_NORM
-from archcli.load.huggingface.whole.llama_like import llama_defaults
 
 MODEL_TYPES = ("molmo2_text",)
-DEFAULTS = llama_defaults(
-    "mlp_bias",
-    vocab_size=151936,
-    additional_vocab_size=128,
-    intermediate_size=12288,
-    num_hidden_layers=36,
-    num_key_value_heads=8,
-    head_dim=128,
-    max_position_embeddings=36864,
-    qk_norm_type="qwen3",
-    norm_after=False,
-)
 ALIASES = {"attention_bias": "qkv_bias", "rms_norm_eps": "layer_norm_eps"}
 NORMS = {"qwen3": PER_HEAD, "olmo": {"per": "full"}}
 MORE = "image_tokens"
@@ -31,7 +18,7 @@ MORE = "image_tokens"
 
 def mapping(config: Config) -> Mapped:
     """As Qwen 3, or with norms of all heads as one and after each sublayer; some layers' RoPE is unscaled."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.only("qk_norm_type", *NORMS)
     width, count, scaled = head_dim(config), config.layers(), config.get("rope_scaling_layers", default=None)
     if scaled is not None and not isinstance(scaled, list):
@@ -60,7 +47,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """As Llama, and as files store them: queries, keys and values in one, up before gate."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     tables = ("embedding.tokens.weight", f"{MORE}.weight")
     layer = "[model.]transformer.blocks.*"
     return {

@@ -12,26 +12,13 @@ from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("moshi",)
 
-DEFAULTS = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "max_position_embeddings": 3000,
-    "hidden_act": "silu",
-    "sliding_window": 3000,
-    "ffn_dim": 22528,
-    "rms_norm_eps": 1e-8,
-    "num_codebooks": 8,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """As Llama, with a table of one row more than there are words, and a window as wide as the context.
 
     The class never ties its head.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("tie_word_embeddings", "audio_vocab_size", "audio_encoder_config", "depth_decoder_config")
     if "depth_decoder_config" in config.data or "audio_encoder_config" in config.data:
         config.note("only the text decoder is counted, not the depth decoder nor the audio encoder")

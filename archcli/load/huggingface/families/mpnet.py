@@ -7,27 +7,16 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import even_split
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, norm_names, tied_names
-from archcli.load.huggingface.whole.bert_like import (
-    BERT_DEFAULTS,
-    MASKED,
-    after_padding,
-    bert_like,
-    with_second_bias,
-)
+from archcli.load.huggingface.whole.bert_like import MASKED, after_padding, bert_like, with_second_bias
 
 MODEL_TYPES = ("mpnet",)
-DEFAULTS = {
-    **{key: value for key, value in BERT_DEFAULTS.items() if key != "type_vocab_size"},
-    "vocab_size": 30527,
-    "relative_attention_num_buckets": 32,
-}
 PADDING = 1
 """Where positions begin, whatever pad_token_id says."""
 
 
 def mapping(config: Config) -> Mapped:
     """As RoBERTa without segment types, and with T5's relative positions."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("relative_attention_num_buckets", 32)
     position = after_padding(config, PADDING)
     buckets = {"kind": "buckets", "n_buckets": 32, "max_distance": 128, "bidirectional": True}
@@ -46,7 +35,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names: RoBERTa's, but for attention."""
-    tied, attention = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings")), "encoder.layer.*.attention"
+    tied, attention = bool(config.of_class().flag("tie_word_embeddings")), "encoder.layer.*.attention"
     return {
         **{
             name: rule

@@ -11,17 +11,6 @@ from archcli.load.huggingface.weights.names import FUSED
 
 MODEL_TYPES = ("mpt",)
 
-DEFAULTS = {
-    "d_model": 2048,
-    "n_heads": 16,
-    "n_layers": 24,
-    "expansion_ratio": 4,
-    "max_seq_len": 2048,
-    "vocab_size": 50368,
-    "layer_norm_epsilon": 1e-5,
-    "no_bias": True,
-    "tie_word_embeddings": True,
-}
 ALIASES = {
     "hidden_size": "d_model",
     "max_position_embeddings": "max_seq_len",
@@ -40,7 +29,7 @@ ATTENTION_DEFAULTS = {
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, norms of gains alone, ALiBi, no bias; refuses what the class would leave out in silence."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.only("expansion_ratio", 4)
     config.only("no_bias", True)
     config.only("logit_scale", None, default=None)

@@ -3,19 +3,18 @@
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.whole.t5_like import ALIASES, T5_DEFAULTS, t5_like, t5_weights
+from archcli.load.huggingface.whole.t5_like import ALIASES, t5_like, t5_weights
 
 MODEL_TYPES = ("mt5", "umt5")
 TIES_UNSTORED_HEAD = True
 """The class ties the head whatever the config says, so a checkpoint without one is a tied model's."""
 
 SIZES = {"vocab_size": 250112, "d_ff": 1024, "num_layers": 8, "num_heads": 6}
-DEFAULTS = {**T5_DEFAULTS, **SIZES, "feed_forward_proj": "gated-gelu"}
 
 
 def mapping(config: Config) -> Mapped:
     """As T5 v1.1; UMT5 has buckets in each layer, and its tied head reads x / sqrt(d_model), as T5's does."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     tied, unified = config.flag("tie_word_embeddings"), config.model_type == "umt5"
     if not unified:
         return t5_like(config, tied, False)

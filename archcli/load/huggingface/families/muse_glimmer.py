@@ -20,25 +20,6 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import SANDWICH
 
 MODEL_TYPES = ("muse_glimmer_text",)
-DEFAULTS = {
-    "vocab_size": 202048,
-    "hidden_size": 6656,
-    "intermediate_size": 19968,
-    "num_hidden_layers": 52,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 2,
-    "head_dim": 128,
-    "hidden_activation": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "attention_bias": False,
-    "sliding_window": 2048,
-    "final_logit_softcapping": 20.0,
-    "qk_scale_factor": 3.87,
-    "output_multiplier": 0.19611613513818404,
-    "post_norm_eps": 1e-8,
-    "tie_word_embeddings": False,
-}
 PERIOD = 4
 
 
@@ -47,7 +28,7 @@ def mapping(config: Config) -> Mapped:
 
     Those layers, counted from the last one back, have no window either.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("hidden_act")
     count = config.layers()
     far = [(count - 1 - index) % PERIOD == 0 for index in range(count)]

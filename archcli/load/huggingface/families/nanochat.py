@@ -6,19 +6,9 @@ from archcli.load.huggingface.parts.attention import head_dim, optional_number
 from archcli.load.huggingface.parts.networks import mlp, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("nanochat",)
-DEFAULTS = llama_defaults(
-    "mlp_bias",
-    vocab_size=50304,
-    hidden_size=768,
-    intermediate_size=8192,
-    num_hidden_layers=12,
-    num_attention_heads=6,
-    hidden_act="relu2",
-    final_logit_softcapping=15.0,
-)
 WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.mlp.fc1.weight": "layers.*.ffn.up_proj.weight",
@@ -28,7 +18,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """Norms without weights, one after the embeddings too; RoPE clockwise, then normalized heads."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     norm, cap = rmsnorm(config) | {"weight": False}, optional_number(config, "final_logit_softcapping")
     place = rope(config, head_dim(config))
     if place.value["kind"] == "rope":

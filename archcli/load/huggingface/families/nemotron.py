@@ -13,24 +13,10 @@ from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("nemotron",)
 
-DEFAULTS = {
-    "vocab_size": 256000,
-    "hidden_size": 6144,
-    "intermediate_size": 24576,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 48,
-    "hidden_act": "relu2",
-    "max_position_embeddings": 4096,
-    "norm_eps": 1e-5,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "tie_word_embeddings": False,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, LayerNorm of weights stored minus one, RoPE on half of each head, an ungated network."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("rms_norm_eps")  # files state it beside norm_eps, which the class reads
     width = head_dim(config)
     layer = {

@@ -20,36 +20,6 @@ from archcli.load.huggingface.weights.hybrid import by_kinds
 from archcli.load.huggingface.weights.map import Rule, Weights
 
 MODEL_TYPES = ("nemotron_h",)
-DEFAULTS = {
-    "vocab_size": 131072,
-    "hidden_size": 4096,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "max_position_embeddings": 4096,
-    "intermediate_size": 21504,
-    "mlp_hidden_act": "relu2",
-    "mlp_bias": False,
-    "ssm_state_size": 128,
-    "mamba_num_heads": 128,
-    "mamba_head_dim": 64,
-    "mamba_hidden_act": "silu",
-    "n_groups": 8,
-    "conv_kernel": 4,
-    "time_step_min": 0.001,
-    "use_conv_bias": True,
-    "chunk_size": 128,
-    "n_routed_experts": 8,
-    "moe_intermediate_size": 7688,
-    "moe_shared_expert_intermediate_size": 7688,
-    "num_experts_per_tok": 2,
-    "routed_scaling_factor": 1.0,
-    "n_group": 1,
-    "topk_group": 1,
-    "norm_topk_prob": True,
-    "use_bias": False,
-    "layer_norm_epsilon": 1e-5,
-}
 KEYS = Mamba2Keys(
     "mamba_num_heads",
     "mamba_head_dim",
@@ -107,7 +77,7 @@ def _read(config: Config) -> Config:
     config.ignore(*UNREAD.split(), *RENAMED, "layer_types", "layers_block_type", "hybrid_override_pattern")
     data = {RENAMED.get(key, key): value for key, value in config.data.items() if key not in RENAMED}
     data |= {RENAMED[key]: value for key, value in config.data.items() if key in RENAMED}
-    read = replace(config, data=data).of_class(DEFAULTS, num_experts="n_routed_experts")
+    read = replace(config, data=data).of_class(num_experts="n_routed_experts")
     return replace(read, data={**data, "num_hidden_layers": len(_kinds(read))})
 
 

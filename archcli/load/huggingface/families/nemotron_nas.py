@@ -11,10 +11,9 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults
 
 MODEL_TYPES = ("nemotron-nas",)
-DEFAULTS = llama_defaults("intermediate_size")
+OWN = {"intermediate_size": None}
 MULTIPLE = 256
 SWITCHES = ("replace_with_linear", "sparsify")
 NONE = (None, False)
@@ -25,7 +24,7 @@ def mapping(config: Config) -> Mapped:
 
     arXiv:2411.19146: `block_configs` says which.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN, like="llama")
     config.ignore("intermediate_size", "num_key_value_heads", "block_return_only_hidden_states")
     config.only("position_embedding_type", "rope", default="rope")
     blocks = config.per_layer("block_configs", config.layers())

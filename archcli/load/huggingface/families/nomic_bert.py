@@ -7,10 +7,9 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import BERT_HEAD, rotated_names, tied_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, bert_like, rotated, with_second_bias
+from archcli.load.huggingface.whole.bert_like import bert_like, rotated, with_second_bias
 
 MODEL_TYPES = ("nomic_bert",)
-DEFAULTS = {**BERT_DEFAULTS, "vocab_size": 30528, "hidden_act": "silu", "max_position_embeddings": 2048}
 PUBLISHED_WORDS = {
     "hidden_size": "n_embd",
     "num_hidden_layers": "n_layer",
@@ -52,7 +51,7 @@ HEADS = {
 
 def mapping(config: Config) -> Mapped:
     """As BERT, with RoPE, a gated network, and no bias in the layers."""
-    config = config.of_class(DEFAULTS, **PUBLISHED_WORDS)
+    config = config.of_class(**PUBLISHED_WORDS)
     for key, value in FIXED.items():
         config.only(key, value, default=value)
     config.ignore(*RUNNING)
@@ -69,7 +68,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names: BERT's around layers with Llama's words."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     return {
         **rotated_names("nomic_bert", "attn"),
         **BERT_HEAD,

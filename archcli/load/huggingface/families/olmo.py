@@ -12,24 +12,13 @@ from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("olmo",)
 
-DEFAULTS = {
-    "vocab_size": 50304,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "attention_bias": False,
-    "tie_word_embeddings": False,
-}
 EPS = 1e-5
 """Fixed in OlmoLayerNorm."""
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama with a LayerNorm that has no parameters; clip_qkv clips queries, keys and values."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     clip = optional_number(config, "clip_qkv")
     layer = {
         "kind": "pre_norm",

@@ -12,23 +12,10 @@ from archcli.load.huggingface.weights.names import NORM_AFTER
 
 MODEL_TYPES = ("olmo2",)
 
-DEFAULTS = {
-    "vocab_size": 50304,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-5,
-    "attention_bias": False,
-    "tie_word_embeddings": False,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """Norms after attention and feed-forward, inside the residual; a norm over all queries or keys."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     layer = {
         "kind": "norm_after",

@@ -15,25 +15,12 @@ MODEL_TYPES = ("olmo3",)
 PERIOD = 4
 """Of four layers, three have the window, where `layer_types` says nothing."""
 
-DEFAULTS = {
-    "vocab_size": 50304,
-    "hidden_size": 4096,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 500000.0,
-    "attention_bias": False,
-    "sliding_window": 4096,
-    "tie_word_embeddings": False,
-}
+OWN = {"rope_theta": 500000.0}
 
 
 def mapping(config: Config) -> Mapped:
     """OLMo 2 with windows; `rope_scaling` stretches the RoPE of the layers without a window alone."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     width, ffn = head_dim(config), gated(config)
     near = position(config, width, parameters(config, "rope_parameters", SLIDING))
     far = position(

@@ -14,20 +14,6 @@ from archcli.load.huggingface.weights.names import QK_NORM
 from archcli.load.huggingface.whole.delta_hybrid import DELTA, ELSEWHERE, LAYER, by_kind, delta_net
 
 MODEL_TYPES = ("olmo_hybrid",)
-DEFAULTS = {
-    "vocab_size": 100352,
-    "hidden_size": 3840,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 30,
-    "hidden_act": "silu",
-    "max_position_embeddings": 65536,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "linear_conv_kernel_dim": 4,
-    "linear_allow_neg_eigval": True,
-}
 STARTS = "linear_a_log_min linear_a_log_max linear_dt_min linear_dt_max linear_dt_init_floor"
 """How weights are drawn."""
 
@@ -36,7 +22,7 @@ PERIOD, NORM_EPS = 4, 1e-5
 
 def mapping(config: Config) -> Mapped:
     """Gated delta nets with norms before, attention with norms after in every fourth layer."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore(*STARTS.split())
     width, ffn = head_dim(config), gated(config)
     attend = attention(
@@ -46,7 +32,7 @@ def mapping(config: Config) -> Mapped:
         position=_position(config, width),
         qk_norm={"per": "full"},
     )
-    delta = delta_net(config.of_class(DEFAULTS | _widths(config)), NORM_EPS)
+    delta = delta_net(config.with_defaults(**_widths(config)), NORM_EPS)
     delta["neg_eigval"] = config.flag("linear_allow_neg_eigval")
     layers = {
         LINEAR: {"kind": "pre_norm", "mixer": delta, "ffn": ffn},
@@ -116,4 +102,4 @@ FULL_LAYERS: Weights = {
 def weights(config: Config) -> Weights:
     """Norms have their names by the kind of layer."""
     elsewhere = {name: rule for name, rule in ELSEWHERE.items() if ".post_attention_" not in name}
-    return {**elsewhere, **by_kind(_kinds(config.of_class(DEFAULTS)), LINEAR_LAYERS, FULL_LAYERS)}
+    return {**elsewhere, **by_kind(_kinds(config.of_class()), LINEAR_LAYERS, FULL_LAYERS)}

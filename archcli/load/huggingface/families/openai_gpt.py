@@ -11,22 +11,12 @@ from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, post_n
 
 MODEL_TYPES = ("openai-gpt",)
 
-DEFAULTS = {
-    "vocab_size": 40478,
-    "n_positions": 512,
-    "n_embd": 768,
-    "n_layer": 12,
-    "n_head": 12,
-    "afn": "gelu",
-    "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": True,
-}
 ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}
 
 
 def mapping(config: Config) -> Mapped:
     """Post-norm without a final norm, learned positions, MHA, a network 4 d_model wide, all biased."""
-    config = config.of_class(DEFAULTS, **GPT_ALIASES)
+    config = config.of_class(**GPT_ALIASES)
     config.ignore("n_inner", "n_special", "predict_special_tokens", *SUMMARY)
     name, width = config.value("afn"), config.size("hidden_size")
     if not isinstance(name.value, str) or name.value not in ACTIVATIONS:

@@ -13,7 +13,7 @@ from archcli.load.huggingface.weights.names import FUSED, GATE_UP
 
 MODEL_TYPES = ("openelm",)
 
-DEFAULTS = {
+OWN = {
     "vocab_size": 32000,
     "model_dim": 2048,
     "num_transformer_layers": 12,
@@ -36,7 +36,7 @@ SAID_BY_LISTS = ("num_gqa_groups", "qkv_multipliers", "rope_max_length")
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, RMSNorm, GQA with RoPE, SwiGLU; heads and widths grow with depth (arXiv:2404.14619)."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     config.ignore(*SAID_BY_LISTS)
     config.only("ffn_with_glu", True, default=True)
     config.only("normalization_layer_name", "rms_norm", default="rms_norm")

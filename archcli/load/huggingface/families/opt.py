@@ -11,27 +11,13 @@ from archcli.load.huggingface.weights.names import fairseq_layers
 
 MODEL_TYPES = ("opt",)
 
-DEFAULTS = {
-    "vocab_size": 50272,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "ffn_dim": 3072,
-    "max_position_embeddings": 2048,
-    "do_layer_norm_before": True,
-    "_remove_final_layer_norm": False,
-    "num_attention_heads": 12,
-    "activation_function": "relu",
-    "enable_bias": True,
-    "layer_norm_elementwise_affine": True,
-    "tie_word_embeddings": True,
-}
 OFFSET = 2
 """OPTLearnedPositionalEmbedding keeps two rows for padding."""
 
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm with learned positions; 350m is post-norm with a token table narrower than d_model."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     before, bias = config.flag("do_layer_norm_before"), config.flag("enable_bias")
     width = config.size("hidden_size")
     affine = config.flag("layer_norm_elementwise_affine")

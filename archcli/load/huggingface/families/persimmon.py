@@ -10,23 +10,11 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED, LLAMA
 
 MODEL_TYPES = ("persimmon",)
-DEFAULTS = {
-    "vocab_size": 262144,
-    "hidden_size": 4096,
-    "intermediate_size": 16384,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 64,
-    "hidden_act": "relu2",
-    "max_position_embeddings": 16384,
-    "layer_norm_eps": 1e-5,
-    "qk_layernorm": True,
-    "tie_word_embeddings": False,
-}
 
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, LayerNorm, normalized queries and keys, RoPE on half of each head, biases everywhere."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("num_key_value_heads")
     heads = config.size("num_attention_heads")
     attention = {
@@ -42,7 +30,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names; queries, keys and values lie together head by head."""
-    heads = config.of_class(DEFAULTS).size("num_attention_heads").value
+    heads = config.of_class().size("num_attention_heads").value
     return {
         **LLAMA,
         "[model.]layers.*.self_attn.query_key_value.*": Parts(FUSED, groups=heads),

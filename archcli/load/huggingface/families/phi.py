@@ -13,23 +13,10 @@ from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("phi",)
 
-DEFAULTS = {
-    "vocab_size": 51200,
-    "hidden_size": 2048,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 32,
-    "hidden_act": "gelu_new",
-    "max_position_embeddings": 2048,
-    "layer_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "qk_layernorm": False,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """Parallel block with one norm, biases everywhere including the head; RoPE on part of each head."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     width, norm = head_dim(config), layernorm(config.number("layer_norm_eps"))
     qk_norm = {"norm": norm} if config.flag("qk_layernorm") else None
     layer = {

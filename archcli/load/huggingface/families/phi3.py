@@ -13,25 +13,13 @@ from archcli.load.huggingface.weights.names import FUSED, GATE_UP, LLAMA
 
 MODEL_TYPES = ("phi3",)
 
-DEFAULTS = {
-    "vocab_size": 32064,
-    "hidden_size": 3072,
-    "intermediate_size": 8192,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 4096,
-    "original_max_position_embeddings": 4096,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-}
 LONG = {"su": "longrope", "yarn": "longrope"}
 """Names that old files give to the one scaling the class knows."""
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama without any bias, with LongRoPE for long contexts."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     width = head_dim(config)
     layer = {
         "kind": "pre_norm",

@@ -7,20 +7,9 @@ from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.load.huggingface.weights.map import Auxiliary, Parts
 from archcli.load.huggingface.weights.names import FUSED, GATE_UP, LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("phi4_multimodal",)
-DEFAULTS = llama_defaults(
-    "attention_bias",
-    "mlp_bias",
-    vocab_size=200064,
-    hidden_size=3072,
-    intermediate_size=8192,
-    num_key_value_heads=8,
-    max_position_embeddings=131072,
-    original_max_position_embeddings=4096,
-    rms_norm_eps=1e-5,
-)
 LONG = {"su": "longrope", "yarn": "longrope"}
 """Names that old files give to the one scaling the class knows."""
 WEIGHTS = {
@@ -33,7 +22,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """As Phi-3, beside towers for images and sound."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("vision_config", "audio_config")
     config.note("the towers for images and sound (vision_config, audio_config) are not counted")
     place = rope(config, head_dim(config), partial=1.0, renamed=LONG)

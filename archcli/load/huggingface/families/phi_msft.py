@@ -12,7 +12,7 @@ from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, inner_width
 
 MODEL_TYPES = ("phi-msft", "mixformer-sequential")
 
-DEFAULTS = {
+OWN = {
     "vocab_size": 50304,
     "n_positions": 2048,
     "n_embd": 1024,
@@ -30,7 +30,7 @@ RUNNING = ("flash_attn", "flash_rotary", "fused_dense", "attn_pdrop", "embd_laye
 
 def mapping(config: Config) -> Mapped:
     """Parallel block with one norm, biases everywhere including the head; RoPE on rotary_dim of each head."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     config.ignore(*RUNNING)
     stated = config.inner("architecture", {"block_cls": "parallel"})
     stated.only("block_cls", "parallel")
@@ -59,7 +59,7 @@ def weights(config: Config) -> Weights:
             "lm_head.ln.*": "final_norm.*",
             "lm_head.linear.*": "lm_head.*",
         }
-    last = config.of_class(DEFAULTS, **ALIASES).layers() + 1
+    last = config.of_class(OWN, **ALIASES).layers() + 1
     layers = [_layer(f"layers.{i}", f"layers.{i - 1}") for i in range(1, last)]
     return {
         "layers.0.wte.weight": "embedding.tokens.weight",

@@ -11,31 +11,13 @@ from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPER
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("phimoe",)
-DEFAULTS = {
-    "vocab_size": 32064,
-    "hidden_size": 4096,
-    "intermediate_size": 6400,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 1000000.0,
-    "num_experts_per_tok": 2,
-    "num_local_experts": 16,
-    "router_jitter_noise": 0.01,
-    "attention_bias": False,
-    "lm_head_bias": False,
-    "tie_word_embeddings": False,
-}
 CHOSEN = 2
 """Experts that the class's router chooses, whatever num_experts_per_tok says."""
 
 
 def mapping(config: Config) -> Mapped:
     """As Mixtral with LayerNorm, biases, and two experts that are chosen one after the other."""
-    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    config = config.of_class(num_experts="num_local_experts")
     config.ignore("input_jitter_noise")
     heads = {
         "bias": config.flag("attention_bias"),

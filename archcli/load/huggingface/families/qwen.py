@@ -12,7 +12,7 @@ from archcli.load.huggingface.weights.names import FUSED
 
 MODEL_TYPES = ("qwen",)
 
-DEFAULTS = {
+OWN = {
     "vocab_size": 151936,
     "hidden_size": 4096,
     "intermediate_size": 22016,
@@ -48,7 +48,7 @@ RUNNING = (
 
 def mapping(config: Config) -> Mapped:
     """RMSNorm, MHA with biased queries, keys and values, SwiGLU each of whose branches has half the width."""
-    config = config.of_class(DEFAULTS, **FIRST_WORDS)
+    config = config.of_class(OWN, **FIRST_WORDS)
     if config.get("visual", default=None):
         config.note("vision tower (visual) is not counted, nor what joins it to the language model")
     if config.get("audio", default=None):

@@ -12,21 +12,7 @@ from archcli.load.huggingface.weights.names import LLAMA, PREDICTION
 
 MODEL_TYPES = ("qwen2", "mimo")
 
-DEFAULTS = {
-    "vocab_size": 151936,
-    "hidden_size": 4096,
-    "intermediate_size": 22016,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6,
-    "use_sliding_window": False,
-    "sliding_window": 4096,
-    "max_window_layers": 28,
-    "tie_word_embeddings": False,
-}
+OWN = {"sliding_window": 4096}
 BIASED = ["q", "k", "v"]
 """Whatever the file says: the class knows no other."""
 
@@ -36,7 +22,7 @@ def mapping(config: Config) -> Mapped:
 
     Where windows are used, layers from max_window_layers on have one.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN, like="qwen2")
     config.ignore("attention_bias", "use_mrope")  # the class has these biases whatever the file says
     first, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
     ffn, width = gated(config), head_dim(config)

@@ -13,28 +13,7 @@ from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
 
 MODEL_TYPES = ("qwen2_moe",)
 
-DEFAULTS = {
-    "vocab_size": 151936,
-    "hidden_size": 2048,
-    "intermediate_size": 5632,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 16,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6,
-    "use_sliding_window": False,
-    "sliding_window": 4096,
-    "max_window_layers": 28,
-    "decoder_sparse_step": 1,
-    "moe_intermediate_size": 1408,
-    "shared_expert_intermediate_size": 5632,
-    "num_experts_per_tok": 4,
-    "num_experts": 60,
-    "norm_topk_prob": False,
-    "qkv_bias": True,
-    "tie_word_embeddings": False,
-}
+OWN = {"sliding_window": 4096}
 
 
 def mapping(config: Config) -> Mapped:
@@ -42,7 +21,7 @@ def mapping(config: Config) -> Mapped:
 
     Where windows are used, every other layer before max_window_layers has one.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     last, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
     bias = ["q", "k", "v"] if config.flag("qkv_bias") else False
     width = head_dim(config)

@@ -12,28 +12,12 @@ from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
 
 MODEL_TYPES = ("qwen3",)
 
-DEFAULTS = {
-    "vocab_size": 151936,
-    "hidden_size": 4096,
-    "intermediate_size": 22016,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "head_dim": 128,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "use_sliding_window": False,
-    "sliding_window": 4096,
-    "max_window_layers": 28,
-    "tie_word_embeddings": False,
-}
+OWN = {"sliding_window": 4096}
 
 
 def mapping(config: Config) -> Mapped:
     """As Qwen 2 with normalized queries and keys, and all four projections biased or none."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     first, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
     ffn, width, bias = gated(config), head_dim(config), config.flag("attention_bias")

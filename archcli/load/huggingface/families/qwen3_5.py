@@ -6,34 +6,14 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import with_networks
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.whole.delta_hybrid import (
-    DELTA_DEFAULTS,
-    QWEN3_5_PROJECTIONS,
-    qwen_layers,
-    qwen_weights,
-)
+from archcli.load.huggingface.whole.delta_hybrid import QWEN3_5_PROJECTIONS, qwen_layers, qwen_weights
 
 MODEL_TYPES = ("qwen3_5_text",)
-DEFAULTS = {
-    "vocab_size": 248320,
-    "hidden_size": 4096,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "head_dim": 256,
-    **DELTA_DEFAULTS,
-}
 
 
 def mapping(config: Config) -> Mapped:
     """As Qwen3-Next, with one network for all tokens."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("mlp_only_layers")
     layers, dense = qwen_layers(config), lambda: gated(config)
     return decoder(
@@ -43,4 +23,4 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Queries, keys and values lie one after the other."""
-    return qwen_weights(config.of_class(DEFAULTS), QWEN3_5_PROJECTIONS)
+    return qwen_weights(config.of_class(), QWEN3_5_PROJECTIONS)

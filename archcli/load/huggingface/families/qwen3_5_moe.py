@@ -7,7 +7,6 @@ from archcli.load.huggingface.parts.experts import with_networks
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.delta_hybrid import (
-    DELTA_DEFAULTS,
     MIXTURE,
     QWEN3_5_PROJECTIONS,
     gated_experts,
@@ -16,31 +15,13 @@ from archcli.load.huggingface.whole.delta_hybrid import (
 )
 
 MODEL_TYPES = ("qwen3_5_moe_text",)
-DEFAULTS = {
-    "vocab_size": 248320,
-    "hidden_size": 2048,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 2,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "head_dim": 256,
-    **DELTA_DEFAULTS,
-    "moe_intermediate_size": 512,
-    "shared_expert_intermediate_size": 512,
-    "num_experts_per_tok": 8,
-    "num_experts": 256,
-}
 UNREAD = "intermediate_size decoder_sparse_step mlp_only_layers norm_topk_prob"
 """Keys of published files that the class does not read: every layer has experts, whose weights sum to 1."""
 
 
 def mapping(config: Config) -> Mapped:
     """As Qwen3-Next, with experts in every layer."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore(*UNREAD.split())
     layers = qwen_layers(config)
     routed = with_networks(
@@ -51,4 +32,4 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """As of the dense models, and of experts."""
-    return {**qwen_weights(config.of_class(DEFAULTS), QWEN3_5_PROJECTIONS), **MIXTURE}
+    return {**qwen_weights(config.of_class(), QWEN3_5_PROJECTIONS), **MIXTURE}

@@ -13,26 +13,7 @@ from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM
 
 MODEL_TYPES = ("qwen3_moe",)
 
-DEFAULTS = {
-    "vocab_size": 151936,
-    "hidden_size": 2048,
-    "intermediate_size": 6144,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6,
-    "attention_bias": False,
-    "use_sliding_window": False,
-    "sliding_window": 4096,
-    "decoder_sparse_step": 1,
-    "moe_intermediate_size": 768,
-    "num_experts_per_tok": 8,
-    "num_experts": 128,
-    "norm_topk_prob": False,
-    "tie_word_embeddings": False,
-}
+OWN = {"sliding_window": 4096}
 
 
 def mapping(config: Config) -> Mapped:
@@ -40,7 +21,7 @@ def mapping(config: Config) -> Mapped:
 
     Where head_dim is not stated, a head is hidden_size / heads wide.
     """
-    config = config.of_class(DEFAULTS, num_experts="num_local_experts")
+    config = config.of_class(OWN, num_experts="num_local_experts")
     config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     config.ignore("max_window_layers")
     bias, width = config.flag("attention_bias"), head_dim(config)

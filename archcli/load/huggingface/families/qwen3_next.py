@@ -7,7 +7,6 @@ from archcli.load.huggingface.parts.experts import every_step, normalized_by, wi
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.whole.delta_hybrid import (
-    DELTA_DEFAULTS,
     LAYER,
     MIXTURE,
     gated_experts,
@@ -16,32 +15,11 @@ from archcli.load.huggingface.whole.delta_hybrid import (
 )
 
 MODEL_TYPES = ("qwen3_next",)
-DEFAULTS = {
-    "vocab_size": 151936,
-    "hidden_size": 2048,
-    "intermediate_size": 5632,
-    "num_hidden_layers": 48,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 2,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6,
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "head_dim": 256,
-    **DELTA_DEFAULTS,
-    "decoder_sparse_step": 1,
-    "moe_intermediate_size": 512,
-    "shared_expert_intermediate_size": 512,
-    "num_experts_per_tok": 10,
-    "num_experts": 512,
-    "norm_topk_prob": True,
-}
 
 
 def mapping(config: Config) -> Mapped:
     """Gated delta nets, gated attention in every fourth layer; experts, one of them for every token."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     layers = with_networks(
         qwen_layers(config),
         every_step(config),
@@ -53,7 +31,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """The projections of a head of keys lie together, with those of its heads of values."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     groups = config.size("linear_num_key_heads").value
     fused = {"in_proj_qkvz": "qkvg", "in_proj_ba": "ba"}
     projections = {

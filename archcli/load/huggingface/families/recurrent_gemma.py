@@ -13,21 +13,6 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("recurrent_gemma",)
-DEFAULTS = {
-    "vocab_size": 256000,
-    "hidden_size": 2560,
-    "intermediate_size": 7680,
-    "num_hidden_layers": 26,
-    "num_attention_heads": 10,
-    "attention_window_size": 2048,
-    "conv1d_width": 4,
-    "logits_soft_cap": 30.0,
-    "rms_norm_eps": 1e-6,
-    "hidden_activation": "gelu_pytorch_tanh",
-    "block_types": ["recurrent", "recurrent", "attention"],
-    "attention_bias": False,
-    "tie_word_embeddings": True,
-}
 RECURRENT = "recurrent"
 
 
@@ -36,7 +21,7 @@ def mapping(config: Config) -> Mapped:
 
     Embeddings are scaled by sqrt(d_model) in bf16.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("w_init_variance_scale", "final_w_init_variance_scale", "layer_types", "_block_types")
     config.ignore("attentions_pattern", "embeddings_scale_by_sqrt_dim")  # of older files
     blocks = {True: {"mixer": _rg_lru(config)}, False: {"attention": _attention(config)}}
@@ -126,5 +111,5 @@ SHARED: Weights = {
 
 def weights(config: Config) -> Weights:
     """Weight names; a layer's first norm is called by the key of its mixer."""
-    keys = ["mixer" if found else "attention" for found in _recurrent(config.of_class(DEFAULTS))]
+    keys = ["mixer" if found else "attention" for found in _recurrent(config.of_class())]
     return {**SHARED, **first_norms(f"{LAYER}.temporal_pre_norm.weight", keys)}

@@ -6,25 +6,14 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import encoder_names, norm_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, ROBERTA_HEADS, bert_like
+from archcli.load.huggingface.whole.bert_like import ROBERTA_HEADS, bert_like
 
 MODEL_TYPES = ("rembert",)
-DEFAULTS = {
-    **BERT_DEFAULTS,
-    "vocab_size": 250300,
-    "hidden_size": 1152,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 18,
-    "intermediate_size": 4608,
-    "input_embedding_size": 256,
-    "output_embedding_size": 1664,
-    "tie_word_embeddings": False,
-}
 
 
 def mapping(config: Config) -> Mapped:
     """As BERT, with a narrow embedding and a head wider than the layers, which is never tied."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("classifier_dropout_prob")
     config.ignore("tie_word_embeddings")  # the class names no tied weights
     embedding = {"width": config.size("input_embedding_size"), "width_of": "all", "tied": False}

@@ -6,17 +6,9 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import (
-    BERT_DEFAULTS,
-    ROBERTA_HEADS,
-    after_padding,
-    bert_like,
-    with_second_bias,
-)
+from archcli.load.huggingface.whole.bert_like import ROBERTA_HEADS, after_padding, bert_like, with_second_bias
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert", "data2vec-text")
-DEFAULTS = {**BERT_DEFAULTS, "pad_token_id": 1}
-SIZES = {"roberta": {"vocab_size": 50265}}
 PREFIXES = {
     "roberta": "Roberta",
     "xlm-roberta": "XLMRoberta",
@@ -29,7 +21,7 @@ TABLE, BIAS = "lm_head.decoder.weight", "lm_head.bias"
 
 def mapping(config: Config) -> Mapped:
     """As BERT, with positions from the padding token's id on; the head's activation is GELU."""
-    config = config.of_class({**DEFAULTS, **SIZES.get(config.model_type, {})})
+    config = config.of_class()
     config.only("position_embedding_type", "absolute", default="absolute")
     position = after_padding(config)
     whole = bert_like(
@@ -45,6 +37,6 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names: RoBERTa's for all but data2vec."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     base = BASES.get(config.model_type, "roberta")
     return {**encoder_names(base), **ROBERTA_HEAD, **tied_names(TABLE, BIAS, tied)}

@@ -6,29 +6,9 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, pre_norm_names, tied_names
-from archcli.load.huggingface.whole.bert_like import (
-    BERT_DEFAULTS,
-    ROBERTA_HEADS,
-    after_padding,
-    bert_like,
-    with_second_bias,
-)
+from archcli.load.huggingface.whole.bert_like import ROBERTA_HEADS, after_padding, bert_like, with_second_bias
 
 MODEL_TYPES = ("roberta-prelayernorm", "xlm-roberta-xl")
-DEFAULTS = {**BERT_DEFAULTS, "pad_token_id": 1}
-SIZES: dict[str, Mapped] = {
-    "roberta-prelayernorm": {"vocab_size": 50265},
-    "xlm-roberta-xl": {
-        "vocab_size": 250880,
-        "hidden_size": 2560,
-        "num_hidden_layers": 36,
-        "num_attention_heads": 32,
-        "intermediate_size": 10240,
-        "max_position_embeddings": 514,
-        "type_vocab_size": 1,
-        "layer_norm_eps": 1e-5,
-    },
-}
 PREFIXES = {"roberta-prelayernorm": "RobertaPreLayerNorm", "xlm-roberta-xl": "XLMRobertaXL"}
 NORMS = {
     "roberta-prelayernorm": ("attention.LayerNorm", "intermediate.LayerNorm", "LayerNorm"),
@@ -39,7 +19,7 @@ NORMS = {
 
 def mapping(config: Config) -> Mapped:
     """As RoBERTa, with norms before the sublayers and after the last layer; XL has none on embeddings."""
-    config = config.of_class({**DEFAULTS, **SIZES[config.model_type]})
+    config = config.of_class()
     position = after_padding(config)
     bare = {"norm": None} if config.model_type == "xlm-roberta-xl" else {}
     whole = bert_like(
@@ -57,7 +37,7 @@ def mapping(config: Config) -> Mapped:
 def weights(config: Config) -> Weights:
     """Weight names; the norms stand in other places."""
     base = "roberta" if config.model_type == "xlm-roberta-xl" else "roberta_prelayernorm"
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     return {
         **encoder_names(base, post_norm=False),
         **pre_norm_names(base, *NORMS[config.model_type]),

@@ -6,26 +6,16 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import BERT_DEFAULTS, MASKED, bert_like, with_second_bias
+from archcli.load.huggingface.whole.bert_like import MASKED, bert_like, with_second_bias
 
 MODEL_TYPES = ("roc_bert",)
-DEFAULTS = {
-    **BERT_DEFAULTS,
-    "enable_pronunciation": True,
-    "enable_shape": True,
-    "pronunciation_embed_dim": 768,
-    "pronunciation_vocab_size": 910,
-    "shape_embed_dim": 512,
-    "shape_vocab_size": 24858,
-    "concat_input": True,
-}
 HEADS = {**MASKED, "ForCausalLM": ("words",)}
 FEATURES = ("shape", "pronunciation")
 
 
 def mapping(config: Config) -> Mapped:
     """As BERT, with vectors of a character's shape and sound joined to its own."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("position_embedding_type", "absolute", default="absolute")
     joined = _joined(config)
     tables = [
@@ -50,7 +40,7 @@ def _joined(config: Config) -> list[str]:
 
 def weights(config: Config) -> Weights:
     """Weight names: BERT's, and the tables of features."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     tied, joined = bool(config.flag("tie_word_embeddings")), _joined(config)
     ours = {name: f"embedding.joined_{i}.weight" for i, name in enumerate(joined)}
     return {

@@ -6,21 +6,9 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import (
-    BERT_DEFAULTS,
-    LABELLED,
-    bert_like,
-    narrow,
-    with_second_bias,
-)
+from archcli.load.huggingface.whole.bert_like import LABELLED, bert_like, narrow, with_second_bias
 
 MODEL_TYPES = ("roformer",)
-DEFAULTS = {
-    **BERT_DEFAULTS,
-    "vocab_size": 50000,
-    "max_position_embeddings": 1536,
-    "rotary_value": False,
-}
 HEADS = {
     "Model": (),
     "ForMaskedLM": ("words",),
@@ -31,7 +19,7 @@ HEADS = {
 
 def mapping(config: Config) -> Mapped:
     """As BERT, with RoPE on alternating pairs in place of learned positions."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("rotary_value", False)
     width = narrow(config, "embedding_size", default=config.size("hidden_size"))
     head = {"width": width["width"]} if width else {}
@@ -49,7 +37,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names: BERT's; the table of sines is computed."""
-    tied = bool(config.of_class(DEFAULTS).flag("tie_word_embeddings"))
+    tied = bool(config.of_class().flag("tie_word_embeddings"))
     return {
         **encoder_names("roformer"),
         "[roformer.]embeddings_project.*": "embedding.project_in.*",

@@ -7,14 +7,6 @@ from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.weights.map import Parts, Weights
 
 MODEL_TYPES = ("rwkv",)
-DEFAULTS = {
-    "vocab_size": 50277,
-    "context_length": 1024,
-    "hidden_size": 4096,
-    "num_hidden_layers": 32,
-    "layer_norm_epsilon": 1e-5,
-    "tie_word_embeddings": False,
-}
 FINAL_EPS = 1e-5
 """The eps of the last norm, which no key changes."""
 
@@ -25,7 +17,7 @@ def mapping(config: Config) -> Mapped:
     rescale_every halves the stream of deep layers at inference and the weights that write to it: the same
     network.
     """
-    config = config.of_class(DEFAULTS, max_position_embeddings="context_length")
+    config = config.of_class(max_position_embeddings="context_length")
     config.ignore("rescale_every")
     hidden = config.size("hidden_size")
     width = config.size("attention_hidden_size", default=hidden)

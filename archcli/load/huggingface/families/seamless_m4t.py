@@ -3,20 +3,14 @@
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.whole.bart_like import BART_DEFAULTS, SHARED, Wiring, bart_like
+from archcli.load.huggingface.whole.bart_like import SHARED, Wiring, bart_like
 from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 
 MODEL_TYPES = ("seamless_m4t", "seamless_m4t_v2")
 WHOLE = ("SeamlessM4TModel", "SeamlessM4Tv2Model")
 HEADED = ("SeamlessM4TForTextToText", "SeamlessM4Tv2ForTextToText", *WHOLE)
 
-SIZES = {
-    f"{half}_{key}": size
-    for half in ("encoder", "decoder")
-    for key, size in {"layers": 24, "ffn_dim": 8192, "attention_heads": 16}.items()
-}
-OWN = {"vocab_size": 256102, "activation_function": "relu", "scale_embedding": True, "pad_token_id": 0}
-DEFAULTS = {**BART_DEFAULTS, **SIZES, **OWN}
+OWN = {"d_model": 1024, "max_position_embeddings": 1024}
 SPEECH = (
     "t2u_",
     "speech_",
@@ -53,7 +47,7 @@ UNCOUNTED = "of SeamlessM4T: it hears or speaks, and the text to text model has 
 
 def mapping(config: Config) -> Mapped:
     """As M2M-100, in other names; what hears and speaks is not counted."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class(OWN)
     config.only_architectures(*HEADED)
     if config.architecture in WHOLE:
         config.note(
@@ -84,7 +78,7 @@ def _half_names(half: str) -> dict[str, Rule]:
 
 def weights(config: Config) -> Weights:
     """Weight names of both halves; an untied head leaves a table that no pass reads."""
-    tied = config.of_class(DEFAULTS).flag("tie_word_embeddings")
+    tied = config.of_class(OWN).flag("tie_word_embeddings")
     table = Parts(("embedding.tokens.weight",), again=True)
     return {
         "shared.weight": table if tied else f"{SHARED}.weight",

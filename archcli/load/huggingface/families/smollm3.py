@@ -12,28 +12,10 @@ from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("smollm3",)
 
-DEFAULTS = {
-    "vocab_size": 128256,
-    "hidden_size": 2048,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-    "hidden_act": "silu",
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6,
-    "rope_theta": 2000000.0,
-    "use_sliding_window": False,
-    "no_rope_layer_interval": 4,
-    "attention_bias": False,
-    "mlp_bias": False,
-    "tie_word_embeddings": True,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """As Llama, without position in every fourth layer; no_rope_layers is 1 where there is RoPE."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("rope_parameters", "rope_scaling", "sliding_window")  # where no layer has a use for them
     config.ignore("max_window_layers")
     count, interval = config.layers(), config.size("no_rope_layer_interval").value

@@ -16,21 +16,6 @@ from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("stablelm", "stablelm_epoch")
 
-DEFAULTS = {
-    "vocab_size": 50304,
-    "hidden_size": 2560,
-    "intermediate_size": 6912,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 32,
-    "hidden_act": "silu",
-    "max_position_embeddings": 4096,
-    "layer_norm_eps": 1e-5,
-    "use_qkv_bias": False,
-    "qk_layernorm": False,
-    "use_parallel_residual": False,
-    "tie_word_embeddings": False,
-}
 
 FIRST_ALIASES = {"layer_norm_eps": "norm_eps", "partial_rotary_factor": "rope_pct"}
 
@@ -41,7 +26,7 @@ def mapping(config: Config) -> Mapped:
     The 12B is parallel with one norm, and normalizes queries and keys head by head.
     """
     first = config.get("model_type", default="") == "stablelm_epoch"
-    config = config.of_class(DEFAULTS, **(FIRST_ALIASES if first else {}))
+    config = config.of_class(like="stablelm", **(FIRST_ALIASES if first else {}))
     eps, width = config.number("layer_norm_eps"), even_split(config)
     bias = ["q", "k", "v"] if config.flag("use_qkv_bias") else False
     qk_norm = (

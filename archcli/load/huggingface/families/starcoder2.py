@@ -12,24 +12,10 @@ from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("starcoder2",)
 
-DEFAULTS = {
-    "vocab_size": 49152,
-    "hidden_size": 3072,
-    "intermediate_size": 12288,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 24,
-    "num_key_value_heads": 2,
-    "hidden_act": "gelu_pytorch_tanh",
-    "max_position_embeddings": 4096,
-    "norm_epsilon": 1e-5,
-    "use_bias": True,
-    "tie_word_embeddings": True,
-}
-
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, LayerNorm, RoPE, an ungated network; use_bias biases every matrix but the head."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("mlp_type", "default", default="default")
     config.only("norm_type", "layer_norm", default="layer_norm")
     bias = config.flag("use_bias")

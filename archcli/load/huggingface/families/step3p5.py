@@ -24,25 +24,6 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK
 MODEL_TYPES = ("step3p5",)
 READS_PER_LAYER = True
 HEADS = "num_attention_heads"
-DEFAULTS = {
-    "vocab_size": 128815,
-    "hidden_size": 4096,
-    "intermediate_size": 11264,
-    "num_hidden_layers": 45,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "head_dim": 128,
-    "max_position_embeddings": 128000,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "num_experts_per_tok": 8,
-    "moe_intermediate_size": 1280,
-    "n_routed_experts": 288,
-    "share_expert_dim": 1280,
-    "attention_bias": False,
-    "moe_router_scaling_factor": 1.0,
-    "mlp_bias": False,
-}
 SYNONYMS = {
     "moe_num_experts": "n_routed_experts",
     "moe_top_k": "num_experts_per_tok",
@@ -82,7 +63,7 @@ WEIGHTS = {
 def mapping(config: Config) -> Mapped:
     """Heads gated one by one, more of them in windows; Gemma's norms; experts with a shared one, clipped."""
     stated = {SYNONYMS[key]: value for key, value in config.data.items() if key in SYNONYMS}
-    config = replace(config, data={**config.data, **stated}).of_class(DEFAULTS)
+    config = replace(config, data={**config.data, **stated}).of_class()
     config.ignore(*UNREAD.split(), *SYNONYMS)
     config.restated(scoring_func="sigmoid", n_shared_experts=1)
     without_prediction(config)
@@ -211,7 +192,7 @@ def _bounded(network: Mapped, limit: float | None) -> Mapped:
 def _sparse(config: Config, limit: float | None, shared: float | None) -> Mapped:
     scale: ConfigValue[float] = config.number("moe_router_scaling_factor")
     return experts(
-        config.of_class(DEFAULTS, num_experts="n_routed_experts"),
+        config.of_class(num_experts="n_routed_experts"),
         expert=_bounded(gated(config, width="moe_intermediate_size"), limit),
         router={"scores": "sigmoid", "correction": True, "scale": scale},
         shared=_dense(config, shared, "share_expert_dim") if config.count("share_expert_dim") else None,

@@ -7,12 +7,12 @@ from archcli.load.huggingface.config import MOST_LAYERS, Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.parts.networks import activation
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.whole.t5_like import ALIASES, T5_DEFAULTS, t5_like, t5_weights
+from archcli.load.huggingface.whole.t5_like import ALIASES, t5_like, t5_weights
 
 MODEL_TYPES = ("switch_transformers",)
 SIZES = {"d_model": 768, "num_layers": 12, "num_decoder_layers": 12, "num_heads": 12}
 SPARSE = {"num_sparse_encoder_layers": 3, "num_sparse_decoder_layers": 3, "num_experts": 8}
-DEFAULTS = {**T5_DEFAULTS, **SIZES, **SPARSE, "dense_act_fn": "relu", "router_bias": False}
+OWN = {"feed_forward_proj": "relu"}
 HARMLESS = (
     "add_cross_attention",
     "expert_capacity",
@@ -24,7 +24,7 @@ HARMLESS = (
 
 def mapping(config: Config) -> Mapped:
     """As T5 with experts in some layers; weights of the chosen are not normalized, none is dropped."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     config.ignore(*HARMLESS, "feed_forward_proj")
     depth = config.size("num_hidden_layers")
     depths = {"encoder": depth, "decoder": depth}
@@ -53,7 +53,7 @@ def _networks(config: Config, half: str, depth: ConfigValue[int]) -> list[Mapped
 
 def weights(config: Config) -> Weights:
     """T5's names, with `mlp` for what T5 calls DenseReluDense; experts have a tensor each."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     names = t5_weights(config, ff="mlp")
     if not config.flag("tie_word_embeddings"):
         names |= {"shared.weight": "shared.weight", "encoder.embed_tokens.weight": "source.weight"}

@@ -3,10 +3,9 @@
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.whole.t5_like import ALIASES, T5_DEFAULTS, t5_like, t5_weights
+from archcli.load.huggingface.whole.t5_like import ALIASES, t5_like, t5_weights
 
 MODEL_TYPES = ("t5",)
-DEFAULTS = T5_DEFAULTS
 TIES_UNSTORED_HEAD = True
 """The class ties the head whatever the config says, so a checkpoint without one is a tied model's."""
 
@@ -16,7 +15,7 @@ def mapping(config: Config) -> Mapped:
 
     `tie_word_embeddings: false` (v1.1, Flan) gives an untied head that reads x itself.
     """
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     # transformers 5 writes tie_word_embeddings true over every false, which it keeps as scale_decoder_outputs
     tied = config.flag("tie_word_embeddings")
     scaled = config.flag("scale_decoder_outputs", default=tied)

@@ -1,5 +1,6 @@
 """T5Gemma, an encoder-decoder of two Gemma 2: T5GemmaConfig and T5GemmaForConditionalGeneration."""
 
+from archcli.load.huggingface.class_defaults import class_defaults
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.parts.attention import (
@@ -13,11 +14,9 @@ from archcli.load.huggingface.parts.attention import (
 from archcli.load.huggingface.parts.decoder import groups
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
-from archcli.load.huggingface.whole.defaults import GEMMA2
 
 MODEL_TYPES = ("t5gemma",)
 
-DEFAULTS = {"tie_word_embeddings": True}
 HARMLESS = ("classifier_dropout_rate", "dropout_rate", "initializer_range", "vocab_size")
 
 
@@ -26,11 +25,12 @@ def mapping(config: Config) -> Mapped:
 
     Every other layer has a window, which in the encoder lies on both sides of a token.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only_architectures("T5GemmaForConditionalGeneration", "T5GemmaModel")
     config.only("is_encoder_decoder", True, default=True)
     config.ignore(*HARMLESS)
-    encoder, decoder = config.inner("encoder", GEMMA2), config.inner("decoder", GEMMA2)
+    of_halves = class_defaults("gemma2")
+    encoder, decoder = config.inner("encoder", of_halves), config.inner("decoder", of_halves)
     width, wide = encoder.size("hidden_size"), decoder.size("hidden_size")
     read = {"d_model": width if width != wide else None, "vocab_size": encoder.size("vocab_size")}
     cap = optional_number(decoder, "final_logit_softcapping")
@@ -73,7 +73,12 @@ def _half(config: Config, *, causal: bool) -> Mapped:
 
     layers = windows(config, layer, lambda index: index % 2 == 0)
     config.ignore(
-        *GEMMA2, *HARMLESS, "model_type", "tie_word_embeddings", "is_decoder", "cross_attention_hidden_size"
+        *config.defaults,
+        *HARMLESS,
+        "model_type",
+        "tie_word_embeddings",
+        "is_decoder",
+        "cross_attention_hidden_size",
     )
     config.report_unread_keys()
     return {"norm": rmsnorm(config, offset=1), "groups": groups(layers)}

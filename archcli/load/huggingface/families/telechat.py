@@ -10,7 +10,7 @@ from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("telechat",)
 
-DEFAULTS = {
+OWN = {
     "vocab_size": 160256,
     "hidden_size": 4096,
     "ffn_hidden_size": 12288,
@@ -35,7 +35,7 @@ def mapping(config: Config) -> Mapped:
 
     `logn` and a longer base of RoPE change what lies beyond the context of training.
     """
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     config.only("apply_residual_connection_post_layernorm", False, default=False)
     config.only("embed_layernorm", False, default=False)
     config.ignore("logn", "base_seqlen", "flash_attn", "skip_bias_add", "slow_but_exact", "unk_token_id")
@@ -44,7 +44,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names; a fused matrix holds the key and the value of one head after another."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     heads = config.size("num_attention_heads")
     groups = config.size("num_key_value_heads", default=heads).value
     both = ("layers.*.attention.k_proj.weight", "layers.*.attention.v_proj.weight")

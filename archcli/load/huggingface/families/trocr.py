@@ -13,20 +13,6 @@ from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 
 MODEL_TYPES = ("trocr",)
 
-DEFAULTS = {
-    "vocab_size": 50265,
-    "d_model": 1024,
-    "decoder_layers": 12,
-    "decoder_attention_heads": 16,
-    "decoder_ffn_dim": 4096,
-    "activation_function": "gelu",
-    "max_position_embeddings": 512,
-    "scale_embedding": False,
-    "use_learned_position_embeddings": True,
-    "layernorm_embedding": True,
-    "pad_token_id": 1,
-    "tie_word_embeddings": True,
-}
 ALIASES = {
     "hidden_size": "d_model",
     "num_attention_heads": "decoder_attention_heads",
@@ -36,7 +22,7 @@ ALIASES = {
 
 def mapping(config: Config) -> Mapped:
     """Post-norm with a norm after the embeddings; cross attention waits for an image encoder."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.ignore("is_decoder", "decoder_layerdrop", "num_beams")
     width = config.size("hidden_size")
     config.only("cross_attention_hidden_size", None, width.value, default=None)

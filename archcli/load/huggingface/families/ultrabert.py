@@ -11,15 +11,8 @@ from archcli.load.huggingface.parts.rope import parameters, position
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
 from archcli.load.huggingface.whole.bert_like import heads_of
-from archcli.load.huggingface.whole.llama_like import LLAMA_DEFAULTS
 
 MODEL_TYPES = ("ultrabert",)
-DEFAULTS = {
-    **LLAMA_DEFAULTS,
-    "max_position_embeddings": 32768,
-    "sliding_window": 128,
-    "prediction_head_size": 768,
-}
 THETA = {FULL: 2560000.0, SLIDING: 10000.0}
 HEADS = {"Model": (), "ForMaskedLM": ("words",), "ForTokenClassification": ("labels",)}
 
@@ -29,7 +22,7 @@ def mapping(config: Config) -> Mapped:
 
     The head's transform is two matrices without bias, by way of prediction_head_size.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.ignore("classifier_pooling", "classifier_dropout")
     for key in ("attention_windows", "rope_theta", "rope_scaling"):
         config.only(key, None, default=None)

@@ -5,11 +5,9 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.attention import check_window, head_dim, optional_number, query_scale
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.defaults import GEMMA2
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("vaultgemma",)
-DEFAULTS = {**GEMMA2, "tie_word_embeddings": True}
 WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.pre_feedforward_layernorm.weight": "layers.*.ffn_norm.weight",
@@ -18,7 +16,7 @@ WEIGHTS = {
 
 def mapping(config: Config) -> Mapped:
     """Gemma 2 without the norms after attention and network."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     check_window(config)
     cap, last_cap = (optional_number(config, f"{at}_logit_softcapping") for at in ("attn", "final"))
     scale = query_scale(config, head_dim(config))

@@ -14,21 +14,6 @@ from archcli.load.huggingface.whole.bart_like import (
 
 MODEL_TYPES = ("whisper",)
 
-DEFAULTS = {
-    "vocab_size": 51865,
-    "num_mel_bins": 80,
-    "encoder_layers": 4,
-    "encoder_attention_heads": 6,
-    "decoder_layers": 4,
-    "decoder_attention_heads": 6,
-    "decoder_ffn_dim": 1536,
-    "encoder_ffn_dim": 1536,
-    "activation_function": "gelu",
-    "d_model": 384,
-    "max_source_positions": 1500,
-    "max_target_positions": 448,
-    "tie_word_embeddings": True,
-}
 BIASED = ["q", "v", "o"]
 HARMLESS = (
     "apply_spec_augment",
@@ -50,7 +35,7 @@ def mapping(config: Config) -> Mapped:
 
     The encoder's positions are frozen, but stored.
     """
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only_architectures("WhisperForConditionalGeneration", "WhisperModel", "WhisperForCausalLM")
     config.ignore(*PLAIN, *HARMLESS, "num_mel_bins", "max_source_positions")
     whole = {
@@ -76,7 +61,7 @@ def mapping(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names of both halves, or of the decoder."""
-    names = bart_weights(config.of_class(DEFAULTS))
+    names = bart_weights(config.of_class())
     tables = ("[model.]shared.weight", "[model.]encoder.embed_tokens.weight", "lm_head.weight")
     return {
         **{name: rule for name, rule in names.items() if name not in tables},

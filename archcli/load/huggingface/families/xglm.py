@@ -12,18 +12,6 @@ from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 
 MODEL_TYPES = ("xglm",)
 
-DEFAULTS = {
-    "vocab_size": 256008,
-    "max_position_embeddings": 2048,
-    "d_model": 1024,
-    "ffn_dim": 4096,
-    "num_layers": 24,
-    "attention_heads": 16,
-    "activation_function": "gelu",
-    "scale_embedding": True,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
-}
 ALIASES = {
     "hidden_size": "d_model",
     "num_attention_heads": "attention_heads",
@@ -34,7 +22,7 @@ OFFSET = 2
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, sinusoids, everything biased; the eps of its norms is nn.LayerNorm's own."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.only("add_cross_attention", False)
     layer = {
         "kind": "pre_norm",

@@ -11,19 +11,6 @@ from archcli.load.huggingface.whole.gpt_like import SUMMARY, post_norm_decoder
 
 MODEL_TYPES = ("xlm",)
 
-DEFAULTS = {
-    "vocab_size": 30145,
-    "emb_dim": 2048,
-    "n_layers": 12,
-    "n_heads": 16,
-    "gelu_activation": True,
-    "causal": False,
-    "n_langs": 1,
-    "use_lang_emb": True,
-    "max_position_embeddings": 512,
-    "layer_norm_eps": 1e-12,
-    "tie_word_embeddings": True,
-}
 ALIASES = {
     "hidden_size": "emb_dim",
     "num_attention_heads": "n_heads",
@@ -43,7 +30,7 @@ RUNNING = ("embed_init_std", "sinusoidal_embeddings", "start_n_top", "end_n_top"
 
 def mapping(config: Config) -> Mapped:
     """BERT's layers, 4 emb_dim wide, with a plain biased head; causal where the file says so."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.only_architectures(*(PREFIX + name for name in PARTS))
     config.only("is_encoder", True, default=True)
     config.only("asm", False, default=False)

@@ -9,23 +9,6 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.weights.map import Weights
 
 MODEL_TYPES = ("xlstm",)
-DEFAULTS = {
-    "vocab_size": 50304,
-    "hidden_size": 4096,
-    "num_hidden_layers": 32,
-    "num_heads": 8,
-    "use_bias": False,
-    "norm_eps": 1e-6,
-    "qk_dim_factor": 0.5,
-    "v_dim_factor": 1.0,
-    "chunk_size": 64,
-    "eps": 1e-6,
-    "ffn_proj_factor": 2.667,
-    "ffn_round_up_to_multiple_of": 64,
-    "gate_soft_cap": 15.0,
-    "output_logit_soft_cap": 30.0,
-    "weight_mode": "single",
-}
 UNREAD = """
     norm_reduction_force_float32 chunkwise_kernel sequence_kernel step_kernel mode return_last_states
     autocast_kernel_dtype inference_state_dtype max_inference_chunksize add_out_norm
@@ -37,7 +20,7 @@ UNREAD = """
 
 def mapping(config: Config) -> Mapped:
     """Pre-norm, mLSTM with a sigmoid output gate, SwiGLU; gates and logits are bounded by a softcap."""
-    config = _completed(config.of_class(DEFAULTS, num_hidden_layers="num_blocks"))
+    config = _completed(config.of_class(num_hidden_layers="num_blocks"))
     config.ignore(*UNREAD.split())
     config.only("weight_mode", "single")  # of fused matrices the class cannot be made
     config.only("use_bias", False)  # it adds one to each RMSNorm

@@ -7,32 +7,16 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.parts.networks import mlp
 from archcli.load.huggingface.weights.map import Rule, Weights
 from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import (
-    BERT_DEFAULTS,
-    ROBERTA_HEADS,
-    after_padding,
-    bert_like,
-    with_second_bias,
-)
+from archcli.load.huggingface.whole.bert_like import ROBERTA_HEADS, after_padding, bert_like, with_second_bias
 
 MODEL_TYPES = ("xmod",)
-DEFAULTS = {
-    **BERT_DEFAULTS,
-    "pad_token_id": 1,
-    "pre_norm": False,
-    "adapter_reduction_factor": 2,
-    "adapter_layer_norm": False,
-    "adapter_reuse_layer_norm": True,
-    "ln_before_adapter": True,
-    "languages": ["en_XX"],
-}
 
 
 def mapping(config: Config) -> Mapped:
     """As RoBERTa, with a bottleneck behind each network; of the languages' adapters a pass runs one."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     for key in ("pre_norm", "adapter_layer_norm", "adapter_reuse_layer_norm", "ln_before_adapter"):
-        config.only(key, DEFAULTS[key])
+        config.only(key, config.defaults[key])
     position = after_padding(config)
     whole = bert_like(
         config,
@@ -88,7 +72,7 @@ def _is_name(language: object) -> bool:
 
 def weights(config: Config) -> Weights:
     """Weight names: RoBERTa's, and those of each language's adapter."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     languages, runs = _languages(config)
     adapters: dict[str, Rule] = {}
     for index, language in enumerate(languages):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_defaults, llama_like
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 MODEL_TYPES = ("Yi", "aquila", "xverse")
 
-UNBIASED = ("attention_bias", "mlp_bias")
+UNBIASED = {"attention_bias": None, "mlp_bias": None}
 YI = {"vocab_size": 64000, "num_key_value_heads": 4, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5}
 XVERSE = {
     "vocab_size": 100278,
@@ -20,17 +22,17 @@ XVERSE = {
     "num_attention_heads": 40,
     "max_position_embeddings": 8192,
 }
-DEFAULTS = {
-    "Yi": llama_defaults(*UNBIASED, **YI, rope_theta=5000000.0),
-    "aquila": llama_defaults(*UNBIASED, vocab_size=100008),
-    "xverse": llama_defaults(*UNBIASED, **XVERSE),
+OWN: Mapping[str, Mapped] = {
+    "Yi": {**UNBIASED, **YI, "rope_theta": 5000000.0},
+    "aquila": {**UNBIASED, "vocab_size": 100008},
+    "xverse": {**UNBIASED, **XVERSE},
 }
 
 
 def mapping(config: Config) -> Mapped:
     """As Llama, without biases."""
     config.ignore("quantization_bit", "initializer_weight")
-    return llama_like(config.of_class(DEFAULTS[config.model_type]))
+    return llama_like(config.of_class(OWN[config.model_type], like="llama"))
 
 
 WEIGHTS: Weights = {

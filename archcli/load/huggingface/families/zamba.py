@@ -10,38 +10,14 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba
 
 MODEL_TYPES = ("zamba",)
-DEFAULTS = {
-    "vocab_size": 32000,
-    "tie_word_embeddings": True,
-    "hidden_size": 3712,
-    "attention_hidden_size": None,
-    "intermediate_size": 14848,
-    "num_hidden_layers": 76,
-    "num_attention_heads": 16,
-    "attention_head_dim": None,
-    "num_key_value_heads": 16,
-    "n_mamba_heads": 2,
-    "hidden_act": "gelu",
-    "hidden_mamba_act": "silu",
-    "rms_norm_eps": 1e-5,
-    "max_position_embeddings": 4096,
-    "attn_layer_period": 6,
-    "attn_layer_offset": 4,
-    "mamba_d_state": 16,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_dt_rank": "auto",
-    "mamba_conv_bias": True,
-    "mamba_proj_bias": False,
-    "layers_block_type": None,
-}
+OWN = {"mamba_dt_rank": "auto"}
 NETWORK = ("gate_proj", "up_proj", "down_proj")
 ALIASES = {**JAMBA, "layer_types": "layers_block_type", "head_dim": "attention_head_dim"}
 
 
 def mapping(config: Config) -> Mapped:
     """Mamba-1 mixers with heads; some read the stream with what a block of attention adds to it."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     config.ignore(*zamba.UNREAD)
     layers = _kinds(config)
     inner = config.size("expand").value * config.size("hidden_size").value
@@ -74,7 +50,7 @@ def _width(config: Config) -> ConfigValue[int]:
 
 def weights(config: Config) -> Weights:
     """Weight names; rows of x and of its gate lie in turn in `in_proj`."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(OWN, **ALIASES)
     inner = config.size("expand").value * config.size("hidden_size").value
     network = {f"feed_forward.{which}.weight": f"ffn.{which}.weight" for which in NETWORK}
 

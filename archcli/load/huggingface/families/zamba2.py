@@ -13,32 +13,6 @@ from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 
 MODEL_TYPES = ("zamba2",)
-DEFAULTS = {
-    "vocab_size": 32000,
-    "max_position_embeddings": 4096,
-    "hidden_size": 2560,
-    "num_hidden_layers": 54,
-    "layers_block_type": None,
-    "mamba_d_state": 64,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_ngroups": 1,
-    "time_step_min": 0.001,
-    "n_mamba_heads": 8,
-    "chunk_size": 256,
-    "add_bias_linear": False,
-    "intermediate_size": None,
-    "hidden_act": "gelu",
-    "num_attention_heads": 32,
-    "num_mem_blocks": 1,
-    "use_shared_attention_adapter": False,
-    "adapter_rank": 128,
-    "use_mem_rope": False,
-    "rms_norm_eps": 1e-5,
-    "use_long_context": False,
-    "use_conv_bias": True,
-    "tie_word_embeddings": True,
-}
 ALIASES = {"layer_types": "layers_block_type"}
 KEYS = Mamba2Keys(
     n_heads="n_mamba_heads",
@@ -68,7 +42,7 @@ USUAL = [
 
 def mapping(config: Config) -> Mapped:
     """Mamba-2 mixers; some read the stream with what one of the blocks, with adapters, adds to it."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     config.ignore(*zamba.UNREAD, *UNREAD.split(), "attention_head_dim", "num_query_groups")
     layers, width = zamba.kinds(config, USUAL), _width(config)
     blocks = _blocks(config, layers)
@@ -132,7 +106,7 @@ def _mixer(config: Config) -> Mapped:
 
 def weights(config: Config) -> Weights:
     """Weight names; adapters are listed in the block, by the turn of the layer that uses them."""
-    config = config.of_class(DEFAULTS, **ALIASES)
+    config = config.of_class(**ALIASES)
     layers = zamba.kinds(config, USUAL)
     uses, n_blocks = zamba.of_kind(layers, zamba.HYBRID), len(_blocks(config, layers))
     parts = {

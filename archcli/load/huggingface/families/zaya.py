@@ -12,26 +12,6 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
 
 MODEL_TYPES = ("zaya",)
-DEFAULTS = {
-    "vocab_size": 262272,
-    "hidden_size": 2048,
-    "num_hidden_layers": 40,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": True,
-    "moe_intermediate_size": 2048,
-    "num_experts_per_tok": 1,
-    "num_experts": 16,
-    "head_dim": 128,
-    "attention_bias": False,
-    "lm_head_bias": False,
-    "router_hidden_size": 256,
-    "cca_time0": 2,
-    "cca_time1": 2,
-}
 FULL, SLIDING = "hybrid", "hybrid_sliding"
 ROPES = {
     FULL: {"rope_theta": 5000000.0, "partial_rotary_factor": 0.5},
@@ -41,7 +21,7 @@ ROPES = {
 
 def mapping(config: Config) -> Mapped:
     """Compressed convolutional attention; an expert or none by a router that reads the last layer's."""
-    config = config.of_class(DEFAULTS)
+    config = config.of_class()
     config.only("num_experts_per_tok", 1)
     config.ignore("sliding_window")
     kinds = kinds_of_layers(config, [FULL] * config.layers(), (FULL, SLIDING))

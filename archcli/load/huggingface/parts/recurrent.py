@@ -65,19 +65,6 @@ class Mamba2Keys(NamedTuple):
 BAMBA = Mamba2Keys()
 """The words of Bamba, Granite 4 and Falcon-H1."""
 
-BAMBA_MIXER = {
-    "mamba_n_heads": 128,
-    "mamba_d_head": "auto",
-    "mamba_n_groups": 1,
-    "mamba_d_state": 256,
-    "mamba_d_conv": 4,
-    "mamba_expand": 2,
-    "mamba_chunk_size": 256,
-    "mamba_conv_bias": True,
-    "mamba_proj_bias": False,
-}
-"""Their defaults."""
-
 
 def mamba2(config: Config, keys: Mamba2Keys, head_dim: ConfigValue[int], **more: Any) -> Mapped:
     """A Mamba-2 mixer; `more` are further fields, and None leaves one out."""

@@ -14,24 +14,6 @@ from archcli.load.huggingface.parts.networks import layernorm, mlp
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
 from archcli.load.huggingface.weights.names import fairseq_layers
 
-BART_DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {
-        "vocab_size": 50265,
-        "max_position_embeddings": 1024,
-        "encoder_layers": 12,
-        "encoder_ffn_dim": 4096,
-        "encoder_attention_heads": 16,
-        "decoder_layers": 12,
-        "decoder_ffn_dim": 4096,
-        "decoder_attention_heads": 16,
-        "activation_function": "gelu",
-        "d_model": 1024,
-        "scale_embedding": False,
-        "tie_word_embeddings": True,
-    }
-)
-"""The defaults of BartConfig, for classes that differ from it in some."""
-
 HARMLESS = (
     *PLAIN,
     "_num_labels",

@@ -15,23 +15,6 @@ from archcli.load.huggingface.parts.rope import rope
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-BERT_DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {
-        "vocab_size": 30522,
-        "hidden_size": 768,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "intermediate_size": 3072,
-        "hidden_act": "gelu",
-        "max_position_embeddings": 512,
-        "type_vocab_size": 2,
-        "layer_norm_eps": 1e-12,
-        "is_decoder": False,
-        "add_cross_attention": False,
-        "tie_word_embeddings": True,
-    }
-)
-"""The defaults of BertConfig, for classes that differ from it in some."""
 
 SECOND_BIAS = "unread_bias"
 

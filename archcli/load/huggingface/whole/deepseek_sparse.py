@@ -22,23 +22,6 @@ LETTERS = {"F": FULL_INDEX, "S": SHARED_INDEX}
 INDEX_NAMES = ("indexer_types", "index_topk_pattern")
 INDEX_STEPS = {"index_topk_freq": 1, "index_skip_topk_offset": 2}
 """Every how many layers have an index of their own, and from which on, by the class's defaults."""
-DSA_DEFAULTS = {
-    "moe_intermediate_size": 2048,
-    "n_shared_experts": 1,
-    "n_routed_experts": 256,
-    "routed_scaling_factor": 2.5,
-    "kv_lora_rank": 512,
-    "qk_rope_head_dim": 64,
-    "num_experts_per_tok": 8,
-    "first_k_dense_replace": 3,
-    "norm_topk_prob": True,
-    "hidden_act": "silu",
-    "tie_word_embeddings": False,
-    "attention_bias": False,
-    "index_topk": 2048,
-    "index_head_dim": 128,
-}
-"""What the classes of DeepSeek-V3.2 and of GLM-5 have in common."""
 
 ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
 INDEXER: Weights = {

@@ -18,14 +18,6 @@ from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHAR
 LAYER = "[model.]layers.*"
 PREDICTION = "multi-token prediction, which no class of transformers holds"
 
-DELTA_DEFAULTS = {
-    "linear_conv_kernel_dim": 4,
-    "linear_key_head_dim": 128,
-    "linear_value_head_dim": 128,
-    "linear_num_key_heads": 16,
-    "linear_num_value_heads": 32,
-}
-
 
 def delta_net(config: Config, eps: float | ConfigValue[float]) -> Mapped:
     """A gated delta net by the keys of Qwen3-Next, the norm of whose output has this eps."""

@@ -21,28 +21,6 @@ Networks = Callable[[list[Mapped]], list[Mapped]]
 Heads = Mapping[str, Any] | Callable[[ConfigValue[int] | None], Mapping[str, Any]]
 """Options of `attention`, or what gives those of a layer with this sliding window, or with none."""
 
-LLAMA_DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {
-        "vocab_size": 32000,
-        "hidden_size": 4096,
-        "intermediate_size": 11008,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "hidden_act": "silu",
-        "max_position_embeddings": 2048,
-        "rms_norm_eps": 1e-6,
-        "attention_bias": False,
-        "mlp_bias": False,
-        "tie_word_embeddings": False,
-    }
-)
-"""The defaults of LlamaConfig, for classes that differ from it in some."""
-
-
-def llama_defaults(*left_out: str, **others: Any) -> Mapped:
-    """The defaults of LlamaConfig without some, and with others."""
-    return {key: value for key, value in LLAMA_DEFAULTS.items() if key not in left_out} | others
-
 
 def llama_like(
     config: Config,
@@ -75,17 +53,6 @@ def llama_like(
     layers = layers if networks is None else networks(layers)
     return decoder(config, rmsnorm(config) if norm is None else norm, layers, **more)
 
-
-GRANITE_DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {
-        **LLAMA_DEFAULTS,
-        "embedding_multiplier": 1.0,
-        "logits_scaling": 1.0,
-        "residual_multiplier": 1.0,
-        "attention_multiplier": 1.0,
-    }
-)
-"""The defaults of GraniteConfig."""
 
 PERIOD = 4
 """Of four layers the first has no window, where `layer_types` says nothing."""

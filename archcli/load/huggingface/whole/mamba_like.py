@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import ceil
-from types import MappingProxyType
 from typing import Any
 
 from archcli.load.huggingface.config import Config
@@ -15,23 +13,6 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 
 CHANNELS_PER_RANK = 16
 
-MAMBA_DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {
-        "vocab_size": 50280,
-        "hidden_size": 768,
-        "state_size": 16,
-        "num_hidden_layers": 32,
-        "layer_norm_epsilon": 1e-5,
-        "expand": 2,
-        "conv_kernel": 4,
-        "use_bias": False,
-        "use_conv_bias": True,
-        "hidden_act": "silu",
-        "time_step_rank": "auto",
-        "tie_word_embeddings": True,
-    }
-)
-"""The defaults of MambaConfig and of FalconMambaConfig."""
 
 JAMBA = {
     "state_size": "mamba_d_state",

@@ -15,28 +15,6 @@ from archcli.load.huggingface.weights.hybrid import first_norms
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS
 
-MINIMAX_DEFAULTS = {
-    "vocab_size": 32000,
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_hidden_layers": 32,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "hidden_act": "silu",
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": False,
-    "num_experts_per_tok": 2,
-    "num_local_experts": 8,
-    "block_size": 256,
-    **{
-        f"{place}_{factor}_factor": 1.0
-        for place in ("full_attn", "linear_attn", "mlp")
-        for factor in ("alpha", "beta")
-    },
-}
-"""The defaults of MiniMaxConfig."""
-
 
 def minimax_like(config: Config, kinds: Sequence[str], position: Mapped | ConfigValue[Mapped]) -> Mapped:
     """Experts after each mixer; the residual is taken after the norm, and both are multiplied."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
@@ -12,23 +11,6 @@ from archcli.load.huggingface.parts.attention import Flag
 from archcli.load.huggingface.parts.decoder import PLAIN, groups
 from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule
-
-T5_DEFAULTS: Mapping[str, Any] = MappingProxyType(
-    {
-        "vocab_size": 32128,
-        "d_model": 512,
-        "d_kv": 64,
-        "d_ff": 2048,
-        "num_layers": 6,
-        "num_heads": 8,
-        "relative_attention_num_buckets": 32,
-        "relative_attention_max_distance": 128,
-        "layer_norm_epsilon": 1e-6,
-        "feed_forward_proj": "relu",
-        "tie_word_embeddings": True,
-    }
-)
-"""The defaults of T5Config, for classes that differ from it in some."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {

@@ -46,9 +46,10 @@ def test_the_layer_shown_is_the_layer_tried():
 
 def test_the_family_shown_is_the_family_shipped():
     *_, importer, record = SHOWN
-    assert importer == (ROOT / "archcli" / "load" / "huggingface" / "families" / "arcee.py").read_text()
+    assert importer in (ROOT / "archcli" / "load" / "huggingface" / "families" / "llama.py").read_text()
+    assert importer.lstrip().startswith('"arcee": ')
     assert record in (ROOT / "tests" / "parity" / "families" / "dense.py").read_text()
     assert record.lstrip().startswith('"arcee": Family(')
     shown = re.search(r"a whole family\s\((\w+)\)", (ROOT / "docs" / "extending.md").read_text())[1]
     assert f'"{shown.lower()}": Family(' in record
-    assert len((importer + record).splitlines()) <= 25
+    assert len((importer + record).splitlines()) <= 5

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from archcli.commands.line.options import Form, Json, Output
-from archcli.load.huggingface.importer import described, listing
+from archcli.load.huggingface.registry import listing
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.measure.report import Column, Report, Table
 from archcli.render import show
@@ -41,13 +41,14 @@ def family_rows() -> list[dict[str, Any]]:
 
 def _rows() -> Iterator[dict[str, Any]]:
     known = listing()
-    for kind, what in described().items():
-        yield {"model_type": kind, "form": "model", **_held(known.get(kind, {})), "what": what}
+    for kind, entry in known.items():
+        if kind not in WRAPPERS:
+            yield {"model_type": kind, "form": "model", **_held(entry), "what": entry["what"]}
     for kind, wrapper in WRAPPERS.items():
         inner = f"{wrapper.text} or another" if wrapper.any_text else wrapper.text
         what = f"{wrapper.key}: {inner}"
         yield {"model_type": kind, "form": "wrapper", **_held(known.get(kind, {})), "what": what}
 
 
-def _held(listed: dict[str, list[str]]) -> dict[str, str]:
+def _held(listed: dict[str, Any]) -> dict[str, str]:
     return {"class": ", ".join(listed.get("classes", [])), "held": ", ".join(listed.get("held", []))}

@@ -3,6 +3,7 @@
 The same logits, exit codes, and mistakes in a table of names that it must see.
 """
 
+import importlib
 import json
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from archcli.load.huggingface.families import deepseek_v3, gpt2, llama, mixtral
+from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.weights.map import Parts
 from parity.families import FAMILIES
 from saved import edited, stated
@@ -104,20 +105,26 @@ def without_a_rule(rules):
 
 
 MUTANTS = {
-    "gate and up are swapped": (mixtral, "mixtral", swapped_gate_and_up, "logits"),
-    "norms are swapped": (llama, "llama", swapped_norms, "logits"),
-    "q, k, v in the opposite order": (gpt2, "gpt2", order_of_qkv, "logits"),
-    "not transposed": (gpt2, "gpt2", not_transposed, "logits"),
-    "q, k, v by heads": (gpt2, "gpt2", grouped, "logits"),
-    "a name forgotten": (gpt2, "gpt2", without_a_rule, "missing"),
+    "gate and up are swapped": ("mixtral", swapped_gate_and_up, "logits"),
+    "norms are swapped": ("llama", swapped_norms, "logits"),
+    "q, k, v in the opposite order": ("gpt2", order_of_qkv, "logits"),
+    "not transposed": ("gpt2", not_transposed, "logits"),
+    "q, k, v by heads": ("gpt2", grouped, "logits"),
+    "a name forgotten": ("gpt2", without_a_rule, "missing"),
 }
+
+
+def patch_weights(monkeypatch, kind, weights):
+    """Give the family of a model_type other names of weights."""
+    rows = importlib.import_module(f"archcli.load.huggingface.families.{families()[kind]}").FAMILIES
+    monkeypatch.setitem(rows, kind, rows[kind]._replace(weights=weights))
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_table_of_names_is_seen(mutant, folder, cli, monkeypatch):
-    family, name, change, seen = MUTANTS[mutant]
-    path = folder(name)
-    monkeypatch.setattr(family, "WEIGHTS", change(family.WEIGHTS))
+    kind, change, seen = MUTANTS[mutant]
+    path = folder(kind)
+    patch_weights(monkeypatch, kind, change(family_of(kind).weights))
     done = cli("verify", path, "--weights", path, "-s", "9")
     assert done.code == 1
     assert any(line.startswith("✗") and seen in line for line in done.out.splitlines())
@@ -125,7 +132,7 @@ def test_a_wrong_table_of_names_is_seen(mutant, folder, cli, monkeypatch):
 
 def test_the_correction_of_scores_is_felt(folder, cli, monkeypatch):
     path = folder("deepseek-v3")
-    full = deepseek_v3.weights
+    full = family_of("deepseek_v3").weights
 
     def without(config):
         return {
@@ -133,7 +140,7 @@ def test_the_correction_of_scores_is_felt(folder, cli, monkeypatch):
             "[model.]layers.*.mlp.gate.e_score_correction_bias": Parts(("layers.*.ffn.router.weight",)),
         }
 
-    monkeypatch.setattr(deepseek_v3, "weights", without)
+    patch_weights(monkeypatch, "deepseek_v3", without)
     assert cli("verify", path, "--weights", path, "-s", "9").code == 1
 
 

@@ -3,16 +3,17 @@
 Its modules, and the metadata that names its entry points.
 """
 
+from archcli.load.huggingface import registry
 from archcli.modules.spec import kinds
 
 
-def installed(folder, name, modules, entry_points):
+def installed(folder, name, modules, entry_points, group=kinds.GROUP):
     """Lay a distribution down in a folder: source by module, "package.module:Class" by kind."""
     info = folder / f"{name}-0.1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1\n")
     lines = [f"{kind} = {place}" for kind, place in entry_points.items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{kinds.GROUP}]", *lines, ""]))
+    (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
     for module, source in modules.items():
         (folder / f"{module}.py").write_text(source)
 
@@ -25,6 +26,7 @@ def forget_outsiders(monkeypatch):
     monkeypatch.setattr(kinds, "registered", {})
     for remembered in (kinds._installed, kinds._conforming):
         monkeypatch.setattr(kinds, remembered.__name__, _fresh(remembered))
+    monkeypatch.setattr(registry, "_installed", _fresh(registry._installed))
 
 
 def _fresh(remembered):

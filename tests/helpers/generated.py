@@ -12,7 +12,7 @@ from archcli.commands.families import family_rows
 from archcli.commands.line.application import COMMANDS, application
 from archcli.commands.line.help import help_entry
 from archcli.load.gguf.families import ARCHS
-from archcli.load.huggingface.importer import families
+from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.spec.schema import rows
 from archcli.modules.spec.kinds import TABLE, kind_of

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 import archcli.load.huggingface.importer
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import tree_of
+from archcli.load.huggingface.registry import family_of
 from archcli.load.yaml.nodes import plain
 from archcli.modules import Model
 from archcli.modules.spec.base import Spec
 from archcli.modules.spec.fields import Field
 from archcli.modules.spec.kinds import kinds
-
-
-@cache
-def families() -> dict[str, ModuleType]:
-    """The importer of each model_type."""
-    return {
-        kind: importlib.import_module(f"archcli.load.huggingface.families.{name}")
-        for kind, name in archcli.load.huggingface.importer.families().items()
-    }
 
 
 def imported_file(config: dict[str, Any]) -> Model:
@@ -39,7 +28,8 @@ def imported(model_type: str, config: dict[str, Any]) -> Model:
 
 def mapped(config: Config) -> dict[str, Any]:
     """The mapping that the family of a config.json makes of it."""
-    return families()[config.model_type].mapping(config)
+    family = family_of(config.model_type)
+    return family.mapping(family.of_class(config))
 
 
 def built(mapping: dict[str, Any]) -> Model:

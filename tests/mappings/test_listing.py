@@ -1,17 +1,13 @@
 """`archcli families` says of each model_type by which class it is held, and in what: as these tests do."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from archcli.load.huggingface import importer
-from archcli.load.huggingface.importer import families
+from archcli.load.huggingface.registry import families, listing
 from archcli.load.huggingface.wrappers.table import WRAPPERS
+from listed import rows, write
 from mappings.test_mappings import CLASSES, verdict
 from parity.families import FAMILIES
 
-LISTING = Path(importer.__file__).parent / "families" / "listing.json"
 WORDS = {"params": "parameters", "flops": "FLOPs", "cached": "cache"}
 LOGITS = {family.config["model_type"] for family in FAMILIES.values()}
 
@@ -29,8 +25,7 @@ def held(kind):
 
 @pytest.mark.long
 def test_the_listing_is_what_these_tests_hold(renew):
-    made = {kind: held(kind) for kind in sorted({*families(), *WRAPPERS}, key=str.lower)}
+    made = {kind: {**rows().get(kind, {}), **held(kind)} for kind in {*families(), *WRAPPERS}}
     if renew:
-        lines = ",\n".join(f'"{kind}": {json.dumps(entry)}' for kind, entry in made.items())
-        LISTING.write_text(f"{{\n{lines}\n}}\n")
-    assert json.loads(LISTING.read_text()) == made
+        write(made)
+    assert listing() == made

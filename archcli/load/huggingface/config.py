@@ -1,7 +1,7 @@
 """Config: reads a config.json key by key, for the importers of all families.
 
-A family is one file: a pure function from a `Config` to the mapping that YAML would hold. Only here and
-there do Hugging Face's names occur.
+A family is a pure function from a `Config` to the mapping that YAML would hold. Only here and there do
+Hugging Face's names occur.
 """
 
 from __future__ import annotations
@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from sys import float_info
-from types import MappingProxyType
 from typing import Any
 
 from archcli.errors import ArchError, Problem
-from archcli.load.huggingface.class_defaults import class_defaults
 from archcli.load.huggingface.config_json import ConfigValue, KeyPlaces, unplaced
 from archcli.load.huggingface.keys import HARMLESS, HARMLESS_ENDINGS, HEADS, OUR_WORD
 from archcli.load.yaml.nodes import Place
 
 MISSING = object()
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 MOST_LAYERS = 100_000
 """No model has a thousandth of it, and every layer is written out while a pattern is looked for."""
 
@@ -58,21 +55,18 @@ class Config:
     sizes: set[str] = field(default_factory=set)
     defaulted: dict[str, tuple[str, Any]] = field(default_factory=dict)
 
-    def of_class(self, own: Mapping[str, Any] = NOTHING, /, like: str = "", **aliases: str) -> Config:
-        """The same file with the defaults and key names of its class in transformers.
-
-        Its keys are understood, even where other settings leave no use for them. `own` defaults go before
-        those of class_defaults.json, where None takes a key away; `like` is the model_type whose they are.
-        """
-        known = {**class_defaults(like or str(self.data.get("model_type", ""))), **own}
-        known = {key: value for key, value in known.items() if value is not None}
-        self.read.update(known, aliases.values())
-        return replace(self, defaults=known, aliases=aliases)
-
     def with_defaults(self, **more: Any) -> Config:
-        """The same file with further defaults, for keys that its class derives from others."""
+        """The same file with further defaults, such as those of its class in transformers.
+
+        Its keys are understood, even where other settings leave no use for them.
+        """
         self.read.update(more)
         return replace(self, defaults={**self.defaults, **more})
+
+    def with_words(self, **aliases: str) -> Config:
+        """The same file with its class's words for common keys, such as hidden_size="n_embd"."""
+        self.read.update(aliases.values())
+        return replace(self, aliases=aliases)
 
     def inner(self, key: str, defaults: Mapping[str, Any]) -> Config:
         """The object that a key holds, with the defaults of its class."""

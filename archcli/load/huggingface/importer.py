@@ -1,34 +1,28 @@
 """Import of a Hugging Face config.json as the node tree of a YAML.
 
-A family is a module of `families/` with `MODEL_TYPES` and `mapping(config)`. Only the one that is asked for
-is imported. Nothing here runs code of a repository.
+A file of `families/` has the Family of each of its model types. Only the one that is asked for is imported.
+Nothing here runs code of a repository.
 """
 
 from __future__ import annotations
 
-import ast
-import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, NoModelError, closest
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import KeyPlaces, Mapped, tree_of, unplaced
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.keys import MLC_ENGINE, MLC_SIZES, NO_SHAPE, OUR_WORD
 from archcli.load.huggingface.quantization.scheme import stated_quantization
+from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.huggingface.wrappers.text import note_towers, text_part
 from archcli.load.yaml.nodes import Node
 
-FAMILIES = Path(__file__).parent / "families"
-TYPES = re.compile(r"^MODEL_TYPES = (\(.*?\))$", re.MULTILINE | re.DOTALL)
-LONGEST_TYPE = 64
 CLASS_ENDING = re.compile(
     r"(For[A-Z]\w*|WithLMHeadModel|LMHeadModel|MTModel|DoubleHeadsModel|EncoderModel|TextModel|Model)$"
 )
@@ -61,31 +55,6 @@ class ImportedConfig(NamedTuple):
     is_sized: bool
 
 
-def families() -> dict[str, str]:
-    """The family module's name for each model_type, found without importing any."""
-    return {kind: path.stem for kind, path, _ in _sources()}
-
-
-def described() -> dict[str, str]:
-    """What each model_type is, by the first line of its family's module."""
-    return {kind: source[3:].partition("\n")[0].rstrip('"') for kind, _, source in _sources()}
-
-
-def listing() -> dict[str, dict[str, list[str]]]:
-    """Of each model_type the `classes` in transformers that tests hold it against, and in what: `held`."""
-    listed: dict[str, dict[str, list[str]]] = json.loads((FAMILIES / "listing.json").read_text("utf-8"))
-    return listed
-
-
-def _sources() -> Iterator[tuple[str, Path, str]]:
-    """(model_type, module, its text) of every family."""
-    for path in sorted(FAMILIES.glob("*.py")):
-        source = path.read_text(encoding="utf-8")
-        types = TYPES.search(source)
-        for kind in ast.literal_eval(types[1]) if types else ():
-            yield kind, path, source
-
-
 def import_config(
     data: Any, places: KeyPlaces | None = None, before: Mapped | None = None, over: Mapped | None = None
 ) -> ImportedConfig:
@@ -97,13 +66,13 @@ def import_config(
     outer = stated_quantization(whole)
     part = text_part(whole)
     config, family = part.config, _family(part.config)
-    if config.get("per_layer_config", default=None) and not getattr(family, "READS_PER_LAYER", False):
+    if config.get("per_layer_config", default=None) and not family.reads_per_layer:
         hint = "layers that differ are written as groups in a YAML"
         raise config.error("per_layer_config is not supported", hint, config.place("per_layer_config"))
-    mapping = part.with_head(family.mapping(config))
-    note_towers(config, getattr(family, "TOWERS", ()))
+    mapping = part.with_head(family.mapping(family.of_class(config)))
+    note_towers(config, family.towers)
     if mapping.get("kind", "decoder") != "encoder":
-        mapping = _with_head(mapping, config, (*getattr(family, "HEADED", ()), *part.headed))
+        mapping = _with_head(mapping, config, (*family.headed, *part.headed))
     inner = stated_quantization(config)
     stated = outer or inner
     if data.get("auto_map"):
@@ -169,11 +138,11 @@ def weight_map(data: Any, file: str = "config.json") -> WeightMap:
     raise part.config.error(what, "its totals can be compared")
 
 
-def _weights(family: ModuleType, config: Config, *, wrapped: bool) -> WeightMap | None:
+def _weights(family: Family, config: Config, *, wrapped: bool) -> WeightMap | None:
     """The map of a family's weight names; None where they are not known."""
-    rules = family.weights(config) if hasattr(family, "weights") else getattr(family, "WEIGHTS", None)
-    ties = getattr(family, "TIES_UNSTORED_HEAD", False)
-    return None if rules is None else WeightMap(rules, wrapped or hasattr(family, "TOWERS"), ties)
+    rules = family.names(family.of_class(config))
+    beside_towers = wrapped or bool(family.towers)
+    return None if rules is None else WeightMap(rules, beside_towers, family.ties_unstored_head)
 
 
 def _whole(data: Any, places: KeyPlaces) -> Config:
@@ -247,23 +216,16 @@ def _by_keys(data: Collection[str]) -> tuple[str, str]:
     return ("gpt2", "whose first files have these keys") if is_gpt2 else ("", "")
 
 
-def _family(config: Config) -> ModuleType:
-    """The family module for the config's model_type."""
+def _family(config: Config) -> Family:
+    """The family of the config's model_type."""
     kind = config.model_type
-    known = {kind: kind} if _is_module(kind) else families()
-    if kind not in known:
+    family = family_of(kind)
+    if family is None:
         raise _unknown(kind, config)
     if DRAFT.search(config.architecture):
         what = "this model drafts for another, and its own parts are not known"
         raise config.error(what, f"as a plain {kind} it would be miscounted", config.place("architectures"))
-    family = import_module(f"archcli.load.huggingface.families.{known[kind]}")
-    if kind not in getattr(family, "MODEL_TYPES", ()):
-        raise _unknown(kind, config)
     return family
-
-
-def _is_module(kind: str) -> bool:
-    return kind.isidentifier() and len(kind) <= LONGEST_TYPE and (FAMILIES / f"{kind}.py").is_file()
 
 
 def _unknown(kind: str, config: Config) -> ArchError:

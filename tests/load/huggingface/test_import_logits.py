@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from archcli.load.huggingface.importer import weight_map
+from archcli.load.huggingface.registry import families
 from archcli.runtime.model.build import build_model
 from archcli.runtime.weights.compare import translate
-from importing import families, imported
+from importing import imported
 from parity.families import FAMILIES
 from parity.witness import TOLERANCE, difference, witness
 

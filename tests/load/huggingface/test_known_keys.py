@@ -6,7 +6,8 @@ import pytest
 import transformers
 
 from archcli.errors import ArchError
-from archcli.load.huggingface.importer import families, import_config
+from archcli.load.huggingface.importer import import_config
+from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from drawing import cases
 from import_variants import VARIANTS

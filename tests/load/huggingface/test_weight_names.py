@@ -5,7 +5,6 @@ Well formed, complete for what the importer builds, and right for names as real 
 Logits are compared in tests/parity and tests/commands; here no tensor has values.
 """
 
-import importlib
 from copy import deepcopy
 
 import pytest
@@ -13,7 +12,8 @@ import torch
 import transformers
 
 from archcli.errors import ArchError
-from archcli.load.huggingface.importer import families, weight_map
+from archcli.load.huggingface.importer import weight_map
+from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.weights.map import Auxiliary, WeightMap, parts_of
 from archcli.load.huggingface.weights.names import UNREAD
 from archcli.measure.weights.checkpoint import compare
@@ -24,14 +24,14 @@ from importing import imported_file
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
-MODULES = sorted(set(families().values()))
 CAUSAL = {
     "t5": "T5ForConditionalGeneration",
     "bert": "BertModel",
     "marian": "MarianMTModel",
     "whisper": "WhisperForConditionalGeneration",
 }
-REQUIRED = {"minimax_text_01": {"attn_type_list": [*31 * [0], 1]}}
+LIGHTNING = {"attn_type_list": [*31 * [0], 1]}
+REQUIRED = {"minimax_text_01": LIGHTNING, "minimax_m1": LIGHTNING}
 """What a file must say before its weights have names."""
 
 CONFIGS = {
@@ -48,17 +48,15 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_family_states_its_names(module):
-    family = importlib.import_module(f"archcli.load.huggingface.families.{module}")
-    for kind in family.MODEL_TYPES:
-        named = {"model_type": kind, "architectures": [CAUSAL.get(module, "ForCausalLM")]}
-        rules = weight_map({**REQUIRED.get(module, {}), **named}).rules
-        assert rules
-        for name, rule in rules.items():
-            if not isinstance(rule, Auxiliary):
-                assert {template.count("*") for template in parts_of(rule).ours} == {name.count("*")}, name
-                assert name.count("#") <= 1
+@pytest.mark.parametrize("kind", families())
+def test_a_family_states_its_names(kind):
+    named = {"model_type": kind, "architectures": [CAUSAL.get(kind, "ForCausalLM")]}
+    rules = weight_map({**REQUIRED.get(kind, {}), **named}).rules
+    assert rules
+    for name, rule in rules.items():
+        if not isinstance(rule, Auxiliary):
+            assert {template.count("*") for template in parts_of(rule).ours} == {name.count("*")}, name
+            assert name.count("#") <= 1
 
 
 def theirs(config):

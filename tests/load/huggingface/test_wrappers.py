@@ -8,13 +8,14 @@ import transformers
 
 import archcli
 from archcli.errors import ArchError
-from archcli.load.huggingface.class_defaults import class_defaults
+from archcli.load.huggingface.family import class_defaults
 from archcli.load.huggingface.importer import import_config, weight_map
 from archcli.load.huggingface.parts.rope import DEFAULT_THETA
+from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.wrappers.table import TEXTS, WRAPPERS
 from archcli.measure.weights.checkpoint import compare
 from hub_compared import told, wrong
-from importing import families, imported_file
+from importing import imported_file
 from wrapping import NAMES, TINY, language_model, their_wrapper, tiny_text
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
@@ -87,7 +88,7 @@ def test_the_text_part_that_a_class_expects_is_the_one_in_the_table(kind):
 def test_a_text_part_has_the_defaults_of_its_class(kind):
     text, cls = TEXTS[kind], transformers.CONFIG_MAPPING[kind]
     theirs = {field.name: field.default for field in fields(cls)}
-    own = getattr(families()[text.family], "OWN", {})
+    own = family_of(text.family).defaults
     ours = {**class_defaults(text.family), **own, **text.defaults}
     assert ours.pop("rope_theta", DEFAULT_THETA) == cls().rope_parameters["rope_theta"]
     known = ours.keys() & theirs.keys() - text.fixed.keys() - OF_THE_WHOLE

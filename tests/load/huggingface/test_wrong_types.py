@@ -8,7 +8,8 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.huggingface import importer
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.importer import families, weight_map
+from archcli.load.huggingface.importer import weight_map
+from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from archcli.load.source import load_text
 

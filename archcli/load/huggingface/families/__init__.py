@@ -1,1 +1,1 @@
-"""Families: one file per `model_type` of Hugging Face, found by its `MODEL_TYPES`."""
+"""Families by kin: each file has `FAMILIES`, a row for each `model_type`, which listing.json lists."""

@@ -1,22 +1,241 @@
-"""BART and its kin PLBART and MVP: BartConfig and BartForConditionalGeneration, or BartForCausalLM."""
+"""BART, and translators and summarizers of its kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.whole.bart_like import LEARNED, Wiring, bart_like, bart_weights
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import all_pairs_for_blocks
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
+from archcli.load.huggingface.whole.bart_like import (
+    LEARNED,
+    Wiring,
+    bart_like,
+    bart_weights,
+    is_decoder_alone,
+)
+from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 
-MODEL_TYPES = ("bart", "plbart", "mvp")
 
-
-def mapping(config: Config) -> Mapped:
+def _bart(config: Config) -> Mapped:
     """Post-norm without final norms, learned positions, a norm after the embeddings, all biased."""
-    config = config.of_class()
     if config.model_type == "mvp":
         config.only("use_prompt", False)  # prompts are keys and values of every layer, made by a network
         config.ignore("prompt_length", "prompt_mid_dim")
     return bart_like(config, Wiring("post_norm", LEARNED))
 
 
-def weights(config: Config) -> Weights:
+def _bart_weights(config: Config) -> Weights:
     """Weight names of both halves, or of the decoder."""
-    return bart_weights(config.of_class())
+    return bart_weights(config)
+
+
+def _mbart(config: Config) -> Mapped:
+    """As BART with pre-norm, and so with a norm at the end of each half."""
+    return bart_like(config, Wiring("pre_norm", LEARNED, final_norm=True))
+
+
+def _mbart_weights(config: Config) -> Weights:
+    """Weight names of both halves, or of the decoder."""
+    return bart_weights(config)
+
+
+def _pegasus(config: Config) -> Mapped:
+    """As mBART with computed sinusoids, and without a norm after the embeddings."""
+    sinusoid = {"kind": "sinusoidal", "pairing": "half"}
+    return bart_like(config, Wiring("pre_norm", sinusoid, final_norm=True, norm=False))
+
+
+def _pegasus_weights(config: Config) -> Weights:
+    """Weight names of both halves, or of the decoder; sinusoids are stored."""
+    return bart_weights(config, positions=False)
+
+
+ENCODER = {
+    **{f"self.{name}": f"{name[0]}_proj" for name in ("query", "key", "value")},
+    "output": "o_proj",
+}
+"""The projections of the encoder's attention, which has BERT's names."""
+
+
+def _bigbird(config: Config) -> Mapped:
+    """As PEGASUS with learned positions; the encoder's attention is counted over all pairs."""
+    config = _as_its_class(config)
+    if not is_decoder_alone(config):
+        all_pairs_for_blocks(config)
+    wiring = Wiring("pre_norm", {"kind": "learned"}, final_norm=True, norm=False)
+    return bart_like(config, wiring, bias=config.flag("use_bias"))
+
+
+def _as_its_class(config: Config) -> Config:
+    """The file as its class reads it: a decoder alone has a head of its own whatever the file says."""
+    if is_decoder_alone(config) and config.flag("tie_word_embeddings"):
+        return replace(config, data={**config.data, "tie_word_embeddings": False})
+    return config
+
+
+def _bigbird_weights(config: Config) -> Weights:
+    """Weight names of both halves, or of the decoder."""
+    config = _as_its_class(config)
+    below = "" if is_decoder_alone(config) else "decoder."
+    return {
+        **bart_weights(config),
+        "[model.]decoder.layernorm_embedding.*": f"{below}final_norm.*",
+        "[model.]encoder.layernorm_embedding.*": "encoder.final_norm.*",
+        **{
+            f"[model.]encoder.layers.*.self_attn.{theirs}.*": f"encoder.layers.*.attention.{ours}.*"
+            for theirs, ours in ENCODER.items()
+        },
+    }
+
+
+BLENDERBOT_TABLE = {"kind": "learned"}
+
+
+def _blenderbot(config: Config) -> Mapped:
+    """Pre-norm without a norm of embeddings; the small one post-norm, its decoder's norm before positions."""
+    if config.model_type == "blenderbot":
+        return bart_like(config, Wiring("pre_norm", BLENDERBOT_TABLE, final_norm=True, norm=False))
+    return bart_like(config, Wiring("post_norm", BLENDERBOT_TABLE), norms_tokens=True)
+
+
+def _blenderbot_weights(config: Config) -> Weights:
+    """Weight names of both halves, or of the decoder."""
+    return bart_weights(config)
+
+
+def _m2m_100(config: Config) -> Mapped:
+    """As PEGASUS with the sinusoids of fairseq, and no bias of the logits."""
+    position = fairseq_sinusoid(config, config.count("pad_token_id").value + 1)
+    return bart_like(config, Wiring("pre_norm", position, final_norm=True, norm=False, stored_bias=False))
+
+
+def _m2m_100_weights(config: Config) -> Weights:
+    """Weight names of both halves; sinusoids are not stored, or by old versions."""
+    names = bart_weights(config, positions=False)
+    return {**names, "[model.]*.embed_positions.weights": Auxiliary("sinusoid: computed, not trained")}
+
+
+BART = {
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
+    "static_position_embeddings": True,
+}
+"""Keys of the class that this one was made from; it knows no other values."""
+SINUSOID = {"kind": "sinusoidal", "pairing": "half"}
+
+
+def _marian(config: Config) -> Mapped:
+    """Post-norm without final norms, everything biased, computed sinusoids.
+
+    The bias of the logits is stored but not trained. Source and target may have a table each.
+
+    It is the Transformer of Vaswani et al. 2017, arXiv:1706.03762.
+    """
+    config.only_architectures("MarianMTModel", "MarianModel", "MarianForCausalLM")
+    for key, known in BART.items():
+        config.only(key, known, default=known)
+    config.ignore("decoder_vocab_size")
+    shared = config.flag("share_encoder_decoder_embeddings")
+    mapped = bart_like(config, Wiring("post_norm", SINUSOID, norm=False, shared=bool(shared)))
+    source = config.size("vocab_size")
+    target = config.size("decoder_vocab_size", default=source)
+    if is_decoder_alone(config):
+        if not mapped["embedding"]["tied"] and source != target:
+            what = f"a table of {target} words and a head of {source} are not supported"
+            raise config.error(what, "make vocab_size and decoder_vocab_size alike", target.place)
+        return {**mapped, "vocab_size": target}
+    if not shared:
+        mapped["vocab_size"], mapped["encoder"]["vocab_size"] = target, source
+    return mapped
+
+
+def _marian_weights(config: Config) -> Weights:
+    """Weight names of both halves, or of the decoder; sinusoids are stored."""
+    names = bart_weights(config, positions=False)
+    if config.flag("share_encoder_decoder_embeddings") or is_decoder_alone(config):
+        return names
+    return {**names, "[model.]encoder.embed_tokens.weight": "source.weight"}
+
+
+FSMT_OWN = {"src_vocab_size": 42024, "tgt_vocab_size": 42024, "scale_embedding": True, "pad_token_id": 1}
+FSMT_OWN = {"vocab_size": 50265}
+FSMT_ALIASES = {"vocab_size": "tgt_vocab_size"}
+
+
+def _fsmt(config: Config) -> Mapped:
+    """As BART without norms of embeddings, with a table for each language.
+
+    Positions are sinusoids that the class holds as parameters: they are counted.
+    """
+    config.only_architectures("FSMTForConditionalGeneration", "FSMTModel")
+    config.ignore("langs", "decoder", "vocab_size")
+    table = {"kind": "learned", "offset": config.count("pad_token_id").value + 1}
+    mapped = bart_like(config, Wiring("post_norm", table, norm=False, stored_bias=False, shared=False))
+    source, target, tied = config.size("src_vocab_size"), mapped["vocab_size"], mapped["embedding"]["tied"]
+    if tied and source != target:
+        what = f"tie_word_embeddings ties tables of {source} and of {target} words"
+        raise config.error(what, "make both sizes alike, or write false", tied.place)
+    if not tied:
+        mapped["encoder"]["vocab_size"] = source
+    return mapped
+
+
+def _fsmt_weights(config: Config) -> Weights:
+    """Weight names of both halves."""
+    names = bart_weights(config)
+    return {**names, "[model.]decoder.output_projection.weight": "lm_head.weight"}
+
+
+FAMILIES = {
+    **dict.fromkeys(
+        ("bart", "plbart", "mvp"),
+        Family(
+            "BART and its kin PLBART and MVP: "
+            "BartConfig and BartForConditionalGeneration, or BartForCausalLM.",
+            _bart,
+            _bart_weights,
+        ),
+    ),
+    "mbart": Family(
+        "mBART, BART for many languages: MBartConfig and MBartForConditionalGeneration, or MBartForCausalLM.",
+        _mbart,
+        _mbart_weights,
+    ),
+    "pegasus": Family(
+        "PEGASUS, a summarizer: PegasusConfig and PegasusForConditionalGeneration, or PegasusForCausalLM.",
+        _pegasus,
+        _pegasus_weights,
+    ),
+    "bigbird_pegasus": Family(
+        "BigBird-Pegasus: BigBirdPegasusConfig, BigBirdPegasusForConditionalGeneration or its ForCausalLM.",
+        _bigbird,
+        _bigbird_weights,
+    ),
+    **dict.fromkeys(
+        ("blenderbot", "blenderbot-small"),
+        Family(
+            "Blenderbot and its small kin: BlenderbotConfig and BlenderbotForConditionalGeneration.",
+            _blenderbot,
+            _blenderbot_weights,
+        ),
+    ),
+    "m2m_100": Family(
+        "M2M-100 and NLLB, translators of many languages: M2M100Config and M2M100ForConditionalGeneration.",
+        _m2m_100,
+        _m2m_100_weights,
+    ),
+    "marian": Family(
+        "Marian, the OPUS-MT translators: MarianConfig and MarianMTModel.", _marian, _marian_weights
+    ),
+    "fsmt": Family(
+        "FSMT, fairseq's translators of WMT 2019: FSMTConfig and FSMTForConditionalGeneration.",
+        _fsmt,
+        _fsmt_weights,
+        aliases=FSMT_ALIASES,
+        defaults=FSMT_OWN,
+    ),
+}

@@ -1,25 +1,35 @@
-"""Command R and R+ (and PaLM, whose block is the same): CohereConfig and CohereForCausalLM."""
+"""Cohere's Command models: parallel layers with one norm."""
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import attention, head_dim, positive
+from functools import partial
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    SLIDING,
+    attention,
+    check_window,
+    head_dim,
+    positive,
+    windows,
+)
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, layernorm
-from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.parts.experts import by_types, experts, shared_experts, with_networks
+from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
+from archcli.load.huggingface.parts.rope import rope, rope_of_type
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHARED
+from archcli.load.huggingface.whole.llama_like import llama_like
 
-MODEL_TYPES = ("cohere",)
 
-
-def mapping(config: Config) -> Mapped:
+def _cohere(config: Config) -> Mapped:
     """Parallel with one LayerNorm without bias, interleaved RoPE.
 
     use_qk_norm gives each head of queries and keys its own norm.
     """
-    config = config.of_class()
     width, bias = head_dim(config), config.flag("attention_bias")
     qk_norm = {"per": "head_distinct"} if config.flag("use_qk_norm") else None
     layer = {
@@ -34,4 +44,148 @@ def mapping(config: Config) -> Mapped:
     return decoder(config, norm, [layer] * config.layers(), head=head)
 
 
-WEIGHTS: Weights = {**LLAMA, **QK_NORM}
+COHERE_WEIGHTS: Weights = {**LLAMA, **QK_NORM}
+
+
+def _cohere2(config: Config) -> Mapped:
+    """Parallel with one LayerNorm without bias; RoPE in layers with a window, no position in the others."""
+    check_window(config)
+    period = config.size("sliding_window_pattern", default=4).value
+    near, bias = rope(config, head_dim(config), pairing="interleaved"), config.flag("attention_bias")
+    scale, norm = positive(config, "logit_scale"), layernorm(config.number("layer_norm_eps"), bias=False)
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        return {"bias": bias, "position": {"kind": "none"} if window is None else near}
+
+    return llama_like(
+        config,
+        heads=heads,
+        block={"kind": "parallel"},
+        norm=norm,
+        slides=lambda index: (index + 1) % period != 0,
+        head=None if scale == 1 else {"scale": scale},
+        tied=True,
+    )
+
+
+COMBINATIONS = {"average": "mean", "sum": "sum"}
+COHERE2_MOE_WEIGHTS = {**LLAMA, **EXPERTS, **SHARED}
+
+
+def _cohere2_moe(config: Config) -> Mapped:
+    """As Command A with experts after some dense layers, which may have RoPE without a window."""
+    check_window(config)
+    first, width = config.count("first_k_dense_replace", default=0).value, head_dim(config)
+    config.ignore("prefix_dense_intermediate_size")  # without dense layers it has no use
+    dense_period = config.size("prefix_dense_sliding_window_pattern").value
+    near, bias = rope(config, width, pairing="interleaved"), config.flag("attention_bias")
+
+    def layer(window: ConfigValue[int] | None, *, turned: bool) -> Mapped:
+        place = near if turned or window is not None else {"kind": "none"}
+        attend = attention(config, width, bias=bias, position=place, window=window)
+        return {"kind": "parallel", "attention": attend}
+
+    def slides(index: int) -> bool:
+        period = dense_period if index < first else config.size("sliding_window_pattern").value
+        return ((index if index < first else index - first) + 1) % period != 0
+
+    routed = by_types(config, lambda: [index >= first for index in range(config.layers())])
+    turned = [not moe and dense_period == 1 for moe in routed]
+    either = {kind: windows(config, partial(layer, turned=kind), slides) for kind in dict.fromkeys(turned)}
+    layers = [either[kind][index] for index, kind in enumerate(turned)]
+    return decoder(
+        config,
+        _cohere2_moe_norm(config),
+        with_networks(
+            layers, routed, lambda: _cohere2_moe_dense(config), lambda: _cohere2_moe_sparse(config)
+        ),
+        tied=True,
+        head=None if (scale := positive(config, "logit_scale")) == 1 else {"scale": scale},
+    )
+
+
+def _cohere2_moe_norm(config: Config) -> Mapped:
+    """RMSNorm where its eps is stated, else LayerNorm without bias."""
+    stated = config.get("rms_norm_eps", default=None) is not None
+    return rmsnorm(config) if stated else layernorm(config.number("layer_norm_eps"), bias=False)
+
+
+def _cohere2_moe_dense(config: Config) -> Mapped:
+    own = config.get("prefix_dense_intermediate_size", default=None) is not None
+    return gated(config, width="prefix_dense_intermediate_size" if own else "intermediate_size")
+
+
+def _cohere2_moe_sparse(config: Config) -> Mapped:
+    """Experts chosen by their logits, weighed by a softmax or a sigmoid; the shared one is averaged in."""
+    config.only("expert_selection_fn", "softmax", "sigmoid")
+    soft = config.get("expert_selection_fn") == "softmax"
+    router = {"scores": "sigmoid", "normalized": config.flag("norm_topk_prob")}
+    expert = gated(config)
+    shared = shared_experts(config, expert, key="num_shared_experts")
+    how = config.value("shared_expert_combination_strategy")
+    if shared and how.value not in [*COMBINATIONS]:  # a list has no hash
+        what = f"shared_expert_combination_strategy {short_repr(how.value)} is not supported"
+        raise config.error(what, "known: " + ", ".join(COMBINATIONS), how.place)
+    combination = how.derive(COMBINATIONS[how.value]) if shared else None
+    return experts(
+        config,
+        expert=expert,
+        router={"scores": "softmax_after"} if soft else router,
+        shared=shared,
+        combination=combination,
+    )
+
+
+def _cohere_compass(config: Config) -> Mapped:
+    """As Command A, with RoPE by the type of a layer, null for none; its three axes are equal for text."""
+    config.ignore("pooling", "sliding_window_pattern")
+    check_window(config)
+    width, bias = head_dim(config), config.flag("attention_bias")
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        return {
+            "bias": bias,
+            "position": _cohere_compass_position(config, width, FULL if window is None else SLIDING),
+        }
+
+    stated = config.get("logit_scale", default=None) is not None
+    scale = positive(config, "logit_scale") if stated else None
+    return llama_like(
+        config,
+        heads=heads,
+        block={"kind": "parallel"},
+        norm=layernorm(config.number("layer_norm_eps"), bias=False),
+        slides=lambda _: False,
+        head=None if scale is None or scale == 1 else {"scale": scale},
+        tied=True,
+    )
+
+
+def _cohere_compass_position(
+    config: Config, width: ConfigValue[int], kind: str
+) -> Mapped | ConfigValue[Mapped]:
+    stated = config.value("rope_parameters", default={})
+    if isinstance(stated.value, dict) and kind in stated.value and stated.value[kind] is None:
+        return {"kind": "none"}
+    if not isinstance(stated.value, dict) or kind not in stated.value:
+        what = f"rope_parameters need a mapping {kind!r}, or null for layers without RoPE"
+        raise config.error(what, at=config.place("rope_parameters"))
+    return rope_of_type(config, width, kind, {kind: {}})
+
+
+FAMILIES = {
+    "cohere": Family(
+        "Command R and R+ (and PaLM, whose block is the same): CohereConfig and CohereForCausalLM.",
+        _cohere,
+        COHERE_WEIGHTS,
+    ),
+    "cohere2": Family("Command R7B and Command A: Cohere2Config and Cohere2ForCausalLM.", _cohere2, LLAMA),
+    "cohere2_moe": Family(
+        "Command A+: Cohere2MoeConfig and Cohere2MoeForCausalLM.", _cohere2_moe, COHERE2_MOE_WEIGHTS
+    ),
+    "cohere_compass_text": Family(
+        "Command's North Micro, the language model: CohereCompassTextConfig and CohereCompassForCausalLM.",
+        _cohere_compass,
+        LLAMA,
+    ),
+}

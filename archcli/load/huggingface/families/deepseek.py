@@ -1,18 +1,36 @@
-"""DeepSeekMoE of 2024, whose class is in its repository: DeepseekConfig."""
+"""DeepSeek's models and their kin: latent attention, fine-grained experts, indexers."""
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
+from dataclasses import replace
+
+from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import attention, head_dim
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import experts, normalized_by, shared_experts, with_networks
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import Flag, attention, head_dim, latent_attention
+from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
+from archcli.load.huggingface.parts.experts import (
+    after_first,
+    best_groups,
+    deepseek_experts,
+    experts,
+    normalized_by,
+    shared_experts,
+    some_routed,
+    with_networks,
+)
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
+from archcli.load.huggingface.whole.deepseek_sparse import (
+    ALIASES,
+    index_sources,
+    index_types,
+    sparse_deepseek,
+    sparse_deepseek_weights,
+)
 
-MODEL_TYPES = ("deepseek",)
-OWN = {
+DEEPSEEK_OWN = {
     "mlp_bias": None,
     "vocab_size": 102400,
     "num_hidden_layers": 30,
@@ -22,12 +40,11 @@ OWN = {
     "norm_topk_prob": False,
     "scoring_func": "softmax",
 }
-ALIASES = {"num_experts": "n_routed_experts"}
+DEEPSEEK_ALIASES = {"num_experts": "n_routed_experts"}
 
 
-def mapping(config: Config) -> Mapped:
+def _deepseek(config: Config) -> Mapped:
     """MHA or GQA; fine-grained experts beside shared ones, the first layers dense; dense without experts."""
-    config = config.of_class(OWN, like="llama", **ALIASES)
     config.only("scoring_func", "softmax")
     width = head_dim(config)
     attend = attention(config, width, bias=config.flag("attention_bias"))
@@ -35,11 +52,13 @@ def mapping(config: Config) -> Mapped:
     return decoder(
         config,
         rmsnorm(config),
-        with_networks(layers, _routed(config), lambda: gated(config), lambda: _experts(config)),
+        with_networks(
+            layers, _deepseek_routed(config), lambda: gated(config), lambda: _deepseek_experts(config)
+        ),
     )
 
 
-def _routed(config: Config) -> list[bool]:
+def _deepseek_routed(config: Config) -> list[bool]:
     """Which layers have experts."""
     config.ignore("num_experts_per_tok", "n_shared_experts")
     first, step = config.count("first_k_dense_replace").value, config.size("moe_layer_freq").value
@@ -47,7 +66,7 @@ def _routed(config: Config) -> list[bool]:
     return [has_experts and index >= first and index % step == 0 for index in range(config.layers())]
 
 
-def _experts(config: Config) -> Mapped:
+def _deepseek_experts(config: Config) -> Mapped:
     expert = gated(config, width="moe_intermediate_size")
     shared = (
         shared_experts(config, expert) if config.get("n_shared_experts", default=None) is not None else None
@@ -55,4 +74,154 @@ def _experts(config: Config) -> Mapped:
     return experts(config, expert=expert, router=normalized_by(config), shared=shared)
 
 
-WEIGHTS: Weights = {**LLAMA, **EXPERTS, **SHARED}
+DEEPSEEK_WEIGHTS: Weights = {**LLAMA, **EXPERTS, **SHARED}
+
+
+DEEPSEEK_V2_ALIASES = {"num_experts": "n_routed_experts"}
+
+
+def _deepseek_v2(config: Config) -> Mapped:
+    """Latent attention with interleaved RoPE; dense layers first, then routed and shared experts."""
+    config.only("moe_layer_freq", 1, default=1)
+    config.only("use_mla", True, default=True)
+    config.only("scoring_func", "softmax", default="softmax")
+    config.ignore("norm_topk_prob")  # the class does not normalize whatever norm_topk_prob says
+    config = _with_top_k(config)
+    bias = config.flag("mlp_bias")
+    attention = latent_attention(config, "interleaved")
+    layer, routed = {"kind": "pre_norm", "attention": attention}, after_first(config)
+    layers = with_networks(
+        [layer] * len(routed),
+        routed,
+        lambda: gated(config, bias=bias),
+        lambda: _deepseek_v2_experts(config, bias=bias),
+    )
+    return decoder(config, rmsnorm(config), layers)
+
+
+def _with_top_k(config: Config) -> Config:
+    """The config with one expert per token where no number is stated: the class has no default for it."""
+    if config.get("num_experts_per_tok", default=None) is not None:
+        return config
+    config.note("num_experts_per_tok is not stated, without which the class runs no pass: 1 is counted")
+    return replace(config, defaults={**config.defaults, "num_experts_per_tok": 1})
+
+
+def _deepseek_v2_experts(config: Config, *, bias: Flag) -> Mapped:
+    """Routed and shared experts; `mlp_bias` applies to the shared expert alone."""
+    shared = shared_experts(config, gated(config, width="moe_intermediate_size", bias=bias))
+    scale = config.number("routed_scaling_factor")
+    return experts(
+        config, router={"normalized": False, "scale": scale, **_deepseek_v2_groups(config)}, shared=shared
+    )
+
+
+def _deepseek_v2_groups(config: Config) -> Mapped:
+    """The router's groups; with topk_method `greedy` none, whatever n_group states."""
+    method = config.value("topk_method")
+    if method == "greedy":
+        config.ignore("n_group", "topk_group")
+        return {}
+    if method != "group_limited_greedy":
+        what = f"topk_method {short_repr(method.value)} is not supported"
+        raise config.error(what, "supported: 'greedy' or 'group_limited_greedy'", method.place)
+    return best_groups(config, "max")
+
+
+DEEPSEEK_V2_WEIGHTS: Weights = {**LLAMA, **MLA, **EXPERTS, **SHARED}
+
+
+DEEPSEEK_V3_ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
+
+
+def _deepseek_v3(config: Config) -> Mapped:
+    """Latent attention; dense layers first, then a shared expert and routed ones.
+
+    Experts are chosen by sigmoid scores and a correction bias.
+    """
+    config.only("moe_layer_freq", 1, default=1)
+    config.only("scoring_func", "sigmoid", default="sigmoid")
+    config.only("topk_method", "noaux_tc", default="noaux_tc")
+    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
+    layer, routed = {"kind": "pre_norm", "attention": attention}, after_first(config)
+    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
+    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
+    return decoder(config, rmsnorm(config), layers, mtp=mtp)
+
+
+def _deepseek_v3_weights(config: Config) -> Weights:
+    """The names of V2, the correction biases, and the layers of multi-token prediction."""
+    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
+    return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}
+
+
+YOUTU_WEIGHTS = {**LLAMA, **MLA}
+
+
+def _youtu(config: Config) -> Mapped:
+    """Dense layers with the latent attention of DeepSeek-V3."""
+    config.ignore("embedding_initializer_range", "mlp_bias")
+    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
+    layer = {"kind": "pre_norm", "attention": attention, "ffn": gated(config)}
+    return decoder(config, rmsnorm(config), [layer] * config.layers(), tied=True)
+
+
+def _deepseek_v32(config: Config) -> Mapped:
+    """As DeepSeek-V3; an indexer pairs the halves of its rotary dims, the attention neighbours."""
+    return sparse_deepseek(config, "half")
+
+
+def _deepseek_v32_weights(config: Config) -> Weights:
+    """The names of DeepSeek-V3, and of the indexers."""
+    return sparse_deepseek_weights(config)
+
+
+def _glm5(config: Config) -> Mapped:
+    """As DeepSeek-V3.2; indexers pair neighbours as the attention does, and layers may share them."""
+    return sparse_deepseek(config, sources=index_sources(config, index_types(config)))
+
+
+def _glm5_weights(config: Config) -> Weights:
+    """The names of DeepSeek-V3, and of the indexers."""
+    return sparse_deepseek_weights(config)
+
+
+FAMILIES = {
+    "deepseek": Family(
+        "DeepSeekMoE of 2024, whose class is in its repository: DeepseekConfig.",
+        _deepseek,
+        DEEPSEEK_WEIGHTS,
+        aliases=DEEPSEEK_ALIASES,
+        defaults=DEEPSEEK_OWN,
+        defaults_of="llama",
+    ),
+    "deepseek_v2": Family(
+        "DeepSeek-V2 and V2-Lite: DeepseekV2Config and DeepseekV2ForCausalLM.",
+        _deepseek_v2,
+        DEEPSEEK_V2_WEIGHTS,
+        aliases=DEEPSEEK_V2_ALIASES,
+    ),
+    **dict.fromkeys(
+        ("deepseek_v3", "kimi_k2"),
+        Family(
+            "DeepSeek-V3, R1 and Kimi K2: DeepseekV3Config and DeepseekV3ForCausalLM.",
+            _deepseek_v3,
+            _deepseek_v3_weights,
+            aliases=DEEPSEEK_V3_ALIASES,
+            defaults_of="deepseek_v3",
+        ),
+    ),
+    "youtu": Family("Youtu-LLM: YoutuConfig and YoutuForCausalLM.", _youtu, YOUTU_WEIGHTS),
+    "deepseek_v32": Family(
+        "DeepSeek-V3.2, V3 with an indexer in each layer: DeepseekV32Config and DeepseekV32ForCausalLM.",
+        _deepseek_v32,
+        _deepseek_v32_weights,
+        aliases=ALIASES,
+    ),
+    "glm_moe_dsa": Family(
+        "GLM-5, whose layers have an indexer: GlmMoeDsaConfig and GlmMoeDsaForCausalLM.",
+        _glm5,
+        _glm5_weights,
+        aliases=ALIASES,
+    ),
+}

@@ -1,21 +1,156 @@
-"""ERNIE 4.5, dense, and the text part of PaddleOCR-VL: Ernie4_5Config and Ernie4_5ForCausalLM."""
+"""ERNIE 4.5, dense, with experts, and beside images."""
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import head_dim
-from archcli.load.huggingface.parts.networks import gated
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.experts import by_types, experts, shared_experts, with_networks
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.auxiliary import TOWER
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, SHARED
 from archcli.load.huggingface.whole.llama_like import llama_like
 
-MODEL_TYPES = ("ernie4_5", "paddleocr_vl_text")
-WEIGHTS = LLAMA
 
-
-def mapping(config: Config) -> Mapped:
+def _ernie(config: Config) -> Mapped:
     """As Llama with one flag for all biases; RoPE is interleaved but in PaddleOCR-VL, of three equal axes."""
-    config = config.of_class()
     alone, bias = config.model_type == "ernie4_5", config.flag("use_bias")
     place = rope(config, head_dim(config), pairing="interleaved" if alone else "half")
     heads = {"bias": bias, "position": place}
     return llama_like(config, heads=heads, ffn=gated(config, bias=bias), tied=True)
+
+
+ERNIE_MOE_OWN = {"moe_layer_end_index": -1}
+ROUTER = {"correction": True, "correction_is": "parameter"}
+LEAST_NORM = 1e-6
+"""Weights of the chosen experts that sum to less are not met."""
+
+
+def _ernie_moe(config: Config) -> Mapped:
+    """As dense ERNIE 4.5, with routed and shared experts in some layers, chosen with a correction bias."""
+    if config.number("moe_norm_min").value > LEAST_NORM:
+        what = f"moe_norm_min above {LEAST_NORM} is not supported"
+        raise config.error(what, at=config.place("moe_norm_min"))
+    bias, width = config.flag("use_bias"), head_dim(config)
+    attend = attention(config, width, bias=bias, position=rope(config, width, pairing="interleaved"))
+    layer = {"kind": "pre_norm", "attention": attend}
+    expert = gated(config, width="moe_intermediate_size")
+
+    def sparse() -> Mapped:
+        shared = shared_experts(
+            config, gated(config, width="moe_intermediate_size", bias=bias), key="moe_num_shared_experts"
+        )
+        return experts(config, expert=expert, router=ROUTER, shared=shared)
+
+    routed = _ernie_moe_routed(config)
+    layers = with_networks([layer] * len(routed), routed, lambda: gated(config, bias=bias), sparse)
+    return decoder(config, rmsnorm(config), layers, tied=True, head={"bias": bias} if bias else None)
+
+
+def _ernie_moe_routed(config: Config) -> list[bool]:
+    """Which layers have experts: each moe_layer_interval-th, from the first to the last with any."""
+    count, step = config.layers(), config.size("moe_layer_interval").value
+    first, last = (int(config.number(f"moe_layer_{end}_index").value) for end in ("start", "end"))
+    last = count - 1 if last == -1 else last
+    return [(index + 1) % step == 0 and first <= index <= last for index in range(count)]
+
+
+ERNIE_MOE_WEIGHTS: Weights = {
+    **LLAMA,
+    **EXPERTS,
+    **SHARED,
+    **{
+        f"[model.]layers.*.mlp.{gate}moe_statics.e_score_correction_bias": Parts(
+            ("layers.*.ffn.correction.weight",), flat=True
+        )
+        for gate in ("", "gate.")
+    },
+}
+
+
+ERNIE_VL_HELD = ("image_router", "image_gate_up", "image_down")
+"""What a layer holds for the tokens of images: a router and its experts."""
+
+
+def _ernie_vl(config: Config) -> Mapped:
+    """As ERNIE 4.5 with experts; those for the tokens of images are held, and text does not reach them."""
+    config.ignore("moe_norm_min")
+    bias, width, count = config.flag("use_bias"), head_dim(config), config.layers()
+    attend = attention(config, width, bias=bias, position=rope(config, width, pairing="interleaved"))
+    layer = {"kind": "pre_norm", "attention": attend}
+    routed = by_types(config, lambda: [index > 0 for index in range(count)])
+    own, of_images = _ernie_vl_widths(config)
+    expert = {**gated(config), "d_ff": own}
+
+    def sparse() -> Mapped:
+        every = shared_experts(
+            config, {**gated(config, bias=bias), "d_ff": own}, key="moe_num_shared_experts"
+        )
+        return experts(config, expert=expert, router=ROUTER, shared=every)
+
+    layers = with_networks([layer] * count, routed, lambda: gated(config, bias=bias), sparse)
+    if True in routed:
+        held = _ernie_vl_held(config, of_images.value)
+        made = {id(layer): {**layer, "unread": held} for layer in layers if layer["ffn"]["kind"] == "moe"}
+        layers = [made.get(id(layer), layer) for layer in layers]
+        config.note("experts for the tokens of images are counted as parameters; text does not reach them")
+    return decoder(config, rmsnorm(config), layers)
+
+
+def _ernie_vl_widths(config: Config) -> tuple[ConfigValue[int], ConfigValue[int]]:
+    """The widths of an expert for text and of one for images."""
+    widths = config.value("moe_intermediate_size")
+    if not isinstance(widths.value, list) or [type(width) for width in widths.value] != [int, int]:
+        what = f"moe_intermediate_size must be two whole numbers, not {short_repr(widths.value)}"
+        raise config.error(what, at=widths.place)
+    return widths.derive(widths.value[0]), widths.derive(widths.value[1])
+
+
+def _ernie_vl_held(config: Config, d_ff: int) -> Mapped:
+    """The shapes of what a layer holds for the tokens of images."""
+    n, d_model = config.size("num_experts").value, config.size("hidden_size").value
+    return dict(zip(ERNIE_VL_HELD, ([n, d_model], [n, 2 * d_ff, d_model], [n, d_model, d_ff]), strict=True))
+
+
+ERNIE_VL_WEIGHTS: Weights = {
+    **LLAMA,
+    **SHARED,
+    **{name.replace("mlp.", "mlp.text_moe."): rule for name, rule in EXPERTS.items()},
+    "[model.]layers.*.mlp.text_moe.gate.moe_statics.e_score_correction_bias": Parts(
+        ("layers.*.ffn.correction.weight",), flat=True
+    ),
+    "[model.]layers.*.mlp.vision_moe.gate.weight": "layers.*.image_router.weight",
+    "[model.]layers.*.mlp.vision_moe.experts.gate_up_proj": "layers.*.image_gate_up.weight",
+    "[model.]layers.*.mlp.vision_moe.experts.down_proj": "layers.*.image_down.weight",
+    "[model.]layers.*.mlp.vision_moe.gate.moe_statics.e_score_correction_bias": Auxiliary(TOWER),
+}
+"""Names in memory: files number the experts of text and of images as one, and stack their biases."""
+
+
+FAMILIES = {
+    **dict.fromkeys(
+        ("ernie4_5", "paddleocr_vl_text"),
+        Family(
+            "ERNIE 4.5, dense, and the text part of PaddleOCR-VL: Ernie4_5Config and Ernie4_5ForCausalLM.",
+            _ernie,
+            LLAMA,
+        ),
+    ),
+    "ernie4_5_moe": Family(
+        "ERNIE 4.5 with experts: Ernie4_5_MoeConfig and Ernie4_5_MoeForCausalLM.",
+        _ernie_moe,
+        ERNIE_MOE_WEIGHTS,
+        aliases={"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"},
+        defaults=ERNIE_MOE_OWN,
+    ),
+    "ernie4_5_vl_moe_text": Family(
+        "ERNIE 4.5 VL's text part: Ernie4_5_VLMoeTextConfig and Ernie4_5_VLMoeForConditionalGeneration.",
+        _ernie_vl,
+        ERNIE_VL_WEIGHTS,
+        aliases={"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"},
+    ),
+}

@@ -1,18 +1,12 @@
-"""Falcon 1 and 2: FalconConfig and FalconForCausalLM. One class, three ways to wire a layer.
-
-Its first files call it RefinedWeb (40B) and RefinedWebModel, by the keys of their configuration_RW.py.
-
-rw-1b                    7b (parallel_attn)      40b, 180b, 11b (new_decoder_architecture)
-x = x + A(N1 x)          y = N x                 x = x + A(N1 x) + F(N2 x)
-x = x + F(N2 x)          x = x + A y + F y       or one norm for both
-"""
+"""Falcon 1 and 2."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped, bare
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import even_split, head_counts
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import layernorm, mlp
@@ -20,14 +14,8 @@ from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED
 
-MODEL_TYPES = ("falcon", "RefinedWeb", "RefinedWebModel")
-
 ALIASES = {"hidden_size": "n_embed"}
-FIRST = {"vocab_size": 250880, "n_layer": 2, "n_head": 8}
-FIRST_OWN: Mapping[str, Mapped] = {
-    "RefinedWeb": {**FIRST, "hidden_size": 64, "new_decoder_architecture": True},
-    "RefinedWebModel": {**FIRST, "hidden_size": 64, "multi_query": False, "parallel_attn": False},
-}
+FIRST = {"vocab_size": 250880, "n_layer": 2, "n_head": 8, "hidden_size": 64}
 FIRST_ALIASES = {
     "num_hidden_layers": "n_layer",
     "num_attention_heads": "n_head",
@@ -35,9 +23,17 @@ FIRST_ALIASES = {
 }
 
 
-def mapping(config: Config) -> Mapped:
-    """LayerNorm, RoPE or ALiBi, a plain feed-forward network; `bias` biases all matrices."""
-    config = _of_type(config)
+def _falcon(config: Config) -> Mapped:
+    """LayerNorm, RoPE or ALiBi, a plain feed-forward network; `bias` biases all matrices.
+
+    Its first files call it RefinedWeb (40B) and RefinedWebModel, by the keys of their configuration_RW.py.
+
+    rw-1b                    7b (parallel_attn)      40b, 180b, 11b (new_decoder_architecture)
+    x = x + A(N1 x)          y = N x                 x = x + A(N1 x) + F(N2 x)
+    x = x + F(N2 x)          x = x + A y + F y       or one norm for both
+    """
+    if config.model_type != "falcon":
+        config.ignore("match_baseline_rotary")
     config.ignore("rope_parameters")  # of no use beside ALiBi
     config.only("apply_residual_connection_post_layernorm", False, default=False)
     config.ignore("ff_factor")
@@ -49,14 +45,6 @@ def mapping(config: Config) -> Mapped:
         "ffn": mlp(config, d_ff, "activation", bias=bias),
     }
     return decoder(config, layernorm(config.number("layer_norm_epsilon")), [layer] * config.layers())
-
-
-def _of_type(config: Config) -> Config:
-    first = FIRST_OWN.get(config.get("model_type", default=""))
-    if first is None:
-        return config.of_class(**ALIASES)
-    config.ignore("match_baseline_rotary")
-    return config.of_class(first, like="falcon", **ALIASES, **FIRST_ALIASES)
 
 
 def _wiring(config: Config) -> Mapped:
@@ -86,9 +74,8 @@ def _attention(config: Config) -> Mapped:
     }
 
 
-def weights(config: Config) -> Weights:
+def _falcon_weights(config: Config) -> Weights:
     """Weight names; a fused matrix holds queries, keys and values group by group of query heads."""
-    config = _of_type(config)
     attend = _attention(config)
     groups = {"mqa": 1, "mha": bare(attend["n_heads"])}.get(attend["kind"]) or bare(attend["n_kv_heads"])
     return {
@@ -104,3 +91,21 @@ def weights(config: Config) -> Weights:
         "[transformer.]ln_f.*": "final_norm.*",
         "lm_head.weight": "lm_head.weight",
     }
+
+
+ABOUT = "Falcon 1 and 2: FalconConfig and FalconForCausalLM. One class, three ways to wire a layer."
+
+
+def _first(**own: Any) -> Family:
+    """A type of the first files, with these defaults of its class."""
+    words = {**ALIASES, **FIRST_ALIASES}
+    return Family(
+        ABOUT, _falcon, _falcon_weights, aliases=words, defaults={**FIRST, **own}, defaults_of="falcon"
+    )
+
+
+FAMILIES = {
+    "falcon": Family(ABOUT, _falcon, _falcon_weights, aliases=ALIASES),
+    "RefinedWeb": _first(new_decoder_architecture=True),
+    "RefinedWebModel": _first(multi_query=False, parallel_attn=False),
+}

@@ -1,24 +1,33 @@
-"""Gemma 1: GemmaConfig and GemmaForCausalLM."""
+"""Gemma 1 to 3, VaultGemma and T5Gemma."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import attention, head_dim
-from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.family import Family, class_defaults
+from archcli.load.huggingface.parts.attention import (
+    PER_HEAD,
+    attention,
+    check_window,
+    head_counts,
+    head_dim,
+    optional_number,
+    query_scale,
+    windows,
+)
+from archcli.load.huggingface.parts.decoder import decoder, groups
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load.huggingface.weights.names import LLAMA, QK_NORM, SANDWICH
+from archcli.load.huggingface.whole.gemma_like import near_and_far
+from archcli.load.huggingface.whole.llama_like import llama_like
 
-MODEL_TYPES = ("gemma",)
 
-
-def mapping(config: Config) -> Mapped:
+def _gemma(config: Config) -> Mapped:
     """Pre-norm, RMSNorm of weights stored minus one, GeGLU, embeddings times sqrt(d_model).
 
     `gelu` in old files means its tanh form.
     """
-    config = config.of_class()
     config.only("use_bidirectional_attention", None, False, default=None)
     config.ignore("hidden_activation")
     ffn = gated(config)
@@ -33,4 +42,222 @@ def mapping(config: Config) -> Mapped:
     )
 
 
-WEIGHTS: Weights = LLAMA
+def _gemma2(config: Config) -> Mapped:
+    """Sandwich norms, GeGLU, soft-capped scores and logits, a window in every other layer.
+
+    Queries are scaled by query_pre_attn_scalar.
+    """
+    config.only("use_bidirectional_attention", None, False, default=None)
+    config.ignore("hidden_act", "sliding_window_size")
+    width, bias = head_dim(config), config.flag("attention_bias")
+    ffn, scale = gated(config, act="hidden_activation"), query_scale(config, width)
+    cap = optional_number(config, "attn_logit_softcapping")
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        return {
+            "kind": "sandwich",
+            "attention": attention(config, width, bias=bias, scale=scale, softcap=cap, window=window),
+            "ffn": ffn,
+        }
+
+    layers = windows(config, layer, lambda index: index % 2 == 0)
+    final_cap = optional_number(config, "final_logit_softcapping")
+    head = None if final_cap is None else {"softcap": final_cap}
+    return decoder(config, rmsnorm(config, offset=1), layers, embedding={"scale": "sqrt_d_model"}, head=head)
+
+
+VAULTGEMMA_WEIGHTS = {
+    **LLAMA,
+    "[model.]layers.*.pre_feedforward_layernorm.weight": "layers.*.ffn_norm.weight",
+}
+
+
+def _vaultgemma(config: Config) -> Mapped:
+    """Gemma 2 without the norms after attention and network."""
+    check_window(config)
+    cap, last_cap = (optional_number(config, f"{at}_logit_softcapping") for at in ("attn", "final"))
+    scale = query_scale(config, head_dim(config))
+    return llama_like(
+        config,
+        heads={"bias": config.flag("attention_bias"), "scale": scale, "softcap": cap},
+        ffn=gated(config, act="hidden_activation"),
+        norm=rmsnorm(config, offset=1),
+        slides=lambda index: (index + 1) % 2 != 0,
+        embedding={"scale": "sqrt_d_model"},
+        head=None if last_cap is None else {"softcap": last_cap},
+        tied=True,
+    )
+
+
+GEMMA3_OWN = {"sliding_window_pattern": 6, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0}
+
+
+def _gemma3(config: Config) -> Mapped:
+    """Gemma 2 with normalized queries and keys in place of soft caps.
+
+    Of six layers, five have a window and a RoPE of their own. With use_bidirectional_attention it is an
+    encoder, whose windows lie half to each side.
+
+    Files of the models with vision nest it in text_config.
+    """
+    config.ignore("use_qk_norm")  # the class has these norms whatever the file says
+    config.ignore("hidden_act", "_sliding_window_pattern")
+    width, bias = head_dim(config), config.flag("attention_bias")
+    ffn, scale = gated(config, act="hidden_activation"), query_scale(config, width)
+    cap = optional_number(config, "attn_logit_softcapping")
+    period = config.size("sliding_window_pattern").value
+    near, far = near_and_far(config, width)
+    encodes = _encodes(config)
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        attend = attention(
+            config,
+            width,
+            bias=bias,
+            position=far if window is None else near,
+            qk_norm=PER_HEAD,
+            scale=scale,
+            softcap=cap,
+            **(_to_both_sides(window) if encodes else {"window": window}),
+        )
+        return {"kind": "sandwich", "attention": attend, "ffn": ffn}
+
+    layers = windows(config, layer, lambda index: (index + 1) % period != 0)
+    norm, embedding = rmsnorm(config, offset=1), {"scale": "sqrt_d_model"}
+    final_cap = optional_number(config, "final_logit_softcapping")
+    if encodes:
+        return decoder(config, norm, layers, kind="encoder", embedding={**embedding, "tied": False})
+    head = None if final_cap is None else {"softcap": final_cap}
+    return decoder(config, norm, layers, embedding=embedding, head=head)
+
+
+def _encodes(config: Config) -> bool:
+    """Whether tokens see those after them too, which a model that predicts the next token cannot."""
+    if not config.get("use_bidirectional_attention"):
+        return False
+    if config.has_head:
+        what = f"use_bidirectional_attention in {config.architecture} is not supported"
+        raise config.error(what, "an encoder has no output head", config.place("use_bidirectional_attention"))
+    return True
+
+
+def _to_both_sides(window: ConfigValue[int] | None) -> Mapped:
+    """A window half to each side of a token, which it is in the middle of."""
+    sparsity = None if window is None else {"kind": "longformer", "window": window}
+    return {"causal": False, "sparsity": sparsity}
+
+
+GEMMA3_WEIGHTS: Weights = {**SANDWICH, **QK_NORM}
+
+
+T5GEMMA_HARMLESS = ("classifier_dropout_rate", "dropout_rate", "initializer_range", "vocab_size")
+
+
+def _t5gemma(config: Config) -> Mapped:
+    """Sandwich norms, GeGLU, capped scores and logits; each half has a table of its own.
+
+    Every other layer has a window, which in the encoder lies on both sides of a token.
+    """
+    config.only_architectures("T5GemmaForConditionalGeneration", "T5GemmaModel")
+    config.only("is_encoder_decoder", True, default=True)
+    config.ignore(*T5GEMMA_HARMLESS)
+    of_halves = class_defaults("gemma2")
+    encoder, decoder = config.inner("encoder", of_halves), config.inner("decoder", of_halves)
+    width, wide = encoder.size("hidden_size"), decoder.size("hidden_size")
+    read = {"d_model": width if width != wide else None, "vocab_size": encoder.size("vocab_size")}
+    cap = optional_number(decoder, "final_logit_softcapping")
+    return without_none(
+        {
+            "kind": "encoder_decoder",
+            "vocab_size": decoder.size("vocab_size"),
+            "d_model": wide,
+            "max_seq_len": decoder.size("max_position_embeddings"),
+            "norm": rmsnorm(decoder, offset=1),
+            "embedding": {"tied": config.flag("tie_word_embeddings"), "scale": "sqrt_d_model"},
+            "encoder": without_none({**read, **_t5gemma_half(encoder, causal=False)}),
+            "decoder": _t5gemma_half(decoder, causal=True),
+            "head": None if cap is None else {"softcap": cap},
+        }
+    )
+
+
+def _t5gemma_half(config: Config, *, causal: bool) -> Mapped:
+    """The encoder, or the decoder with cross attention."""
+    width = head_dim(config)
+    common: Mapped = {
+        "bias": config.flag("attention_bias"),
+        "scale": query_scale(config, width),
+        "softcap": optional_number(config, "attn_logit_softcapping"),
+    }
+    heads = head_counts(config.size("num_attention_heads"), config.size("num_key_value_heads"))
+    cross = {**{key: heads[key] for key in heads if key != "kind"}, "head_dim": width, **common}
+    if heads["kind"] == "mqa":
+        cross["n_kv_heads"] = 1
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        pattern: Mapped = {"causal": causal}
+        if window is not None:
+            band = {"kind": "longformer", "window": window.derive(2 * window.value)}
+            pattern = {"window": window} if causal else {"sparsity": band, **pattern}
+        own = {"cross_attention": without_none(cross)} if causal else {}
+        attend = attention(config, width, **common, **pattern)
+        return {"kind": "sandwich", "attention": attend, **own, "ffn": gated(config, act="hidden_activation")}
+
+    layers = windows(config, layer, lambda index: index % 2 == 0)
+    config.ignore(
+        *config.defaults,
+        *T5GEMMA_HARMLESS,
+        "model_type",
+        "tie_word_embeddings",
+        "is_decoder",
+        "cross_attention_hidden_size",
+    )
+    config.report_unread_keys()
+    return {"norm": rmsnorm(config, offset=1), "groups": groups(layers)}
+
+
+SUBLAYERS = {"self_attn": "attention", "cross_attn": "cross_attention", "feedforward": "ffn"}
+
+
+def _t5gemma_half_names(half: str) -> dict[str, Rule]:
+    """Weight names of the layers of the encoder or the decoder."""
+    theirs, ours = f"[model.]{half}.layers.*", f"{half}.layers.*"
+    names: dict[str, Rule] = {f"[model.]{half}.norm.weight": f"{half}.final_norm.weight"}
+    for part, name in SUBLAYERS.items():
+        for place, norm in (("pre", "norm"), ("post", "post_norm")):
+            names[f"{theirs}.{place}_{part}_layernorm.weight"] = f"{ours}.{name}_{norm}.weight"
+        for which in () if part == "feedforward" else "qkvo":
+            names[f"{theirs}.{part}.{which}_proj.*"] = f"{ours}.{name}.{which}_proj.*"
+    for which in ("gate", "up", "down"):
+        names[f"{theirs}.mlp.{which}_proj.weight"] = f"{ours}.ffn.{which}_proj.weight"
+    return names
+
+
+T5GEMMA_WEIGHTS: Weights = {
+    "[model.]encoder.embed_tokens.weight": "source.weight",
+    "[model.]decoder.embed_tokens.weight": Parts(("embedding.tokens.weight",), again=True),
+    "lm_head.out_proj.weight": "lm_head.weight",
+    **_t5gemma_half_names("encoder"),
+    **_t5gemma_half_names("decoder"),
+}
+
+
+FAMILIES = {
+    "gemma": Family("Gemma 1: GemmaConfig and GemmaForCausalLM.", _gemma, LLAMA),
+    "gemma2": Family("Gemma 2: Gemma2Config and Gemma2ForCausalLM.", _gemma2, SANDWICH),
+    "vaultgemma": Family(
+        "VaultGemma: VaultGemmaConfig and VaultGemmaForCausalLM.", _vaultgemma, VAULTGEMMA_WEIGHTS
+    ),
+    "gemma3_text": Family(
+        "Gemma 3, its text part, and EmbeddingGemma: "
+        "Gemma3TextConfig, Gemma3ForCausalLM and Gemma3TextModel.",
+        _gemma3,
+        GEMMA3_WEIGHTS,
+        defaults=GEMMA3_OWN,
+    ),
+    "t5gemma": Family(
+        "T5Gemma, an encoder-decoder of two Gemma 2: T5GemmaConfig and T5GemmaForConditionalGeneration.",
+        _t5gemma,
+        T5GEMMA_WEIGHTS,
+    ),
+}

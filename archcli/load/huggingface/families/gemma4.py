@@ -1,20 +1,21 @@
-"""Gemma 4, its text part: Gemma4TextConfig and Gemma4ForCausalLM.
-
-Files of the models with vision and audio nest it in text_config.
-"""
+"""Gemma 3n and Gemma 4: embeddings of every layer, and layers that read the keys of earlier ones."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import (
     FULL,
     PER_HEAD,
     SLIDING,
+    attention,
     check_window,
     head_counts,
+    head_dim,
     layer_types,
     optional_number,
 )
@@ -25,16 +26,123 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.whole.gemma_like import (
     NAMES,
     kv_sources,
+    near_and_far,
     per_layer_embedding,
     without_own_keys,
 )
 
-MODEL_TYPES = ("gemma4_text", "gemma4_unified_text")
-READS_PER_LAYER = True
+GEMMA3N_OWN = {"intermediate_size": 16384, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0}
+GEMMA3N_PERIOD, SPARSE_LAYERS, SPARSITY = 5, 10, 0.95
+"""By default each fifth layer is global, and the first ten of more than ten have sparse gates."""
 
-OWN = {"global_head_dim": 512}
+
+def _gemma3n(config: Config) -> Mapped:
+    """Alternating updates, learned augmented residuals, per-layer embeddings, sparse gates.
+
+    The last layers read the keys and values of earlier ones.
+
+    Files of the models with vision and audio nest it in text_config.
+    """
+    config.ignore("altup_coef_clip")  # bounds weights while they are trained
+    count, width, types = config.layers(), head_dim(config), _gemma3n_types(config)
+    check_window(config)
+    near, far = near_and_far(config, width)
+    norm, bias, block = rmsnorm(config), config.flag("attention_bias"), _gemma3n_block(config)
+
+    def layer(kind: str, source: int | None, d_ff: Any, sparsity: Any) -> Mapped:
+        own = {"kv_from": source} if source is not None else {"v_norm": {**norm, "weight": False}}
+        window = None if kind == FULL else config.size("sliding_window")
+        place = {"position": far if kind == FULL else near, "window": window}
+        attend = attention(config, width, bias=bias, qk_norm=PER_HEAD, scale=1.0, **place, **own)
+        ffn = {"kind": "glu", "d_ff": d_ff, "activation": block["per_layer_gate"], "sparsity": sparsity}
+        return {**block, "attention": attend, "ffn": ffn}
+
+    widths, shares = _gemma3n_widths(config, count), _gemma3n_sparsity(config, count)
+    layers = [layer(*entry) for entry in zip(types, kv_sources(config, types), widths, shares, strict=True)]
+    cap = optional_number(config, "final_logit_softcapping")
+    return decoder(
+        config,
+        norm,
+        layers,
+        embedding={"scale": "sqrt_d_model"},
+        per_layer_embedding=per_layer_embedding(config),
+        head=None if cap is None else {"softcap": cap},
+    )
+
+
+def _gemma3n_block(config: Config) -> Mapped:
+    """A layer without its attention and its network; the class holds a scale that it may not read."""
+    corrects, width = config.flag("altup_correct_scale"), config.size("hidden_size")
+    return {
+        "kind": "altup",
+        "inputs": config.size("altup_num_inputs"),
+        "active": config.count("altup_active_idx"),
+        "corrects_scale": corrects,
+        "laurel_rank": config.size("laurel_rank"),
+        "per_layer_gate": activation(config, "hidden_activation"),
+        **({} if corrects else {"unread": {"altup_output_scale": width}}),
+    }
+
+
+def _gemma3n_types(config: Config) -> list[str]:
+    return layer_types(
+        config, [FULL if (i + 1) % GEMMA3N_PERIOD == 0 else SLIDING for i in range(config.layers())]
+    )
+
+
+def _gemma3n_widths(config: Config, count: int) -> list[ConfigValue[int]]:
+    """The width of each layer's network: a number for all, or a list."""
+    stated = config.value("intermediate_size")
+    if not isinstance(stated.value, list):
+        return [config.size("intermediate_size")] * count
+    return [
+        config.as_size("intermediate_size", stated.derive(width))
+        for width in _gemma3n_each(config, stated, count)
+    ]
+
+
+def _gemma3n_sparsity(config: Config, count: int) -> list[ConfigValue[Any]]:
+    """The share of each layer's gates that is cut off."""
+    few = [SPARSITY if i < SPARSE_LAYERS < count else 0.0 for i in range(count)]
+    stated = config.value("activation_sparsity_pattern", default=few)
+    if not isinstance(stated.value, list):
+        what = f"activation_sparsity_pattern must be a list, not {short_repr(stated.value)}"
+        raise config.error(what, at=stated.place)
+    return [stated.derive(share) for share in _gemma3n_each(config, stated, count)]
+
+
+def _gemma3n_each(config: Config, stated: ConfigValue[Any], count: int) -> list[Any]:
+    """The entries of a list that must be as long as there are layers."""
+    if len(stated.value) != count:
+        what = f"a list of {len(stated.value)} entries for {count} layers"
+        raise config.error(what, "the class needs one for each", stated.place)
+    entries: list[Any] = stated.value
+    return entries
+
+
+GEMMA3N_WEIGHTS: Weights = {
+    **NAMES,
+    "[model.]altup_projections.*.weight": "altup_in_*.weight",
+    "[model.]altup_unembed_projections.*.weight": "altup_out_*.weight",
+    "[model.]layers.*.altup.correct_output_scale": "layers.*.altup_output_scale.weight",
+    "[model.]layers.*.altup.correction_coefs.weight": "layers.*.altup_correction.weight",
+    "[model.]layers.*.altup.prediction_coefs.weight": "layers.*.altup_prediction.weight",
+    "[model.]layers.*.altup.modality_router.weight": "layers.*.altup_router.weight",
+    "[model.]layers.*.altup.router_norm.weight": "layers.*.altup_norm.weight",
+    "[model.]layers.*.laurel.linear_left.weight": "layers.*.laurel_down.weight",
+    "[model.]layers.*.laurel.linear_right.weight": "layers.*.laurel_up.weight",
+    "[model.]layers.*.laurel.post_laurel_norm.weight": "layers.*.laurel_norm.weight",
+}
+
+
+def _gemma3n_weights(config: Config) -> Weights:
+    """The names, with those of keys and values that files hold for layers which read others'."""
+    return {**GEMMA3N_WEIGHTS, **without_own_keys(kv_sources(config, _gemma3n_types(config)))}
+
+
+GEMMA4_OWN = {"global_head_dim": 512}
 UNIFIED = {
-    **OWN,
+    **GEMMA4_OWN,
     "vocab_size_per_layer_input": 262144,
     "hidden_size_per_layer_input": 0,
     "enable_moe_block": False,
@@ -42,36 +150,37 @@ UNIFIED = {
 """What Gemma4UnifiedTextConfig has otherwise; it has neither per-layer embeddings nor experts."""
 NO_KEYS_OF = ("hidden_size_per_layer_input", "enable_moe_block")
 Sizes = tuple[ConfigValue[int], ConfigValue[int]]
-PERIOD = 6
+GEMMA4_PERIOD = 6
 """By default each sixth layer is global; the last is, whatever a file says."""
-ROPE: dict[str, dict[str, Any]] = {
+GEMMA4_ROPE: dict[str, dict[str, Any]] = {
     SLIDING: {"rope_type": "default", "rope_theta": 10000.0},
     FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
 }
 
 
-def mapping(config: Config) -> Mapped:
+def _gemma4(config: Config) -> Mapped:
     """Windowed layers and global ones with heads of another width; experts beside a network.
 
     Small models have per-layer embeddings, and late layers that read the keys and values of earlier ones.
+
+    Files of the models with vision and audio nest it in text_config.
     """
     unified = _is_unified(config)
-    config = _of_class(config)
     for key in NO_KEYS_OF if unified else ():
         config.only(key, *(value for value in (0, False, None)), default=None)
     config.only("use_bidirectional_attention", None, "vision", default=None)
     config.ignore("global_head_dim", "num_global_key_value_heads")
     config.ignore("num_experts", "top_k_experts", "moe_intermediate_size")  # without enable_moe_block
-    types = _types(config)
+    types = _gemma4_types(config)
     check_window(config)
-    heads = [_heads(config, i, kind) for i, kind in enumerate(types)]
+    heads = [_gemma4_heads(config, i, kind) for i, kind in enumerate(types)]
     norm, width = rmsnorm(config), config.count("hidden_size_per_layer_input")
-    block = _block(config, norm, gated=bool(width))
+    block = _gemma4_block(config, norm, gated=bool(width))
     layers = [
         {
             **block,
-            "attention": _attention(config, kind, source, *sizes),
-            "ffn": _network(config, shared=source is not None),
+            "attention": _gemma4_attention(config, kind, source, *sizes),
+            "ffn": _gemma4_network(config, shared=source is not None),
         }
         for kind, source, sizes in zip(types, kv_sources(config, types), heads, strict=True)
     ]
@@ -90,17 +199,13 @@ def _is_unified(config: Config) -> bool:
     return config.model_type == "gemma4_unified_text"
 
 
-def _of_class(config: Config) -> Config:
-    return config.of_class(UNIFIED if _is_unified(config) else OWN)
-
-
-def _types(config: Config) -> list[str]:
+def _gemma4_types(config: Config) -> list[str]:
     count = config.layers()
-    types = layer_types(config, [FULL if (i + 1) % PERIOD == 0 else SLIDING for i in range(count)])
+    types = layer_types(config, [FULL if (i + 1) % GEMMA4_PERIOD == 0 else SLIDING for i in range(count)])
     return [*types[:-1], FULL]
 
 
-def _heads(config: Config, index: int, kind: str) -> Sizes:
+def _gemma4_heads(config: Config, index: int, kind: str) -> Sizes:
     """The width of a layer's heads, and how many have keys: by the layer's number, else by its type."""
     width, kv_heads = config.size("head_dim"), config.size("num_key_value_heads")
     if "per_layer_config" in config.data:
@@ -128,7 +233,7 @@ def _by_number(config: Config) -> dict[int, dict[str, ConfigValue[int]]]:
     }
 
 
-def _attention(
+def _gemma4_attention(
     config: Config, kind: str, source: int | None, width: ConfigValue[int], kv_heads: ConfigValue[int]
 ) -> Mapped:
     keys = config.flag("attention_k_eq_v") and kind == FULL
@@ -138,7 +243,7 @@ def _attention(
             **head_counts(config.size("num_attention_heads"), kv_heads),
             "head_dim": width,
             "bias": config.flag("attention_bias") or None,
-            "position": _position(config, width, kind),
+            "position": _gemma4_position(config, width, kind),
             "window": None if kind == FULL else config.size("sliding_window"),
             "qk_norm": PER_HEAD,
             "scale": 1.0,
@@ -147,10 +252,10 @@ def _attention(
     )
 
 
-def _position(config: Config, width: ConfigValue[int], kind: str) -> ConfigValue[Mapped]:
+def _gemma4_position(config: Config, width: ConfigValue[int], kind: str) -> ConfigValue[Mapped]:
     """RoPE of a type of layers, of whose head only the kind proportional leaves a part."""
     start = config.places.start
-    known: Parameters = {key: ConfigValue(value, start) for key, value in ROPE[kind].items()}
+    known: Parameters = {key: ConfigValue(value, start) for key, value in GEMMA4_ROPE[kind].items()}
     if config.get("rope_parameters", default=None) is not None:
         known = parameters(config, "rope_parameters", kind)
     if "rope_theta" not in known:
@@ -159,14 +264,14 @@ def _position(config: Config, width: ConfigValue[int], kind: str) -> ConfigValue
     return position(config, width, known)
 
 
-def _network(config: Config, *, shared: bool) -> Mapped:
+def _gemma4_network(config: Config, *, shared: bool) -> Mapped:
     """GeGLU, of twice the width where keys and values are another layer's and the file says so."""
     width = config.size("intermediate_size")
     wide = width.derive(2 * width.value) if shared and config.flag("use_double_wide_mlp") else width
     return {"kind": "glu", "d_ff": wide, "activation": activation(config, "hidden_activation")}
 
 
-def _block(config: Config, norm: Mapped, *, gated: bool) -> Mapped:
+def _gemma4_block(config: Config, norm: Mapped, *, gated: bool) -> Mapped:
     """A layer without its attention and its network."""
     function = activation(config, "hidden_activation")
     block = {"kind": "sandwich", "stored_scale": True}
@@ -185,25 +290,43 @@ def _block(config: Config, norm: Mapped, *, gated: bool) -> Mapped:
     return block
 
 
-def _experts(stored: str) -> str:
+def _gemma4_experts(stored: str) -> str:
     return f"layers.*.beside.experts.{stored}.weight"
 
 
-WEIGHTS: Weights = {
+GEMMA4_WEIGHTS: Weights = {
     **NAMES,
     "[model.]layers.*.layer_scalar": "layers.*.stored_scale.scale",
     "[model.]layers.*.router.scale": "layers.*.beside.router_norm.weight",
     "[model.]layers.*.router.proj.weight": "layers.*.beside.router.weight",
     "[model.]layers.*.router.per_expert_scale": "layers.*.beside.expert_scale.scale",
-    "[model.]layers.*.experts.gate_up_proj": Parts((_experts("gate_proj"), _experts("up_proj")), axis=1),
-    "[model.]layers.*.experts.down_proj": _experts("down_proj"),
+    "[model.]layers.*.experts.gate_up_proj": Parts(
+        (_gemma4_experts("gate_proj"), _gemma4_experts("up_proj")), axis=1
+    ),
+    "[model.]layers.*.experts.down_proj": _gemma4_experts("down_proj"),
     "[model.]layers.*.pre_feedforward_layernorm_2.weight": "layers.*.beside.expert_norm.weight",
     "[model.]layers.*.post_feedforward_layernorm_1.weight": "layers.*.ffn_own_norm.weight",
     "[model.]layers.*.post_feedforward_layernorm_2.weight": "layers.*.beside.out_norm.weight",
 }
 
 
-def weights(config: Config) -> Weights:
+def _gemma4_weights(config: Config) -> Weights:
     """The names, with those of keys and values that files hold for layers which read others'."""
-    config = _of_class(config)
-    return {**WEIGHTS, **without_own_keys(kv_sources(config, _types(config)))}
+    return {**GEMMA4_WEIGHTS, **without_own_keys(kv_sources(config, _gemma4_types(config)))}
+
+
+def _gemma4_family(defaults: Mapping[str, Any]) -> Family:
+    about = "Gemma 4, its text part: Gemma4TextConfig and Gemma4ForCausalLM."
+    return Family(about, _gemma4, _gemma4_weights, defaults=defaults, reads_per_layer=True)
+
+
+FAMILIES = {
+    "gemma3n_text": Family(
+        "Gemma 3n, its text part: Gemma3nTextConfig and Gemma3nForCausalLM.",
+        _gemma3n,
+        _gemma3n_weights,
+        defaults=GEMMA3N_OWN,
+    ),
+    "gemma4_text": _gemma4_family(GEMMA4_OWN),
+    "gemma4_unified_text": _gemma4_family(UNIFIED),
+}

@@ -1,22 +1,132 @@
-"""GLM-4 9B in transformers' own form: GlmConfig and GlmForCausalLM."""
+"""ChatGLM and GLM-4, dense and with experts."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import attention, head_dim
-from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import GATE_UP, LLAMA
+from archcli.load.huggingface.config_json import Mapped, without_none
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import (
+    PER_HEAD,
+    Flag,
+    attention,
+    head_counts,
+    head_dim,
+    latent_attention,
+)
+from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
+from archcli.load.huggingface.parts.experts import after_first, by_types, deepseek_experts, some_routed
+from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
+from archcli.load.huggingface.parts.rope import position, rope
+from archcli.load.huggingface.weights.map import Parts, Weights
+from archcli.load.huggingface.weights.names import (
+    CORRECTED,
+    EXPERTS,
+    FUSED,
+    GATE_UP,
+    LLAMA,
+    MLA,
+    QK_NORM,
+    SHARED,
+    prediction_layers,
+)
+from archcli.load.huggingface.whole.llama_like import llama_like
 
-MODEL_TYPES = ("glm",)
+# Their base class holds the head itself.
+
+CHATGLM_OWN = {
+    "num_layers": 28,
+    "padded_vocab_size": 65024,
+    "hidden_size": 4096,
+    "ffn_hidden_size": 13696,
+    "kv_channels": 128,
+    "num_attention_heads": 32,
+    "seq_length": 2048,
+    "layernorm_epsilon": 1e-5,
+    "rmsnorm": True,
+    "post_layer_norm": True,
+    "add_bias_linear": False,
+    "add_qkv_bias": False,
+    "multi_query_attention": False,
+    "multi_query_group_num": 1,
+    "rope_ratio": 1,
+    "tie_word_embeddings": False,
+}
+CHATGLM_ALIASES = {
+    "num_hidden_layers": "num_layers",
+    "vocab_size": "padded_vocab_size",
+    "max_position_embeddings": "seq_length",
+}
+FIRST_GENERATION = ("position_encoding_2d", "inner_hidden_size")
+SAME_SCORES = (
+    "apply_query_key_layer_scaling",
+    "attention_softmax_in_fp32",
+    "fp32_residual_connection",
+    "bias_dropout_fusion",
+    "original_rope",
+    "rotary_percent",
+)
+"""Keys that say how, not what, is computed."""
 
 
-def mapping(config: Config) -> Mapped:
+def _chatglm(config: Config) -> Mapped:
+    """Pre-norm, RMSNorm, interleaved RoPE on half of each head, SwiGLU.
+
+    post_layer_norm is the norm after the last layer.
+
+    transformers has the same model as glm.
+    """
+    if any(key in config.data for key in FIRST_GENERATION):
+        what = "ChatGLM of the first generation is not supported"
+        raise config.error(what, "ChatGLM 2 and 3 and GLM-4 are", config.place(*FIRST_GENERATION))
+    config.only("apply_residual_connection_post_layernorm", False, default=False)
+    config.only("pre_seq_len", None, 0, default=None)
+    config.ignore(*SAME_SCORES, "prefix_projection", "quantization_bit", "classifier_dropout")
+    eps, biased = config.number("layernorm_epsilon"), config.flag("add_bias_linear")
+    layer = {
+        "kind": "pre_norm",
+        "attention": _chatglm_attention(config, biased=biased),
+        "ffn": {"kind": "glu", "d_ff": config.size("ffn_hidden_size"), "activation": "silu"}
+        | ({"bias": biased} if biased else {}),
+    }
+    norm = {"kind": "rmsnorm", "eps": eps} if config.flag("rmsnorm") else layernorm(eps)
+    last = None if config.flag("post_layer_norm") else False
+    return decoder(config, norm, [layer] * config.layers(), final_norm=last)
+
+
+def _chatglm_attention(config: Config, *, biased: Flag) -> Mapped:
+    """MHA, or GQA where multi_query_attention says so; rope_ratio multiplies RoPE's base."""
+    heads, width = config.size("num_attention_heads"), config.size("kv_channels")
+    kv_heads = config.size("multi_query_group_num") if config.flag("multi_query_attention") else heads
+    ratio = config.number("rope_ratio")
+    parameters = {"rope_theta": ratio.derive(10000.0 * ratio.value)}
+    return without_none(
+        {
+            **head_counts(heads, kv_heads),
+            "head_dim": width if width.value * heads.value != config.size("hidden_size") else None,
+            "bias": biased or (["q", "k", "v"] if config.flag("add_qkv_bias") else None),
+            "position": position(config, width, parameters, pairing="interleaved", partial=0.5),
+        }
+    )
+
+
+CHATGLM_WEIGHTS: Weights = {
+    "[transformer.]embedding.word_embeddings.weight": "embedding.tokens.weight",
+    "[transformer.]encoder.layers.*.input_layernorm.*": "layers.*.attention_norm.*",
+    "[transformer.]encoder.layers.*.self_attention.query_key_value.*": Parts(FUSED),
+    "[transformer.]encoder.layers.*.self_attention.dense.*": "layers.*.attention.o_proj.*",
+    "[transformer.]encoder.layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+    "[transformer.]encoder.layers.*.mlp.dense_h_to_4h.*": Parts(
+        ("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")
+    ),
+    "[transformer.]encoder.layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+    "[transformer.]encoder.final_layernorm.*": "final_norm.*",
+    "[transformer.]output_layer.weight": "lm_head.weight",
+}
+"""Queries, keys and values one after the other, and so are gate and up."""
+
+
+def _glm(config: Config) -> Mapped:
     """As Llama with biased queries, keys and values, and interleaved RoPE on half of each head."""
-    config = config.of_class()
     width = head_dim(config)
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
     place = rope(config, width, pairing="interleaved", partial=0.5)
@@ -28,4 +138,95 @@ def mapping(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), [layer] * config.layers())
 
 
-WEIGHTS: Weights = {**LLAMA, "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP}
+GLM_WEIGHTS: Weights = {**LLAMA, "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP}
+
+
+GLM4_WEIGHTS = {
+    **LLAMA,
+    "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
+    "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
+    "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
+}
+
+
+def _glm4(config: Config) -> Mapped:
+    """As GLM of 2024, with a norm after each sublayer too; interleaved RoPE on half of each head."""
+    bias = ["q", "k", "v"] if config.flag("attention_bias") else False
+    place = rope(config, head_dim(config), pairing="interleaved", partial=0.5)
+    return llama_like(config, heads={"bias": bias, "position": place}, block={"kind": "sandwich"})
+
+
+def _glm4_moe(config: Config) -> Mapped:
+    """Pre-norm, RMSNorm, RoPE on half of each head; dense layers first, then experts as in DeepSeek-V3."""
+    width = head_dim(config)
+    bias = ["q", "k", "v"] if config.flag("attention_bias") else False
+    attend = attention(
+        config,
+        width,
+        bias=bias,
+        position=rope(config, width, partial=0.5),
+        qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
+    )
+    layer, routed = {"kind": "pre_norm", "attention": attend}, after_first(config)
+    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
+    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
+    return decoder(config, rmsnorm(config), layers, mtp=mtp)
+
+
+def _glm4_moe_weights(config: Config) -> Weights:
+    """The names of Llama with routed and shared experts, and the layers of multi-token prediction."""
+    depth = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
+    predicting = prediction_layers(config.layers(), depth.value)
+    return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}
+
+
+GLM4_MOE_LITE_ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
+
+
+def _glm4_moe_lite(config: Config) -> Mapped:
+    """As DeepSeek-V3; the first layer is dense where mlp_layer_types names none."""
+    config.ignore("first_k_dense_replace", "moe_layer_freq", "scoring_func", "topk_method")
+    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
+    layer, routed = (
+        {"kind": "pre_norm", "attention": attention},
+        by_types(config, lambda: _glm4_moe_lite_usual(config)),
+    )
+    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
+    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
+    return decoder(config, rmsnorm(config), layers, mtp=mtp)
+
+
+def _glm4_moe_lite_usual(config: Config) -> list[bool]:
+    return [index > 0 for index in range(config.layers())]
+
+
+def _glm4_moe_lite_weights(config: Config) -> Weights:
+    """The names of DeepSeek-V3."""
+    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
+    return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}
+
+
+FAMILIES = {
+    "chatglm": Family(
+        "ChatGLM 2 and 3 and GLM-4, by the keys of their repositories' configuration_chatglm.py.",
+        _chatglm,
+        CHATGLM_WEIGHTS,
+        aliases=CHATGLM_ALIASES,
+        defaults=CHATGLM_OWN,
+        headed=("ChatGLMModel",),
+    ),
+    "glm": Family("GLM-4 9B in transformers' own form: GlmConfig and GlmForCausalLM.", _glm, GLM_WEIGHTS),
+    "glm4": Family("GLM-4 of April 2025 (9B and 32B): Glm4Config and Glm4ForCausalLM.", _glm4, GLM4_WEIGHTS),
+    "glm4_moe": Family(
+        "GLM-4.5 and 4.6: Glm4MoeConfig and Glm4MoeForCausalLM.",
+        _glm4_moe,
+        _glm4_moe_weights,
+        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+    ),
+    "glm4_moe_lite": Family(
+        "GLM-4.7-Flash: Glm4MoeLiteConfig and Glm4MoeLiteForCausalLM.",
+        _glm4_moe_lite,
+        _glm4_moe_lite_weights,
+        aliases=GLM4_MOE_LITE_ALIASES,
+    ),
+}

@@ -1,24 +1,123 @@
-"""GPT-NeoX and Pythia: GPTNeoXConfig and GPTNeoXForCausalLM."""
+"""EleutherAI's decoders and their kin: GPT-Neo, GPT-J, CodeGen, GPT-NeoX, StableLM, Persimmon."""
 
 from __future__ import annotations
 
-from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import even_split
+from typing import Any
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped, without_none
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import PER_HEAD, attention, even_split, head_counts
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import layernorm, mlp
+from archcli.load.huggingface.parts.networks import gated, layernorm, mlp
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED
+from archcli.load.huggingface.weights.names import FUSED, GPT2, LLAMA
+from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_width
 
-MODEL_TYPES = ("gpt_neox",)
+GPT_NEO_ALIASES = {"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"}
+GPT_NEO_KINDS, PAIR = ("global", "local"), 2
+GPT_NEO_DROPPED = ("attention_dropout", "embed_dropout", "resid_dropout")
 
-ALIASES = {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}
+
+def _gpt_neo(config: Config) -> Mapped:
+    """As GPT-2 with scores left unscaled, a bias on the result of attention alone, and local layers."""
+    config.ignore("gradient_checkpointing", *GPT_NEO_DROPPED, *SUMMARY)
+    ffn = mlp(config, inner_width(config, "intermediate_size"), "activation_function")
+    attend = {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": ["o"], "scale": 1.0}
+    kinds = _gpt_neo_kinds(config)
+    window = {"window": config.size("window_size")} if "local" in kinds else {}
+    made = {
+        kind: {"kind": "pre_norm", "attention": {**attend, **more}, "ffn": ffn}
+        for kind, more in (("global", {}), ("local", window))
+    }
+    norm = layernorm(config.number("layer_norm_epsilon"))
+    layers = [made[kind] for kind in kinds]
+    return decoder(config, norm, layers, embedding={"position": {"kind": "learned"}})
 
 
-def mapping(config: Config) -> Mapped:
+def _gpt_neo_kinds(config: Config) -> list[str]:
+    """`global` or `local` of each layer: `attention_layers`, else attention_types written out."""
+    key = "attention_layers" if config.get("attention_layers", default=None) else "attention_types"
+    stated, count = config.value(key), config.layers()
+    kinds = stated.value if key == "attention_layers" else _repeated(stated.value, count)
+    if not isinstance(kinds, list) or any(kind not in GPT_NEO_KINDS for kind in kinds):
+        what = f"{key} {short_repr(stated.value)} is not understood"
+        raise config.error(what, 'write attention_types: [[["global", "local"], 12]]', stated.place)
+    if len(kinds) != count:
+        number = len(kinds) if len(kinds) < count else "more"
+        raise config.error(f"{key} names {number} layers, not {count}", at=stated.place)
+    return kinds
+
+
+def _repeated(types: Any, most: int) -> list[Any] | None:
+    """[[["global", "local"], 12]] written out, at least to `most` layers; None for other forms."""
+    kinds: list[Any] = []
+    for entry in types if isinstance(types, list) else [None]:
+        pattern, times = entry if isinstance(entry, list) and len(entry) == PAIR else (None, 0)
+        if not isinstance(pattern, list) or type(times) is not int:
+            return None
+        kinds += pattern * min(times, most + 1)
+    return kinds
+
+
+GPT_NEO_WEIGHTS: Weights = {
+    **GPT2,
+    **{
+        f"[transformer.]h.*.attn.attention.{name}_proj.*": f"layers.*.attention.{ours}_proj.*"
+        for name, ours in (("q", "q"), ("k", "k"), ("v", "v"), ("out", "o"))
+    },
+    "[transformer.]h.*.mlp.c_fc.*": "layers.*.ffn.up_proj.*",
+    "[transformer.]h.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
+}
+
+
+GPTJ_FUSED = tuple(f"layers.*.attention.{which}_proj.*" for which in "qvk")
+SHARDS = 4
+"""CodeGen's fused matrix holds queries, values and keys anew for each of the four devices that trained it."""
+
+
+def _gptj(config: Config) -> Mapped:
+    """Parallel with one norm, MHA without bias, interleaved RoPE, biased feed-forward network and head."""
+    config.only("rotary", True, default=True)
+    config.only("scale_attn_weights", True, default=True)
+    config.ignore("gradient_checkpointing", *SUMMARY)
+    heads = config.size("num_attention_heads")
+    if config.get("model_type", default="") == "codegen" and heads.value % SHARDS:
+        raise config.error(
+            f"n_head {heads} is no multiple of {SHARDS}", "its class has no other", heads.place
+        )
+    config.restated(head_dim=config.size("hidden_size").value // heads.value)
+    position = {"kind": "rope", "rotary_dim": config.size("rotary_dim"), "pairing": "interleaved"}
+    layer = {
+        "kind": "parallel",
+        "attention": {"kind": "mha", "n_heads": heads, "position": position},
+        "ffn": mlp(config, inner_width(config), "activation_function"),
+    }
+    norm = layernorm(config.number("layer_norm_epsilon"))
+    return decoder(config, norm, [layer] * config.layers(), head={"bias": True})
+
+
+GPTJ_WEIGHTS: Weights = {
+    "[transformer.]wte.weight": "embedding.tokens.weight",
+    "[transformer.]h.*.ln_1.*": "layers.*.attention_norm.*",
+    "[transformer.]h.*.attn.qkv_proj.*": Parts(GPTJ_FUSED, groups=SHARDS),
+    "[transformer.]h.*.attn.q_proj.*": "layers.*.attention.q_proj.*",
+    "[transformer.]h.*.attn.k_proj.*": "layers.*.attention.k_proj.*",
+    "[transformer.]h.*.attn.v_proj.*": "layers.*.attention.v_proj.*",
+    "[transformer.]h.*.attn.out_proj.*": "layers.*.attention.o_proj.*",
+    "[transformer.]h.*.mlp.fc_in.*": "layers.*.ffn.up_proj.*",
+    "[transformer.]h.*.mlp.fc_out.*": "layers.*.ffn.down_proj.*",
+    "[transformer.]ln_f.*": "final_norm.*",
+    "lm_head.*": "lm_head.*",
+}
+
+
+GPT_NEOX_ALIASES = {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}
+
+
+def _gpt_neox(config: Config) -> Mapped:
     """Parallel with two norms, or serial; RoPE on a quarter of each head."""
-    config = config.of_class(**ALIASES)
     heads, position = config.size("num_attention_heads"), rope(config, even_split(config), partial=0.25)
     bias = config.flag("attention_bias")
     parallel = config.flag("use_parallel_residual")
@@ -30,12 +129,12 @@ def mapping(config: Config) -> Mapped:
     return decoder(config, layernorm(config.number("layer_norm_eps")), [layer] * config.layers())
 
 
-def weights(config: Config) -> Weights:
+def _gpt_neox_weights(config: Config) -> Weights:
     """Weight names; a fused matrix holds queries, keys and values head by head.
 
     The output head is `embed_out` in files and `lm_head` in transformers 5.
     """
-    heads = config.of_class(**ALIASES).size("num_attention_heads").value
+    heads = config.size("num_attention_heads").value
     return {
         "[gpt_neox.]embed_in.weight": "embedding.tokens.weight",
         "[gpt_neox.]layers.*.input_layernorm.*": "layers.*.attention_norm.*",
@@ -48,3 +147,134 @@ def weights(config: Config) -> Weights:
         "lm_head.weight": "lm_head.weight",
         "embed_out.weight": "lm_head.weight",
     }
+
+
+JAPANESE_ALIASES = {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}
+
+
+def _japanese(config: Config) -> Mapped:
+    """Pre-norm, LayerNorm, MHA with RoPE and a plain network; only the last layer's attention has a bias."""
+    width, times = config.size("hidden_size"), config.size("intermediate_multiple_size")
+    heads, position = config.size("num_attention_heads"), rope(config, even_split(config), partial=1.0)
+    attend = {"kind": "mha", "n_heads": heads, "position": position}
+    ffn = mlp(config, times.derive(times.value * width.value), "hidden_act", bias=False)
+    layer = {"kind": "pre_norm", "attention": attend, "ffn": ffn}
+    last = {**layer, "attention": {**attend, "bias": ["o"]}}
+    layers = [layer] * (config.layers() - 1) + [last]
+    return decoder(config, layernorm(config.number("layer_norm_eps")), layers)
+
+
+def _japanese_weights(config: Config) -> Weights:
+    """Weight names; a fused matrix holds queries, keys and values head by head."""
+    heads = config.size("num_attention_heads").value
+    base = "[gpt_neox_japanese.]"
+    return {
+        f"{base}embed_in.weight": "embedding.tokens.weight",
+        f"{base}layers.*.input_layernorm.*": "layers.*.attention_norm.*",
+        f"{base}layers.*.post_attention_layernorm.*": "layers.*.ffn_norm.*",
+        f"{base}layers.*.attention.query_key_value.*": Parts(FUSED, groups=heads),
+        f"{base}layers.*.attention.dense.*": "layers.*.attention.o_proj.*",
+        f"{base}layers.*.attention.dense_bias": "layers.*.attention.o_proj.bias",
+        f"{base}layers.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
+        f"{base}layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+        f"{base}final_layer_norm.*": "final_norm.*",
+        "embed_out.weight": "lm_head.weight",
+    }
+
+
+STABLELM = "StableLM 3B and StableLM 2: StableLmConfig and StableLmForCausalLM."
+STABLELM_FIRST_ALIASES = {"layer_norm_eps": "norm_eps", "partial_rotary_factor": "rope_pct"}
+
+
+def _stablelm(config: Config) -> Mapped:
+    """LayerNorm, RoPE on a quarter of each head, SwiGLU.
+
+    The 12B is parallel with one norm, and normalizes queries and keys head by head.
+
+    Their first files call it stablelm_epoch, by the keys of its configuration_stablelm_epoch.py.
+    """
+    eps, width = config.number("layer_norm_eps"), even_split(config)
+    bias = ["q", "k", "v"] if config.flag("use_qkv_bias") else False
+    qk_norm = (
+        {"per": "head_distinct", "norm": layernorm(eps, bias=False)} if config.flag("qk_layernorm") else None
+    )
+    layer = {
+        "kind": "parallel" if config.flag("use_parallel_residual") else "pre_norm",
+        "attention": attention(
+            config, width, bias=bias, position=rope(config, width, partial=0.25), qk_norm=qk_norm
+        ),
+        "ffn": gated(config),
+    }
+    return decoder(config, layernorm(eps), [layer] * config.layers())
+
+
+STABLELM_WEIGHTS: Weights = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.q_layernorm.norms.#.weight": "layers.*.attention.q_norm.weight",
+    "[model.]layers.*.self_attn.k_layernorm.norms.#.weight": "layers.*.attention.k_norm.weight",
+}
+
+
+def _persimmon(config: Config) -> Mapped:
+    """Pre-norm, LayerNorm, normalized queries and keys, RoPE on half of each head, biases everywhere."""
+    config.ignore("num_key_value_heads")
+    heads = config.size("num_attention_heads")
+    attention = {
+        **head_counts(heads, heads),
+        "bias": True,
+        "position": rope(config, even_split(config), partial=0.5),
+        "qk_norm": PER_HEAD if config.flag("qk_layernorm") else None,
+    }
+    ffn = mlp(config, config.size("intermediate_size"), "hidden_act")
+    layer = {"kind": "pre_norm", "attention": without_none(attention), "ffn": ffn}
+    return decoder(config, layernorm(config.number("layer_norm_eps")), [layer] * config.layers())
+
+
+def _persimmon_weights(config: Config) -> Weights:
+    """Weight names; queries, keys and values lie together head by head."""
+    heads = config.size("num_attention_heads").value
+    return {
+        **LLAMA,
+        "[model.]layers.*.self_attn.query_key_value.*": Parts(FUSED, groups=heads),
+        "[model.]layers.*.self_attn.q_layernorm.*": "layers.*.attention.q_norm.*",
+        "[model.]layers.*.self_attn.k_layernorm.*": "layers.*.attention.k_norm.*",
+        "[model.]layers.*.self_attn.dense.*": "layers.*.attention.o_proj.*",
+        "[model.]layers.*.mlp.dense_h_to_4h.*": "layers.*.ffn.up_proj.*",
+        "[model.]layers.*.mlp.dense_4h_to_h.*": "layers.*.ffn.down_proj.*",
+        "[model.]final_layernorm.*": "final_norm.*",
+    }
+
+
+FAMILIES = {
+    "gpt_neo": Family(
+        "GPT-Neo: GPTNeoConfig and GPTNeoForCausalLM.", _gpt_neo, GPT_NEO_WEIGHTS, aliases=GPT_NEO_ALIASES
+    ),
+    **dict.fromkeys(
+        ("gptj", "codegen"),
+        Family(
+            "GPT-J and CodeGen: GPTJConfig, CodeGenConfig and their ForCausalLM.",
+            _gptj,
+            GPTJ_WEIGHTS,
+            aliases=GPT_ALIASES,
+        ),
+    ),
+    "gpt_neox": Family(
+        "GPT-NeoX and Pythia: GPTNeoXConfig and GPTNeoXForCausalLM.",
+        _gpt_neox,
+        _gpt_neox_weights,
+        aliases=GPT_NEOX_ALIASES,
+    ),
+    "gpt_neox_japanese": Family(
+        "GPT-NeoX Japanese: GPTNeoXJapaneseConfig and GPTNeoXJapaneseForCausalLM.",
+        _japanese,
+        _japanese_weights,
+        aliases=JAPANESE_ALIASES,
+    ),
+    "stablelm": Family(STABLELM, _stablelm, STABLELM_WEIGHTS),
+    "stablelm_epoch": Family(
+        STABLELM, _stablelm, STABLELM_WEIGHTS, aliases=STABLELM_FIRST_ALIASES, defaults_of="stablelm"
+    ),
+    "persimmon": Family(
+        "Persimmon of Adept: PersimmonConfig and PersimmonForCausalLM.", _persimmon, _persimmon_weights
+    ),
+}

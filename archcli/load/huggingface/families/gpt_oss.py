@@ -1,9 +1,10 @@
-"""gpt-oss: GptOssConfig and GptOssForCausalLM."""
+"""gpt-oss."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import attention, head_dim, windows
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import rmsnorm
@@ -11,16 +12,6 @@ from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
 
-MODEL_TYPES = ("gpt_oss",)
-
-YARN = {
-    "rope_type": "yarn",
-    "factor": 32.0,
-    "beta_fast": 32.0,
-    "beta_slow": 1.0,
-    "truncate": False,
-    "original_max_position_embeddings": 4096,
-}
 OWN = {
     "rope_parameters": {
         "rope_type": "yarn",
@@ -34,9 +25,8 @@ OWN = {
 ALIASES = {"num_experts": "num_local_experts"}
 
 
-def mapping(config: Config) -> Mapped:
+def _gpt_oss(config: Config) -> Mapped:
     """GQA with sinks, every other layer in a sliding window; a mixture of biased experts in each layer."""
-    config = config.of_class(OWN, **ALIASES)
     config.ignore("hidden_act", "initial_context_length", "experts_per_token")
     ffn = _experts(config)
 
@@ -73,13 +63,13 @@ def _experts(config: Config) -> Mapped:
     }
 
 
-def weights(config: Config) -> Weights:
+def _gpt_oss_weights(config: Config) -> Weights:
     """Experts are stacked and stored [in, out]; the columns of gate and up take turns."""
     gates = {
         kind: tuple(f"layers.*.ffn.experts.{name}_proj.{kind}" for name in ("gate", "up"))
         for kind in ("weight", "bias")
     }
-    width = config.of_class(OWN).size("intermediate_size").value
+    width = config.size("intermediate_size").value
     return {
         **LLAMA,
         "[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",
@@ -93,3 +83,14 @@ def weights(config: Config) -> Weights:
         ),
         "[model.]layers.*.mlp.experts.down_proj_bias": "layers.*.ffn.experts.down_proj.bias",
     }
+
+
+FAMILIES = {
+    "gpt_oss": Family(
+        "gpt-oss: GptOssConfig and GptOssForCausalLM.",
+        _gpt_oss,
+        _gpt_oss_weights,
+        aliases=ALIASES,
+        defaults=OWN,
+    ),
+}

@@ -1,9 +1,10 @@
-"""Thinking Machines' Inkling: InklingTextConfig and InklingForCausalLM."""
+"""Inkling."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import PER_HEAD, positive
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import by_types, with_networks
@@ -12,7 +13,6 @@ from archcli.load.huggingface.parts.recurrent import hybrid_layers, kinds_of_lay
 from archcli.load.huggingface.weights.hybrid import IN_MEMORY, published
 from archcli.load.huggingface.weights.map import Weights
 
-MODEL_TYPES = ("inkling_text",)
 ALIASES = {
     "sliding_window": "sliding_window_size",
     "num_local_experts": "n_routed_experts",
@@ -30,9 +30,8 @@ PERIOD = 6
 """By default every sixth layer has no window."""
 
 
-def mapping(config: Config) -> Mapped:
+def _inkling(config: Config) -> Mapped:
     """GQA with biases mixed of profiles; convolutions of keys, values and results; experts in most layers."""
-    config = config.of_class(**ALIASES)
     config.ignore(*UNREAD.split())
     _note_unread(config)
     mixers = {
@@ -140,8 +139,17 @@ def _experts(config: Config) -> Mapped:
     }
 
 
-def weights(config: Config) -> Weights:
+def _inkling_weights(config: Config) -> Weights:
     """The names in memory and those of published files, which interleave gate and up."""
-    config = config.of_class(**ALIASES)
     dense, of_experts = (config.size(key).value for key in (_dense_width(config), _experts_width(config)))
     return {**IN_MEMORY, **published(dense, of_experts)}
+
+
+FAMILIES = {
+    "inkling_text": Family(
+        "Thinking Machines' Inkling: InklingTextConfig and InklingForCausalLM.",
+        _inkling,
+        _inkling_weights,
+        aliases=ALIASES,
+    ),
+}

@@ -1,25 +1,248 @@
-"""Llama and models of its class (SmolLM 1 and 2, Yi, Vicuna): LlamaConfig and LlamaForCausalLM."""
+"""Llama (pre-norm, RMSNorm, GQA with RoPE, SwiGLU), and decoders that differ in a part of it."""
 
 from __future__ import annotations
 
+from math import exp
+
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.networks import gated
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import LLAMA
-from archcli.load.huggingface.whole.llama_like import llama_like
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    PER_HEAD,
+    SLIDING,
+    attention,
+    check_window,
+    head_dim,
+    key_value_heads,
+    layer_types,
+    optional_number,
+    square_heads,
+    window,
+)
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
+from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
+from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
+from archcli.load.huggingface.whole.llama_like import like_llama, llama_like, ungated
 
-MODEL_TYPES = ("llama",)
+
+def _iquestcoder(config: Config) -> Mapped:
+    """As Llama, without what its class has keys for and no published model uses."""
+    config.only("clip_qkv", None, default=None)
+    config.only("use_sliding_window", None, False, default=None)
+    return llama_like(config)
 
 
-def mapping(config: Config) -> Mapped:
-    """Pre-norm, RMSNorm, GQA with RoPE, SwiGLU.
+def _layernorm(config: Config) -> Mapped:
+    return layernorm(config.number("layer_norm_eps"))
 
-    attention_bias biases all four projections, mlp_bias all three matrices.
+
+def _seed_oss_heads(config: Config) -> Mapped:
+    """The bias of the output projection is a key of its own."""
+    inner, outer = config.flag("attention_bias"), config.flag("attention_out_bias")
+    return {
+        "bias": [name for name, biased in zip("qkvo", (inner, inner, inner, outer), strict=True) if biased]
+    }
+
+
+def _helium_heads(config: Config) -> Mapped:
+    """Interleaved RoPE; the output projection is square and never biased."""
+    bias = ["q", "k", "v"] if config.flag("attention_bias") else False
+    return {"bias": bias, "position": rope(config, square_heads(config), pairing="interleaved")}
+
+
+COSMOS3_WEIGHTS = {
+    **LLAMA,
+    "[model.]layers.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",
+    "[model.]layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
+    **{
+        f"layers.*.self_attn.to_{stored}.*": f"layers.*.attention.{name}_proj.*"
+        for stored, name in {"q": "q", "k": "k", "v": "v", "out": "o"}.items()
+    },
+}
+
+
+CWM_PERIOD = 4
+"""Of four layers the first has no window, where `layer_types` says nothing."""
+
+
+def _cwm(config: Config) -> Mapped:
+    """As Llama, with windows in three of four layers and no bias in attention."""
+    check_window(config)
+    config.ignore("attention_bias")  # the class has none whatever the file says
+    return llama_like(config, slides=lambda index: index % CWM_PERIOD != 0)
+
+
+APERTUS_FIXED = Auxiliary("a constant of the activation function")
+APERTUS_WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    "[model.]layers.*.attention_layernorm.weight": "layers.*.attention_norm.weight",
+    "[model.]layers.*.feedforward_layernorm.weight": "layers.*.ffn_norm.weight",
+    "[model.]layers.*.mlp.act_fn.alpha_p": "layers.*.ffn.activation.alpha_p",
+    "[model.]layers.*.mlp.act_fn.alpha_n": "layers.*.ffn.activation.alpha_n",
+    "[model.]layers.*.mlp.act_fn.beta": APERTUS_FIXED,
+    "[model.]layers.*.mlp.act_fn.eps": APERTUS_FIXED,
+}
+
+
+def _apertus(config: Config) -> Mapped:
+    """As Llama with normalized queries and keys, and an ungated network of xIELU."""
+    config.ignore("qk_norm", "post_norm", "mlp_bias")  # as the class is, whatever the file says
+    return llama_like(config, heads={"qk_norm": PER_HEAD}, ffn=ungated(config))
+
+
+BITNET_WEIGHTS = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.attn_sub_norm.weight": "layers.*.attention.inner_norm.weight",
+    "[model.]layers.*.mlp.ffn_sub_norm.weight": "layers.*.ffn.inner_norm.weight",
+}
+
+
+def _bitnet(config: Config) -> Mapped:
+    """As Llama, with a norm before the output projection and before the down projection."""
+    square_heads(config)
+    norm = rmsnorm(config)
+    return llama_like(config, heads={"inner_norm": norm}, ffn={**gated(config), "inner_norm": norm})
+
+
+NANOCHAT_WEIGHTS = {
+    **LLAMA,
+    "[model.]layers.*.mlp.fc1.weight": "layers.*.ffn.up_proj.weight",
+    "[model.]layers.*.mlp.fc2.weight": "layers.*.ffn.down_proj.weight",
+}
+
+
+def _nanochat(config: Config) -> Mapped:
+    """Norms without weights, one after the embeddings too; RoPE clockwise, then normalized heads."""
+    norm, cap = rmsnorm(config) | {"weight": False}, optional_number(config, "final_logit_softcapping")
+    place = rope(config, head_dim(config))
+    if place.value["kind"] == "rope":
+        place = place.derive({**place.value, "clockwise": True})
+    return llama_like(
+        config,
+        heads={"position": place, "qk_norm": {"per": "head", "when": "after_rope"}},
+        ffn=ungated(config),
+        norm=norm,
+        embedding={"norm": norm},
+        head=None if cap is None else {"softcap": cap},
+    )
+
+
+def _smollm3(config: Config) -> Mapped:
+    """As Llama, without position in every fourth layer; no_rope_layers is 1 where there is RoPE."""
+    config.ignore("rope_parameters", "rope_scaling", "sliding_window")  # where no layer has a use for them
+    config.ignore("max_window_layers")
+    count, interval = config.layers(), config.size("no_rope_layer_interval").value
+    rotated = config.per_layer("no_rope_layers", count) or [(i + 1) % interval != 0 for i in range(count)]
+    width = window(config) if config.flag("use_sliding_window") else None
+    types = layer_types(config, [SLIDING if width and not rotates else FULL for rotates in rotated])
+    if width is None and SLIDING in types:
+        what = f"layer_types names {SLIDING}, but there is no window"
+        raise config.error(what, "state use_sliding_window and sliding_window", config.place("layer_types"))
+    kinds = [(bool(rotates), kind == SLIDING) for rotates, kind in zip(rotated, types, strict=True)]
+    made = {
+        (rotates, slides): _smollm3_layer(config, rotates=rotates, width=width if slides else None)
+        for rotates, slides in dict.fromkeys(kinds)
+    }
+    return decoder(config, rmsnorm(config), [made[kind] for kind in kinds])
+
+
+def _smollm3_layer(config: Config, *, rotates: bool, width: ConfigValue[int] | None) -> Mapped:
+    """One layer, with RoPE or without any position."""
+    bias, place = config.flag("attention_bias"), None if rotates else {"kind": "none"}
+    attend = attention(config, head_dim(config), bias=bias, position=place, window=width)
+    return {"kind": "pre_norm", "attention": attend, "ffn": gated(config, bias=config.flag("mlp_bias"))}
+
+
+DIFFLLAMA_WEIGHTS = {
+    **LLAMA,
+    **{
+        f"[model.]layers.*.self_attn.lambda_{name}": f"layers.*.attention.difference.lambda_{name}"
+        for name in ("q1", "k1", "q2", "k2")
+    },
+}
+
+
+def _diffllama(config: Config) -> Mapped:
+    """As Llama with differential attention, whose lambda starts higher from layer to layer."""
+    norm = rmsnorm(config) | {"weight": False}
+    heads = {
+        "kind": "differential",
+        "n_kv_heads": key_value_heads(config),
+        "norm": norm,
+    }
+    return llama_like(config, heads=heads, ffn=gated(config), networks=_by_depth)
+
+
+def _by_depth(layers: list[Mapped]) -> list[Mapped]:
+    """The layers with where lambda starts: 0.8 - 0.6 exp(-0.3 index)."""
+    starts = [0.8 - 0.6 * exp(-0.3 * index) for index in range(len(layers))]
+    return [
+        {**layer, "attention": {**layer["attention"], "lambda_init": start}}
+        for layer, start in zip(layers, starts, strict=True)
+    ]
+
+
+GATE, OF_GATE = "layers.*.attention.value_gate", "[model.]layers.*.self_attn"
+DOGE_WEIGHTS: Weights = {
+    **LLAMA,
+    **QK_NORM,
+    f"{OF_GATE}.dt_proj.*": f"{GATE}.dt_proj.*",
+    f"{OF_GATE}.A": f"{GATE}.rate.scale",
+    "[model.]layers.*.input_residual": "layers.*.attention_stream_scale.scale",
+    "[model.]layers.*.post_attention_residual": "layers.*.ffn_stream_scale.scale",
+}
+
+
+def _doge(config: Config) -> Mapped:
+    """As Qwen 3; keep_window_size keys are read, and each sublayer weighs the stream it adds to.
+
+    is_moe true is refused: its class chooses experts by scores that mix the tokens of a pass.
     """
-    config = config.of_class()
-    bias, ffn = config.flag("attention_bias"), gated(config, bias=config.flag("mlp_bias"))
-    return llama_like(config, heads={"bias": bias}, ffn=ffn)
+    config.only("is_moe", False)
+    config.only("sliding_window", None, default=None)
+    config.ignore("hidden_dropout", "num_experts", "num_experts_per_tok", "norm_topk_prob")
+    bias = config.flag("attention_bias")
+    gate = without_none({"top_k": config.size("keep_window_size"), "bias": bias or None})
+    heads = {"bias": bias, "qk_norm": PER_HEAD, "value_gate": gate}
+    return llama_like(config, heads=heads, block={"stream_scale": True})
 
 
-WEIGHTS: Weights = LLAMA
+FAMILIES = {
+    "llama": like_llama(
+        "Llama and models of its class (SmolLM 1 and 2, Yi, Vicuna): LlamaConfig and LlamaForCausalLM."
+    ),
+    "arcee": like_llama(
+        "Arcee's foundation models (AFM-4.5B): ArceeConfig and ArceeForCausalLM.", ffn=ungated
+    ),
+    "iquestcoder": Family("IQuest-Coder: IQuestCoderConfig and LlamaForCausalLM.", _iquestcoder, LLAMA),
+    # positions have three axes, which are equal for text
+    "cosmos3_edge_text": like_llama(
+        "Cosmos 3 Edge's text part: Cosmos3EdgeTextConfig and Cosmos3EdgeForConditionalGeneration.",
+        COSMOS3_WEIGHTS,
+        ffn=ungated,
+    ),
+    "jais2": like_llama("Jais 2: Jais2Config and Jais2ForCausalLM.", ffn=ungated, norm=_layernorm),
+    "seed_oss": like_llama(
+        "Seed-OSS: SeedOssConfig and SeedOssForCausalLM.",
+        ignored=("residual_dropout",),
+        heads=_seed_oss_heads,
+    ),
+    "helium": like_llama("Helium of Kyutai: HeliumConfig and HeliumForCausalLM.", heads=_helium_heads),
+    "cwm": Family("Code World Model of Meta: CwmConfig and CwmForCausalLM.", _cwm, LLAMA),
+    "apertus": Family("Apertus: ApertusConfig and ApertusForCausalLM.", _apertus, APERTUS_WEIGHTS),
+    "bitnet": Family("BitNet b1.58: BitNetConfig and BitNetForCausalLM.", _bitnet, BITNET_WEIGHTS),
+    "nanochat": Family("nanochat: NanoChatConfig and NanoChatForCausalLM.", _nanochat, NANOCHAT_WEIGHTS),
+    "smollm3": Family("SmolLM 3: SmolLM3Config and SmolLM3ForCausalLM.", _smollm3, LLAMA),
+    "diffllama": Family(
+        "DiffLlama: DiffLlamaConfig and DiffLlamaForCausalLM.", _diffllama, DIFFLLAMA_WEIGHTS
+    ),
+    "doge": Family(
+        "Doge, whose keys are chosen by gates on their values: DogeConfig and DogeForCausalLM.",
+        _doge,
+        DOGE_WEIGHTS,
+    ),
+}

@@ -1,4 +1,4 @@
-"""Llama 4, its text part: Llama4TextConfig and Llama4ForCausalLM."""
+"""Llama 4."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import FULL, attention, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
@@ -13,17 +14,14 @@ from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
 
-MODEL_TYPES = ("llama4_text",)
-
 CHUNKED = "chunked_attention"
 
 
-def mapping(config: Config) -> Mapped:
+def _llama4(config: Config) -> Mapped:
     """RoPE layers attend within chunks, the rest to the whole context; some or all layers have experts.
 
     One expert is chosen, and one is shared.
     """
-    config = config.of_class()
     # intermediate_size_mlp is not read where all layers have experts
     config.ignore("for_llm_compressor", "intermediate_size_mlp")
     count = config.layers()
@@ -105,7 +103,7 @@ def _experts(config: Config) -> Mapped:
     }
 
 
-WEIGHTS: Weights = {
+LLAMA4_WEIGHTS: Weights = {
     **{name.replace(".mlp.", ".feed_forward."): rule for name, rule in LLAMA.items()},
     **{
         f"[model.]layers.*.feed_forward.shared_expert.{name}.weight": f"layers.*.ffn.shared.{name}.weight"
@@ -122,3 +120,10 @@ WEIGHTS: Weights = {
     ),
 }
 """Experts are stacked and stored [in, out]."""
+
+
+FAMILIES = {
+    "llama4_text": Family(
+        "Llama 4, its text part: Llama4TextConfig and Llama4ForCausalLM.", _llama4, LLAMA4_WEIGHTS
+    ),
+}

@@ -1,14 +1,198 @@
-"""Mamba, layers of a selective state space alone: MambaConfig and MambaForCausalLM."""
+"""Decoders of Mamba mixers alone: Mamba, Falcon Mamba, Mamba-2, and files of mamba_ssm."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.whole.mamba_like import MAMBA_WEIGHTS, mamba_only
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.recurrent import (
+    Mamba2Keys,
+    expanded,
+    mamba2,
+    mamba2_names,
+    mixer_width,
+    step_limit,
+)
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.whole.mamba_like import (
+    CHANNELS_PER_RANK,
+    MAMBA_WEIGHTS,
+    mamba_only,
+    mixer_weights,
+)
 
-MODEL_TYPES = ("mamba",)
-OWN = {"time_step_rank": "auto"}
-WEIGHTS = MAMBA_WEIGHTS
+MAMBA_OWN = {"time_step_rank": "auto"}
 
 
-def mapping(config: Config) -> Mapped:
+def _mamba(config: Config) -> Mapped:
     """Pre-norm, RMSNorm, a Mamba-1 mixer in every layer and no feed-forward network."""
-    return mamba_only(config.of_class(OWN))
+    return mamba_only(config)
+
+
+FALCON_MAMBA_OWN = {"time_step_rank": "auto"}
+
+
+def _falcon_mamba(config: Config) -> Mapped:
+    """As Mamba, with RMSNorm without weights on the step sizes, B and C."""
+    config.ignore("use_falcon_mambapy")
+    eps = config.number("mixer_rms_eps")
+    return mamba_only(config, dt_norm={"kind": "rmsnorm", "eps": eps, "weight": False})
+
+
+MAMBA2_KEYS = Mamba2Keys(
+    "num_heads",
+    "head_dim",
+    "state_size",
+    "n_groups",
+    "conv_kernel",
+    "chunk_size",
+    "use_bias",
+    "use_conv_bias",
+    "hidden_act",
+    "layer_norm_epsilon",
+)
+MAMBA2_UNREAD = """
+    residual_in_fp32 rescale_prenorm_residual time_step_rank time_step_min time_step_max time_step_floor
+    norm_before_gate rms_norm max_position_embeddings
+"""
+"""Of the first values of weights, and keys that the class does not read."""
+
+
+def _mamba2(config: Config) -> Mapped:
+    """Layers of a mixer alone, whose gated norm has as many groups as B and C."""
+    config.ignore(*MAMBA2_UNREAD.split())
+    width = mixer_width(config, MAMBA2_KEYS, expanded(config, "expand"))
+    layer = {"kind": "pre_norm", "mixer": mamba2(config, MAMBA2_KEYS, width, step_limit=step_limit(config))}
+    norm = {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")}
+    return decoder(config, norm, [layer] * config.layers())
+
+
+MAMBA2_WEIGHTS: Weights = {
+    **{f"[backbone.]embedding{plural}.weight": "embedding.tokens.weight" for plural in ("", "s")},
+    "[backbone.]layers.*.norm.weight": "layers.*.mixer_norm.weight",
+    **mamba2_names("[backbone.]layers.*.mixer"),
+    "[backbone.]norm_f.weight": "final_norm.weight",
+    "lm_head.weight": "lm_head.weight",
+}
+
+
+MAMBA_SSM_OWN = {
+    "d_model": 2560,
+    "d_intermediate": 0,
+    "n_layer": 64,
+    "vocab_size": 50277,
+    "pad_vocab_size_multiple": 8,
+    "rms_norm": True,
+    "tie_embeddings": True,
+}
+NAMED = {"hidden_size": "d_model", "num_hidden_layers": "n_layer", "tie_word_embeddings": "tie_embeddings"}
+MIXER: Mapped = {"d_conv": 4, "expand": 2, "conv_bias": True, "bias": False}
+MIXERS: dict[str, Mapped] = {
+    "Mamba1": {**MIXER, "d_state": 16, "dt_rank": "auto"},
+    "Mamba2": {**MIXER, "d_state": 128, "headdim": 64, "ngroups": 1, "chunk_size": 256},
+}
+"""What the classes Mamba and Mamba2 take where `ssm_cfg` does not say."""
+
+PLAIN_MAMBA2 = {"d_ssm": None, "D_has_hdim": False, "rmsnorm": True, "norm_before_gate": False}
+FIRST_VALUES = """
+    A_init_range conv_init dt_init dt_init_floor dt_limit dt_max dt_min dt_scale
+    use_fast_path use_mem_eff_path
+"""
+MAMBA_SSM_EPS = 1e-5
+
+
+def _mamba_ssm(config: Config) -> Mapped:
+    """Layers of a mixer alone; the vocabulary is padded to a multiple.
+
+    Files name no class; it is MambaLMHeadModel.
+    """
+    config.ignore("residual_in_fp32", "fused_add_norm", "attn_cfg")
+    config.only("d_intermediate", 0)
+    config.only("attn_layer_idx", [], default=[])
+    words, multiple = config.size("vocab_size"), config.size("pad_vocab_size_multiple").value
+    padded = words.derive(-(-words.value // multiple) * multiple)
+    norm = {"kind": "rmsnorm" if config.flag("rms_norm") else "layernorm", "eps": MAMBA_SSM_EPS}
+    layer = {"kind": "pre_norm", "mixer": _mamba_ssm_mixer(config)}
+    return decoder(config, norm, [layer] * config.layers(), vocab_size=padded)
+
+
+def _mamba_ssm_mixer(config: Config) -> Mapped:
+    """The mixer of each layer, by `ssm_cfg`."""
+    kind = _kind(config)
+    stated = config.inner("ssm_cfg", MIXERS[kind])
+    stated.ignore("layer", *FIRST_VALUES.split())
+    mixer = _second_mixer(config, stated) if kind == "Mamba2" else _first_mixer(config, stated)
+    stated.report_unread_keys()
+    bias = stated.flag("bias")
+    shared = {"conv_kernel": stated.size("d_conv"), "conv_bias": stated.flag("conv_bias")}
+    return without_none({**mixer, "state": stated.size("d_state"), **shared, "bias": bias or None})
+
+
+def _kind(config: Config) -> str:
+    stated = config.inner("ssm_cfg", {"layer": "Mamba1"})
+    stated.only("layer", *MIXERS)
+    return str(stated.get("layer"))
+
+
+def _inner(config: Config, stated: Config) -> ConfigValue[int]:
+    width = config.size("d_model")
+    return width.derive(stated.size("expand").value * width.value)
+
+
+def _first_mixer(config: Config, stated: Config) -> dict[str, Any]:
+    rank = stated.value("dt_rank")
+    automatic = rank.derive(ceil(config.size("d_model").value / CHANNELS_PER_RANK))
+    dt_rank = automatic if rank == "auto" else stated.as_size("dt_rank", rank)
+    return {"kind": "mamba", "d_inner": _inner(config, stated), "dt_rank": dt_rank}
+
+
+def _second_mixer(config: Config, stated: Config) -> dict[str, Any]:
+    for key, value in PLAIN_MAMBA2.items():
+        stated.only(key, value, default=value)
+    inner, width, groups = _inner(config, stated), stated.size("headdim"), stated.size("ngroups")
+    if inner.value % width.value:
+        raise stated.error(f"heads of headdim {width} do not make a width of {inner}", at=width.place)
+    sizes = {"head_dim": width, "n_groups": groups, "chunk": stated.size("chunk_size")}
+    norm = {"kind": "rmsnorm", "eps": MAMBA_SSM_EPS, "groups": groups}
+    return {"kind": "mamba2", "n_heads": inner.derive(inner.value // width.value), **sizes, "norm": norm}
+
+
+def _mamba_ssm_weights(config: Config) -> Weights:
+    """Names of either kind of mixer."""
+    mixer = "[backbone.]layers.*.mixer"
+    return {
+        "[backbone.]embedding.weight": "embedding.tokens.weight",
+        "[backbone.]layers.*.norm.*": "layers.*.mixer_norm.*",
+        **(mamba2_names(mixer) if _kind(config) == "Mamba2" else mixer_weights(mixer)),
+        "[backbone.]norm_f.*": "final_norm.*",
+        "lm_head.weight": "lm_head.weight",
+    }
+
+
+FAMILIES = {
+    "mamba": Family(
+        "Mamba, layers of a selective state space alone: MambaConfig and MambaForCausalLM.",
+        _mamba,
+        MAMBA_WEIGHTS,
+        defaults=MAMBA_OWN,
+    ),
+    "falcon_mamba": Family(
+        "Falcon Mamba, Mamba with norms inside its mixers: FalconMambaConfig and FalconMambaForCausalLM.",
+        _falcon_mamba,
+        MAMBA_WEIGHTS,
+        defaults=FALCON_MAMBA_OWN,
+    ),
+    "mamba2": Family("Mamba-2: Mamba2Config and Mamba2ForCausalLM.", _mamba2, MAMBA2_WEIGHTS),
+    "mamba_ssm": Family(
+        "Mamba and Mamba-2 in the files of mamba_ssm: its MambaConfig, which has no model_type.",
+        _mamba_ssm,
+        _mamba_ssm_weights,
+        aliases=NAMED,
+        defaults=MAMBA_SSM_OWN,
+        headed=("",),
+    ),
+}

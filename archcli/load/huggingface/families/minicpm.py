@@ -1,20 +1,28 @@
-"""MiniCPM 1, 2 and 4, whose class is in their repositories: MiniCPMConfig."""
+"""MiniCPM 1 to 4: scaled embeddings, residuals and logits."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import even_split, latent_attention, optional_number
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.names import LLAMA, MLA
 from archcli.load.huggingface.whole.llama_like import llama_like
 
-MODEL_TYPES = ("minicpm",)
-OWN = {"mlp_bias": None, "tie_word_embeddings": True, "scale_emb": 1, "dim_model_base": 1, "scale_depth": 1}
+MINICPM_OWN = {
+    "mlp_bias": None,
+    "tie_word_embeddings": True,
+    "scale_emb": 1,
+    "dim_model_base": 1,
+    "scale_depth": 1,
+}
 
 
-def mapping(config: Config) -> Mapped:
+def _minicpm(config: Config) -> Mapped:
     """As Llama; scaled embeddings, residuals and logits (arXiv:2404.06395 section 3.1)."""
-    config = config.of_class(OWN, like="llama")
     config.only("num_experts", None, 0, default=None)
     if config.get("sparse_config", default=None):
         config.note("sparse_config selects blocks of keys in long contexts; attention is counted dense")
@@ -29,4 +37,39 @@ def mapping(config: Config) -> Mapped:
     )
 
 
-WEIGHTS: Weights = LLAMA
+def _minicpm3(config: Config) -> Mapped:
+    """Dense layers with latent attention; scaled embeddings, residuals and logits.
+
+    A scale that is null is 1.
+    """
+    width, count = config.size("hidden_size"), config.layers()
+    config = config.with_defaults(v_head_dim=even_split(config).value)
+    depth, base = optional_number(config, "scale_depth"), optional_number(config, "dim_model_base")
+    layer = {
+        "kind": "pre_norm",
+        "attention": latent_attention(config, "half"),
+        "ffn": gated(config, bias=config.flag("mlp_bias")),
+        "residual_multiplier": 1.0 if depth is None else depth.derive(depth.value / count**0.5),
+    }
+    scale = {"scale": 1.0 if base is None else base.derive(base.value / width.value)}
+    embedding = {"scale": config.number("scale_emb")}
+    return decoder(config, rmsnorm(config), [layer] * count, embedding=embedding, head=scale)
+
+
+MINICPM3_WEIGHTS: Weights = {**LLAMA, **MLA}
+
+
+FAMILIES = {
+    "minicpm": Family(
+        "MiniCPM 1, 2 and 4, whose class is in their repositories: MiniCPMConfig.",
+        _minicpm,
+        LLAMA,
+        defaults=MINICPM_OWN,
+        defaults_of="llama",
+    ),
+    "minicpm3": Family(
+        "MiniCPM3: MiniCPM3Config and MiniCPM3ForCausalLM, a class since transformers 5.",
+        _minicpm3,
+        MINICPM3_WEIGHTS,
+    ),
+}

@@ -1,21 +1,34 @@
-"""Mistral: MistralConfig and MistralForCausalLM."""
+"""Mistral AI's models: Llama's layers with windows, experts or latent attention."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import attention, head_dim, window
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import (
+    attention,
+    check_window,
+    head_dim,
+    latent_attention,
+    window,
+)
 from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.experts import (
+    after_first,
+    best_groups,
+    experts,
+    shared_experts,
+    with_networks,
+)
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.rope import sharpened
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS, MLA, SHARED
+from archcli.load.huggingface.whole.llama_like import llama_like
 
-MODEL_TYPES = ("mistral",)
 
-
-def mapping(config: Config) -> Mapped:
+def _mistral(config: Config) -> Mapped:
     """As Llama without biases; every layer has the sliding window unless it is null."""
-    config = config.of_class()
     layer = {
         "kind": "pre_norm",
         "attention": attention(config, head_dim(config), window=window(config)),
@@ -24,4 +37,102 @@ def mapping(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), [layer] * config.layers())
 
 
-WEIGHTS: Weights = LLAMA
+def _ministral(config: Config) -> Mapped:
+    """As Mistral, where `layer_types` names the layers that have the window; without it, all have."""
+    check_window(config, null=True)
+    config.ignore("attention_bias", "mlp_bias")  # the class has none whatever the file says
+    return llama_like(config, slides=lambda _: True)
+
+
+MINISTRAL3_OWN = {
+    "rope_parameters": {
+        "rope_type": "yarn",
+        "rope_theta": 1000000.0,
+        "factor": 16.0,
+        "original_max_position_embeddings": 16384,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "mscale_all_dim": 1.0,
+        "mscale": 1.0,
+        "llama_4_scaling_beta": 0.1,
+    }
+}
+
+
+def _ministral3(config: Config) -> Mapped:
+    """As Mistral, where queries grow with their position beyond the original context."""
+    config.ignore("attention_bias", "mlp_bias", "layer_types")  # not read, whatever the file says
+    return llama_like(config, heads={"window": window(config), "temperature": sharpened(config)})
+
+
+def _mixtral(config: Config) -> Mapped:
+    """As Mistral, with experts in every layer; the weights of the top k are normalized to sum 1."""
+    config.restated(moe_frequency=1)
+    attend = {"window": window(config)}
+    return llama_like(config, heads=attend, ffn=experts(config, width="intermediate_size"))
+
+
+MIXTRAL_WEIGHTS: Weights = {**LLAMA, **EXPERTS, **MIXTRAL_EXPERTS}
+
+
+MISTRAL4_OWN = {
+    "rope_parameters": {
+        "rope_type": "yarn",
+        "rope_theta": 10000.0,
+        "factor": 128.0,
+        "original_max_position_embeddings": 8192,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "mscale_all_dim": 1.0,
+        "mscale": 1.0,
+        "llama_4_scaling_beta": 0.1,
+    }
+}
+
+
+def _mistral4(config: Config) -> Mapped:
+    """As DeepSeek-V3 with a softmax router, and queries that grow with their position."""
+    latent = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
+    temperature = sharpened(config)
+    attention = {**latent, **({"temperature": temperature} if temperature else {})}
+
+    def sparse() -> Mapped:
+        expert = gated(config, width="moe_intermediate_size")
+        router = {
+            "normalized": config.flag("norm_topk_prob"),
+            "scale": config.number("routed_scaling_factor"),
+            **best_groups(config, "top2"),
+        }
+        return experts(config, expert=expert, router=router, shared=shared_experts(config, expert))
+
+    layers = [{"kind": "pre_norm", "attention": attention}] * config.layers()
+    layers = with_networks(layers, after_first(config), lambda: gated(config), sparse)
+    return decoder(config, rmsnorm(config), layers)
+
+
+MISTRAL4_WEIGHTS: Weights = {**LLAMA, **MLA, **EXPERTS, **SHARED}
+
+
+FAMILIES = {
+    "mistral": Family("Mistral: MistralConfig and MistralForCausalLM.", _mistral, LLAMA),
+    "ministral": Family("Ministral 8B of 2024: MinistralConfig and MinistralForCausalLM.", _ministral, LLAMA),
+    "ministral3": Family(
+        "Ministral 3: Ministral3Config and Ministral3ForCausalLM.",
+        _ministral3,
+        LLAMA,
+        defaults=MINISTRAL3_OWN,
+    ),
+    "mixtral": Family(
+        "Mixtral: MixtralConfig and MixtralForCausalLM.",
+        _mixtral,
+        MIXTRAL_WEIGHTS,
+        aliases={"num_experts": "num_local_experts"},
+    ),
+    "mistral4": Family(
+        "Mistral Small 4: Mistral4Config and Mistral4ForCausalLM.",
+        _mistral4,
+        MISTRAL4_WEIGHTS,
+        aliases={"num_experts": "n_routed_experts"},
+        defaults=MISTRAL4_OWN,
+    ),
+}

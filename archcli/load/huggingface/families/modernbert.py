@@ -1,9 +1,10 @@
-"""ModernBERT: ModernBertConfig, ModernBertForMaskedLM."""
+"""ModernBERT and its decoder."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped, without_none
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import FULL, SLIDING, even_split, layer_types
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm
@@ -12,11 +13,10 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED
 from archcli.load.huggingface.whole.bert_like import heads_of
 
-MODEL_TYPES = ("modernbert",)
-OWN = {"global_attn_every_n_layers": 3}
-THETA = {FULL: ("global_rope_theta", 160000.0), SLIDING: ("local_rope_theta", 10000.0)}
-HEADS = {"Model": (), "ForMaskedLM": ("words",)}
-UNREAD = (
+MODERNBERT_OWN = {"global_attn_every_n_layers": 3}
+MODERNBERT_THETA = {FULL: ("global_rope_theta", 160000.0), SLIDING: ("local_rope_theta", 10000.0)}
+MODERNBERT_HEADS = {"Model": (), "ForMaskedLM": ("words",)}
+MODERNBERT_UNREAD = (
     "classifier_pooling",
     "deterministic_flash_attn",
     "initializer_cutoff_factor",
@@ -29,17 +29,16 @@ UNREAD = (
 )
 
 
-def mapping(config: Config) -> Mapped:
+def _modernbert(config: Config) -> Mapped:
     """Pre-norm, GeGLU, RoPE; of three layers two see the tokens near them, on both sides.
 
     The first layer reads the embeddings' norm, and so has none of its own before attention.
     """
-    config = config.of_class(OWN)
-    config.ignore(*UNREAD)
+    config.ignore(*MODERNBERT_UNREAD)
     norm = layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
     period, count = config.size("global_attn_every_n_layers").value, config.layers()
     types = layer_types(config, [SLIDING if index % period else FULL for index in range(count)])
-    made = {kind: _layer(config, kind) for kind in dict.fromkeys(types)}
+    made = {kind: _modernbert_layer(config, kind) for kind in dict.fromkeys(types)}
     layers = [{**made[types[0]], "normed": "ffn"}, *(made[kind] for kind in types[1:])]
     head = {
         "activation": activation(config, "classifier_activation"),
@@ -52,14 +51,14 @@ def mapping(config: Config) -> Mapped:
         layers,
         kind="encoder",
         embedding={"norm": norm},
-        **heads_of(config, "ModernBert", HEADS, head),
+        **heads_of(config, "ModernBert", MODERNBERT_HEADS, head),
     )
 
 
-def _layer(config: Config, kind: str) -> Mapped:
+def _modernbert_layer(config: Config, kind: str) -> Mapped:
     """A layer that sees all tokens, or `local_attention` of them, half to each side."""
     width, window = even_split(config), config.size("local_attention")
-    key, theta = THETA[kind]
+    key, theta = MODERNBERT_THETA[kind]
     stated = {**parameters(config, "rope_parameters", kind), **parameters(config, "rope_scaling")}
     base = config.number(key, default=theta)
     attention = {
@@ -74,7 +73,7 @@ def _layer(config: Config, kind: str) -> Mapped:
     return {"kind": "pre_norm", "attention": without_none(attention), "ffn": ffn}
 
 
-WEIGHTS: Weights = {
+MODERNBERT_WEIGHTS: Weights = {
     "[model.]embeddings.tok_embeddings.weight": "embedding.tokens.weight",
     "[model.]embeddings.norm.*": "embedding.norm.*",
     "[model.]layers.*.attn_norm.*": "layers.*.attention_norm.*",
@@ -90,4 +89,92 @@ WEIGHTS: Weights = {
     "projection_head.dense.*": "lm_head_transform.*",
     "projection_head.norm.*": "lm_head_norm.*",
     "lm_head.*": "lm_head.*",
+}
+
+
+ETTIN_OWN = {"global_attn_every_n_layers": 3, "global_rope_theta": 160000.0, "local_rope_theta": 10000.0}
+ETTIN_UNREAD = (
+    *("num_key_value_heads", "head_dim", "classifier_pooling", "initializer_cutoff_factor", "layer_norm_eps"),
+    *("causal_mask", "is_causal", "position_embedding_type", "sparse_pred_ignore_index"),
+)
+"""Keys of its training software among them."""
+
+
+def _ettin(config: Config) -> Mapped:
+    """Pre-norm, GeGLU, RoPE of two bases, windows in two layers of three, a head that transforms first.
+
+    local_attention counts both sides of a token, of which a decoder sees one.
+    """
+    config.ignore(*ETTIN_UNREAD, "embedding_dropout", "mlp_dropout", "classifier_dropout")
+    norm = layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
+    period = config.size("global_attn_every_n_layers").value
+    types = layer_types(config, [SLIDING if i % period else FULL for i in range(config.layers())])
+    ffn = gated(config, act="hidden_activation", bias=config.flag("mlp_bias"))
+    made = {
+        kind: {"kind": "pre_norm", "attention": _ettin_attention(config, kind), "ffn": ffn}
+        for kind in dict.fromkeys(types)
+    }
+    first, *rest = [made[kind] for kind in types]
+    head = {
+        "kind": "transformed",
+        "activation": activation(config, "classifier_activation"),
+        "transform_bias": config.flag("classifier_bias"),
+        "bias": config.flag("decoder_bias"),
+    }
+    return decoder(config, norm, [{**first, "normed": "ffn"}, *rest], embedding={"norm": norm}, head=head)
+
+
+def _ettin_attention(config: Config, kind: str) -> Mapped:
+    """Attention of a layer of this kind, with or without a window."""
+    width, theta = even_split(config), "local_rope_theta" if kind == SLIDING else "global_rope_theta"
+    stated = {**parameters(config, "rope_parameters", kind), **parameters(config, "rope_scaling")}
+    place = position(config, width, {"rope_theta": config.number(theta), **stated})
+    heads, bias = config.size("num_attention_heads"), config.flag("attention_bias")
+    window = _ettin_window(config) if kind == SLIDING else None
+    return without_none({"kind": "mha", "n_heads": heads, "bias": bias, "position": place, "window": window})
+
+
+def _ettin_window(config: Config) -> ConfigValue[int]:
+    """The stated sliding_window, else half of local_attention."""
+    if "sliding_window" in config.data and not config.stated_null("sliding_window"):
+        return config.size("sliding_window")
+    both = config.count("local_attention")
+    if config.stated_null("local_attention") or both.value == 1 or "sliding_window" in config.data:
+        what = "layers with a window have none"
+        raise config.error(what, "state sliding_window", config.place("sliding_window", "local_attention"))
+    return both.derive(both.value // 2)
+
+
+ETTIN_WEIGHTS: Weights = {
+    "[model.]embeddings.tok_embeddings.weight": "embedding.tokens.weight",
+    "[model.]embeddings.norm.*": "embedding.norm.*",
+    "[model.]layers.*.attn_norm.*": "layers.*.attention_norm.*",
+    **{
+        f"[model.]layers.*.attn.{name}.*": f"layers.*.attention.{ours}_proj.*"
+        for name, ours in (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("Wo", "o"))
+    },
+    "[model.]layers.*.mlp_norm.*": "layers.*.ffn_norm.*",
+    "[model.]layers.*.mlp.Wi.*": Parts(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")),
+    "[model.]layers.*.mlp.Wo.*": "layers.*.ffn.down_proj.*",
+    "[model.]final_norm.*": "final_norm.*",
+    "lm_head.dense.*": "lm_head_transform.*",
+    "lm_head.norm.*": "lm_head_norm.*",
+    "decoder.weight": "lm_head.weight",
+    "decoder.bias": "lm_head.bias",
+}
+
+
+FAMILIES = {
+    "modernbert": Family(
+        "ModernBERT: ModernBertConfig, ModernBertForMaskedLM.",
+        _modernbert,
+        MODERNBERT_WEIGHTS,
+        defaults=MODERNBERT_OWN,
+    ),
+    "modernbert-decoder": Family(
+        "The decoder of ModernBERT (Ettin): ModernBertDecoderConfig and ModernBertDecoderForCausalLM.",
+        _ettin,
+        ETTIN_WEIGHTS,
+        defaults=ETTIN_OWN,
+    ),
 }

@@ -1,9 +1,10 @@
-"""Muse Glimmer's text part: MuseGlimmerTextConfig and MuseGlimmerForConditionalGeneration."""
+"""Muse Glimmer."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import (
     FULL,
     SLIDING,
@@ -19,16 +20,14 @@ from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import SANDWICH
 
-MODEL_TYPES = ("muse_glimmer_text",)
 PERIOD = 4
 
 
-def mapping(config: Config) -> Mapped:
+def _muse_glimmer(config: Config) -> Mapped:
     """Sandwich norms, gated attention, queries and keys of one length, no position in each fourth layer.
 
     Those layers, counted from the last one back, have no window either.
     """
-    config = config.of_class()
     config.ignore("hidden_act")
     count = config.layers()
     far = [(count - 1 - index) % PERIOD == 0 for index in range(count)]
@@ -75,7 +74,16 @@ def _layer(config: Config, kind: str, placed: bool) -> Mapped:
     }
 
 
-WEIGHTS: Weights = {
+MUSE_GLIMMER_WEIGHTS: Weights = {
     **SANDWICH,
     "[model.]layers.*.self_attn.gate_proj.weight": "layers.*.attention.gate_proj.weight",
+}
+
+
+FAMILIES = {
+    "muse_glimmer_text": Family(
+        "Muse Glimmer's text part: MuseGlimmerTextConfig and MuseGlimmerForConditionalGeneration.",
+        _muse_glimmer,
+        MUSE_GLIMMER_WEIGHTS,
+    ),
 }

@@ -1,9 +1,12 @@
-"""NVIDIA's Nemotron-H and Nemotron 3: NemotronHConfig and NemotronHForCausalLM."""
+"""Nemotron-H."""
+
+from __future__ import annotations
 
 from dataclasses import replace
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import FULL, attention
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import corrected_router, experts
@@ -19,7 +22,6 @@ from archcli.load.huggingface.parts.recurrent import (
 from archcli.load.huggingface.weights.hybrid import by_kinds
 from archcli.load.huggingface.weights.map import Rule, Weights
 
-MODEL_TYPES = ("nemotron_h",)
 KEYS = Mamba2Keys(
     "mamba_num_heads",
     "mamba_head_dim",
@@ -57,7 +59,7 @@ PATTERN = {"M": LINEAR, "E": MOE, "*": FULL, "-": MLP}
 """The letters of hybrid_override_pattern."""
 
 
-def mapping(config: Config) -> Mapped:
+def _nemotron_h(config: Config) -> Mapped:
     """Layers of one sublayer each: Mamba-2, attention without positions, a network or experts."""
     config = _read(config)
     mixers = {
@@ -77,7 +79,7 @@ def _read(config: Config) -> Config:
     config.ignore(*UNREAD.split(), *RENAMED, "layer_types", "layers_block_type", "hybrid_override_pattern")
     data = {RENAMED.get(key, key): value for key, value in config.data.items() if key not in RENAMED}
     data |= {RENAMED[key]: value for key, value in config.data.items() if key in RENAMED}
-    read = replace(config, data=data).of_class(num_experts="n_routed_experts")
+    read = replace(config, data=data)
     return replace(read, data={**data, "num_hidden_layers": len(_kinds(read))})
 
 
@@ -162,7 +164,7 @@ def _layer_names(layer: str) -> dict[str, Weights]:
     }
 
 
-def weights(config: Config) -> Weights:
+def _nemotron_h_weights(config: Config) -> Weights:
     """The names of layers of each kind, under the prefix of the class and that of published files."""
     kinds = _kinds(_read(config))
     names: dict[str, Rule] = {"lm_head.weight": "lm_head.weight"}
@@ -171,3 +173,13 @@ def weights(config: Config) -> Weights:
         names[f"{prefix}norm_f.weight"] = "final_norm.weight"
         names |= by_kinds(kinds, _layer_names(f"{prefix}layers.*"))
     return names
+
+
+FAMILIES = {
+    "nemotron_h": Family(
+        "NVIDIA's Nemotron-H and Nemotron 3: NemotronHConfig and NemotronHForCausalLM.",
+        _nemotron_h,
+        _nemotron_h_weights,
+        aliases={"num_experts": "n_routed_experts"},
+    ),
+}

@@ -1,36 +1,55 @@
-"""Llama-Nemotron 49B and 253B, whose class is in their repositories: DeciLMConfig."""
+"""Decoders whose layers differ in heads and widths: DeciLM, Llama-Nemotron, OpenELM."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from archcli.load.huggingface.config import Config, short_repr
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.config import Config, is_number, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_counts, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.parts.networks import activation, gated, rmsnorm
+from archcli.load.huggingface.parts.rope import position
+from archcli.load.huggingface.weights.map import Parts, Weights
+from archcli.load.huggingface.weights.names import FUSED, GATE_UP, LLAMA
 
-MODEL_TYPES = ("nemotron-nas",)
-OWN = {"intermediate_size": None}
+DECI_OWN = {"mlp_bias": None}
+DECI_HEADS = "num_key_value_heads_per_layer"
+
+
+def _deci(config: Config) -> Mapped:
+    """As Llama, each layer with its own number of key heads."""
+    config.ignore("num_key_value_heads")
+    counts = config.per_layer(DECI_HEADS, config.layers())
+    if counts is None:
+        raise config.error(f"key {DECI_HEADS!r} is missing", "it has an entry for each layer")
+    ffn, width, bias = gated(config), head_dim(config), config.flag("attention_bias")
+
+    def layer(count: object) -> Mapped:
+        own = replace(config, data={**config.data, "num_key_value_heads": count})
+        return {"kind": "pre_norm", "attention": attention(own, width, bias=bias), "ffn": ffn}
+
+    return decoder(config, rmsnorm(config), [layer(count) for count in counts])
+
+
+NEMOTRON_NAS_OWN = {"intermediate_size": None}
 MULTIPLE = 256
 SWITCHES = ("replace_with_linear", "sparsify")
 NONE = (None, False)
 
 
-def mapping(config: Config) -> Mapped:
+def _nemotron_nas(config: Config) -> Mapped:
     """As Llama, each layer with heads and a network of its own, or without one of them.
 
     arXiv:2411.19146: `block_configs` says which.
     """
-    config = config.of_class(OWN, like="llama")
     config.ignore("intermediate_size", "num_key_value_heads", "block_return_only_hidden_states")
     config.only("position_embedding_type", "rope", default="rope")
     blocks = config.per_layer("block_configs", config.layers())
     if blocks is None:
         raise config.error("key 'block_configs' is missing", "it has an entry for each layer")
-    layers = [layer for layer in (_layer(config, block) for block in blocks) if len(layer) > 1]
+    layers = [layer for layer in (_nemotron_nas_layer(config, block) for block in blocks) if len(layer) > 1]
     if len(layers) < len(blocks):
         config.note("layers without attention and network are passed over: later ones have lower numbers")
     if not layers:
@@ -38,16 +57,20 @@ def mapping(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), layers)
 
 
-def _layer(config: Config, block: object) -> Mapped:
+def _nemotron_nas_layer(config: Config, block: object) -> Mapped:
     if not isinstance(block, dict):
         what = f"block_configs has an entry that is no mapping: {short_repr(block)}"
         raise config.error(what, at=config.place("block_configs"))
     stated = Config(block, config.places, notes=config.notes)
     attend, network = stated.inner("attention", {}), stated.inner("ffn", {})
-    return {"kind": "pre_norm", **_attention(config, attend), **_network(config, network)}
+    return {
+        "kind": "pre_norm",
+        **_nemotron_nas_attention(config, attend),
+        **_nemotron_nas_network(config, network),
+    }
 
 
-def _attention(config: Config, stated: Config) -> Mapped:
+def _nemotron_nas_attention(config: Config, stated: Config) -> Mapped:
     if stated.flag("no_op", default=False):
         return {}
     for key in (*SWITCHES, "num_sink_tokens", "unshifted_sink", "llama4", "mamba"):
@@ -62,7 +85,7 @@ def _attention(config: Config, stated: Config) -> Mapped:
     return {"attention": attention(own, head_dim(config), bias=bias, window=window)}
 
 
-def _network(config: Config, stated: Config) -> Mapped:
+def _nemotron_nas_network(config: Config, stated: Config) -> Mapped:
     """A network of `intermediate_size`, or of two thirds of ffn_mult widths, rounded up."""
     if stated.flag("no_op", default=False):
         return {}
@@ -76,4 +99,111 @@ def _network(config: Config, stated: Config) -> Mapped:
     return {"ffn": gated(own, bias=config.flag("mlp_bias"))}
 
 
-WEIGHTS: Weights = LLAMA
+OPENELM_OWN = {
+    "vocab_size": 32000,
+    "model_dim": 2048,
+    "num_transformer_layers": 12,
+    "max_context_length": 2048,
+    "head_dim": 128,
+    "activation_fn_name": "swish",
+    "ffn_dim_divisor": 256,
+    "rope_freq_constant": 10000,
+    "share_input_output_layers": False,
+}
+OPENELM_ALIASES = {
+    "hidden_size": "model_dim",
+    "num_hidden_layers": "num_transformer_layers",
+    "max_position_embeddings": "max_context_length",
+    "tie_word_embeddings": "share_input_output_layers",
+}
+SAID_BY_LISTS = ("num_gqa_groups", "qkv_multipliers", "rope_max_length")
+"""What `num_query_heads` and `num_kv_heads` were made of."""
+
+
+def _openelm(config: Config) -> Mapped:
+    """Pre-norm, RMSNorm, GQA with RoPE, SwiGLU; heads and widths grow with depth (arXiv:2404.14619)."""
+    config.ignore(*SAID_BY_LISTS)
+    config.only("ffn_with_glu", True, default=True)
+    config.only("normalization_layer_name", "rms_norm", default="rms_norm")
+    queries, keys, widths = (
+        _entries(config, name) for name in ("num_query_heads", "num_kv_heads", "ffn_multipliers")
+    )
+    layers = [
+        {
+            "kind": "pre_norm",
+            "attention": _openelm_attention(config, heads, kv_heads),
+            "ffn": _openelm_network(config, times),
+        }
+        for heads, kv_heads, times in zip(queries, keys, widths, strict=True)
+    ]
+    return decoder(config, {"kind": "rmsnorm", "eps": 1e-6}, layers)
+
+
+def _entries(config: Config, name: str) -> list[ConfigValue[float]]:
+    """A positive number for each layer."""
+    entries, place = config.per_layer(name, config.layers()), config.place(name)
+    if entries is None or not all(is_number(entry) and entry > 0 for entry in entries):
+        raise config.error(f"{name} must have a number above 0 for each layer", at=place)
+    return [ConfigValue(entry, place) for entry in entries]
+
+
+def _openelm_attention(config: Config, heads: ConfigValue[float], kv_heads: ConfigValue[float]) -> Mapped:
+    width, base = config.size("head_dim"), {"rope_theta": config.number("rope_freq_constant")}
+    normalized = config.flag("normalize_qk_projections", default=False)
+    even = width.value * heads.value == config.size("hidden_size").value
+    return without_none(
+        {
+            **head_counts(heads.derive(int(heads.value)), kv_heads.derive(int(kv_heads.value))),
+            "head_dim": None if even else width,
+            "position": position(config, width, base),
+            "qk_norm": PER_HEAD if normalized else None,
+        }
+    )
+
+
+def _openelm_network(config: Config, times: ConfigValue[float]) -> Mapped:
+    """A network of `times` the width, rounded to a multiple, by no more than a tenth down."""
+    exact, multiple = times.value * config.size("hidden_size").value, config.size("ffn_dim_divisor").value
+    rounded = max(multiple, int(exact + multiple / 2) // multiple * multiple)
+    d_ff = rounded + multiple if rounded < 0.9 * exact else rounded
+    return {"kind": "glu", "d_ff": times.derive(d_ff), "activation": activation(config, "activation_fn_name")}
+
+
+OPENELM_WEIGHTS: Weights = {
+    "[transformer.]token_embeddings.weight": "embedding.tokens.weight",
+    "[transformer.]layers.*.attn_norm.weight": "layers.*.attention_norm.weight",
+    "[transformer.]layers.*.attn.qkv_proj.*": Parts(FUSED),
+    "[transformer.]layers.*.attn.q_norm.weight": "layers.*.attention.q_norm.weight",
+    "[transformer.]layers.*.attn.k_norm.weight": "layers.*.attention.k_norm.weight",
+    "[transformer.]layers.*.attn.out_proj.weight": "layers.*.attention.o_proj.weight",
+    "[transformer.]layers.*.ffn_norm.weight": "layers.*.ffn_norm.weight",
+    "[transformer.]layers.*.ffn.proj_1.weight": GATE_UP,
+    "[transformer.]layers.*.ffn.proj_2.weight": "layers.*.ffn.down_proj.weight",
+    "[transformer.]norm.weight": "final_norm.weight",
+    "lm_head.weight": "lm_head.weight",
+}
+
+
+FAMILIES = {
+    "deci": Family(
+        "DeciLM 6B and 7B, whose class is in their repositories: DeciLMConfig.",
+        _deci,
+        LLAMA,
+        defaults=DECI_OWN,
+        defaults_of="llama",
+    ),
+    "nemotron-nas": Family(
+        "Llama-Nemotron 49B and 253B, whose class is in their repositories: DeciLMConfig.",
+        _nemotron_nas,
+        LLAMA,
+        defaults=NEMOTRON_NAS_OWN,
+        defaults_of="llama",
+    ),
+    "openelm": Family(
+        "OpenELM, whose class is in its repositories: OpenELMConfig.",
+        _openelm,
+        OPENELM_WEIGHTS,
+        aliases=OPENELM_ALIASES,
+        defaults=OPENELM_OWN,
+    ),
+}

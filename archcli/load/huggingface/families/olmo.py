@@ -1,31 +1,215 @@
-"""OLMo 1: OlmoConfig and OlmoForCausalLM."""
+"""OLMo 1 to 3, OLMoE, FlexOlmo and Olmo Hybrid."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import attention, head_dim, optional_number
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    SLIDING,
+    attention,
+    head_dim,
+    optional_number,
+    windows,
+)
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, layernorm
+from archcli.load.huggingface.parts.experts import experts, normalized_by
+from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
+from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
+from archcli.load.huggingface.parts.rope import parameters, position, rope
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, NORM_AFTER, QK_NORM
+from archcli.load.huggingface.whole.delta_hybrid import DELTA, ELSEWHERE, LAYER, by_kind, delta_net
+from archcli.load.huggingface.whole.llama_like import llama_like
 
-MODEL_TYPES = ("olmo",)
-
-EPS = 1e-5
+OLMO_EPS = 1e-5
 """Fixed in OlmoLayerNorm."""
 
 
-def mapping(config: Config) -> Mapped:
+def _olmo(config: Config) -> Mapped:
     """As Llama with a LayerNorm that has no parameters; clip_qkv clips queries, keys and values."""
-    config = config.of_class()
     clip = optional_number(config, "clip_qkv")
     layer = {
         "kind": "pre_norm",
         "attention": attention(config, head_dim(config), bias=config.flag("attention_bias"), clip=clip),
         "ffn": gated(config),
     }
-    return decoder(config, layernorm(EPS, weight=False, bias=False), [layer] * config.layers())
+    return decoder(config, layernorm(OLMO_EPS, weight=False, bias=False), [layer] * config.layers())
 
 
-WEIGHTS: Weights = LLAMA
+def _olmo2(config: Config) -> Mapped:
+    """Norms after attention and feed-forward, inside the residual; a norm over all queries or keys."""
+    config.ignore("use_qk_norm")  # the class has these norms whatever the file says
+    layer = {
+        "kind": "norm_after",
+        "attention": attention(
+            config, head_dim(config), bias=config.flag("attention_bias"), qk_norm={"per": "full"}
+        ),
+        "ffn": gated(config),
+    }
+    return decoder(config, rmsnorm(config), [layer] * config.layers())
+
+
+OLMO3_PERIOD = 4
+"""Of four layers, three have the window, where `layer_types` says nothing."""
+
+OLMO3_OWN = {"rope_theta": 500000.0}
+
+
+def _olmo3(config: Config) -> Mapped:
+    """OLMo 2 with windows; `rope_scaling` stretches the RoPE of the layers without a window alone."""
+    width, ffn = head_dim(config), gated(config)
+    near = position(config, width, parameters(config, "rope_parameters", SLIDING))
+    far = position(
+        config,
+        width,
+        {**parameters(config, "rope_parameters", FULL), **parameters(config, "rope_scaling")},
+    )
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        attend = attention(
+            config,
+            width,
+            bias=config.flag("attention_bias"),
+            position=far if window is None else near,
+            qk_norm={"per": "full"},
+            window=window,
+        )
+        return {"kind": "norm_after", "attention": attend, "ffn": ffn}
+
+    return decoder(
+        config, rmsnorm(config), windows(config, layer, lambda index: (index + 1) % OLMO3_PERIOD != 0)
+    )
+
+
+def _olmoe(config: Config) -> Mapped:
+    """As Llama with a norm over all queries or keys, and experts; FlexOlmo has its norms after sublayers."""
+    kind = config.model_type
+    attend = {"bias": config.flag("attention_bias"), "qk_norm": {"per": "full"}}
+    if kind == "olmoe" and (clip := optional_number(config, "clip_qkv")):
+        attend |= {"clip": clip, "clips_normed": True}
+    ffn = experts(config, width="intermediate_size", router=normalized_by(config))
+    block = {"kind": "norm_after"} if kind == "flex_olmo" else {}
+    return llama_like(config, heads=attend, block=block, ffn=ffn)
+
+
+def _olmoe_weights(config: Config) -> Weights:
+    """The names of Llama or OLMo 2, with experts."""
+    return {**(LLAMA if config.model_type == "olmoe" else NORM_AFTER), **QK_NORM, **EXPERTS}
+
+
+STARTS = "linear_a_log_min linear_a_log_max linear_dt_min linear_dt_max linear_dt_init_floor"
+"""How weights are drawn."""
+
+OLMO_HYBRID_PERIOD, NORM_EPS = 4, 1e-5
+
+
+def _olmo_hybrid(config: Config) -> Mapped:
+    """Gated delta nets with norms before, attention with norms after in every fourth layer."""
+    config.ignore(*STARTS.split())
+    width, ffn = head_dim(config), gated(config)
+    attend = attention(
+        config,
+        width,
+        bias=config.flag("attention_bias"),
+        position=_olmo_hybrid_position(config, width),
+        qk_norm={"per": "full"},
+    )
+    delta = delta_net(config.with_defaults(**_olmo_hybrid_widths(config)), NORM_EPS)
+    delta["neg_eigval"] = config.flag("linear_allow_neg_eigval")
+    layers = {
+        LINEAR: {"kind": "pre_norm", "mixer": delta, "ffn": ffn},
+        FULL: {"kind": "norm_after", "attention": attend, "ffn": ffn},
+    }
+    return decoder(config, rmsnorm(config), [layers[kind] for kind in _olmo_hybrid_kinds(config)])
+
+
+def _olmo_hybrid_widths(config: Config) -> dict[str, Any]:
+    """Defaults of the delta net: heads as of attention, keys of three quarters of the width, values twice."""
+    heads = config.size("num_attention_heads")
+    keys = config.size("linear_num_key_heads", default=heads)
+    usual = int(0.75 * config.size("hidden_size").value / keys.value)
+    width = config.size("linear_key_head_dim", default=ConfigValue(usual, keys.place))
+    return {
+        "linear_num_key_heads": heads.value,
+        "linear_num_value_heads": heads.value,
+        "linear_key_head_dim": usual,
+        "linear_value_head_dim": 2 * width.value,
+    }
+
+
+def _olmo_hybrid_position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped] | Mapped:
+    """RoPE, but for a file whose base is null."""
+    stated = config.get("rope_scaling", default=None) or config.get("rope_parameters", default=None)
+    within = stated if isinstance(stated, dict) and "rope_theta" in stated else config.data
+    return {"kind": "none"} if within.get("rope_theta", 0) is None else rope(config, width)
+
+
+def _olmo_hybrid_kinds(config: Config) -> list[str]:
+    """The mixer of each layer; without a list every fourth attends, the last where there are fewer."""
+    count = config.layers()
+    default = [
+        FULL if index % OLMO_HYBRID_PERIOD == OLMO_HYBRID_PERIOD - 1 else LINEAR for index in range(count)
+    ]
+    return kinds_of_layers(config, default if FULL in default else [*default[:-1], FULL], (LINEAR, FULL))
+
+
+OLMO_HYBRID_LINEAR_LAYERS: Weights = {
+    **DELTA,
+    f"{LAYER}.linear_attn.o_norm.weight": "layers.*.mixer.norm.weight",
+    **{
+        f"{LAYER}.linear_attn.{name}_proj.weight": f"layers.*.mixer.{name}_proj.weight"
+        for name in ("q", "k", "v", "a", "b", "g", "o")
+    },
+    **{f"{LAYER}.linear_attn.{name}_conv1d.weight": f"layers.*.mixer.{name}_conv.weight" for name in "qkv"},
+    **{
+        f"{LAYER}.{name}.weight": "layers.*.mixer_norm.weight"
+        for name in ("input_layernorm", "attention_layer_norm")
+    },
+    **{
+        f"{LAYER}.{name}.weight": "layers.*.ffn_norm.weight"
+        for name in ("post_attention_layernorm", "feedforward_layer_norm")
+    },
+}
+"""Of published files and of the class, which has one convolution and Llama's words for norms."""
+
+OLMO_HYBRID_FULL_LAYERS: Weights = {
+    **{f"{LAYER}.self_attn.{name}_proj.*": f"layers.*.attention.{name}_proj.*" for name in "qkvo"},
+    **QK_NORM,
+    **{
+        f"{LAYER}.{name}.weight": "layers.*.attention_norm.weight"
+        for name in ("post_attention_layernorm", "feedforward_layer_norm")
+    },
+    f"{LAYER}.post_feedforward_layernorm.weight": "layers.*.ffn_norm.weight",
+}
+
+
+def _olmo_hybrid_weights(config: Config) -> Weights:
+    """Norms have their names by the kind of layer."""
+    elsewhere = {name: rule for name, rule in ELSEWHERE.items() if ".post_attention_" not in name}
+    return {
+        **elsewhere,
+        **by_kind(_olmo_hybrid_kinds(config), OLMO_HYBRID_LINEAR_LAYERS, OLMO_HYBRID_FULL_LAYERS),
+    }
+
+
+FAMILIES = {
+    "olmo": Family("OLMo 1: OlmoConfig and OlmoForCausalLM.", _olmo, LLAMA),
+    "olmo2": Family("OLMo 2: Olmo2Config and Olmo2ForCausalLM.", _olmo2, NORM_AFTER),
+    "olmo3": Family("OLMo 3: Olmo3Config and Olmo3ForCausalLM.", _olmo3, NORM_AFTER, defaults=OLMO3_OWN),
+    **dict.fromkeys(
+        ("olmoe", "flex_olmo"),
+        Family(
+            "OLMoE and FlexOlmo: OlmoeConfig and OlmoeForCausalLM, FlexOlmoConfig and FlexOlmoForCausalLM.",
+            _olmoe,
+            _olmoe_weights,
+            aliases={"num_local_experts": "num_experts"},
+        ),
+    ),
+    "olmo_hybrid": Family(
+        "Olmo Hybrid: OlmoHybridConfig and OlmoHybridForCausalLM.", _olmo_hybrid, _olmo_hybrid_weights
+    ),
+}

@@ -1,22 +1,24 @@
-"""Phi-1, 1.5 and 2: PhiConfig and PhiForCausalLM."""
+"""Phi 1 to 4, and Phi-3.5-MoE."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import attention, head_dim
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import attention, even_split, head_dim, window
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import layernorm, mlp
-from archcli.load.huggingface.parts.rope import rope
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import LLAMA
+from archcli.load.huggingface.parts.experts import experts
+from archcli.load.huggingface.parts.networks import gated, layernorm, mlp, rmsnorm
+from archcli.load.huggingface.parts.rope import position, rope, stated
+from archcli.load.huggingface.weights.auxiliary import TOWER
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
+from archcli.load.huggingface.weights.names import EXPERTS, FUSED, GATE_UP, LLAMA, MIXTRAL_EXPERTS
+from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, inner_width
+from archcli.load.huggingface.whole.llama_like import llama_like
 
-MODEL_TYPES = ("phi",)
 
-
-def mapping(config: Config) -> Mapped:
+def _phi(config: Config) -> Mapped:
     """Parallel block with one norm, biases everywhere including the head; RoPE on part of each head."""
-    config = config.of_class()
     width, norm = head_dim(config), layernorm(config.number("layer_norm_eps"))
     qk_norm = {"norm": norm} if config.flag("qk_layernorm") else None
     layer = {
@@ -29,7 +31,7 @@ def mapping(config: Config) -> Mapped:
     return decoder(config, norm, [layer] * config.layers(), head={"bias": True})
 
 
-WEIGHTS: Weights = {
+PHI_WEIGHTS: Weights = {
     **LLAMA,
     "[model.]layers.*.self_attn.dense.*": "layers.*.attention.o_proj.*",
     "[model.]layers.*.self_attn.q_layernorm.*": "layers.*.attention.q_norm.*",
@@ -37,4 +39,187 @@ WEIGHTS: Weights = {
     "[model.]layers.*.mlp.fc1.*": "layers.*.ffn.up_proj.*",
     "[model.]layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
     "[model.]final_layernorm.*": "final_norm.*",
+}
+
+
+PHI_MSFT_OWN = {
+    "vocab_size": 50304,
+    "n_positions": 2048,
+    "n_embd": 1024,
+    "n_layer": 20,
+    "n_head": 16,
+    "rotary_dim": 32,
+    "activation_function": "gelu_new",
+    "layer_norm_epsilon": 1e-5,
+    "pad_vocab_size_multiple": 64,
+    "tie_word_embeddings": False,
+}
+PHI_MSFT_ALIASES = {**GPT_ALIASES, "num_key_value_heads": "n_head_kv"}
+PHI_MSFT_RUNNING = ("flash_attn", "flash_rotary", "fused_dense", "attn_pdrop", "embd_layer", "phyagi_version")
+
+
+def _phi_msft(config: Config) -> Mapped:
+    """Parallel block with one norm, biases everywhere including the head; RoPE on rotary_dim of each head."""
+    config.ignore(*PHI_MSFT_RUNNING)
+    stated = config.inner("architecture", {"block_cls": "parallel"})
+    stated.only("block_cls", "parallel")
+    words, multiple = config.size("vocab_size"), config.size("pad_vocab_size_multiple").value
+    padded = words.derive(-(-words.value // multiple) * multiple)
+    width, rotated, norm = (
+        even_split(config),
+        config.size("rotary_dim"),
+        layernorm(config.number("layer_norm_epsilon")),
+    )
+    rope = {"kind": "rope"} | ({"rotary_dim": rotated} if rotated.value < width.value else {})
+    layer = {
+        "kind": "parallel",
+        "attention": attention(config, width, bias=True, position=rope),
+        "ffn": mlp(config, inner_width(config), "activation_function"),
+    }
+    return decoder(config, norm, [layer] * config.layers(), head={"bias": True}, vocab_size=padded)
+
+
+def _phi_msft_weights(config: Config) -> Weights:
+    """Weight names; mixformer-sequential counts the embedding as the first layer, the head as the last."""
+    if config.get("model_type", default="") != "mixformer-sequential":
+        return {
+            "[transformer.]embd.wte.weight": "embedding.tokens.weight",
+            **_phi_msft_layer("[transformer.]h.*", "layers.*"),
+            "lm_head.ln.*": "final_norm.*",
+            "lm_head.linear.*": "lm_head.*",
+        }
+    last = config.layers() + 1
+    layers = [_phi_msft_layer(f"layers.{i}", f"layers.{i - 1}") for i in range(1, last)]
+    return {
+        "layers.0.wte.weight": "embedding.tokens.weight",
+        **{name: rule for layer in layers for name, rule in layer.items()},
+        f"layers.{last}.ln.*": "final_norm.*",
+        f"layers.{last}.linear.*": "lm_head.*",
+    }
+
+
+def _phi_msft_layer(theirs: str, ours: str) -> dict[str, Rule]:
+    fused = tuple(f"{ours}.attention.{which}_proj.*" for which in "qkv")
+    return {
+        f"{theirs}.ln.*": f"{ours}.attention_norm.*",
+        f"{theirs}.mixer.Wqkv.*": Parts(fused),
+        f"{theirs}.mixer.out_proj.*": f"{ours}.attention.o_proj.*",
+        f"{theirs}.mlp.fc1.*": f"{ours}.ffn.up_proj.*",
+        f"{theirs}.mlp.fc2.*": f"{ours}.ffn.down_proj.*",
+    }
+
+
+LONG = {"su": "longrope", "yarn": "longrope"}
+"""Names that old files give to the one scaling the class knows."""
+
+
+def _phi3(config: Config) -> Mapped:
+    """As Llama without any bias, with LongRoPE for long contexts."""
+    width = head_dim(config)
+    layer = {
+        "kind": "pre_norm",
+        "attention": attention(
+            config, width, position=rope(config, width, partial=1.0, renamed=LONG), window=window(config)
+        ),
+        "ffn": gated(config),
+    }
+    return decoder(config, rmsnorm(config), [layer] * config.layers())
+
+
+PHI3_WEIGHTS: Weights = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.qkv_proj.*": Parts(FUSED),
+    "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
+}
+
+
+PHI4_WEIGHTS = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.qkv_proj.*": Parts(FUSED),
+    "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP,
+    "[model.]embed_tokens_extend.**": Auxiliary(TOWER),
+}
+
+
+def _phi4(config: Config) -> Mapped:
+    """As Phi-3, beside towers for images and sound."""
+    config.ignore("vision_config", "audio_config")
+    config.note("the towers for images and sound (vision_config, audio_config) are not counted")
+    place = rope(config, head_dim(config), partial=1.0, renamed=LONG)
+    return llama_like(config, heads={"position": place, "window": window(config)})
+
+
+PHIMOE_CHOSEN = 2
+"""Experts that the class's router chooses, whatever num_experts_per_tok says."""
+
+
+def _phimoe(config: Config) -> Mapped:
+    """As Mixtral with LayerNorm, biases, and two experts that are chosen one after the other."""
+    config.ignore("input_jitter_noise")
+    heads = {
+        "bias": config.flag("attention_bias"),
+        "position": _phimoe_position(config, head_dim(config)),
+        "window": window(config),
+    }
+    head = {"bias": True} if config.flag("lm_head_bias") else None
+    norm = layernorm(config.number("rms_norm_eps"))
+    return llama_like(config, heads=heads, ffn=_phimoe_experts(config), norm=norm, head=head)
+
+
+def _phimoe_experts(config: Config) -> Mapped:
+    asked, jitter = config.value("num_experts_per_tok"), config.number("router_jitter_noise")
+    if asked != PHIMOE_CHOSEN:
+        config.note(f"num_experts_per_tok {asked} is not read: the class's router chooses {PHIMOE_CHOSEN}")
+    if jitter.value <= 0:
+        what = f"router_jitter_noise must be above 0, not {jitter}"
+        raise config.error(what, "the router divides experts by it", jitter.place)
+    router = {"scores": "sparsemixer", "jitter": jitter}
+    return experts(config, width="intermediate_size", router=router, top_k=asked.derive(PHIMOE_CHOSEN))
+
+
+def _phimoe_position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped]:
+    """RoPE; of LongRoPE short_mscale and long_mscale multiply the rotation, alike in published files."""
+    known = stated(config)
+    kind, short, long = (known.get(key) for key in ("rope_type", "short_mscale", "long_mscale"))
+    kind = known.get("type") if kind is None else kind
+    if kind is None or kind == "default":
+        return position(config, width, known)
+    if kind != "longrope" or short is None or short != long:
+        hint = "longrope with short_mscale equal to long_mscale is"
+        raise config.error(f"rope scaling {kind} is not supported as stated", hint, kind.place)
+    return position(config, width, {**known, "attention_factor": short})
+
+
+PHIMOE_WEIGHTS: Weights = {
+    **LLAMA,
+    **EXPERTS,
+    **MIXTRAL_EXPERTS,
+    "[model.]layers.*.mlp.router.weight": "layers.*.ffn.router.weight",
+}
+
+
+FAMILIES = {
+    "phi": Family("Phi-1, 1.5 and 2: PhiConfig and PhiForCausalLM.", _phi, PHI_WEIGHTS),
+    **dict.fromkeys(
+        ("phi-msft", "mixformer-sequential"),
+        Family(
+            "Phi-1, 1.5 and 2 as first published, with classes in their repositories: PhiConfig.",
+            _phi_msft,
+            _phi_msft_weights,
+            aliases=PHI_MSFT_ALIASES,
+            defaults=PHI_MSFT_OWN,
+        ),
+    ),
+    "phi3": Family("Phi-3, 3.5 and 4: Phi3Config and Phi3ForCausalLM.", _phi3, PHI3_WEIGHTS),
+    "phi4_multimodal": Family(
+        "Phi-4-multimodal: Phi4MultimodalConfig and Phi4MultimodalForCausalLM, its language model.",
+        _phi4,
+        PHI4_WEIGHTS,
+    ),
+    "phimoe": Family(
+        "Phi-3.5-MoE: PhimoeConfig and PhimoeForCausalLM.",
+        _phimoe,
+        PHIMOE_WEIGHTS,
+        aliases={"num_experts": "num_local_experts"},
+    ),
 }

@@ -1,18 +1,19 @@
-"""Qwen of 2023, whose class is in its repositories: QWenConfig."""
+"""Qwen 1 to 3, dense and with experts."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.parts.attention import attention
-from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim, window, windows
+from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
+from archcli.load.huggingface.parts.experts import every_step, experts, normalized_by, with_networks
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import position
-from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import FUSED
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
+from archcli.load.huggingface.weights.names import EXPERTS, FUSED, LLAMA, PREDICTION, QK_NORM, SHARED
 
-MODEL_TYPES = ("qwen",)
-
-OWN = {
+QWEN_OWN = {
     "vocab_size": 151936,
     "hidden_size": 4096,
     "intermediate_size": 22016,
@@ -39,21 +40,20 @@ FIRST_WORDS = {
 BEYOND = ("use_dynamic_ntk", "use_logn_attn")
 """What changes positions and scales, but only beyond the context of training."""
 
-RUNNING = (
+QWEN_RUNNING = (
     *("use_flash_attn", "use_cache_quantization", "use_cache_kernel", "softmax_in_fp32", "onnx_safe"),
     *("bf16", "fp16", "fp32", "attn_dropout_prob", "emb_dropout_prob", "padded_vocab_size", "visual"),
     *("audio", "apply_residual_connection_post_layernorm", "pos_emb", "activation", "bias_gelu_fusion"),
 )
 
 
-def mapping(config: Config) -> Mapped:
+def _qwen(config: Config) -> Mapped:
     """RMSNorm, MHA with biased queries, keys and values, SwiGLU each of whose branches has half the width."""
-    config = config.of_class(OWN, **FIRST_WORDS)
     if config.get("visual", default=None):
         config.note("vision tower (visual) is not counted, nor what joins it to the language model")
     if config.get("audio", default=None):
         config.note("audio tower (audio) is not counted, nor what joins it to the language model")
-    config.ignore(*BEYOND, *RUNNING)
+    config.ignore(*BEYOND, *QWEN_RUNNING)
     config.only("scale_attn_weights", True)
     width, whole = config.size("kv_channels"), config.size("intermediate_size")
     rotary = {
@@ -73,7 +73,7 @@ def mapping(config: Config) -> Mapped:
     return decoder(config, norm, [layer] * config.layers(), max_seq_len=longest)
 
 
-WEIGHTS: Weights = {
+QWEN_WEIGHTS: Weights = {
     "[transformer.]wte.weight": "embedding.tokens.weight",
     "[transformer.]h.*.ln_1.weight": "layers.*.attention_norm.weight",
     "[transformer.]h.*.attn.c_attn.*": Parts(FUSED),
@@ -84,4 +84,158 @@ WEIGHTS: Weights = {
     "[transformer.]h.*.mlp.c_proj.*": "layers.*.ffn.down_proj.*",
     "[transformer.]ln_f.weight": "final_norm.weight",
     "lm_head.weight": "lm_head.weight",
+}
+
+
+QWEN2_OWN = {"sliding_window": 4096}
+QWEN2_BIASED = ["q", "k", "v"]
+"""Whatever the file says: the class knows no other."""
+
+
+def _qwen2(config: Config) -> Mapped:
+    """As Llama with biased queries, keys and values.
+
+    Where windows are used, layers from max_window_layers on have one.
+    """
+    config.ignore("attention_bias", "use_mrope")  # the class has these biases whatever the file says
+    first, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
+    ffn, width = gated(config), head_dim(config)
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        return {
+            "kind": "pre_norm",
+            "attention": attention(config, width, bias=QWEN2_BIASED, window=window),
+            "ffn": ffn,
+        }
+
+    layers = windows(config, layer, lambda index: index >= first, used=used)
+    mtp = multi_token_prediction(config, lambda: layers[-1], alike=True)
+    return decoder(config, rmsnorm(config), layers, mtp=mtp)
+
+
+QWEN2_WEIGHTS: Weights = {**LLAMA, "model.mtp_layers.**": Auxiliary(PREDICTION)}
+
+
+QWEN2_MOE_OWN = {"sliding_window": 4096}
+
+
+def _qwen2_moe(config: Config) -> Mapped:
+    """As Qwen 2, with routed experts and a shared one behind a sigmoid gate.
+
+    Where windows are used, every other layer before max_window_layers has one.
+    """
+    last, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
+    bias = ["q", "k", "v"] if config.flag("qkv_bias") else False
+    width = head_dim(config)
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        return {"kind": "pre_norm", "attention": attention(config, width, bias=bias, window=window)}
+
+    layers = windows(config, layer, lambda index: index % 2 == 0 and index < last, used=used)
+    layers = with_networks(
+        layers, every_step(config), lambda: gated(config), lambda: _qwen2_moe_experts(config)
+    )
+    return decoder(config, rmsnorm(config), layers)
+
+
+def _qwen2_moe_experts(config: Config) -> Mapped:
+    width = config.count("shared_expert_intermediate_size")
+    if width == 0:
+        what, hint = "shared_expert_intermediate_size 0 is not supported", "its gate needs an expert"
+        raise config.error(what, hint, width.place)
+    shared = gated(config, width="shared_expert_intermediate_size")
+    return experts(config, router=normalized_by(config), shared=shared, shared_gate=True)
+
+
+QWEN2_MOE_WEIGHTS: Weights = {
+    **LLAMA,
+    **EXPERTS,
+    **SHARED,
+    "[model.]layers.*.mlp.shared_expert_gate.weight": "layers.*.ffn.shared_gate.weight",
+}
+
+
+QWEN3_OWN = {"sliding_window": 4096}
+
+
+def _qwen3(config: Config) -> Mapped:
+    """As Qwen 2 with normalized queries and keys, and all four projections biased or none."""
+    config.ignore("use_qk_norm")  # the class has these norms whatever the file says
+    first, used = config.count("max_window_layers").value, config.flag("use_sliding_window")
+    ffn, width, bias = gated(config), head_dim(config), config.flag("attention_bias")
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        return {
+            "kind": "pre_norm",
+            "attention": attention(config, width, bias=bias, qk_norm=PER_HEAD, window=window),
+            "ffn": ffn,
+        }
+
+    return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index >= first, used=used))
+
+
+QWEN3_WEIGHTS: Weights = {**LLAMA, **QK_NORM}
+
+
+QWEN3_MOE_OWN = {"sliding_window": 4096}
+
+
+def _qwen3_moe(config: Config) -> Mapped:
+    """As Qwen 3, with routed experts; all layers have a window or none.
+
+    Where head_dim is not stated, a head is hidden_size / heads wide.
+    """
+    config.ignore("use_qk_norm")  # the class has these norms whatever the file says
+    config.ignore("max_window_layers")
+    bias, width = config.flag("attention_bias"), head_dim(config)
+    slides = window(config) if config.flag("use_sliding_window") else None
+    attend = attention(config, width, bias=bias, qk_norm=PER_HEAD, window=slides)
+    layers = [{"kind": "pre_norm", "attention": attend}] * config.layers()
+    layers = with_networks(
+        layers, every_step(config), lambda: gated(config), lambda: _qwen3_moe_experts(config)
+    )
+    return decoder(config, rmsnorm(config), layers)
+
+
+def _qwen3_moe_experts(config: Config) -> Mapped:
+    return experts(config, router=normalized_by(config))
+
+
+QWEN3_MOE_WEIGHTS: Weights = {**LLAMA, **EXPERTS, **QK_NORM}
+
+
+FAMILIES = {
+    "qwen": Family(
+        "Qwen of 2023, whose class is in its repositories: QWenConfig.",
+        _qwen,
+        QWEN_WEIGHTS,
+        aliases=FIRST_WORDS,
+        defaults=QWEN_OWN,
+    ),
+    **dict.fromkeys(
+        ("qwen2", "mimo"),
+        Family(
+            "Qwen 1.5, 2 and 2.5, and MiMo-7B: Qwen2Config and Qwen2ForCausalLM.",
+            _qwen2,
+            QWEN2_WEIGHTS,
+            defaults=QWEN2_OWN,
+            defaults_of="qwen2",
+        ),
+    ),
+    "qwen2_moe": Family(
+        "Qwen 1.5 and 2 with experts: Qwen2MoeConfig and Qwen2MoeForCausalLM.",
+        _qwen2_moe,
+        QWEN2_MOE_WEIGHTS,
+        defaults=QWEN2_MOE_OWN,
+    ),
+    "qwen3": Family(
+        "Qwen 3, dense: Qwen3Config and Qwen3ForCausalLM.", _qwen3, QWEN3_WEIGHTS, defaults=QWEN3_OWN
+    ),
+    "qwen3_moe": Family(
+        "Qwen 3 with experts: Qwen3MoeConfig and Qwen3MoeForCausalLM.",
+        _qwen3_moe,
+        QWEN3_MOE_WEIGHTS,
+        aliases={"num_experts": "num_local_experts"},
+        defaults=QWEN3_MOE_OWN,
+    ),
 }

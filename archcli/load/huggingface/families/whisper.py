@@ -1,7 +1,10 @@
-"""Whisper: WhisperConfig and WhisperForConditionalGeneration, or WhisperForCausalLM."""
+"""Whisper."""
+
+from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.decoder import PLAIN
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.whole.bart_like import (
@@ -11,8 +14,6 @@ from archcli.load.huggingface.whole.bart_like import (
     is_decoder_alone,
     note_idle,
 )
-
-MODEL_TYPES = ("whisper",)
 
 BIASED = ["q", "v", "o"]
 HARMLESS = (
@@ -30,12 +31,11 @@ HARMLESS = (
 )
 
 
-def mapping(config: Config) -> Mapped:
+def _whisper(config: Config) -> Mapped:
     """Pre-norm, a convolutional front end over a spectrogram, no bias on keys.
 
     The encoder's positions are frozen, but stored.
     """
-    config = config.of_class()
     config.only_architectures("WhisperForConditionalGeneration", "WhisperModel", "WhisperForCausalLM")
     config.ignore(*PLAIN, *HARMLESS, "num_mel_bins", "max_source_positions")
     whole = {
@@ -59,9 +59,9 @@ def mapping(config: Config) -> Mapped:
     return {"kind": "encoder_decoder", **whole, **halves}
 
 
-def weights(config: Config) -> Weights:
+def _whisper_weights(config: Config) -> Weights:
     """Weight names of both halves, or of the decoder."""
-    names = bart_weights(config.of_class())
+    names = bart_weights(config)
     tables = ("[model.]shared.weight", "[model.]encoder.embed_tokens.weight", "lm_head.weight")
     return {
         **{name: rule for name, rule in names.items() if name not in tables},
@@ -69,3 +69,12 @@ def weights(config: Config) -> Weights:
         "[model.]encoder.conv2.*": "encoder.front_end.conv2.*",
         "proj_out.weight": "lm_head.weight",
     }
+
+
+FAMILIES = {
+    "whisper": Family(
+        "Whisper: WhisperConfig and WhisperForConditionalGeneration, or WhisperForCausalLM.",
+        _whisper,
+        _whisper_weights,
+    ),
+}

@@ -1,9 +1,10 @@
-"""Zyphra's ZAYA1: ZayaConfig and ZayaForCausalLM."""
+"""ZAYA1."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.recurrent import kinds_of_layers
@@ -11,7 +12,6 @@ from archcli.load.huggingface.parts.rope import rope_of_type
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
 
-MODEL_TYPES = ("zaya",)
 FULL, SLIDING = "hybrid", "hybrid_sliding"
 ROPES = {
     FULL: {"rope_theta": 5000000.0, "partial_rotary_factor": 0.5},
@@ -19,9 +19,8 @@ ROPES = {
 }
 
 
-def mapping(config: Config) -> Mapped:
+def _zaya(config: Config) -> Mapped:
     """Compressed convolutional attention; an expert or none by a router that reads the last layer's."""
-    config = config.of_class()
     config.only("num_experts_per_tok", 1)
     config.ignore("sliding_window")
     kinds = kinds_of_layers(config, [FULL] * config.layers(), (FULL, SLIDING))
@@ -59,7 +58,7 @@ def _experts(config: Config, *, first: bool) -> Mapped:
 
 LAYER, ATTENTION, ROUTER = "[model.]layers.*", "layers.*.attention", "layers.*.ffn"
 SCALED = {"hidden_states": "out", "residual": "stream"}
-WEIGHTS: Weights = {
+ZAYA_WEIGHTS: Weights = {
     **{name: rule for name, rule in LLAMA.items() if ".mlp." not in name and ".self_attn." not in name},
     **{f"[model.]input_hidden_states_{word}": f"embedding_{word}.weight" for word in ("scale", "bias")},
     **{
@@ -87,4 +86,9 @@ WEIGHTS: Weights = {
         (f"{ROUTER}.experts.gate_proj.weight", f"{ROUTER}.experts.up_proj.weight"), axis=1
     ),
     f"{LAYER}.mlp.experts.down_proj": f"{ROUTER}.experts.down_proj.weight",
+}
+
+
+FAMILIES = {
+    "zaya": Family("Zyphra's ZAYA1: ZayaConfig and ZayaForCausalLM.", _zaya, ZAYA_WEIGHTS),
 }

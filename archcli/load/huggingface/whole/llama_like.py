@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.parts.attention import attention, check_window, head_dim, positive, windows
+from archcli.load.huggingface.family import NOTHING, Family, Reader
+from archcli.load.huggingface.parts.attention import (
+    Flag,
+    attention,
+    check_window,
+    head_dim,
+    positive,
+    windows,
+)
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.networks import gated, mlp, rmsnorm
 from archcli.load.huggingface.parts.rope import position, rope, stated
-
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.names import LLAMA
 
 Networks = Callable[[list[Mapped]], list[Mapped]]
 """What gives layers their feed-forward part, which need not be the same in all."""
 
 Heads = Mapping[str, Any] | Callable[[ConfigValue[int] | None], Mapping[str, Any]]
 """Options of `attention`, or what gives those of a layer with this sliding window, or with none."""
+
+
+def class_flag(config: Config, name: str) -> Flag:
+    """A flag of the file; false where its class has no such key."""
+    return config.flag(name) if name in config.defaults else False
+
+
+def ungated(config: Config) -> Mapped:
+    """A network without a gate, with biases by mlp_bias."""
+    return mlp(config, config.size("intermediate_size"), "hidden_act", bias=class_flag(config, "mlp_bias"))
 
 
 def llama_like(
@@ -38,14 +55,17 @@ def llama_like(
     `heads` are options of `attention`, `block` further keys of a layer, `more` those of the model. `networks`
     gives the layers a feed-forward part where they have not all the same. `slides`
     tells by a layer's index whether it has the sliding window, where `layer_types` does not; left out, no
-    layer has one.
+    layer has one. Where the class has these keys, attention_bias biases all four projections and mlp_bias all
+    three matrices.
     """
     width = head_dim(config)
     if networks is None and ffn is None:
-        ffn = gated(config)
+        ffn = gated(config, bias=class_flag(config, "mlp_bias"))
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
-        options = heads(window) if callable(heads) else heads
+        options = dict(heads(window) if callable(heads) else heads)
+        if "bias" not in options:
+            options["bias"] = class_flag(config, "attention_bias")
         attend = attention(config, width, **{"window": window, **options})
         return without_none({"kind": "pre_norm", "attention": attend, "ffn": ffn, **block})
 
@@ -62,6 +82,27 @@ def multiplier(config: Config, name: str) -> ConfigValue[float] | None:
     """A factor above 0, or None where it is 1."""
     factor = positive(config, name)
     return None if factor == 1 else factor
+
+
+def like_llama(
+    about: str,
+    weights: Weights = LLAMA,
+    *,
+    ignored: tuple[str, ...] = (),
+    defaults: Mapping[str, Any] = NOTHING,
+    defaults_of: str = "",
+    **parts: Reader,
+) -> Family:
+    """A family of Llama's kind; `parts` are functions that give arguments of `llama_like` for a file.
+
+    `ignored` are keys that its files state and its class does not read.
+    """
+
+    def mapping(config: Config) -> Mapped:
+        config.ignore(*ignored)
+        return llama_like(config, **{name: read(config) for name, read in parts.items()})
+
+    return Family(about, mapping, weights, defaults=defaults, defaults_of=defaults_of)
 
 
 def granite_like(config: Config, *, block: Mapping[str, Any] = NOTHING, **options: Any) -> Mapped:

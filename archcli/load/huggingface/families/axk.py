@@ -1,0 +1,115 @@
+"""A.X K1 and K2: DeepSeek's layers with further norms."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import latent_attention
+from archcli.load.huggingface.parts.decoder import decoder, without_prediction
+from archcli.load.huggingface.parts.experts import (
+    after_first_in_steps,
+    by_types,
+    deepseek_experts,
+    some_routed,
+)
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED
+from archcli.load.huggingface.whole.deepseek_sparse import INDEXER, index, only_indexed
+
+AXK1_WEIGHTS = {
+    **LLAMA,
+    **MLA,
+    **EXPERTS,
+    **SHARED,
+    **CORRECTED,
+    **{
+        f"[model.]layers.*.{mlp}post_mlp_layernorm.weight": "layers.*.ffn.out_norm.weight"
+        for mlp in ("", "mlp.")
+    },
+}
+
+
+def _axk1(config: Config) -> Mapped:
+    """As DeepSeek-V3, with a norm after each mixture of experts."""
+    config.ignore("scoring_func", "topk_method")
+    without_prediction(config)
+    for key in ("q_lora_rank", "norm_topk_prob", "rope_interleave"):
+        if config.stated_null(key):
+            raise config.error(f"{key} null is not supported", "leave it out, or state a value")
+    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
+    norm, routed = rmsnorm(config), by_types(config, lambda: after_first_in_steps(config))
+    networks = some_routed(config, routed, lambda: deepseek_experts(config, out_norm=norm))
+    return decoder(config, norm, networks([{"kind": "pre_norm", "attention": attention}] * len(routed)))
+
+
+AXK2_PLACES = {"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm"}
+AXK2_PIECES = {
+    "norm": "",
+    **dict.fromkeys(("mlp.fc1", "W_down"), "_gate_down"),
+    **dict.fromkeys(("mlp.fc2", "W_up"), "_gate_up"),
+}
+AXK2_WEIGHTS = {
+    **LLAMA,
+    **MLA,
+    **INDEXER,
+    **EXPERTS,
+    **SHARED,
+    **CORRECTED,
+    **{
+        f"[model.]layers.*.self_attn.{name}_proj.weight": "layers.*.attention.q_gate_proj.weight"
+        for name in ("q_gate", "q_b")
+    },
+    **{
+        f"[model.]layers.*.{theirs}.{piece}.weight": f"layers.*.{ours}{of_ours}.weight"
+        for theirs, ours in AXK2_PLACES.items()
+        for piece, of_ours in AXK2_PIECES.items()
+    },
+}
+
+
+def _axk2(config: Config) -> Mapped:
+    """As DeepSeek-V3.2, its norms gating themselves but for those before dense networks.
+
+    Queries bring the gate of the result along. Experts are grouped where n_group is stated.
+    """
+    config.ignore("scoring_func", "topk_method", "rope_interleave", "indexer_rope_interleave")
+    without_prediction(config)
+    only_indexed(config)
+    if config.stated_null("q_lora_rank"):
+        raise config.error("q_lora_rank null is not supported", "its queries are made of a latent")
+    attention = {
+        **latent_attention(config, "interleaved"),
+        "query_gate": True,
+        "index": index(config, "half"),
+    }
+    norm = rmsnorm(config)
+    layer = {
+        "kind": "pre_norm",
+        "norm": {**norm, "kind": "self_gated", "rank": config.size("gated_norm_rank")},
+        "attention": attention,
+    }
+    grouped = any(config.get(key, default=None) is not None for key in ("n_group", "topk_group"))
+    made = {
+        True: lambda: {**layer, "ffn": deepseek_experts(config, grouped=grouped)},
+        False: lambda: {**layer, "ffn_norm": norm, "ffn": gated(config)},
+    }
+    routed = by_types(config, lambda: after_first_in_steps(config))
+    kinds = {kind: made[kind]() for kind in dict.fromkeys(routed)}
+    return decoder(config, norm, [kinds[kind] for kind in routed])
+
+
+FAMILIES = {
+    "axk1": Family(
+        "A.X K1: AXK1Config and AXK1ForCausalLM.",
+        _axk1,
+        AXK1_WEIGHTS,
+        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+    ),
+    "axk2": Family(
+        "A.X K2, DeepSeek-V3.2 with norms that gate themselves: AXK2Config and AXK2ForCausalLM.",
+        _axk2,
+        AXK2_WEIGHTS,
+        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+    ),
+}

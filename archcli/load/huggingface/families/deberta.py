@@ -1,0 +1,150 @@
+"""DeBERTa 1 to 3."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import even_split
+from archcli.load.huggingface.parts.networks import layernorm
+from archcli.load.huggingface.weights.map import Parts, Weights
+from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, norm_names, tied_names
+from archcli.load.huggingface.whole.bert_like import MASKED, bert_like, with_second_bias
+from archcli.load.huggingface.wrappers.wrapper import TIE
+
+HEADS = {name: parts for name, parts in {**MASKED, "Model": ()}.items() if name != "ForMultipleChoice"}
+TERMS = ("c2p", "p2c")
+
+
+def _deberta_v2(config: Config) -> Mapped:
+    """As BERT, with scores of contents and relative positions, besides positions that are added."""
+    first = config.model_type == "deberta"
+    config = _head_of(config)
+    if first:
+        config.only("relative_attention", False)
+        config.only("talking_head", False, default=False)
+    config.ignore("pooler_dropout", "z_steps", "cls_dropout", "padding_idx")
+    for key, width in (("embedding_size", "hidden_size"), ("pooler_hidden_size", "hidden_size")):
+        config.only(key, config.size(width).value, default=config.size(width))
+    config.only("attention_head_size", even_split(config).value, default=even_split(config))
+    if config.count("conv_kernel_size", default=0):
+        what = "conv_kernel_size: a convolution beside the first layer is not supported"
+        raise config.error(what, at=config.place("conv_kernel_size"))
+    terms = _terms(config)
+    attention = {"scale": _scale(config, len(terms))} if terms else {}
+    more = _relative(config, terms)
+    attention |= more.pop("attention", {}) | ({"bias": ["q", "v", "o"]} if first else {})
+    position = {"kind": "learned"} if config.flag("position_biased_input") else {"kind": "none"}
+    whole = bert_like(
+        config,
+        "Deberta" if first else "DebertaV2",
+        HEADS,
+        attention=attention,
+        embedding={"position": position},
+        pooled="pooler_hidden_act",
+        **more,
+    )
+    return with_second_bias(config, whole)
+
+
+def _head_of(config: Config) -> Config:
+    """The file, tied where legacy is false: that head multiplies by the table whatever else is said."""
+    return config if config.flag("legacy") else replace(config, data={**config.data, TIE: True})
+
+
+def _terms(config: Config) -> list[str]:
+    """The scores besides those of contents: c2p, p2c, as a list or joined by |."""
+    stated = config.value("pos_att_type", default=[])
+    words = stated.value.lower().split("|") if isinstance(stated.value, str) else stated.value
+    if not isinstance(words, list | tuple) or not all(str(word).strip() in TERMS for word in words):
+        what = f"pos_att_type {short_repr(stated.value)} is not supported"
+        raise config.error(what, "known: c2p, p2c", stated.place)
+    return [term for term in TERMS if term in [str(word).strip() for word in words]]
+
+
+def _scale(config: Config, terms: int) -> float:
+    """1 / sqrt(d times the number of scores)."""
+    return float((max(1, even_split(config).value) * (1 + terms)) ** -0.5)
+
+
+def _relative(config: Config, terms: list[str]) -> Mapped:
+    """The table of relative positions and its use by attention; empty without relative attention."""
+    normed = "layer_norm" in str(config.get("norm_rel_ebd", default="none")).lower()
+    distance, buckets = (
+        config.value("max_relative_positions", default=-1),
+        config.value("position_buckets", default=-1),
+    )
+    share = config.flag("share_att_key", default=False)
+    if not config.flag("relative_attention"):
+        if normed:
+            what = "norm_rel_ebd layer_norm without relative_attention is not supported"
+            raise config.error(what, at=config.place("norm_rel_ebd"))
+        return {}
+    if not terms:
+        what = "relative_attention without pos_att_type is not supported"
+        raise config.error(what, "pos_att_type: [c2p, p2c]", config.place("relative_attention"))
+    key = "max_relative_positions" if _above(distance.value) else "max_position_embeddings"
+    furthest = config.size(key)
+    bucketed = config.size("position_buckets") if _above(buckets.value) else None
+    if bucketed is not None and not 1 <= bucketed.value // 2 < furthest.value - 1:
+        raise config.error(
+            f"position_buckets {bucketed} do not fit distances up to {furthest}", at=buckets.place
+        )
+    attention: Mapped = {"kind": "disentangled", "terms": terms, "share": share, "max_distance": furthest}
+    attention |= {} if bucketed is None else {"buckets": bucketed}
+    norm = {"norm": layernorm(config.number("layer_norm_eps"))} if normed else {}
+    return {"attention": attention, "relative": {"size": bucketed or furthest, **norm}}
+
+
+def _above(value: object) -> bool:
+    return isinstance(value, int) and value > 0
+
+
+NEW = "lm_predictions.lm_head"
+NEW_HEAD: Weights = {
+    f"{NEW}.dense.*": "lm_head_transform.*",
+    **{f"{NEW}.LayerNorm.{name}": f"lm_head_norm.{name}" for name in ("weight", "bias")},
+    f"{NEW}.bias": "lm_head.bias",
+}
+PROJECTIONS = {"query_proj": "q_proj", "key_proj": "k_proj", "value_proj": "v_proj"}
+OWN = {"pos_key_proj": "pos_k_proj", "pos_query_proj": "pos_q_proj"}
+
+
+def _deberta_v2_weights(config: Config) -> Weights:
+    """Weight names: BERT's, but for the projections, which the first DeBERTa stores head by head."""
+    config = _head_of(config)
+    tied, self_attention = (
+        bool(config.flag("tie_word_embeddings")),
+        "[deberta.]encoder.layer.*.attention.self",
+    )
+    fused = tuple(f"layers.*.attention.{which}_proj.weight" for which in "qkv")
+    heads = config.size("num_attention_heads").value
+    return {
+        **encoder_names("deberta"),
+        **{
+            f"{self_attention}.{name}.*": f"layers.*.attention.{ours}.*"
+            for name, ours in {**PROJECTIONS, **OWN}.items()
+        },
+        f"{self_attention}.in_proj.weight": Parts(fused, groups=heads),
+        f"{self_attention}.q_bias": "layers.*.attention.q_proj.bias",
+        f"{self_attention}.v_bias": "layers.*.attention.v_proj.bias",
+        "[deberta.]encoder.rel_embeddings.weight": "relative.weight",
+        **norm_names({"[deberta.]encoder": "relative_norm"}),
+        **BERT_HEAD,
+        **NEW_HEAD,
+        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
+    }
+
+
+FAMILIES = {
+    **dict.fromkeys(
+        ("deberta-v2", "deberta"),
+        Family(
+            "DeBERTa 2 and 3, and the first without relative positions (DebertaV2Config, DebertaConfig).",
+            _deberta_v2,
+            _deberta_v2_weights,
+        ),
+    ),
+}

@@ -1,0 +1,233 @@
+"""dots.llm1 and dots3 note."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, check_window, latent_attention
+from archcli.load.huggingface.parts.decoder import decoder, without_prediction
+from archcli.load.huggingface.parts.experts import (
+    after_first,
+    by_types,
+    corrected_router,
+    deepseek_experts,
+    experts,
+    some_routed,
+)
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.rope import Parameters, parameters, position
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
+from archcli.load.huggingface.weights.names import (
+    CORRECTED,
+    EXPERTS,
+    LLAMA,
+    MLA,
+    PREDICTION,
+    QK_NORM,
+    SHARED,
+    prediction_layers,
+)
+from archcli.load.huggingface.whole.deepseek_sparse import ALIASES, INDEXED, INDEXER, index
+from archcli.load.huggingface.whole.llama_like import llama_like
+
+DOTS1_WEIGHTS = {**LLAMA, **QK_NORM, **EXPERTS, **SHARED, **CORRECTED}
+
+
+def _dots1(config: Config) -> Mapped:
+    """As Qwen 3 with DeepSeek-V3's experts after the first layers; windows from max_window_layers on."""
+    check_window(config, null=True)
+    config.ignore("scoring_func", "topk_method", "moe_layer_freq")
+    return llama_like(
+        config,
+        heads={"bias": config.flag("attention_bias"), "qk_norm": PER_HEAD},
+        networks=some_routed(config, after_first(config), lambda: deepseek_experts(config)),
+        slides=lambda index: index >= config.count("max_window_layers").value,
+    )
+
+
+DOTS3_NOTE_OWN = {"rope_theta": 80000000.0}
+SLIDING_DEFAULTS = {
+    "num_attention_heads": 64,
+    "num_key_value_heads": 64,
+    "q_lora_rank": 1024,
+    "kv_lora_rank": 1024,
+    "head_dim": 256,
+    "qk_nope_head_dim": 192,
+    "v_head_dim": 128,
+}
+"""What layers with a window have of their own, under keys that begin with swa_."""
+
+OF_TYPES = {*SLIDING_DEFAULTS, "qk_rope_head_dim"}
+PERIOD, WINDOW, WINDOW_THETA = 4, 512, 50000.0
+DOTS3_NOTE_WEIGHTS = {
+    **LLAMA,
+    **MLA,
+    **INDEXER,
+    **EXPERTS,
+    **SHARED,
+    **CORRECTED,
+    "[model.]layers.*.self_attn.k_rope_only_layernorm.weight": "layers.*.attention.k_pe_norm.weight",
+    "[model.]layers.*.self_attn.g_proj.weight": "layers.*.attention.gate_proj.weight",
+    "[model.]mtp.**": Auxiliary(PREDICTION),
+}
+
+
+def _dots3_note(config: Config) -> Mapped:
+    """Gated latent attention: an indexer in some layers; windows, with ranks of their own, in the others."""
+    config.ignore("mlp_bias", "sliding_window", "sliding_window_size")
+    config.only("scoring_func", "sigmoid", default="sigmoid")
+    config.only("topk_method", "noaux_tc", default="noaux_tc")
+    without_prediction(config)
+    types, norm = _dots3_note_types(config), rmsnorm(config)
+    made = {kind: _dots3_note_layer(config, types, kind) for kind in dict.fromkeys(types)}
+    routed = by_types(config, lambda: _dots3_note_routed(config))
+    networks = some_routed(config, routed, lambda: _dots3_note_experts(config))
+    return decoder(config, norm, networks([made[kind] for kind in types]))
+
+
+def _dots3_note_weights(config: Config) -> Weights:
+    """The names of DeepSeek-V3, of the indexers, and of what else attention has."""
+    predicted = config.count("num_nextn_predict_layers", default=0).value
+    return {**DOTS3_NOTE_WEIGHTS, **prediction_layers(config.layers(), predicted)}
+
+
+def _dots3_note_types(config: Config) -> list[str]:
+    """The type of each layer. What older files call full has an index, unless use_dsa is false."""
+    usual = None if "per_layer_config" in config.data else True
+    indexed, windowed = config.get("use_dsa", default=usual), config.flag("use_sliding_window", default=True)
+    count = config.layers()
+    seen = [layer < 2 or layer % PERIOD == 1 or not windowed for layer in range(count)]  # noqa: PLR2004
+    whole = FULL if indexed is False else INDEXED
+    types = config.per_layer("layer_types", count) or [whole if all_ else SLIDING for all_ in seen]
+    unknown = [kind for kind in types if kind not in (FULL, SLIDING, INDEXED)]
+    if unknown:
+        what = f"layer_types {short_repr(unknown[0])} is not supported"
+        raise config.error(what, f"known: {INDEXED}, {FULL}, {SLIDING}", config.place("layer_types"))
+    return types if indexed is None else [kind if kind == SLIDING else whole for kind in types]
+
+
+def _dots3_note_layer(config: Config, types: list[str], kind: str) -> Mapped:
+    """A layer of a type, without its feed-forward part."""
+    own = _by_number(config, types, kind) if "per_layer_config" in config.data else _of_type(config, kind)
+    config = replace(config, data={**config.data, **own})
+    if config.stated_null("q_lora_rank"):
+        raise config.error("q_lora_rank null is not supported", "state a rank", config.place("q_lora_rank"))
+    attention = latent_attention(config, "interleaved", _dots3_note_position(config, types, kind))
+    norm, wide = rmsnorm(config), config.size("hidden_size").value
+    for which in ("q", "kv"):
+        rank = config.size(f"{which}_lora_rank")
+        attention[f"{which}_multiplier"] = rank.derive((wide / rank.value) ** 0.5)
+    more = {"latent_norm": norm, "k_pe_norm": norm, "output_gate": {"per": "head"}}
+    seen: Mapped = {
+        SLIDING: lambda: {"window": _dots3_note_window(config)},
+        INDEXED: lambda: {"index": index(config)},
+    }
+    return {"kind": "pre_norm", "attention": {**attention, **more, **seen.get(kind, dict)()}}
+
+
+def _dots3_note_window(config: Config) -> ConfigValue[int]:
+    return config.size("sliding_window", "sliding_window_size", default=WINDOW)
+
+
+def _of_type(config: Config, kind: str) -> dict[str, Any]:
+    """What the layers of a type have of their own, by the keys that begin with swa_."""
+    named = {key: config.size(f"swa_{key}", default=usual) for key, usual in SLIDING_DEFAULTS.items()}
+    rest = named["head_dim"].value - named["qk_nope_head_dim"].value
+    named["qk_rope_head_dim"] = config.size("swa_qk_rope_head_dim", default=rest)
+    null = [key for key in OF_TYPES if config.stated_null(f"swa_{key}")]
+    if null:
+        raise config.error(f"swa_{null[0]} null is not supported", at=config.place(f"swa_{null[0]}"))
+    return {key: size.value for key, size in named.items()} if kind == SLIDING else {}
+
+
+def _by_number(config: Config, types: list[str], kind: str) -> dict[str, Any]:
+    """What per_layer_config states of the layers of a type, which have to be alike."""
+    config.ignore(*(f"swa_{key}" for key in OF_TYPES))
+    stated = config.value("per_layer_config", default={})
+    entries: dict[str, Any] = stated.value if isinstance(stated.value, dict) else {"": None}
+    for number, own in entries.items():
+        numbered = isinstance(number, str) and number.isascii() and number.isdigit()
+        if not numbered or not isinstance(own, dict) or own.keys() - OF_TYPES:
+            what = f"per_layer_config {short_repr(stated.value)} is not supported"
+            hint = f"known, by a layer's number: {', '.join(sorted(OF_TYPES))}"
+            raise config.error(what, hint, stated.place)
+    given: dict[int, dict[str, Any]] = {int(number): own for number, own in entries.items()}
+    alike = [given.get(layer, {}) for layer, theirs in enumerate(types) if theirs == kind]
+    if any(own != alike[0] for own in alike):
+        what = f"per_layer_config with {kind} layers that differ is not supported"
+        raise config.error(what, at=stated.place)
+    return dict(alike[0])
+
+
+def _dots3_note_position(config: Config, types: list[str], kind: str) -> ConfigValue[Mapped]:
+    """RoPE of the layers of a type; the class turns qk_rope_head_dim as a share of head_dim."""
+    turned, width = config.size("qk_rope_head_dim"), config.size("head_dim")
+    if int(width.value * (turned.value / width.value)) != turned.value:
+        what = f"head_dim {width} does not leave qk_rope_head_dim {turned} whole as a share of it"
+        raise config.error(what, at=config.place("head_dim"))
+    whole: Parameters = {"partial_rotary_factor": turned.derive(1.0)}
+    return position(
+        config,
+        turned,
+        {**_dots3_note_rope(config, types, kind), **whole},
+        theta=DOTS3_NOTE_OWN["rope_theta"],
+        pairing="interleaved",
+        partial=1.0,
+    )
+
+
+def _dots3_note_rope(config: Config, types: list[str], kind: str) -> Parameters:
+    """The rope parameters of a type: nested by type, or one mapping for all."""
+    config.ignore("rope_parameters", "swa_rope_theta")
+    key = "rope_scaling" if config.get("rope_scaling", default=None) else "rope_parameters"
+    if config.get(key, default=None) is None:
+        windowed: Parameters = {"rope_theta": config.value("swa_rope_theta", default=WINDOW_THETA)}
+        return windowed if kind == SLIDING else {}
+    known = parameters(config, key)
+    if known.keys() & {*types} and kind not in known:
+        what = f"{key} need a mapping {kind!r}"
+        raise config.error(what, at=config.place(key))
+    return parameters(config, key, kind) if kind in known else known
+
+
+def _dots3_note_routed(config: Config) -> list[bool]:
+    """Which layers have experts: from first_k_dense_replace on, each that moe_layer_freq chooses."""
+    count, first = config.layers(), config.count("first_k_dense_replace", default=1).value
+    if isinstance(config.get("moe_layer_freq", default=1), list):
+        chosen = [bool(entry) for entry in config.per_layer("moe_layer_freq", count) or []]
+    else:
+        step = config.size("moe_layer_freq", default=1).value
+        chosen = [layer % step == 0 for layer in range(count)]
+    return [layer >= first and chosen[layer] for layer in range(count)]
+
+
+def _dots3_note_experts(config: Config) -> Mapped:
+    """DeepSeek-V3's mixture; shared experts have a width of their own, and are one network."""
+    key = "shared_experts_intermediate_size"
+    width = config.size("moe_shared_expert_intermediate_size", default=config.size(key))
+    wide = width.derive(config.size("n_shared_experts").value * width.value)
+    expert = gated(config, width="moe_intermediate_size")
+    beside = {**expert, "d_ff": wide}
+    return experts(config, expert=expert, router=corrected_router(config), shared=beside)
+
+
+FAMILIES = {
+    "dots1": Family(
+        "dots.llm1: Dots1Config and Dots1ForCausalLM.",
+        _dots1,
+        DOTS1_WEIGHTS,
+        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+    ),
+    "dots3_note_text": Family(
+        "The language model of dots3 note: Dots3NoteTextConfig and Dots3NoteForCausalLM.",
+        _dots3_note,
+        _dots3_note_weights,
+        aliases=ALIASES,
+        defaults=DOTS3_NOTE_OWN,
+        reads_per_layer=True,
+    ),
+}

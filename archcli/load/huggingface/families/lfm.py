@@ -1,0 +1,210 @@
+"""Liquid's LFM 2 and 3: short convolutions, and attention in some layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, attention, check_window
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.experts import experts
+from archcli.load.huggingface.parts.recurrent import CONVOLUTION, hybrid_layers, kinds_of_layers
+from archcli.load.huggingface.parts.rope import Parameters, parameters, position
+from archcli.load.huggingface.weights.hybrid import by_kinds
+from archcli.load.huggingface.weights.map import Parts, Weights
+from archcli.load.huggingface.whole.lfm_like import (
+    EVERYWHERE,
+    LAYER,
+    LFM_KINDS,
+    OURS,
+    lfm_like,
+    lfm_weights,
+    short_convolution,
+)
+
+LFM2_UNREAD = """
+    block_dim block_mlp_init_scale block_norm_eps block_out_init_scale block_use_swiglu block_use_xavier_init
+    conv_dim conv_dim_out conv_use_xavier_init use_pos_enc num_heads theta hidden_act
+"""
+"""Keys of published files that the class does not read."""
+
+
+def _lfm2(config: Config) -> Mapped:
+    """Short convolutions and layers of attention, all with SwiGLU, whose width is adjusted."""
+    config.ignore(*LFM2_UNREAD.split())
+    ffn, kinds = {"kind": "glu", "d_ff": _lfm2_width(config)}, _lfm2_kinds(config)
+    return lfm_like(config, kinds, [ffn] * len(kinds))
+
+
+def _lfm2_kinds(config: Config) -> list[str]:
+    """The kind of each layer: `layer_types`, or attention in those that full_attn_idxs names, else all."""
+    indices = config.get("full_attn_idxs", default=list(range(config.layers())))
+    if not isinstance(indices, list):
+        what = f"full_attn_idxs must be a list of whole numbers, not {short_repr(indices)}"
+        raise config.error(what, at=config.place("full_attn_idxs"))
+    default = [FULL if index in indices else CONVOLUTION for index in range(config.layers())]
+    return kinds_of_layers(config, default, LFM_KINDS)
+
+
+def _lfm2_width(config: Config) -> ConfigValue[int]:
+    """The network's width: two thirds of what is stated, times a factor, rounded up to a multiple."""
+    stated = config.size("block_ff_dim", default=config.size("intermediate_size"))
+    if not config.flag("block_auto_adjust_ff_dim"):
+        return stated
+    width = int(2 * stated.value / 3)
+    if not config.stated_null("block_ffn_dim_multiplier"):
+        multiple = config.size("block_multiple_of").value
+        width = int(config.number("block_ffn_dim_multiplier").value * width)
+        width = multiple * -(-width // multiple)
+    return stated.derive(width)
+
+
+def _lfm2_weights(config: Config) -> Weights:
+    """The names of layers of either kind."""
+    return lfm_weights(_lfm2_kinds(config))
+
+
+def _lfm2_moe(config: Config) -> Mapped:
+    """Short convolutions and layers of attention; after the first, experts chosen by sigmoid scores."""
+    dense, routed = {"kind": "glu", "d_ff": config.size("intermediate_size")}, _lfm2_moe_experts(config)
+    if config.get("layer_types", default=None) is None:
+        raise config.error("key 'layer_types' is missing", "the class of this model has no default for it")
+    first, kinds = config.count("num_dense_layers").value, _lfm2_moe_kinds(config)
+    return lfm_like(config, kinds, [routed if index >= first else dense for index in range(len(kinds))])
+
+
+def _lfm2_moe_kinds(config: Config) -> list[str]:
+    """The kind of each layer."""
+    return kinds_of_layers(config, [FULL] * config.layers(), LFM_KINDS)
+
+
+def _lfm2_moe_experts(config: Config) -> Mapped:
+    router = {
+        "scores": "sigmoid",
+        "normalized": config.flag("norm_topk_prob"),
+        "scale": config.number("routed_scaling_factor"),
+        "correction": config.flag("use_expert_bias"),
+    }
+    expert = {"kind": "glu", "d_ff": config.size("moe_intermediate_size")}
+    return experts(config, expert=expert, router=router)
+
+
+ROUTED: Weights = {
+    f"{LAYER}.feed_forward.gate.weight": "layers.*.ffn.router.weight",
+    f"{LAYER}.feed_forward.expert_bias": "layers.*.ffn.route.correction_bias",
+    **{
+        f"{LAYER}.feed_forward.experts.#.{theirs}.weight": f"layers.*.ffn.experts.{ours}.weight"
+        for theirs, ours in OURS.items()
+    },
+    f"{LAYER}.feed_forward.experts.gate_up_proj": Parts(
+        ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"), axis=1
+    ),
+    f"{LAYER}.feed_forward.experts.down_proj": "layers.*.ffn.experts.down_proj.weight",
+}
+
+
+def _lfm2_moe_weights(config: Config) -> Weights:
+    """The names of layers of either kind, some with experts."""
+    return {**lfm_weights(_lfm2_moe_kinds(config)), **ROUTED}
+
+
+LFM3_ROPE: dict[str, dict[str, Any]] = {
+    SLIDING: {"rope_type": "default", "rope_theta": 10000.0},
+    FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 1000000.0},
+}
+LFM3_PERIOD, GLOBAL = 4, 2
+"""By default of four layers the third is global, and the first of all but the first four has a window."""
+
+
+def _lfm3(config: Config) -> Mapped:
+    """Short convolutions, attention with a window and without, gated by head, between norms on both sides."""
+    check_window(config)
+    config.ignore("rope_parameters")  # read where a layer has attention
+    mixers = {
+        CONVOLUTION: lambda: {"mixer": short_convolution(config)},
+        SLIDING: lambda: {"attention": _lfm3_attention(config, SLIDING, config.size("sliding_window"))},
+        FULL: lambda: {"attention": _lfm3_attention(config, FULL, None)},
+    }
+    kind = "sandwich" if config.flag("use_sandwich_norm") else "pre_norm"
+    ffn = {"kind": "glu", "d_ff": config.size("intermediate_size")}
+    layers = hybrid_layers(_lfm3_kinds(config), mixers, ffn=ffn, kind=kind)
+    return decoder(config, {"kind": "rmsnorm", "eps": config.number("norm_eps")}, layers)
+
+
+def _lfm3_kinds(config: Config) -> list[str]:
+    """The kind of each layer."""
+    count = config.layers()
+    kinds = {0: SLIDING, GLOBAL: FULL}
+    default = [
+        kinds.get(index % LFM3_PERIOD, CONVOLUTION) if index else CONVOLUTION for index in range(count)
+    ]
+    return kinds_of_layers(config, default, (FULL, SLIDING, CONVOLUTION))
+
+
+def _lfm3_attention(config: Config, kind: str, window: ConfigValue[int] | None) -> Mapped:
+    width = config.size("head_dim")
+    return attention(
+        config,
+        width,
+        bias=config.flag("attention_bias"),
+        position=_lfm3_position(config, kind, width),
+        qk_norm=PER_HEAD,
+        window=window,
+        output_gate={"per": "head"} if config.flag("use_attention_gate") else None,
+    )
+
+
+def _lfm3_position(config: Config, kind: str, width: ConfigValue[int]) -> ConfigValue[Mapped]:
+    """RoPE of the layers of a kind, by what rope_parameters nests under it."""
+    known: Parameters = {
+        key: ConfigValue(value, config.places.start) for key, value in LFM3_ROPE[kind].items()
+    }
+    if config.get("rope_parameters", default=None) is not None:
+        known = parameters(config, "rope_parameters", kind)
+    if "rope_theta" not in known:
+        what = f"rope_parameters need a mapping {kind!r} with a rope_theta"
+        raise config.error(what, at=config.place("rope_parameters"))
+    return position(config, width, known)
+
+
+LFM3_NORMS = {"operator_norm": "norm", "post_operator_norm": "post_norm"}
+
+
+def _lfm3_weights(config: Config) -> Weights:
+    """The names of layers of each kind, the norms of which are called by the key of their mixer."""
+    kinds = _lfm3_kinds(config)
+    names = {
+        kind: {
+            f"{LAYER}.{theirs}.weight": f"layers.*.{step}_{ours}.weight"
+            for theirs, ours in LFM3_NORMS.items()
+        }
+        for kind, step in ((CONVOLUTION, "mixer"), (FULL, "attention"), (SLIDING, "attention"))
+    }
+    attends = f"{LAYER}.self_attn"
+    return {
+        **EVERYWHERE,
+        **{f"{attends}.{name}_norm.weight": f"layers.*.attention.{name}_norm.weight" for name in "qk"},
+        f"{attends}.o_proj.*": "layers.*.attention.o_proj.*",
+        **{
+            f"{attends}.{name}.weight": "layers.*.attention.gate_proj.weight"
+            for name in ("g_proj", "gate_proj")
+        },
+        f"{LAYER}.post_ffn_norm.weight": "layers.*.ffn_post_norm.weight",
+        **by_kinds(kinds, names),
+    }
+
+
+FAMILIES = {
+    "lfm2": Family("Liquid's LFM2: Lfm2Config and Lfm2ForCausalLM.", _lfm2, _lfm2_weights),
+    "lfm2_moe": Family(
+        "Liquid's LFM2 with experts: Lfm2MoeConfig and Lfm2MoeForCausalLM.", _lfm2_moe, _lfm2_moe_weights
+    ),
+    "lfm3": Family(
+        "Liquid's LFM3: Lfm3Config and Lfm3ForCausalLM.",
+        _lfm3,
+        _lfm3_weights,
+        aliases={"rms_norm_eps": "norm_eps"},
+    ),
+}

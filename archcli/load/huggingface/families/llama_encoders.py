@@ -1,0 +1,139 @@
+"""Encoders of Llama's layers: EuroBERT, UltraBERT and ESM Cambrian."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    SLIDING,
+    attention,
+    even_split,
+    head_dim,
+    layer_types,
+)
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
+from archcli.load.huggingface.parts.rope import parameters, position
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.names import LLAMA, QK_NORM
+from archcli.load.huggingface.whole.bert_like import heads_of
+from archcli.load.huggingface.whole.llama_like import llama_like
+
+EUROBERT_HEADS = {"Model": (), "ForMaskedLM": ("words",), "ForTokenClassification": ("labels",)}
+
+
+def _eurobert(config: Config) -> Mapped:
+    """As Llama, where every token sees every other; mlp_bias biases the head, too."""
+    config.ignore("mask_token_id", "classifier_pooling", "clf_pooling")
+    bias = config.flag("mlp_bias")
+    fields = heads_of(config, "EuroBert", EUROBERT_HEADS, {"transform": False, "bias": bias})
+    heads = {"bias": config.flag("attention_bias"), "causal": False}
+    return llama_like(config, kind="encoder", heads=heads, ffn=gated(config, bias=bias), **fields)
+
+
+EUROBERT_WEIGHTS: Weights = {**LLAMA, "classifier.*": "classifier.*"}
+
+
+ULTRABERT_THETA = {FULL: 2560000.0, SLIDING: 10000.0}
+ULTRABERT_HEADS = {"Model": (), "ForMaskedLM": ("words",), "ForTokenClassification": ("labels",)}
+
+
+def _ultrabert(config: Config) -> Mapped:
+    """As Llama, where every token sees every other; two layers of three near ones alone.
+
+    The head's transform is two matrices without bias, by way of prediction_head_size.
+    """
+    config.ignore("classifier_pooling", "classifier_dropout")
+    for key in ("attention_windows", "rope_theta", "rope_scaling"):
+        config.only(key, None, default=None)
+    types = layer_types(config, [SLIDING if (index + 1) % 3 else FULL for index in range(config.layers())])
+    made = {kind: _ultrabert_layer(config, kind) for kind in dict.fromkeys(types)}
+    head = {"activation": "gelu_tanh", "bottleneck": config.size("prediction_head_size"), "bias": False}
+    fields = heads_of(config, "Ultrabert", ULTRABERT_HEADS, head)
+    return decoder(config, rmsnorm(config), [made[kind] for kind in types], kind="encoder", **fields)
+
+
+def _ultrabert_layer(config: Config, kind: str) -> Mapped:
+    width, window = head_dim(config), config.size("sliding_window")
+    stated = {"rope_theta": config.number("rope_theta", default=ULTRABERT_THETA[kind])}
+    near = {"sparsity": {"kind": "longformer", "window": window.derive(2 * window.value)}}
+    heads = attention(
+        config,
+        width,
+        bias=config.flag("attention_bias"),
+        position=position(config, width, {**stated, **parameters(config, "rope_parameters", kind)}),
+        causal=False,
+        **(near if kind == SLIDING else {}),
+    )
+    return {"kind": "pre_norm", "attention": heads, "ffn": gated(config, bias=config.flag("mlp_bias"))}
+
+
+ULTRABERT_WEIGHTS: Weights = {
+    **{name: rule for name, rule in LLAMA.items() if name != "lm_head.*"},
+    **{name.replace("[model.]", "ultrabert."): rule for name, rule in LLAMA.items() if "[" in name},
+    "cls.weight": "lm_head.weight",
+    "head.linear1.weight": "lm_head_transform.weight",
+    "head.linear2.weight": "lm_head_transform_back.weight",
+    "head.decoder.weight": "lm_head.weight",
+    "lm_head.weight": "lm_head.weight",
+    "projection_head.linear1.weight": "lm_head_transform.weight",
+    "projection_head.linear2.weight": "lm_head_transform_back.weight",
+    "classifier.*": "classifier.*",
+}
+
+
+ESMC_OWN = {"rms_norm_eps": 1e-06}
+ESMC_HEADS = {"Model": (), "ForMaskedLM": ("words",)}
+ESMC_EPS = 1e-5
+"""The class's, whatever the file says."""
+STEPS = 36
+"""What a layer adds is divided by sqrt(layers / 36)."""
+
+
+def _esmc(config: Config) -> Mapped:
+    """Pre-norm, LayerNorm, RoPE, normalized queries and keys, SwiGLU; the head is never tied."""
+    config.ignore("tie_word_embeddings", "mask_token_id", "rms_norm_eps", "classifier_dropout")
+    heads, depth = config.size("num_attention_heads"), config.size("num_hidden_layers")
+    config.only("num_key_value_heads", heads.value, default=heads)
+    config.only("head_dim", even_split(config).value, default=even_split(config))
+    gain = layernorm(ESMC_EPS, bias=False)
+    whole = llama_like(
+        config,
+        kind="encoder",
+        norm=gain,
+        heads={
+            "bias": config.flag("attention_bias"),
+            "causal": False,
+            "qk_norm": {"per": "full", "norm": gain},
+        },
+        block={
+            "norm": layernorm(ESMC_EPS),
+            "residual_multiplier": depth.derive((depth.value / STEPS) ** -0.5),
+        },
+        ffn=gated(config, bias=config.flag("mlp_bias")),
+        **heads_of(config, "Esmc", ESMC_HEADS, {"activation": "gelu", "norm": layernorm(ESMC_EPS)}),
+    )
+    return {**whole, "embedding": {**whole["embedding"], "tied": False}}
+
+
+ESMC_WEIGHTS: Weights = {
+    **{
+        name.replace("[model.]", "[esmc.]"): rule
+        for name, rule in {**LLAMA, **QK_NORM}.items()
+        if name != "lm_head.*"
+    },
+    "lm_head.dense.*": "lm_head_transform.*",
+    "lm_head.layer_norm.*": "lm_head_norm.*",
+    "lm_head.decoder.*": "lm_head.*",
+}
+
+
+FAMILIES = {
+    "eurobert": Family("EuroBERT: EuroBertConfig, EuroBertForMaskedLM.", _eurobert, EUROBERT_WEIGHTS),
+    "ultrabert": Family("UltraBERT: UltrabertConfig, UltrabertForMaskedLM.", _ultrabert, ULTRABERT_WEIGHTS),
+    "esmc": Family(
+        "ESM Cambrian, of proteins: EsmcConfig, EsmcForMaskedLM.", _esmc, ESMC_WEIGHTS, defaults=ESMC_OWN
+    ),
+}

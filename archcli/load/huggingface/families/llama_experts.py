@@ -1,0 +1,244 @@
+"""Decoders of Llama's kind with experts: Aria, Solar Open, Mellum, Flint, Trinity and Kolibri."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, check_window, head_dim, window
+from archcli.load.huggingface.parts.experts import (
+    by_types,
+    deepseek_experts,
+    every_step,
+    experts,
+    normalized_by,
+    shared_experts,
+    some_routed,
+)
+from archcli.load.huggingface.parts.networks import gated
+from archcli.load.huggingface.parts.rope import rope_of_type
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
+from archcli.load.huggingface.weights.names import (
+    CORRECTED,
+    EXPERTS,
+    LLAMA,
+    PREDICTION,
+    QK_NORM,
+    SANDWICH,
+    SHARED,
+)
+from archcli.load.huggingface.whole.llama_like import llama_like
+
+
+def _aria_text(config: Config) -> Mapped:
+    """As Llama with experts, weighed by a softmax over the chosen, and shared ones.
+
+    Routed experts are SwiGLU without biases, whatever hidden_act and mlp_bias say.
+    """
+    shared = shared_experts(config, gated(config, bias=config.flag("mlp_bias")), key="moe_num_shared_experts")
+    expert = {**gated(config), "activation": "silu"}
+    ffn = experts(config, expert=expert, router={"scores": "softmax_after"}, shared=shared)
+    return llama_like(config, heads={"bias": config.flag("attention_bias")}, ffn=ffn)
+
+
+GATE_UP = tuple(f"layers.*.ffn.experts.{name}_proj.weight" for name in ("gate", "up"))
+DOWN = ("layers.*.ffn.experts.down_proj.weight",)
+ARIA_TEXT_WEIGHTS: Weights = {
+    **LLAMA,
+    **SHARED,
+    "[model.]layers.*.mlp.router.weight": "layers.*.ffn.router.weight",
+    **{
+        f"[model.]layers.*.mlp.experts.{name}": Parts(GATE_UP, axis=1, transposed=True)
+        for name in ("gate_up_proj", "fc1.weight")
+    },
+    **{
+        f"[model.]layers.*.mlp.experts.{name}": Parts(DOWN, transposed=True)
+        for name in ("down_proj", "fc2.weight")
+    },
+}
+
+
+SOLAR_OPEN_WEIGHTS = {**LLAMA, **EXPERTS, **SHARED, **CORRECTED}
+
+
+def _solar_open(config: Config) -> Mapped:
+    """As Llama with DeepSeek-V3's experts in every layer."""
+    config.ignore("intermediate_size", "first_k_dense_replace", "use_qk_norm")
+    config.only("partial_rotary_factor", 1, default=1)  # with a part of each head the class cannot run
+    bias = ["q", "k", "v"] if config.flag("attention_bias") else False
+    return llama_like(config, heads={"bias": bias}, ffn=deepseek_experts(config))
+
+
+MELLUM_ROPES = {FULL: {"rope_theta": 500000.0}, SLIDING: {"rope_theta": 10000.0}}
+
+
+def _mellum(config: Config) -> Mapped:
+    """As Qwen 3 with experts; layers with a window have a RoPE of their own."""
+    config.ignore("mtp_layer_types", "mtp_mlp_layer_types")
+    if config.get("num_nextn_predict_layers", "num_mtp_layers", default=0):
+        config.note("layers of multi-token prediction are not counted: the class holds none")
+    width, bias = head_dim(config), config.flag("attention_bias")
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        place = rope_of_type(config, width, SLIDING if window else FULL, MELLUM_ROPES)
+        return {"bias": bias, "qk_norm": PER_HEAD, "position": place}
+
+    routed = by_types(config, lambda: [True] * config.layers())
+    networks = some_routed(config, routed, lambda: experts(config, router=normalized_by(config)))
+    return llama_like(config, heads=heads, networks=networks, slides=lambda _: False)
+
+
+MELLUM_WEIGHTS: Weights = {**LLAMA, **EXPERTS, **QK_NORM, "mtp.**": Auxiliary(PREDICTION)}
+
+
+FLINT_WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    **{
+        f"[model.]layers.*.self_attn.{name}": "layers.*.attention.sinks.weight"
+        for name in ("sinks", "softmax_offset")
+    },
+}
+
+
+def _flint(config: Config) -> Mapped:
+    """Sinks in every layer, RoPE in windows alone; experts by sigmoid scores beside a shared one.
+
+    Without layer_types the first two layers, every fourth and the last have no window.
+    """
+    check_window(config)
+    bias, last = config.flag("attention_bias"), config.layers() - 1
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        position = {"kind": "none"} if window is None else None
+        return {"bias": bias, "qk_norm": PER_HEAD, "position": position, "sinks": True}
+
+    return llama_like(
+        config,
+        heads=heads,
+        networks=some_routed(config, every_step(config), lambda: _flint_experts(config)),
+        slides=lambda index: 1 < index < last and index % 4 != 1,
+    )
+
+
+def _flint_experts(config: Config) -> Mapped:
+    width = "shared_expert_intermediate_size"
+    shared = gated(config, width=width) if config.count(width) else None
+    router = {"scores": "sigmoid", "normalized": config.flag("norm_topk_prob")}
+    return experts(config, router=router, shared=shared)
+
+
+AFMOE_ROUTER = {"scores": "sigmoid", "correction": True, "correction_is": "parameter"}
+AFMOE_UNREAD = """
+    n_group topk_group num_expert_groups num_limited_groups route_norm score_func load_balance_coeff
+    use_grouped_mm
+"""
+"""Keys of published files that the class does not read: it is as they say."""
+
+AFMOE_WEIGHTS = {
+    **SANDWICH,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    "[model.]layers.*.self_attn.gate_proj.weight": "layers.*.attention.gate_proj.weight",
+    "[model.]layers.*.pre_mlp_layernorm.weight": "layers.*.ffn_norm.weight",
+    "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
+    "[model.]layers.*.mlp.router.gate.weight": "layers.*.ffn.router.weight",
+    "[model.]layers.*.mlp.expert_bias": "layers.*.ffn.correction.weight",
+}
+
+
+def _afmoe(config: Config) -> Mapped:
+    """Norms before and after, gated attention, RoPE in windows alone; shared and routed experts."""
+    check_window(config)
+    config.ignore(*AFMOE_UNREAD.split())
+    bias, first = config.flag("attention_bias"), config.count("num_dense_layers").value
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        position = {"kind": "none"} if window is None else None
+        return {"bias": bias, "qk_norm": PER_HEAD, "position": position, "output_gate": {"per": "channel"}}
+
+    def sparse() -> Mapped:
+        expert = gated(config, width="moe_intermediate_size")
+        shared = shared_experts(config, expert, key="num_shared_experts")
+        router = {**AFMOE_ROUTER, "scale": config.number("route_scale")}
+        return experts(config, expert=expert, router=router, shared=shared)
+
+    return llama_like(
+        config,
+        heads=heads,
+        block={"kind": "sandwich"},
+        networks=some_routed(config, [index >= first for index in range(config.layers())], sparse),
+        slides=lambda index: (index + 1) % config.size("global_attn_every_n_layers").value != 0,
+        embedding={"scale": "sqrt_d_model"} if config.flag("mup_enabled") else {},
+    )
+
+
+KOLIBRI1_PERIOD = 5
+"""Of five layers, four have the window, where `layer_types` says nothing."""
+
+KOLIBRI1_WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    **CORRECTED,
+    "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
+    "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
+    "[model.]layers.*.post_attn_norm.weight": "layers.*.attention_post_norm.weight",
+    "[model.]layers.*.post_ffn_norm.weight": "layers.*.ffn_post_norm.weight",
+    "[model.]layers.*.moe.router.expert_bias": "layers.*.ffn.route.correction_bias",
+}
+
+
+def _kolibri1(config: Config) -> Mapped:
+    """As EXAONE 4 with norms before and after; experts chosen by their logits, weighed by a sigmoid."""
+    check_window(config, null=True)
+    hybrid = window(config) is not None
+
+    def heads(width: ConfigValue[int] | None) -> Mapped:
+        return {"qk_norm": PER_HEAD, "position": {"kind": "none"} if hybrid and width is None else None}
+
+    normalized = config.flag("norm_topk_prob")
+    router = {"scores": "sigmoid", "ranked_by": "logits", "correction": True, "normalized": normalized}
+    beside = config.count("shared_expert_intermediate_size")
+    shared = gated(config, width="shared_expert_intermediate_size") if beside else None
+    return llama_like(
+        config,
+        heads=heads,
+        block={"kind": "sandwich"},
+        ffn=experts(config, router=router, shared=shared),
+        slides=lambda index: (index + 1) % KOLIBRI1_PERIOD != 0,
+    )
+
+
+FAMILIES = {
+    "aria_text": Family(
+        "Aria's language model: AriaTextConfig and AriaTextForCausalLM.",
+        _aria_text,
+        ARIA_TEXT_WEIGHTS,
+        aliases={"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_topk"},
+    ),
+    "solar_open": Family(
+        "Solar Open: SolarOpenConfig and SolarOpenForCausalLM.",
+        _solar_open,
+        SOLAR_OPEN_WEIGHTS,
+        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+    ),
+    "mellum": Family(
+        "Mellum 2: MellumConfig and MellumForCausalLM.",
+        _mellum,
+        MELLUM_WEIGHTS,
+        aliases={"num_experts": "num_local_experts"},
+    ),
+    "flint": Family("Flint: FlintConfig and FlintForCausalLM.", _flint, FLINT_WEIGHTS),
+    "afmoe": Family("Arcee's Trinity: AfmoeConfig and AfmoeForCausalLM.", _afmoe, AFMOE_WEIGHTS),
+    "kolibri1": Family(
+        "Kolibri: Kolibri1Config and Kolibri1ForCausalLM.",
+        _kolibri1,
+        KOLIBRI1_WEIGHTS,
+        aliases={"num_experts": "num_local_experts"},
+    ),
+}

@@ -1,0 +1,311 @@
+"""Llama beside images, sound or proteins: Chameleon, Llama 3.2 Vision, Molmo 2, Moshi, Evolla."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import PER_HEAD, attention, even_split, head_dim
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
+from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.weights.auxiliary import TOWER
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
+from archcli.load.huggingface.weights.names import FUSED, LLAMA, QK_NORM
+from archcli.load.huggingface.whole.llama_like import llama_like
+
+CHAMELEON_WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    "[model.]layers.*.self_attn.q_norm.bias": "layers.*.attention.q_norm.bias",
+    "[model.]layers.*.self_attn.k_norm.bias": "layers.*.attention.k_norm.bias",
+}
+
+
+def _chameleon(config: Config) -> Mapped:
+    """As Llama with a LayerNorm of each query and key head of its own; swin_norm puts norms after."""
+    config.ignore("model_parallel_size", "vocabulary_map")
+    heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
+    if hidden.value % heads.value:
+        raise config.error(f"{heads} heads do not divide hidden_size {hidden}", at=heads.place)
+    if "head_dim" in config.data and config.get("head_dim", default=None) != even_split(config):
+        raise config.error("head_dim is not read by this class", "leave it out", config.place("head_dim"))
+    norm = {"per": "head_distinct", "norm": layernorm(1e-5)}
+    return llama_like(
+        config,
+        heads={"bias": config.flag("attention_bias"), "qk_norm": norm},
+        ffn=gated(config, bias=config.flag("mlp_bias")),
+        block={"kind": "norm_after" if config.flag("swin_norm") else "pre_norm"},
+    )
+
+
+def _moshi(config: Config) -> Mapped:
+    """As Llama, with a table of one row more than there are words, and a window as wide as the context.
+
+    The class never ties its head.
+    """
+    config.ignore("tie_word_embeddings", "audio_vocab_size", "audio_encoder_config", "depth_decoder_config")
+    if "depth_decoder_config" in config.data or "audio_encoder_config" in config.data:
+        config.note("only the text decoder is counted, not the depth decoder nor the audio encoder")
+    both = config.size("ffn_dim")
+    if both.value % 2:
+        raise config.error(f"ffn_dim {both} must be even", "its halves are gate and up", both.place)
+    ffn = {
+        "kind": "glu",
+        "d_ff": both.derive(both.value // 2),
+        "activation": activation(config, "hidden_act"),
+    }
+    embedding = {"tied": False, "extra_rows": 1}
+    return llama_like(config, ffn=ffn, slides=lambda _: True, embedding=embedding)
+
+
+LANGUAGE: Weights = {
+    **LLAMA,
+    "[model.]layers.*.self_attn.q_proj.linear.*": "layers.*.attention.q_proj.*",
+    "[model.]layers.*.self_attn.k_proj.linear.*": "layers.*.attention.k_proj.*",
+    "[model.]layers.*.self_attn.v_proj.linear.*": "layers.*.attention.v_proj.*",
+    "[model.]layers.*.self_attn.o_proj.linear.*": "layers.*.attention.o_proj.*",
+    "[model.]layers.*.mlp.fc1.*": Parts(("layers.*.ffn.gate_proj.*", "layers.*.ffn.up_proj.*")),
+    "[model.]layers.*.mlp.fc2.*": "layers.*.ffn.down_proj.*",
+}
+MOSHI_WEIGHTS: Weights = {
+    **{f"[decoder.]{name}": rule for name, rule in LANGUAGE.items()},
+    "embed_tokens.*.weight": Auxiliary(TOWER),
+    "depth_decoder.**": Auxiliary(TOWER),
+    "audio_encoder.**": Auxiliary(TOWER),
+}
+
+
+MLLAMA_MORE, N_MORE = "image_tokens", 8
+"""Vectors of tokens beyond the vocabulary, which the head does not predict."""
+
+MLLAMA_HELD = {
+    "cross_q": "cross_attn.q_proj",
+    "cross_k": "cross_attn.k_proj",
+    "cross_v": "cross_attn.v_proj",
+    "cross_o": "cross_attn.o_proj",
+    "cross_q_norm": "cross_attn.q_norm",
+    "cross_k_norm": "cross_attn.k_norm",
+    "cross_norm": "input_layernorm",
+    "cross_ffn_norm": "post_attention_layernorm",
+    "cross_gate_proj": "mlp.gate_proj",
+    "cross_up_proj": "mlp.up_proj",
+    "cross_down_proj": "mlp.down_proj",
+    "cross_gate": "cross_attn_attn_gate",
+    "cross_ffn_gate": "cross_attn_mlp_gate",
+}
+"""What a layer of cross-attention holds, by our names and by those of its class."""
+
+
+def _mllama(config: Config) -> Mapped:
+    """As Llama; layers of cross-attention to an image are passed by where there is none."""
+    config.ignore("head_dim")
+    width, count, crossing = even_split(config), config.layers(), _crossing(config)
+    own = {"kind": "pre_norm", "attention": attention(config, width), "ffn": gated(config)}
+    idle = {"kind": "pre_norm", "unread": _mllama_held(config, width.value)}
+    config.note("layers of cross-attention to images are counted as parameters; text passes them by")
+    layers = [idle if index in crossing else own for index in range(count)]
+    unread = {MLLAMA_MORE: [N_MORE, config.size("hidden_size").value]}
+    return decoder(config, rmsnorm(config), layers, unread=unread)
+
+
+def _crossing(config: Config) -> set[int]:
+    """The indices of the layers of cross-attention."""
+    layers = config.get("cross_attention_layers")
+    if not isinstance(layers, list) or not all(isinstance(index, int) for index in layers):
+        what = f"cross_attention_layers must be a list of whole numbers, not {short_repr(layers)}"
+        raise config.error(what, at=config.place("cross_attention_layers"))
+    return {*layers}
+
+
+def _mllama_held(config: Config, width: int) -> Mapped:
+    """The shapes of what a layer of cross-attention holds."""
+    d_model, d_ff = config.size("hidden_size").value, config.size("intermediate_size").value
+    q = config.size("num_attention_heads").value * width
+    kv = config.size("num_key_value_heads").value * width
+    shapes = (
+        *([q, d_model], [kv, d_model], [kv, d_model], [d_model, q], [width], [width], [d_model], [d_model]),
+        *([d_ff, d_model], [d_ff, d_model], [d_model, d_ff], [1], [1]),
+    )
+    return dict(zip(MLLAMA_HELD, shapes, strict=True))
+
+
+def _mllama_weights(config: Config) -> Weights:
+    """As Llama, layer by layer: those of cross-attention have names in common with the others."""
+    crossing = _crossing(config)
+    names: dict[str, Rule] = {name: rule for name, rule in LLAMA.items() if "layers.*" not in name}
+    names["[model.]embed_tokens.weight"] = Parts(("embedding.tokens.weight", f"{MLLAMA_MORE}.weight"))
+    for index in range(config.layers()):
+        layer = f"layers.{index}."
+        if index in crossing:
+            for ours, theirs in MLLAMA_HELD.items():
+                ending = "" if theirs.endswith("_gate") else ".weight"
+                names[f"[model.]{layer}{theirs}{ending}"] = f"{layer}{ours}.weight"
+            continue
+        for name, rule in LLAMA.items():
+            if isinstance(rule, str) and "layers.*." in name:
+                names[name.replace("layers.*.", layer)] = rule.replace("layers.*.", layer)
+    return names
+
+
+MOLMO2_ALIASES = {"attention_bias": "qkv_bias", "rms_norm_eps": "layer_norm_eps"}
+MOLMO2_NORMS = {"qwen3": PER_HEAD, "olmo": {"per": "full"}}
+MOLMO2_MORE = "image_tokens"
+"""Vectors of tokens beyond the vocabulary, which text does not hold and the head does not predict."""
+
+
+def _molmo2(config: Config) -> Mapped:
+    """As Qwen 3, or with norms of all heads as one and after each sublayer; some layers' RoPE is unscaled."""
+    config.only("qk_norm_type", *MOLMO2_NORMS)
+    width, count, scaled = head_dim(config), config.layers(), config.get("rope_scaling_layers", default=None)
+    if scaled is not None and not isinstance(scaled, list):
+        what = f"rope_scaling_layers must be a list, not {short_repr(scaled)}"
+        raise config.error(what, at=config.place("rope_scaling_layers"))
+    place = rope(config, width)
+    plain = place.derive({key: value for key, value in place.value.items() if key != "scaling"})
+    norm, bias = (
+        MOLMO2_NORMS[config.get("qk_norm_type")],
+        ["q", "k", "v"] if config.flag("attention_bias") else False,
+    )
+    kind, ffn = "norm_after" if config.flag("norm_after") else "pre_norm", gated(config)
+    made = {
+        is_scaled: {
+            "kind": kind,
+            "attention": attention(config, width, bias=bias, qk_norm=norm, position=position),
+            "ffn": ffn,
+        }
+        for is_scaled, position in ((True, place), (False, plain))
+    }
+    more = config.count("additional_vocab_size")
+    unread = {MOLMO2_MORE: [more.value, config.size("hidden_size").value]} if more else None
+    layers = [made[scaled is None or index in scaled] for index in range(count)]
+    return decoder(config, rmsnorm(config), layers, unread=unread)
+
+
+def _molmo2_weights(config: Config) -> Weights:
+    """As Llama, and as files store them: queries, keys and values in one, up before gate."""
+    tables = ("embedding.tokens.weight", f"{MOLMO2_MORE}.weight")
+    layer = "[model.]transformer.blocks.*"
+    return {
+        **LLAMA,
+        **QK_NORM,
+        **({"[model.]embed_tokens.weight": Parts(tables)} if config.count("additional_vocab_size") else {}),
+        "[model.]transformer.wte.embedding": tables[0],
+        "[model.]transformer.wte.new_embedding": tables[1],
+        "[model.]transformer.ln_f.weight": "final_norm.weight",
+        f"{layer}.attn_norm.weight": "layers.*.attention_norm.weight",
+        f"{layer}.ff_norm.weight": "layers.*.ffn_norm.weight",
+        f"{layer}.self_attn.att_proj.*": Parts(FUSED),
+        f"{layer}.self_attn.attn_out.weight": "layers.*.attention.o_proj.weight",
+        f"{layer}.self_attn.q_norm.weight": "layers.*.attention.q_norm.weight",
+        f"{layer}.self_attn.k_norm.weight": "layers.*.attention.k_norm.weight",
+        f"{layer}.mlp.ff_proj.weight": Parts(
+            ("layers.*.ffn.up_proj.weight", "layers.*.ffn.gate_proj.weight")
+        ),
+        f"{layer}.mlp.ff_out.weight": "layers.*.ffn.down_proj.weight",
+    }
+
+
+OF_PROTEINS = (
+    "protein_encoder_config",
+    *(f"resampler_{key}" for key in ("depth", "dim_head", "heads", "num_latents", "ff_mult")),
+    "aligner_attention_probs_dropout_prob",
+    *("add_cross_attention", "is_decoder"),
+)
+"""Keys of the encoder and of what condenses its output, and some that the class does not read."""
+
+EVOLLA_HELD = {
+    "adapter_q": "query.weight",
+    "adapter_q_bias": "query.bias",
+    "adapter_k": "key_protein.weight",
+    "adapter_k_bias": "key_protein.bias",
+    "adapter_v": "value_protein.weight",
+    "adapter_v_bias": "value_protein.bias",
+    "adapter_o": "out_proj.weight",
+    "adapter_norm": "attention_norm.weight",
+    "adapter_ffn_norm": "ff.norm.weight",
+    "adapter_ffn_norm_bias": "ff.norm.bias",
+    "adapter_up_proj": "ff.fc1.weight",
+    "adapter_down_proj": "ff.fc2.weight",
+    "adapter_gate": "gate_attention",
+    "adapter_ffn_gate": "gate_ffw",
+    "adapter_o_bias": "out_proj.bias",
+}
+"""What an adapter to proteins holds, by our names and by those of its class."""
+
+
+def _evolla(config: Config) -> Mapped:
+    """As Llama, never tied; adapters to proteins after some layers are passed by where there is none."""
+    config.ignore(*OF_PROTEINS, "tie_word_embeddings")
+    config.note("only the language model is counted, not the encoder of proteins (protein_encoder_config)")
+    config.note("adapters to proteins are counted as parameters; text passes them by")
+    held, period = _evolla_held(config), _period(config)
+
+    def adapted(layers: list[Mapped]) -> list[Mapped]:
+        """The layers with gated networks, and with adapters after the last of each period."""
+        ffn = gated(config, bias=config.flag("mlp_bias"))
+        ends = [{} if (index + 1) % period else {"unread": held} for index in range(len(layers))]
+        return [{**layer, "ffn": ffn, **end} for layer, end in zip(layers, ends, strict=True)]
+
+    heads = {"bias": config.flag("attention_bias")}
+    return llama_like(config, heads=heads, networks=adapted, embedding={"tied": False})
+
+
+def _period(config: Config) -> int:
+    """The distance between layers with an adapter."""
+    return max(config.layers() // config.size("aligner_num_add_layers").value, 1)
+
+
+def _evolla_held(config: Config) -> Mapped:
+    """The shapes of what an adapter holds."""
+    d_model, n_heads = config.size("hidden_size").value, config.size("num_attention_heads").value
+    inner, q = d_model * config.size("aligner_ffn_mult").value, d_model // n_heads * n_heads
+    shapes = [
+        *([q, d_model], [q], [q, d_model], [q], [q, d_model], [q], [d_model, d_model], [d_model]),
+        *([d_model], [d_model], [inner, d_model], [d_model, inner], [1], [1]),
+        *([[d_model]] if config.flag("aligner_enable_bias") else []),
+    ]
+    return dict(zip(EVOLLA_HELD, shapes, strict=False))
+
+
+EVOLLA_WEIGHTS: Weights = {
+    **LLAMA,
+    **{
+        f"[model.]layers.*.adapter.{theirs}": f"layers.*.{ours}.weight"
+        for ours, theirs in EVOLLA_HELD.items()
+    },
+    "[model.]protein_encoder.**": Auxiliary(TOWER),
+}
+
+
+FAMILIES = {
+    "chameleon": Family(
+        "Chameleon, of text and image tokens: ChameleonConfig and ChameleonForConditionalGeneration.",
+        _chameleon,
+        CHAMELEON_WEIGHTS,
+        towers=("vq_config",),
+    ),
+    "moshi": Family(
+        "Moshi's text decoder: MoshiConfig and MoshiForCausalLM, without its audio parts.",
+        _moshi,
+        MOSHI_WEIGHTS,
+    ),
+    "mllama_text_model": Family(
+        "Llama 3.2 Vision's text part: MllamaTextConfig and MllamaForConditionalGeneration.",
+        _mllama,
+        _mllama_weights,
+    ),
+    "molmo2_text": Family(
+        "Molmo 2's text part: Molmo2TextConfig and Molmo2ForConditionalGeneration.",
+        _molmo2,
+        _molmo2_weights,
+        aliases=MOLMO2_ALIASES,
+    ),
+    "evolla": Family(
+        "Evolla's language model: "
+        "EvollaConfig and EvollaForProteinText2Text without the encoder of proteins.",
+        _evolla,
+        EVOLLA_WEIGHTS,
+        headed=("EvollaForProteinText2Text",),
+    ),
+}

@@ -1,0 +1,237 @@
+"""RoBERTa with parts of its own: X-MOD, Longformer, LUKE."""
+
+from __future__ import annotations
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.decoder import groups
+from archcli.load.huggingface.parts.networks import mlp
+from archcli.load.huggingface.weights.map import Parts, Rule, Weights
+from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, tied_names
+from archcli.load.huggingface.whole.bert_like import (
+    LABELLED,
+    MASKED,
+    ROBERTA_HEADS,
+    after_padding,
+    bert_like,
+    with_second_bias,
+)
+
+
+def _xmod(config: Config) -> Mapped:
+    """As RoBERTa, with a bottleneck behind each network; of the languages' adapters a pass runs one."""
+    for key in ("pre_norm", "adapter_layer_norm", "adapter_reuse_layer_norm", "ln_before_adapter"):
+        config.only(key, config.defaults[key])
+    position = after_padding(config)
+    whole = bert_like(
+        config,
+        "Xmod",
+        ROBERTA_HEADS,
+        embedding={"position": position},
+        head={"activation": "gelu"},
+        max_seq_len=position["max_seq_len"],
+    )
+    adapted = _xmod_adapters(config)
+    groups = [{**group, "layer": {**group["layer"], **adapted}} for group in whole["groups"]]
+    return with_second_bias(config, {**whole, "groups": groups})
+
+
+def _xmod_adapters(config: Config) -> Mapped:
+    """The fields of a layer: the adapter that runs, and the shapes of those that do not."""
+    hidden, factor = config.size("hidden_size"), config.size("adapter_reduction_factor")
+    width = hidden.derive(hidden.value // factor.value)
+    if width == 0:
+        what = f"adapter_reduction_factor {factor} leaves nothing of hidden_size {hidden}"
+        raise config.error(what, at=factor.place)
+    languages, runs = _xmod_languages(config)
+    shapes = {"up": [width.value, hidden.value], "up_bias": [width.value]}
+    shapes |= {"down": [hidden.value, width.value], "down_bias": [hidden.value]}
+    held = {
+        f"adapter_{index}_{name}": shape
+        for index, language in enumerate(languages)
+        if language != runs
+        for name, shape in shapes.items()
+    }
+    if held:
+        config.note(f"adapters of {len(languages)} languages are parameters; a pass runs that of {runs}")
+    return {"adapter": mlp(config, width, "hidden_act"), **({"unread": held} if held else {})}
+
+
+def _xmod_languages(config: Config) -> tuple[list[str], str]:
+    """The languages, each once, and the one whose adapter runs: the default, else the first."""
+    stated = config.value("languages")
+    languages = stated.value
+    if not isinstance(languages, list) or not languages or not all(map(_is_name, languages)):
+        what = f"languages must be a list of names, not {short_repr(languages)}"
+        raise config.error(what, at=stated.place)
+    chosen = config.get("default_language", default=languages[0])
+    if chosen not in languages:
+        what = f"default_language {short_repr(chosen)} is none of the languages"
+        raise config.error(what, at=config.place("default_language"))
+    return [*dict.fromkeys(languages)], chosen
+
+
+def _is_name(language: object) -> bool:
+    return isinstance(language, str) and language != "" and "." not in language
+
+
+def _xmod_weights(config: Config) -> Weights:
+    """Weight names: RoBERTa's, and those of each language's adapter."""
+    languages, runs = _xmod_languages(config)
+    adapters: dict[str, Rule] = {}
+    for index, language in enumerate(languages):
+        place = f"[roberta.]encoder.layer.*.output.adapter_modules.{language}"
+        for theirs, ours in (("dense1", "up"), ("dense2", "down")):
+            held = f"layers.*.adapter_{index}_{ours}"
+            runs_as = f"layers.*.adapter.{ours}_proj"
+            for kind, end in (("weight", ""), ("bias", "_bias")):
+                rule = f"{runs_as}.{kind}" if language == runs else f"{held}{end}.weight"
+                adapters[f"{place}.{theirs}.{kind}"] = rule
+    tied = tied_names("lm_head.decoder.weight", "lm_head.bias", bool(config.flag("tie_word_embeddings")))
+    return {**encoder_names("roberta"), **adapters, **ROBERTA_HEAD, **tied}
+
+
+def _longformer(config: Config) -> Mapped:
+    """As RoBERTa, where tokens see a window; no token is global, as in a pass that names none."""
+    config.ignore(
+        "onnx_export", "attention_mode", "attention_dilation", "autoregressive", "ignore_attention_mask"
+    )
+    position = after_padding(config)
+    whole = bert_like(
+        config,
+        "Longformer",
+        MASKED,
+        attention={"global_projections": True},
+        embedding={"position": position},
+        head={"activation": "gelu"},
+        max_seq_len=position["max_seq_len"],
+    )
+    layer, layers = whole["groups"][0]["layer"], []
+    for window in _longformer_windows(config):
+        near = {"kind": "longformer", "window": window}
+        layers.append({**layer, "attention": {**layer["attention"], "sparsity": near}})
+    whole["groups"] = groups(layers)
+    return with_second_bias(config, whole)
+
+
+def _longformer_windows(config: Config) -> list[ConfigValue[int]]:
+    """The window of each layer: one number for all, or a list."""
+    stated, depth = config.value("attention_window"), config.layers()
+    sizes = stated.value if isinstance(stated.value, list) else [stated.value] * depth
+    if len(sizes) != depth or not all(type(size) is int and size > 0 and size % 2 == 0 for size in sizes):
+        what = f"attention_window {short_repr(stated.value)} is not supported"
+        raise config.error(what, "an even number above 0, or one for each layer", stated.place)
+    return [stated.derive(size) for size in sizes]
+
+
+def _longformer_weights(config: Config) -> Weights:
+    """Weight names: RoBERTa's, and the projections of global tokens."""
+    tied = bool(config.flag("tie_word_embeddings"))
+    place = "[longformer.]encoder.layer.*.attention.self"
+    return {
+        **encoder_names("longformer"),
+        **{
+            f"{place}.{name}_global.*": f"layers.*.attention.{name[0]}_global_proj.*"
+            for name in ("query", "key", "value")
+        },
+        **ROBERTA_HEAD,
+        **tied_names("lm_head.decoder.weight", "lm_head.bias", tied),
+    }
+
+
+LUKE_HEADS = {"Model": ("pooler",), "ForMaskedLM": ("pooler", "words"), **LABELLED}
+
+QUERIES = ("w2e_query", "e2w_query", "e2e_query")
+EMBEDDINGS = {
+    "entity_tokens": "entity_embeddings.entity_embeddings.weight",
+    "entity_dense": "entity_embeddings.entity_embedding_dense.weight",
+    "entity_positions": "entity_embeddings.position_embeddings.weight",
+    "entity_types": "entity_embeddings.token_type_embeddings.weight",
+    "entity_norm": "entity_embeddings.LayerNorm.weight",
+    "entity_norm_bias": "entity_embeddings.LayerNorm.bias",
+}
+PREDICTIONS = {
+    "entity_transform": "transform.dense.weight",
+    "entity_transform_bias": "transform.dense.bias",
+    "entity_head_norm": "transform.LayerNorm.weight",
+    "entity_head_norm_bias": "transform.LayerNorm.bias",
+    "entity_head_bias": "bias",
+    "entity_head": "decoder.weight",
+}
+"""What the class holds for entities, by our names and by its own."""
+
+
+def _luke(config: Config) -> Mapped:
+    """As RoBERTa with a head that is never tied; a pass over words alone reads nothing of the entities'."""
+    config.only("position_embedding_type", "absolute", default="absolute")
+    config.ignore("bert_model_name", "cls_entity_prediction")
+    config.note("what is there for entities is counted as parameters, and read by no pass over words alone")
+    position, width = after_padding(config), config.size("hidden_size").value
+    held = {name: [width, width] for name in QUERIES} | {f"{name}_bias": [width] for name in QUERIES}
+    aware = config.flag("use_entity_aware_attention")
+    whole = bert_like(
+        config,
+        "Luke",
+        LUKE_HEADS,
+        embedding={"position": position, "tied": False},
+        head={"activation": "gelu"},
+        layer={"unread": held} if aware else {},
+        max_seq_len=position["max_seq_len"],
+        unread=_entities(config),
+    )
+    return with_second_bias(config, whole)
+
+
+def _entities(config: Config) -> Mapped:
+    """The shapes of what stands beside the layers for entities."""
+    size, d_model = config.size("entity_emb_size").value, config.size("hidden_size").value
+    n, types = config.size("entity_vocab_size").value, config.count("type_vocab_size").value
+    positions = config.size("max_position_embeddings").value
+    held = {
+        "entity_tokens": [n, size],
+        "entity_dense": [d_model, size] if size != d_model else None,
+        "entity_positions": [positions, d_model],
+        "entity_types": [types, d_model] if types else None,
+        "entity_norm": [d_model],
+        "entity_norm_bias": [d_model],
+    }
+    tied = config.flag("tie_word_embeddings")
+    if config.architecture.endswith("ForMaskedLM"):
+        shapes = ([size, d_model], [size], [size], [size], [n], None if tied else [n, size])
+        held |= dict(zip(PREDICTIONS, shapes, strict=True))
+    return {name: shape for name, shape in held.items() if shape is not None}
+
+
+def _luke_weights(config: Config) -> Weights:
+    """RoBERTa's names, and those of what is held for entities."""
+    tied = bool(config.flag("tie_word_embeddings"))
+    table, again = "entity_predictions.decoder.weight", Parts(("entity_tokens.weight",), again=True)
+    names: dict[str, Rule] = {f"[luke.]{theirs}": f"{ours}.weight" for ours, theirs in EMBEDDINGS.items()}
+    names |= {f"entity_predictions.{theirs}": f"{ours}.weight" for ours, theirs in PREDICTIONS.items()}
+    for name in QUERIES:
+        place = f"[luke.]encoder.layer.*.attention.self.{name}"
+        names |= {
+            f"{place}.weight": f"layers.*.{name}.weight",
+            f"{place}.bias": f"layers.*.{name}_bias.weight",
+        }
+    head = tied_names("lm_head.decoder.weight", "lm_head.bias", tied)
+    head["lm_head.decoder.weight"] = "lm_head.weight"
+    return {**encoder_names("luke"), **ROBERTA_HEAD, **names, **head, **({table: again} if tied else {})}
+
+
+FAMILIES = {
+    "xmod": Family(
+        "X-MOD, RoBERTa with an adapter for each language: XmodConfig, XmodForMaskedLM and the other heads.",
+        _xmod,
+        _xmod_weights,
+    ),
+    "longformer": Family(
+        "Longformer: LongformerConfig, LongformerModel and its heads.", _longformer, _longformer_weights
+    ),
+    "luke": Family(
+        "LUKE on words alone: LukeConfig, LukeModel and its heads; the parts for entities are unread.",
+        _luke,
+        _luke_weights,
+    ),
+}

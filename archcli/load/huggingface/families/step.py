@@ -1,0 +1,211 @@
+"""Step 3.5."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from archcli.load.huggingface.config import Config, is_number, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    PER_HEAD,
+    SLIDING,
+    attention,
+    check_window,
+    head_dim,
+    layer_types,
+    query_scale,
+)
+from archcli.load.huggingface.parts.decoder import decoder, without_prediction
+from archcli.load.huggingface.parts.experts import by_types, experts
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.rope import Parameters, parameters, position
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SHARED
+
+HEADS = "num_attention_heads"
+SYNONYMS = {
+    "moe_num_experts": "n_routed_experts",
+    "moe_top_k": "num_experts_per_tok",
+    "num_attention_groups": "num_key_value_heads",
+    "share_expert_dims": "share_expert_dim",
+    "num_mtp_layers": "num_nextn_predict_layers",
+}
+"""Words of published files: the class's, which they overrule."""
+
+UNREAD = """
+    hidden_act num_local_experts num_sliding_attention_heads attention_other_setting sliding_window
+    query_pre_attn_scalar mtp_layer_types mtp_mlp_layer_types moe_layer_freq
+    moe_every_n_layer norm_expert_weight use_moe use_moe_router_bias moe_router_activation
+    need_fp32_gate use_qk_norm use_head_wise_attn_gate yarn_only_types sink zero_centered att_impl_type
+    max_seq_len use_rope_layers
+"""
+FIRST_SPARSE = 3
+"""The first layer with experts, where no key names any."""
+
+STEP = {"moe.gate.weight": "router.weight", "moe.router_bias": "route.correction_bias"}
+STEP_WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    **CORRECTED,
+    "[model.]layers.*.self_attn.g_proj.weight": "layers.*.attention.gate_proj.weight",
+    **{f"[model.]layers.*.{theirs}": f"layers.*.ffn.{ours}" for theirs, ours in STEP.items()},
+    **{
+        f"[model.]layers.*.{theirs}.{name}_proj.weight": f"layers.*.ffn.{ours}.{name}_proj.weight"
+        for theirs, ours in (("moe", "experts"), ("share_expert", "shared"))
+        for name in ("gate", "up", "down")
+    },
+}
+
+
+def _step(config: Config) -> Mapped:
+    """Heads gated one by one, more of them in windows; Gemma's norms; experts with a shared one, clipped."""
+    stated = {SYNONYMS[key]: value for key, value in config.data.items() if key in SYNONYMS}
+    config = replace(config, data={**config.data, **stated})
+    config.ignore(*UNREAD.split(), *SYNONYMS)
+    config.restated(scoring_func="sigmoid", n_shared_experts=1)
+    without_prediction(config)
+    config.only("gating", True, "per-head", default=not config.stated_null("gating"))
+    config.only("use_bidirectional_attention", False, default=False)
+    check_window(config, null=True)
+    count = config.layers()
+    types = layer_types(config, [FULL] * count)
+    heads = _heads(config, types)
+    attentions = {
+        key: _attention(config, *key, types) for key in dict.fromkeys(zip(types, heads, strict=True))
+    }
+    ffns: dict[Any, Mapped] = {}
+    layers: dict[Any, Mapped] = {}
+    answer = []
+    for index, (kind, moe) in enumerate(zip(types, by_types(config, lambda: _routed(config)), strict=True)):
+        limits = (_limit(config, "swiglu_limits", index), _limit(config, "swiglu_limits_shared", index))
+        if (moe, limits) not in ffns:
+            ffns[moe, limits] = _sparse(config, *limits) if moe else _dense(config, limits[1])
+        layer = {"kind": "pre_norm", "attention": attentions[kind, heads[index]], "ffn": ffns[moe, limits]}
+        answer.append(layers.setdefault((kind, heads[index], moe, limits), layer))
+    return decoder(config, rmsnorm(config, offset=1), answer)
+
+
+def _attention(config: Config, kind: str, n_heads: int, types: list[str]) -> Mapped:
+    """Attention of the layers of a type with so many query heads."""
+    width, window = head_dim(config), config.optional_size("sliding_window") if kind == SLIDING else None
+    if kind == SLIDING and window is None:
+        raise config.error("layers have a window that is not stated", "state sliding_window")
+    config = replace(config, data={**config.data, "num_attention_heads": n_heads})
+    scaled = config.get("query_pre_attn_scalar", default=None) is not None
+    return attention(
+        config,
+        width,
+        bias=config.flag("attention_bias"),
+        position=position(config, width, _rope(config, kind, types.index(kind)), partial=1.0),
+        qk_norm=PER_HEAD,
+        scale=query_scale(config, width) if scaled else None,
+        window=window,
+        output_gate={"per": "head"},
+    )
+
+
+def _heads(config: Config, types: list[str]) -> list[int]:
+    """The number of query heads of each layer: by per_layer_config where it is stated, else by its type."""
+    usual = config.size("num_attention_heads").value
+    if "per_layer_config" not in config.data:
+        other = _sliding_heads(config) if SLIDING in types else usual
+        return [other if kind == SLIDING else usual for kind in types]
+    entries, at = config.get("per_layer_config", default={}), config.place("per_layer_config")
+    made = [usual] * len(types)
+    for key, entry in entries.items() if isinstance(entries, dict) else ((entries, None),):
+        heads = entry.get(HEADS) if isinstance(entry, dict) and not entry.keys() - {HEADS} else None
+        if not str(key).isdecimal() or isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
+            what = f"per_layer_config {short_repr(entries)} is not supported"
+            raise config.error(what, f"supported: a layer's number with {HEADS}", at)
+        if int(key) < len(types):
+            made[int(key)] = heads
+    return made
+
+
+def _sliding_heads(config: Config) -> int:
+    """The number of query heads of a layer with a window."""
+    other = config.get("attention_other_setting", default={})
+    if not isinstance(other, dict):
+        what = f"attention_other_setting must be a mapping, not {short_repr(other)}"
+        raise config.error(what, at=config.place("attention_other_setting"))
+    own = other.get("num_attention_heads", config.size("num_attention_heads").value)
+    return config.size("num_sliding_attention_heads", default=own).value
+
+
+def _rope(config: Config, kind: str, first: int) -> Parameters:
+    """The rope parameters of a type: nested by type, or from lists with an entry for each layer."""
+    nested = parameters(config, "rope_parameters", kind) if _is_nested(config) else {}
+    if nested:
+        return nested
+    made: Parameters = {"rope_theta": config.value("rope_theta", default=10000.0)}
+    shares = config.value("partial_rotary_factors", default=[])
+    known = {"rope_theta": made["rope_theta"], **({"partial_rotary_factor": shares} if shares else {})}
+    for key, value in known.items():
+        entries = value.value
+        if isinstance(entries, list):
+            if len(entries) <= first or not is_number(entries[first]):
+                raise config.error(f"{key} has no number for layer {first}", at=value.place)
+            entries = entries[first]
+        made[key] = value.derive(entries)
+    return {**made, **(parameters(config, "rope_scaling") if kind == FULL else {})}
+
+
+def _is_nested(config: Config) -> bool:
+    stated = config.get("rope_parameters", default=None)
+    return isinstance(stated, dict) and {FULL, SLIDING} & stated.keys() != set()
+
+
+def _routed(config: Config) -> list[bool]:
+    """Which layers have experts: those that moe_layers_enum numbers, else all from the fourth on."""
+    count, stated = config.layers(), config.get("moe_layers_enum", default=None)
+    if stated is None:
+        config.restated(first_k_dense_replace=FIRST_SPARSE)
+        return [index >= FIRST_SPARSE for index in range(count)]
+    words = stated.split(",") if isinstance(stated, str) else stated
+    if not isinstance(words, list) or not all(str(word).strip().isdecimal() for word in words if str(word)):
+        what = f"moe_layers_enum must be numbers of layers, not {short_repr(stated)}"
+        raise config.error(what, at=config.place("moe_layers_enum"))
+    numbers = {int(word) for word in words if str(word).strip()}
+    return [index in numbers for index in range(count)]
+
+
+def _limit(config: Config, key: str, index: int) -> float | None:
+    """The bound of a layer's gate and up branch; 0 and null mean none."""
+    stated = config.per_layer(key, config.layers()) or [None] * config.layers()
+    if stated[index] is not None and (not is_number(stated[index]) or stated[index] < 0):
+        what = f"{key} must hold numbers of at least 0, not {short_repr(stated[index])}"
+        raise config.error(what, at=config.place(key))
+    return stated[index] or None
+
+
+def _dense(config: Config, limit: float | None, width: str = "intermediate_size") -> Mapped:
+    return _bounded(gated(config, width=width, bias=config.flag("mlp_bias")), limit)
+
+
+def _bounded(network: Mapped, limit: float | None) -> Mapped:
+    return network if limit is None else {**network, "limit": limit, "limit_on": "activation"}
+
+
+def _sparse(config: Config, limit: float | None, shared: float | None) -> Mapped:
+    scale: ConfigValue[float] = config.number("moe_router_scaling_factor")
+    return experts(
+        config,
+        expert=_bounded(gated(config, width="moe_intermediate_size"), limit),
+        router={"scores": "sigmoid", "correction": True, "scale": scale},
+        shared=_dense(config, shared, "share_expert_dim") if config.count("share_expert_dim") else None,
+    )
+
+
+FAMILIES = {
+    "step3p5": Family(
+        "Step 3.5 and the language model of Step 3.7: Step3p7TextConfig and Step3p7TextModel.",
+        _step,
+        STEP_WEIGHTS,
+        aliases={"num_experts": "n_routed_experts"},
+        reads_per_layer=True,
+    ),
+}

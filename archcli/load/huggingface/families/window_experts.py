@@ -1,0 +1,264 @@
+"""Decoders of windows and experts: Beam, Laguna, MiMo-V2-Flash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from archcli.load.huggingface.config import Config, short_repr
+from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.parts.attention import (
+    FULL,
+    PER_HEAD,
+    SLIDING,
+    attention,
+    check_window,
+    head_counts,
+    head_dim,
+    optional_number,
+    windows,
+)
+from archcli.load.huggingface.parts.decoder import decoder, without_prediction
+from archcli.load.huggingface.parts.experts import by_types, corrected_router, experts, some_routed
+from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.rope import parameters, position, rope_of_type
+from archcli.load.huggingface.weights.map import Auxiliary, Weights
+from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SANDWICH, SHARED
+from archcli.load.huggingface.whole.llama_like import llama_like
+
+BEAM_PERIOD, DENSE = 6, 3
+NOPE = {"kind": "none"}
+TEMPERED = {"scale": 0.1, "floor_scale": 2048, "grows": "power"}
+BEAM_WEIGHTS: Weights = {
+    **SANDWICH,
+    **QK_NORM,
+    **EXPERTS,
+    **CORRECTED,
+    "[model.]layers.*.self_attn.gate_proj.weight": "layers.*.attention.gate_proj.weight",
+    "[model.]layers.*.self_attn.gate_bias": "layers.*.attention.gate_proj_heads_bias.bias",
+}
+
+
+def _beam(config: Config) -> Mapped:
+    """Norms on both sides, gated heads, RoPE in windows alone, experts by sigmoid scores.
+
+    Every branch has the same share of the stream.
+    """
+    count = config.layers()
+    layers = windows(config, _beam_layer(config), lambda i: (i + 1) % BEAM_PERIOD != 0 and i < count - 1)
+    routed = by_types(config, lambda: [index >= DENSE for index in range(count)])
+    layers = some_routed(config, routed, lambda: experts(config, router=corrected_router(config)))(layers)
+    layers = [{**layer, "nth_branch": 2 * (index + 1)} for index, layer in enumerate(layers)]
+    cap = optional_number(config, "final_logit_softcapping")
+    return decoder(config, rmsnorm(config), layers, head=None if cap is None else {"softcap": cap})
+
+
+def _beam_layer(config: Config) -> Callable[[ConfigValue[int] | None], Mapped]:
+    """What makes a layer with this window, or none."""
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        width, kind = head_dim(config), FULL if window is None else SLIDING
+        turned = _turned(config, kind)
+        attend = attention(
+            config,
+            width,
+            bias=config.flag("attention_bias"),
+            position=position(config, width, parameters(config, "rope_parameters", kind)) if turned else NOPE,
+            qk_norm=PER_HEAD,
+            window=window,
+            temperature=None if turned else TEMPERED,
+            output_gate={"bias": True},
+        )
+        return {"kind": "sandwich", "attention": attend}
+
+    return layer
+
+
+def _turned(config: Config, kind: str) -> bool:
+    """Whether layers of this kind have RoPE: those for which rope_parameters states some."""
+    stated = config.get("rope_parameters", default=None)
+    if stated is None:
+        return kind == SLIDING
+    if not isinstance(stated, dict) or kind not in stated:
+        what = f"rope_parameters must say of {kind} which RoPE it has, or null"
+        raise config.error(what, at=config.place("rope_parameters"))
+    return stated[kind] is not None
+
+
+LAGUNA_ROPES = {
+    FULL: {"rope_theta": 500000.0, "partial_rotary_factor": 0.5},
+    SLIDING: {"rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+}
+LAGUNA_WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    "[model.]layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.correction.weight",
+    "[model.]layers.*.self_attn.g_proj.weight": "layers.*.attention.gate_proj.weight",
+    "[model.]layers.*.mlp.experts.e_score_correction_bias": "layers.*.ffn.correction.weight",
+}
+
+
+def _laguna(config: Config) -> Mapped:
+    """Heads that differ in number by layer, gated by a softplus; experts by sigmoid scores."""
+    check_window(config)
+    config.only("moe_apply_router_weight_on_input", False, default=False)
+    count = config.layers()
+    numbers = _laguna_heads(config, count)
+    made = {number: _laguna_layers(config, number) for number in dict.fromkeys(numbers)}
+    layers = [made[number][index] for index, number in enumerate(numbers)]
+    routed = by_types(config, lambda: [index > 0 for index in range(count)])
+    return decoder(
+        config, rmsnorm(config), some_routed(config, routed, lambda: _laguna_experts(config))(layers)
+    )
+
+
+def _laguna_heads(config: Config, count: int) -> list[int]:
+    """The number of query heads of each layer."""
+    stated = config.per_layer("num_attention_heads_per_layer", count)
+    if stated is None:
+        return [config.size("num_attention_heads").value] * count
+    wrong = [number for number in stated if not isinstance(number, int) or number < 1]
+    if wrong:
+        what = f"num_attention_heads_per_layer must hold whole numbers above 0, not {short_repr(wrong[0])}"
+        raise config.error(what, at=config.place("num_attention_heads_per_layer"))
+    return stated
+
+
+def _laguna_layers(config: Config, n_heads: int) -> list[Mapped]:
+    """All layers, as if each had so many heads."""
+    config = replace(config, data={**config.data, "num_attention_heads": n_heads})
+    per = "head" if config.get("gating") in (True, "per-head") else "channel"
+    gate, width = {"per": per, "activation": "softplus"}, head_dim(config)
+
+    def layer(window: ConfigValue[int] | None) -> Mapped:
+        attend = attention(
+            config,
+            width,
+            bias=config.flag("attention_bias"),
+            position=rope_of_type(config, width, FULL if window is None else SLIDING, LAGUNA_ROPES),
+            qk_norm=PER_HEAD,
+            window=window,
+            output_gate=gate,
+        )
+        return {"kind": "pre_norm", "attention": attend}
+
+    return windows(config, layer, lambda _: False)
+
+
+def _laguna_experts(config: Config) -> Mapped:
+    cap, scale = config.number("moe_router_logit_softcapping"), config.number("moe_routed_scaling_factor")
+    router = {
+        "scores": "sigmoid",
+        "correction": True,
+        "correction_is": "parameter",
+        "scale": scale,
+        "softcap": cap if cap.value > 0 else None,
+    }
+    beside = config.count("shared_expert_intermediate_size")
+    shared = gated(config, width="shared_expert_intermediate_size") if beside else None
+    return experts(config, router=router, shared=shared)
+
+
+MIMO_ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
+MIMO_ROPES = {
+    FULL: {"rope_theta": 5000000.0, "partial_rotary_factor": 0.334},
+    SLIDING: {"rope_theta": 10000.0, "partial_rotary_factor": 0.334},
+}
+MIMO_UNREAD = """
+    rope_theta swa_rope_theta partial_rotary_factor layernorm_epsilon scoring_func topk_method
+    n_shared_experts first_k_dense_replace attention_chunk_size
+    attention_projection_layout
+"""
+"""Keys of published files that the class does not read, as its defaults say the same."""
+
+MIMO_PERIOD = 6
+"""Of six layers, the last has no window, and neither has the model's first."""
+
+MIMO_WEIGHTS = {
+    **LLAMA,
+    **EXPERTS,
+    **CORRECTED,
+    **{
+        f"[model.]layers.*.self_attn.{name}": "layers.*.attention.sinks.weight"
+        for name in ("sinks", "attention_sink_bias")
+    },
+    "model.mtp.**": Auxiliary("multi-token prediction, which no class of transformers holds"),
+}
+
+
+def _mimo(config: Config) -> Mapped:
+    """Narrow values; windows with sinks and twice the kv heads; DeepSeek-V3's experts, none is shared."""
+    config = _with_own_token(config)
+    check_window(config)
+    config.ignore(*MIMO_UNREAD.split())
+    without_prediction(config)
+    _check_unread(config)
+    width, values = head_dim(config), config.size("v_head_dim")
+    scale = None if config.stated_null("attention_value_scale") else config.number("attention_value_scale")
+
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        kv_heads = config.size("num_key_value_heads")
+        own = {} if window is None else {"sinks": True, "n_kv_heads": None, **_doubled(config, kv_heads)}
+        return {
+            "bias": ["q", "k", "v"] if config.flag("attention_bias") else False,
+            "position": rope_of_type(config, width, FULL if window is None else SLIDING, MIMO_ROPES),
+            "v_head_dim": values,
+            "value_multiplier": scale,
+            **own,
+        }
+
+    routed = by_types(config, lambda: [index > 0 for index in range(config.layers())])
+    networks = some_routed(config, routed, lambda: experts(config, router=corrected_router(config)))
+    return llama_like(config, heads=heads, networks=networks, slides=_mimo_slides)
+
+
+def _mimo_slides(index: int) -> bool:
+    return index > 0 and (index + 1) % MIMO_PERIOD != 0
+
+
+def _doubled(config: Config, kv_heads: ConfigValue[int]) -> Mapped:
+    return head_counts(config.size("num_attention_heads"), kv_heads.derive(2 * kv_heads.value))
+
+
+def _with_own_token(config: Config) -> Config:
+    """The window as the class has it: sliding_window_size leaves out the token itself."""
+    before = config.optional_size("sliding_window_size")
+    if before is None:
+        return config
+    return replace(config, data={**config.data, "sliding_window": before.value + 1})
+
+
+def _check_unread(config: Config) -> None:
+    """Refuse what published files say and the class takes no notice of, where it differs from the class."""
+    count, kv_heads = config.layers(), config.size("num_key_value_heads").value
+    expected = {
+        "hybrid_layer_pattern": [int(_mimo_slides(index)) for index in range(count)],
+        "moe_layer_freq": [int(index > 0) for index in range(count)],
+        "swa_num_attention_heads": config.size("num_attention_heads").value,
+        "swa_num_key_value_heads": 2 * kv_heads,
+        "swa_head_dim": config.size("head_dim").value,
+        "swa_v_head_dim": config.size("v_head_dim").value,
+        "add_swa_attention_sink_bias": True,
+        "add_full_attention_sink_bias": False,
+    }
+    instead = {"hybrid_layer_pattern": "layer_types", "moe_layer_freq": "mlp_layer_types"}
+    for key, value in expected.items():
+        if key in instead and config.get(instead[key], default=None) is not None:
+            config.ignore(key)
+        else:
+            config.only(key, value, default=value)
+
+
+FAMILIES = {
+    "beam": Family("Beam of Reflection: BeamConfig and BeamForCausalLM.", _beam, BEAM_WEIGHTS),
+    "laguna": Family("Poolside's Laguna: LagunaConfig and LagunaForCausalLM.", _laguna, LAGUNA_WEIGHTS),
+    "mimo_v2_flash": Family(
+        "MiMo-V2-Flash: MiMoV2FlashConfig and MiMoV2FlashForCausalLM.",
+        _mimo,
+        MIMO_WEIGHTS,
+        aliases=MIMO_ALIASES,
+    ),
+}

@@ -1,0 +1,65 @@
+"""Family: how files of a model_type are read. A file of `families/` has a row for each of its types.
+
+Defaults of classes in transformers stand in class_defaults.json, a line a class, which
+`tests/mappings/test_class_defaults.py` makes. No part of archcli imports transformers to read a config.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from archcli.load.huggingface.config import Config
+from archcli.load.huggingface.config_json import Mapped
+from archcli.load.huggingface.keyed_lines import value_at
+from archcli.load.huggingface.weights.map import Weights
+
+CLASS_DEFAULTS = Path(__file__).with_name("class_defaults.json")
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+Reader = Callable[[Config], Mapped]
+"""A function from a config.json to a mapping such as YAML holds, of a whole model or of a part of it."""
+
+
+class Family(NamedTuple):
+    """How files of a model_type are read.
+
+    about: what it is and its classes in transformers, in a line of `archcli families`.
+    mapping: what YAML would say of a file, which comes with the defaults of its class.
+    weights: the names of stored tensors, or a function that gives those of a file; None where unknown.
+    aliases: the class's words for common keys; GPT-2: hidden_size is n_embd.
+    defaults: those that class_defaults.json does not say, or says otherwise; None takes a key away.
+    defaults_of: the model_type whose class has the defaults, where it is another's.
+    headed: classes with an output head that no ending of their name tells.
+    towers: keys of parts that are not counted, beside the language model.
+    ties_unstored_head: a checkpoint without a head is a tied model's, whatever the file says.
+    reads_per_layer: per_layer_config is read.
+    """
+
+    about: str
+    mapping: Reader
+    weights: Weights | Callable[[Config], Weights] | None = None
+    aliases: Mapping[str, str] = NOTHING
+    defaults: Mapping[str, Any] = NOTHING
+    defaults_of: str = ""
+    headed: tuple[str, ...] = ()
+    towers: tuple[str, ...] = ()
+    ties_unstored_head: bool = False
+    reads_per_layer: bool = False
+
+    def of_class(self, config: Config) -> Config:
+        """The file with the defaults and key names of its class."""
+        known = {**class_defaults(self.defaults_of or config.model_type), **self.defaults}
+        known = {key: value for key, value in known.items() if value is not None}
+        return config.with_defaults(**known).with_words(**self.aliases)
+
+    def names(self, config: Config) -> Weights | None:
+        """The names of stored tensors of a file that has the defaults of its class."""
+        return self.weights(config) if callable(self.weights) else self.weights
+
+
+def class_defaults(model_type: str) -> Mapping[str, Any]:
+    """The defaults of the class of a model_type, of the keys that are read; empty for one of no class."""
+    return MappingProxyType(value_at(CLASS_DEFAULTS, model_type) or {})

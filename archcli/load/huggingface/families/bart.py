@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
@@ -18,37 +20,34 @@ from archcli.load.huggingface.whole.bart_like import (
 )
 from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 
-
-def _bart(config: Config) -> Mapped:
-    """Post-norm without final norms, learned positions, a norm after the embeddings, all biased."""
-    if config.model_type == "mvp":
-        config.only("use_prompt", False)  # prompts are keys and values of every layer, made by a network
-        config.ignore("prompt_length", "prompt_mid_dim")
-    return bart_like(config, Wiring("post_norm", LEARNED))
-
-
-def _bart_weights(config: Config) -> Weights:
-    """Weight names of both halves, or of the decoder."""
-    return bart_weights(config)
+ABOUT_BART = (
+    "BART and its kin PLBART and MVP: BartConfig and BartForConditionalGeneration, or BartForCausalLM."
+)
+ABOUT_BLENDERBOT = "Blenderbot and its small kin: BlenderbotConfig and BlenderbotForConditionalGeneration."
+TABLE = {"kind": "learned"}
+SINUSOID = {"kind": "sinusoidal", "pairing": "half"}
+BART = Wiring("post_norm", LEARNED)
+"""Post-norm without final norms, learned positions, a norm after the embeddings, all biased."""
 
 
-def _mbart(config: Config) -> Mapped:
-    """As BART with pre-norm, and so with a norm at the end of each half."""
-    return bart_like(config, Wiring("pre_norm", LEARNED, final_norm=True))
+def _like_bart(
+    about: str,
+    wiring: Wiring,
+    weights: Callable[[Config], Weights] = bart_weights,
+    **embedding: Any,
+) -> Family:
+    """A family of BART's kind; `embedding` are further keys of its embedding."""
+    return Family(about, lambda config: bart_like(config, wiring, **embedding), weights)
 
 
-def _mbart_weights(config: Config) -> Weights:
-    """Weight names of both halves, or of the decoder."""
-    return bart_weights(config)
+def _mvp(config: Config) -> Mapped:
+    """As BART, without prompts."""
+    config.only("use_prompt", False)  # prompts are keys and values of every layer, made by a network
+    config.ignore("prompt_length", "prompt_mid_dim")
+    return bart_like(config, BART)
 
 
-def _pegasus(config: Config) -> Mapped:
-    """As mBART with computed sinusoids, and without a norm after the embeddings."""
-    sinusoid = {"kind": "sinusoidal", "pairing": "half"}
-    return bart_like(config, Wiring("pre_norm", sinusoid, final_norm=True, norm=False))
-
-
-def _pegasus_weights(config: Config) -> Weights:
+def _sinusoid_weights(config: Config) -> Weights:
     """Weight names of both halves, or of the decoder; sinusoids are stored."""
     return bart_weights(config, positions=False)
 
@@ -65,7 +64,7 @@ def _bigbird(config: Config) -> Mapped:
     config = _as_its_class(config)
     if not is_decoder_alone(config):
         all_pairs_for_blocks(config)
-    wiring = Wiring("pre_norm", {"kind": "learned"}, final_norm=True, norm=False)
+    wiring = Wiring("pre_norm", TABLE, final_norm=True, norm=False)
     return bart_like(config, wiring, bias=config.flag("use_bias"))
 
 
@@ -91,21 +90,6 @@ def _bigbird_weights(config: Config) -> Weights:
     }
 
 
-BLENDERBOT_TABLE = {"kind": "learned"}
-
-
-def _blenderbot(config: Config) -> Mapped:
-    """Pre-norm without a norm of embeddings; the small one post-norm, its decoder's norm before positions."""
-    if config.model_type == "blenderbot":
-        return bart_like(config, Wiring("pre_norm", BLENDERBOT_TABLE, final_norm=True, norm=False))
-    return bart_like(config, Wiring("post_norm", BLENDERBOT_TABLE), norms_tokens=True)
-
-
-def _blenderbot_weights(config: Config) -> Weights:
-    """Weight names of both halves, or of the decoder."""
-    return bart_weights(config)
-
-
 def _m2m_100(config: Config) -> Mapped:
     """As PEGASUS with the sinusoids of fairseq, and no bias of the logits."""
     position = fairseq_sinusoid(config, config.count("pad_token_id").value + 1)
@@ -118,14 +102,13 @@ def _m2m_100_weights(config: Config) -> Weights:
     return {**names, "[model.]*.embed_positions.weights": Auxiliary("sinusoid: computed, not trained")}
 
 
-BART = {
+MARIAN_FIXED = {
     "normalize_before": False,
     "normalize_embedding": False,
     "add_final_layer_norm": False,
     "static_position_embeddings": True,
 }
 """Keys of the class that this one was made from; it knows no other values."""
-SINUSOID = {"kind": "sinusoidal", "pairing": "half"}
 
 
 def _marian(config: Config) -> Mapped:
@@ -136,7 +119,7 @@ def _marian(config: Config) -> Mapped:
     It is the Transformer of Vaswani et al. 2017, arXiv:1706.03762.
     """
     config.only_architectures("MarianMTModel", "MarianModel", "MarianForCausalLM")
-    for key, known in BART.items():
+    for key, known in MARIAN_FIXED.items():
         config.only(key, known, default=known)
     config.ignore("decoder_vocab_size")
     shared = config.flag("share_encoder_decoder_embeddings")
@@ -159,11 +142,6 @@ def _marian_weights(config: Config) -> Weights:
     if config.flag("share_encoder_decoder_embeddings") or is_decoder_alone(config):
         return names
     return {**names, "[model.]encoder.embed_tokens.weight": "source.weight"}
-
-
-FSMT_OWN = {"src_vocab_size": 42024, "tgt_vocab_size": 42024, "scale_embedding": True, "pad_token_id": 1}
-FSMT_OWN = {"vocab_size": 50265}
-FSMT_ALIASES = {"vocab_size": "tgt_vocab_size"}
 
 
 def _fsmt(config: Config) -> Mapped:
@@ -191,38 +169,28 @@ def _fsmt_weights(config: Config) -> Weights:
 
 
 FAMILIES = {
-    **dict.fromkeys(
-        ("bart", "plbart", "mvp"),
-        Family(
-            "BART and its kin PLBART and MVP: "
-            "BartConfig and BartForConditionalGeneration, or BartForCausalLM.",
-            _bart,
-            _bart_weights,
-        ),
-    ),
-    "mbart": Family(
+    "bart": _like_bart(ABOUT_BART, BART),
+    "plbart": _like_bart(ABOUT_BART, BART),
+    "mvp": Family(ABOUT_BART, _mvp, bart_weights),
+    # as BART with pre-norm, and so with a norm at the end of each half
+    "mbart": _like_bart(
         "mBART, BART for many languages: MBartConfig and MBartForConditionalGeneration, or MBartForCausalLM.",
-        _mbart,
-        _mbart_weights,
+        Wiring("pre_norm", LEARNED, final_norm=True),
     ),
-    "pegasus": Family(
+    # as mBART with computed sinusoids, and without a norm after the embeddings
+    "pegasus": _like_bart(
         "PEGASUS, a summarizer: PegasusConfig and PegasusForConditionalGeneration, or PegasusForCausalLM.",
-        _pegasus,
-        _pegasus_weights,
+        Wiring("pre_norm", SINUSOID, final_norm=True, norm=False),
+        _sinusoid_weights,
     ),
     "bigbird_pegasus": Family(
         "BigBird-Pegasus: BigBirdPegasusConfig, BigBirdPegasusForConditionalGeneration or its ForCausalLM.",
         _bigbird,
         _bigbird_weights,
     ),
-    **dict.fromkeys(
-        ("blenderbot", "blenderbot-small"),
-        Family(
-            "Blenderbot and its small kin: BlenderbotConfig and BlenderbotForConditionalGeneration.",
-            _blenderbot,
-            _blenderbot_weights,
-        ),
-    ),
+    "blenderbot": _like_bart(ABOUT_BLENDERBOT, Wiring("pre_norm", TABLE, final_norm=True, norm=False)),
+    # its decoder's norm stands before positions
+    "blenderbot-small": _like_bart(ABOUT_BLENDERBOT, Wiring("post_norm", TABLE), norms_tokens=True),
     "m2m_100": Family(
         "M2M-100 and NLLB, translators of many languages: M2M100Config and M2M100ForConditionalGeneration.",
         _m2m_100,
@@ -235,7 +203,7 @@ FAMILIES = {
         "FSMT, fairseq's translators of WMT 2019: FSMTConfig and FSMTForConditionalGeneration.",
         _fsmt,
         _fsmt_weights,
-        aliases=FSMT_ALIASES,
-        defaults=FSMT_OWN,
+        aliases={"vocab_size": "tgt_vocab_size"},
+        defaults={"vocab_size": 50265},
     ),
 }

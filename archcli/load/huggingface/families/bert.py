@@ -7,19 +7,18 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import all_pairs_for_blocks
 from archcli.load.huggingface.weights.map import Auxiliary, Weights
-from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, pre_norm_names, tied_names
+from archcli.load.huggingface.weights.names import encoder_names, pre_norm_names
 from archcli.load.huggingface.whole.bert_like import (
     BERT_HEADS,
     LABELLED,
     MASKED,
     bert_like,
     narrow,
+    with_bert_head,
     with_second_bias,
 )
 
 OWN_HEADS = {**BERT_HEADS, "LMHeadModel": ("words",)}
-BERT_TABLE, BERT_BIAS = "cls.predictions.decoder.weight", "cls.predictions.bias"
-
 POOLER = tuple(
     f"pooler_{key}" for key in ("fc_size", "num_attention_heads", "num_fc_layers", "size_per_head", "type")
 )
@@ -38,8 +37,7 @@ def _bert(config: Config) -> Mapped:
 
 def _bert_weights(config: Config) -> Weights:
     """Weight names; an untied head has two biases, one of which no pass reads."""
-    tied = bool(config.flag("tie_word_embeddings"))
-    return {**encoder_names("bert"), **BERT_HEAD, **tied_names(BERT_TABLE, BERT_BIAS, tied)}
+    return with_bert_head(config, encoder_names("bert"))
 
 
 def _ernie(config: Config) -> Mapped:
@@ -51,13 +49,13 @@ def _ernie(config: Config) -> Mapped:
 
 def _ernie_weights(config: Config) -> Weights:
     """Weight names: BERT's, and the table of tasks."""
-    tied = bool(config.flag("tie_word_embeddings"))
-    return {
-        **encoder_names("ernie"),
-        "[ernie.]embeddings.task_type_embeddings.weight": "embedding.more_types_0.weight",
-        **BERT_HEAD,
-        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
-    }
+    return with_bert_head(
+        config,
+        {
+            **encoder_names("ernie"),
+            "[ernie.]embeddings.task_type_embeddings.weight": "embedding.more_types_0.weight",
+        },
+    )
 
 
 def _megatron_bert(config: Config) -> Mapped:
@@ -70,13 +68,13 @@ def _megatron_bert(config: Config) -> Mapped:
 
 def _megatron_bert_weights(config: Config) -> Weights:
     """Weight names: BERT's, with the norms in other places."""
-    tied = bool(config.flag("tie_word_embeddings"))
-    return {
-        **encoder_names("bert", post_norm=False),
-        **pre_norm_names("bert", "attention.ln", "ln", "encoder.ln"),
-        **BERT_HEAD,
-        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
-    }
+    return with_bert_head(
+        config,
+        {
+            **encoder_names("bert", post_norm=False),
+            **pre_norm_names("bert", "attention.ln", "ln", "encoder.ln"),
+        },
+    )
 
 
 ROC_BERT_HEADS = {**MASKED, "ForCausalLM": ("words",)}
@@ -109,18 +107,19 @@ def _roc_bert_joined(config: Config) -> list[str]:
 
 def _roc_bert_weights(config: Config) -> Weights:
     """Weight names: BERT's, and the tables of features."""
-    tied, joined = bool(config.flag("tie_word_embeddings")), _roc_bert_joined(config)
+    joined = _roc_bert_joined(config)
     ours = {name: f"embedding.joined_{i}.weight" for i, name in enumerate(joined)}
-    return {
-        **encoder_names("roc_bert"),
-        **{
-            f"[roc_bert.]embeddings.{name}_embed.weight": ours.get(name, f"{name}_embed.weight")
-            for name in FEATURES
+    return with_bert_head(
+        config,
+        {
+            **encoder_names("roc_bert"),
+            **{
+                f"[roc_bert.]embeddings.{name}_embed.weight": ours.get(name, f"{name}_embed.weight")
+                for name in FEATURES
+            },
+            "[roc_bert.]embeddings.map_inputs_layer.*": "embedding.joined_proj.*",
         },
-        "[roc_bert.]embeddings.map_inputs_layer.*": "embedding.joined_proj.*",
-        **BERT_HEAD,
-        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
-    }
+    )
 
 
 ROFORMER_HEADS = {
@@ -150,16 +149,18 @@ def _roformer(config: Config) -> Mapped:
 
 def _roformer_weights(config: Config) -> Weights:
     """Weight names: BERT's; the table of sines is computed."""
-    tied = bool(config.flag("tie_word_embeddings"))
-    return {
-        **encoder_names("roformer"),
-        "[roformer.]embeddings_project.*": "embedding.project_in.*",
-        "[roformer.]encoder.embed_positions.weight": Auxiliary("a fixed table of sines and cosines"),
-        **BERT_HEAD,
-        "classifier.dense.*": "pooler.*",
-        "classifier.out_proj.*": "classifier.*",
-        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
-    }
+    return with_bert_head(
+        config,
+        {
+            **encoder_names("roformer"),
+            "[roformer.]embeddings_project.*": "embedding.project_in.*",
+            "[roformer.]encoder.embed_positions.weight": Auxiliary("a fixed table of sines and cosines"),
+        },
+        {
+            "classifier.dense.*": "pooler.*",
+            "classifier.out_proj.*": "classifier.*",
+        },
+    )
 
 
 BIG_BIRD_HEADS = {
@@ -185,28 +186,15 @@ def _big_bird(config: Config) -> Mapped:
 
 def _big_bird_weights(config: Config) -> Weights:
     """Weight names: BERT's, but for the pooler."""
-    tied = bool(config.flag("tie_word_embeddings"))
-    return {
-        **encoder_names("bert"),
-        "[bert.]pooler.*": "pooler.*",
-        **BERT_HEAD,
-        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
-    }
+    return with_bert_head(
+        config,
+        {
+            **encoder_names("bert"),
+            "[bert.]pooler.*": "pooler.*",
+        },
+    )
 
 
-LAYOUTLM_HEADS = {
-    "layoutlm": {
-        "Model": ("pooler",),
-        "ForMaskedLM": ("pooler", "words"),
-        "ForSequenceClassification": ("pooler", "labels"),
-    },
-    "tapas": {
-        "Model": ("pooler",),
-        "ForMaskedLM": ("words",),
-        "ForSequenceClassification": ("pooler", "labels"),
-    },
-}
-LAYOUTLM_PREFIXES = {"layoutlm": "LayoutLM", "tapas": "Tapas"}
 TABLE_HEADS = (
     "positive_label_weight num_aggregation_labels aggregation_loss_weight use_answer_as_supervision "
     "answer_loss_importance use_normalized_answer_loss huber_loss_delta temperature aggregation_temperature "
@@ -220,41 +208,55 @@ TABLE_HEADS = (
 
 
 def _layoutlm(config: Config) -> Mapped:
-    """As BERT, with vectors of a token's box on the page, or of its row, column and rank in a table."""
-    kind = config.model_type
+    """As BERT, with vectors of a token's box on the page."""
+    embedding = {"boxes": config.size("max_2d_position_embeddings")}
+    return _of_a_page(config, "LayoutLM", ("pooler", "words"), embedding)
+
+
+def _tapas(config: Config) -> Mapped:
+    """As BERT, with vectors of a token's row, column and rank in a table."""
+    sizes = config.value("type_vocab_sizes")
+    numbers = sizes.value if isinstance(sizes.value, list | tuple) else [None]
+    if not all(type(number) is int and number > 0 for number in numbers):
+        what = f"type_vocab_sizes must be a list of whole numbers, not {short_repr(sizes.value)}"
+        raise config.error(what, at=sizes.place)
+    if len(numbers) != len(config.defaults["type_vocab_sizes"]):
+        raise config.error("type_vocab_sizes must have 7 entries", at=sizes.place)
+    return _of_a_page(config, "Tapas", ("words",), {"token_types": numbers[0], "more_types": [*numbers[1:]]})
+
+
+def _of_a_page(config: Config, prefix: str, masked: tuple[str, ...], embedding: Mapped) -> Mapped:
+    """BERT with these further tables; `masked` are the parts of its class for masked words."""
     config.ignore(*TABLE_HEADS.split())
     config.only("position_embedding_type", "absolute", default="absolute")
-    if kind == "layoutlm":
-        embedding: Mapped = {"boxes": config.size("max_2d_position_embeddings")}
-    else:
-        sizes = config.value("type_vocab_sizes")
-        if not isinstance(sizes.value, list | tuple) or not all(
-            type(n) is int and n > 0 for n in sizes.value
-        ):
-            what = f"type_vocab_sizes must be a list of whole numbers, not {short_repr(sizes.value)}"
-            raise config.error(what, at=sizes.place)
-        if len(sizes.value) != len(config.defaults["type_vocab_sizes"]):
-            raise config.error("type_vocab_sizes must have 7 entries", at=sizes.place)
-        embedding = {"token_types": sizes.value[0], "more_types": list(sizes.value[1:])}
-    whole = bert_like(config, LAYOUTLM_PREFIXES[kind], LAYOUTLM_HEADS[kind], embedding=embedding)
-    return with_second_bias(config, whole)
+    heads = {
+        "Model": ("pooler",),
+        "ForMaskedLM": masked,
+        "ForSequenceClassification": ("pooler", "labels"),
+    }
+    return with_second_bias(config, bert_like(config, prefix, heads, embedding=embedding))
 
 
 def _layoutlm_weights(config: Config) -> Weights:
-    """Weight names: BERT's, and the further tables."""
-    kind = config.model_type
-    tied = bool(config.flag("tie_word_embeddings"))
-    tables = {f"{side}_position_embeddings": f"boxes_{side}" for side in "xyhw"}
-    if kind == "tapas":
-        ours = ("token_types", *(f"more_types_{i}" for i in range(6)))
-        tables = {f"token_type_embeddings_{i}": name for i, name in enumerate(ours)}
-    return {
-        **encoder_names(kind),
-        **{f"[{kind}.]embeddings.{name}.weight": f"embedding.{ours}.weight" for name, ours in tables.items()},
-        **BERT_HEAD,
-        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
+    """Weight names: BERT's, and the tables of a box's sides."""
+    boxes = {
+        f"[layoutlm.]embeddings.{side}_position_embeddings.weight": f"embedding.boxes_{side}.weight"
+        for side in "xyhw"
     }
+    return with_bert_head(config, {**encoder_names("layoutlm"), **boxes})
 
+
+def _tapas_weights(config: Config) -> Weights:
+    """Weight names: BERT's, and the tables of a token's place."""
+    ours = ("token_types", *(f"more_types_{i}" for i in range(6)))
+    places = {
+        f"[tapas.]embeddings.token_type_embeddings_{i}.weight": f"embedding.{name}.weight"
+        for i, name in enumerate(ours)
+    }
+    return with_bert_head(config, {**encoder_names("tapas"), **places})
+
+
+ABOUT_PAGES = "LayoutLM and TAPAS: LayoutLMConfig, TapasConfig, LayoutLMForMaskedLM, TapasForMaskedLM."
 
 FAMILIES = {
     "bert": Family("BERT: BertConfig, BertModel and its heads.", _bert, _bert_weights),
@@ -271,12 +273,6 @@ FAMILIES = {
     "big_bird": Family(
         "BigBird: BigBirdConfig, BigBirdModel, BigBirdForMaskedLM.", _big_bird, _big_bird_weights
     ),
-    **dict.fromkeys(
-        ("layoutlm", "tapas"),
-        Family(
-            "LayoutLM and TAPAS: LayoutLMConfig, TapasConfig, LayoutLMForMaskedLM, TapasForMaskedLM.",
-            _layoutlm,
-            _layoutlm_weights,
-        ),
-    ),
+    "layoutlm": Family(ABOUT_PAGES, _layoutlm, _layoutlm_weights),
+    "tapas": Family(ABOUT_PAGES, _tapas, _tapas_weights),
 }

@@ -8,8 +8,8 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import activation, layernorm, mlp
 from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, tied_names
-from archcli.load.huggingface.whole.bert_like import bert_like, with_second_bias
+from archcli.load.huggingface.weights.names import encoder_names, tied_names
+from archcli.load.huggingface.whole.bert_like import bert_like, with_bert_head, with_second_bias
 from archcli.load.huggingface.whole.gpt_like import post_norm_decoder
 
 GENERATION_HEADED = ("BertGenerationDecoder",)
@@ -85,13 +85,11 @@ def _blip(config: Config) -> Mapped:
 
 def _blip_weights(config: Config) -> Weights:
     """BERT's names, and those of what is held for images."""
-    tied = bool(config.flag("tie_word_embeddings"))
     crossing: dict[str, Rule] = {
         f"[bert.]encoder.layer.*.crossattention.{theirs}": f"layers.*.{ours}.weight"
         for ours, theirs in BLIP_HELD.items()
     }
-    head = tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied)
-    names = {**encoder_names("bert"), **crossing, **BERT_HEAD, **head}
+    names = with_bert_head(config, {**encoder_names("bert"), **crossing})
     inside: Weights = {
         f"text_decoder.{name}".replace("[bert.]", "bert."): rule for name, rule in names.items()
     }

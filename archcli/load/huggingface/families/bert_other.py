@@ -9,13 +9,14 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import layernorm, mlp
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import BERT_HEAD, TABLES, encoder_names, norm_names, tied_names
+from archcli.load.huggingface.weights.names import TABLES, encoder_names, norm_names, tied_names
 from archcli.load.huggingface.whole.bert_like import (
     LABELLED,
     MASKED,
     ROBERTA_HEADS,
     bert_like,
     narrow,
+    with_bert_head,
     with_second_bias,
 )
 
@@ -175,14 +176,14 @@ def _fnet(config: Config) -> Mapped:
 
 def _fnet_weights(config: Config) -> Weights:
     """Weight names: BERT's, without attention."""
-    tied = bool(config.flag("tie_word_embeddings"))
-    return {
-        **{name: rule for name, rule in encoder_names("fnet").items() if ".attention." not in name},
-        **norm_names({"[fnet.]encoder.layer.*.fourier.output": "layers.*.mixer_norm"}),
-        "[fnet.]embeddings.projection.*": "embedding.project_in.*",
-        **BERT_HEAD,
-        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
-    }
+    return with_bert_head(
+        config,
+        {
+            **{name: rule for name, rule in encoder_names("fnet").items() if ".attention." not in name},
+            **norm_names({"[fnet.]encoder.layer.*.fourier.output": "layers.*.mixer_norm"}),
+            "[fnet.]embeddings.projection.*": "embedding.project_in.*",
+        },
+    )
 
 
 DISTILBERT_ALIASES = {

@@ -7,8 +7,15 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
-from archcli.load.huggingface.weights.names import BERT_HEAD, ROBERTA_HEAD, rotated_names, tied_names
-from archcli.load.huggingface.whole.bert_like import MASKED, bert_like, rotated, with_second_bias
+from archcli.load.huggingface.weights.names import ROBERTA_HEAD, rotated_names, tied_names
+from archcli.load.huggingface.whole.bert_like import (
+    MASKED,
+    bert_like,
+    rotated,
+    with_bert_head,
+    with_roberta_head,
+    with_second_bias,
+)
 
 GTE_HEADS = {
     "Model": (),
@@ -79,12 +86,7 @@ def _jina(config: Config) -> Mapped:
 
 def _jina_weights(config: Config) -> Weights:
     """Weight names: RoBERTa's around layers with Llama's words."""
-    tied = bool(config.flag("tie_word_embeddings"))
-    return {
-        **rotated_names("roberta", "mixer"),
-        **ROBERTA_HEAD,
-        **tied_names("lm_head.decoder.weight", "lm_head.bias", tied),
-    }
+    return with_roberta_head(config, rotated_names("roberta", "mixer"))
 
 
 PUBLISHED_WORDS = {
@@ -144,13 +146,13 @@ def _nomic_bert(config: Config) -> Mapped:
 
 def _nomic_bert_weights(config: Config) -> Weights:
     """Weight names: BERT's around layers with Llama's words."""
-    tied = bool(config.flag("tie_word_embeddings"))
-    return {
-        **rotated_names("nomic_bert", "attn"),
-        **BERT_HEAD,
-        "cls.predictions.transform.layer_norm.*": "lm_head_norm.*",
-        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
-    }
+    return with_bert_head(
+        config,
+        rotated_names("nomic_bert", "attn"),
+        {
+            "cls.predictions.transform.layer_norm.*": "lm_head_norm.*",
+        },
+    )
 
 
 FAMILIES = {

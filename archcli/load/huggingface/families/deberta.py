@@ -10,8 +10,8 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import even_split
 from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.weights.map import Parts, Weights
-from archcli.load.huggingface.weights.names import BERT_HEAD, encoder_names, norm_names, tied_names
-from archcli.load.huggingface.whole.bert_like import MASKED, bert_like, with_second_bias
+from archcli.load.huggingface.weights.names import encoder_names, norm_names
+from archcli.load.huggingface.whole.bert_like import MASKED, bert_like, with_bert_head, with_second_bias
 from archcli.load.huggingface.wrappers.wrapper import TIE
 
 HEADS = {name: parts for name, parts in {**MASKED, "Model": ()}.items() if name != "ForMultipleChoice"}
@@ -115,27 +115,27 @@ OWN = {"pos_key_proj": "pos_k_proj", "pos_query_proj": "pos_q_proj"}
 def _deberta_v2_weights(config: Config) -> Weights:
     """Weight names: BERT's, but for the projections, which the first DeBERTa stores head by head."""
     config = _head_of(config)
-    tied, self_attention = (
-        bool(config.flag("tie_word_embeddings")),
-        "[deberta.]encoder.layer.*.attention.self",
-    )
+    self_attention = "[deberta.]encoder.layer.*.attention.self"
     fused = tuple(f"layers.*.attention.{which}_proj.weight" for which in "qkv")
     heads = config.size("num_attention_heads").value
-    return {
-        **encoder_names("deberta"),
-        **{
-            f"{self_attention}.{name}.*": f"layers.*.attention.{ours}.*"
-            for name, ours in {**PROJECTIONS, **OWN}.items()
+    return with_bert_head(
+        config,
+        {
+            **encoder_names("deberta"),
+            **{
+                f"{self_attention}.{name}.*": f"layers.*.attention.{ours}.*"
+                for name, ours in {**PROJECTIONS, **OWN}.items()
+            },
+            f"{self_attention}.in_proj.weight": Parts(fused, groups=heads),
+            f"{self_attention}.q_bias": "layers.*.attention.q_proj.bias",
+            f"{self_attention}.v_bias": "layers.*.attention.v_proj.bias",
+            "[deberta.]encoder.rel_embeddings.weight": "relative.weight",
+            **norm_names({"[deberta.]encoder": "relative_norm"}),
         },
-        f"{self_attention}.in_proj.weight": Parts(fused, groups=heads),
-        f"{self_attention}.q_bias": "layers.*.attention.q_proj.bias",
-        f"{self_attention}.v_bias": "layers.*.attention.v_proj.bias",
-        "[deberta.]encoder.rel_embeddings.weight": "relative.weight",
-        **norm_names({"[deberta.]encoder": "relative_norm"}),
-        **BERT_HEAD,
-        **NEW_HEAD,
-        **tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied),
-    }
+        {
+            **NEW_HEAD,
+        },
+    )
 
 
 FAMILIES = {

@@ -12,9 +12,10 @@ from archcli.load.huggingface.weights.names import ROBERTA_HEAD, encoder_names, 
 from archcli.load.huggingface.whole.bert_like import (
     LABELLED,
     MASKED,
-    ROBERTA_HEADS,
     after_padding,
     bert_like,
+    roberta_like,
+    with_roberta_head,
     with_second_bias,
 )
 
@@ -23,15 +24,7 @@ def _xmod(config: Config) -> Mapped:
     """As RoBERTa, with a bottleneck behind each network; of the languages' adapters a pass runs one."""
     for key in ("pre_norm", "adapter_layer_norm", "adapter_reuse_layer_norm", "ln_before_adapter"):
         config.only(key, config.defaults[key])
-    position = after_padding(config)
-    whole = bert_like(
-        config,
-        "Xmod",
-        ROBERTA_HEADS,
-        embedding={"position": position},
-        head={"activation": "gelu"},
-        max_seq_len=position["max_seq_len"],
-    )
+    whole = roberta_like(config, "Xmod")
     adapted = _xmod_adapters(config)
     groups = [{**group, "layer": {**group["layer"], **adapted}} for group in whole["groups"]]
     return with_second_bias(config, {**whole, "groups": groups})
@@ -97,16 +90,7 @@ def _longformer(config: Config) -> Mapped:
     config.ignore(
         "onnx_export", "attention_mode", "attention_dilation", "autoregressive", "ignore_attention_mask"
     )
-    position = after_padding(config)
-    whole = bert_like(
-        config,
-        "Longformer",
-        MASKED,
-        attention={"global_projections": True},
-        embedding={"position": position},
-        head={"activation": "gelu"},
-        max_seq_len=position["max_seq_len"],
-    )
+    whole = roberta_like(config, "Longformer", MASKED, attention={"global_projections": True})
     layer, layers = whole["groups"][0]["layer"], []
     for window in _longformer_windows(config):
         near = {"kind": "longformer", "window": window}
@@ -127,17 +111,17 @@ def _longformer_windows(config: Config) -> list[ConfigValue[int]]:
 
 def _longformer_weights(config: Config) -> Weights:
     """Weight names: RoBERTa's, and the projections of global tokens."""
-    tied = bool(config.flag("tie_word_embeddings"))
     place = "[longformer.]encoder.layer.*.attention.self"
-    return {
-        **encoder_names("longformer"),
-        **{
-            f"{place}.{name}_global.*": f"layers.*.attention.{name[0]}_global_proj.*"
-            for name in ("query", "key", "value")
+    return with_roberta_head(
+        config,
+        {
+            **encoder_names("longformer"),
+            **{
+                f"{place}.{name}_global.*": f"layers.*.attention.{name[0]}_global_proj.*"
+                for name in ("query", "key", "value")
+            },
         },
-        **ROBERTA_HEAD,
-        **tied_names("lm_head.decoder.weight", "lm_head.bias", tied),
-    }
+    )
 
 
 LUKE_HEADS = {"Model": ("pooler",), "ForMaskedLM": ("pooler", "words"), **LABELLED}

@@ -12,6 +12,8 @@ from archcli.load.huggingface.parts.attention import even_split, head_dim
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation, layernorm, mlp
 from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.names import BERT_HEAD, ROBERTA_HEAD, tied_names
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -79,6 +81,30 @@ def bert_like(
     pooled = more.pop("pooled", None)
     fields |= heads_of(config, prefix, heads, head, pooled)
     return decoder(config, norm, [layer] * config.layers(), **{**fields, **more})
+
+
+def roberta_like(
+    config: Config,
+    prefix: str,
+    heads: Heads = ROBERTA_HEADS,
+    *,
+    padding: int | None = None,
+    embedding: Mapping[str, Any] = NOTHING,
+    **more: Any,
+) -> Mapped:
+    """As BERT, with positions from the padding token's id on; the head's activation is GELU.
+
+    `padding` is that id where the class reads none; the rest is as of `bert_like`.
+    """
+    position = after_padding(config, padding)
+    return bert_like(
+        config,
+        prefix,
+        heads,
+        embedding={"position": position, **embedding},
+        max_seq_len=position["max_seq_len"],
+        **{"head": {"activation": "gelu"}, **more},
+    )
 
 
 def _attention(config: Config, options: Mapping[str, Any]) -> Mapped:
@@ -165,3 +191,19 @@ def narrow(config: Config, name: str, **default: Any) -> Mapped:
     """The fields of embeddings with the width of this key; empty where it is that of the layers."""
     width = config.size(name, **default)
     return {} if width == config.size("hidden_size") else {"width": width, "width_of": "all"}
+
+
+def with_bert_head(config: Config, encoder: Weights, more: Weights = NOTHING) -> Weights:
+    """The names of an encoder, and those of BERT's heads.
+
+    An untied head has two biases, one of which no pass reads.
+    """
+    tied = bool(config.flag("tie_word_embeddings"))
+    second = tied_names("cls.predictions.decoder.weight", "cls.predictions.bias", tied)
+    return {**encoder, **BERT_HEAD, **more, **second}
+
+
+def with_roberta_head(config: Config, encoder: Weights) -> Weights:
+    """The names of an encoder, and those of RoBERTa's heads."""
+    tied = bool(config.flag("tie_word_embeddings"))
+    return {**encoder, **ROBERTA_HEAD, **tied_names("lm_head.decoder.weight", "lm_head.bias", tied)}

@@ -100,7 +100,8 @@ def like_llama(
 
     def mapping(config: Config) -> Mapped:
         config.ignore(*ignored)
-        return llama_like(config, **{name: read(config) for name, read in parts.items()})
+        given: dict[str, Any] = {name: read(config) for name, read in parts.items()}
+        return llama_like(config, **given)
 
     return Family(about, mapping, weights, defaults=defaults, defaults_of=defaults_of)
 

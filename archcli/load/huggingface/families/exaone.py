@@ -1,17 +1,25 @@
-"""EXAONE 3 and 4, and K-EXAONE."""
+"""EXAONE 3 and 4, K-EXAONE, and Kolibri, whose layers are those of EXAONE 4 with experts."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import PER_HEAD, check_window, window
 from archcli.load.huggingface.parts.decoder import without_prediction
-from archcli.load.huggingface.parts.experts import after_first, by_types, deepseek_experts, some_routed
+from archcli.load.huggingface.parts.experts import (
+    after_first,
+    by_types,
+    deepseek_experts,
+    experts,
+    some_routed,
+)
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, NORM_AFTER, QK_NORM, SHARED
-from archcli.load.huggingface.whole.llama_like import llama_like
+from archcli.load.huggingface.whole.llama_like import Heads, llama_like
 
 EXAONE_OWN = {"hidden_size": 2048, "max_position_embeddings": 2048, "tie_word_embeddings": True}
 EXAONE_ALIASES = {
@@ -27,8 +35,7 @@ def _exaone(config: Config) -> Mapped:
     config.ignore("embed_dropout")
     width = 4 * config.size("hidden_size").value
     config = config.with_defaults(intermediate_size=width)
-    bias, ffn = config.flag("attention_bias"), gated(config, bias=config.flag("mlp_bias"))
-    return llama_like(config, heads={"bias": bias}, ffn=ffn)
+    return llama_like(config)
 
 
 EXAONE_WEIGHTS: Weights = {
@@ -51,19 +58,23 @@ def _exaone4(config: Config) -> Mapped:
     """As OLMo 2 with norms per head; where layers have windows, the others have no position."""
     check_window(config, null=True)
     config.ignore("attention_bias")  # the class has none whatever the file says
-    hybrid = window(config) is not None
+    block, heads = {"kind": "norm_after"}, _heads_beside_windows(config)
+    return llama_like(config, heads=heads, block=block, slides=_all_but_each_fourth(config))
+
+
+def _heads_beside_windows(config: Config) -> Heads:
+    """Normalized queries and keys; where layers have windows, those without one have no position."""
+    is_hybrid = window(config) is not None
 
     def heads(width: ConfigValue[int] | None) -> Mapped:
-        return {"qk_norm": PER_HEAD, "position": {"kind": "none"} if hybrid and width is None else None}
+        return {"qk_norm": PER_HEAD, "position": {"kind": "none"} if is_hybrid and width is None else None}
 
-    return llama_like(
-        config, heads=heads, block={"kind": "norm_after"}, slides=lambda i: _exaone4_slides(config, i)
-    )
+    return heads
 
 
-def _exaone4_slides(config: Config, index: int) -> bool:
-    """Whether a layer has the window where `layer_types` says nothing: all but each fourth."""
-    return (index + 1) % config.size("sliding_window_pattern").value != 0
+def _all_but_each_fourth(config: Config) -> Callable[[int], bool]:
+    """Whether a layer has the window where `layer_types` says nothing, by sliding_window_pattern."""
+    return lambda index: (index + 1) % config.size("sliding_window_pattern").value != 0
 
 
 EXAONE_MOE_WEIGHTS = {
@@ -81,16 +92,45 @@ def _exaone_moe(config: Config) -> Mapped:
     check_window(config, null=True)
     config.ignore("attention_bias", "scoring_func", "topk_method", "is_moe_layer")
     without_prediction(config)
-    hybrid, routed = window(config) is not None, by_types(config, lambda: after_first(config))
-
-    def heads(width: ConfigValue[int] | None) -> Mapped:
-        return {"qk_norm": PER_HEAD, "position": {"kind": "none"} if hybrid and width is None else None}
-
+    routed = by_types(config, lambda: after_first(config))
     return llama_like(
         config,
-        heads=heads,
+        heads=_heads_beside_windows(config),
         networks=some_routed(config, routed, lambda: deepseek_experts(config, shared="num_shared_experts")),
-        slides=lambda index: (index + 1) % config.size("sliding_window_pattern").value != 0,
+        slides=_all_but_each_fourth(config),
+    )
+
+
+KOLIBRI1_PERIOD = 5
+"""Of five layers, four have the window, where `layer_types` says nothing."""
+
+KOLIBRI1_WEIGHTS = {
+    **LLAMA,
+    **QK_NORM,
+    **EXPERTS,
+    **SHARED,
+    **CORRECTED,
+    "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
+    "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
+    "[model.]layers.*.post_attn_norm.weight": "layers.*.attention_post_norm.weight",
+    "[model.]layers.*.post_ffn_norm.weight": "layers.*.ffn_post_norm.weight",
+    "[model.]layers.*.moe.router.expert_bias": "layers.*.ffn.route.correction_bias",
+}
+
+
+def _kolibri1(config: Config) -> Mapped:
+    """As EXAONE 4 with norms before and after; experts chosen by their logits, weighed by a sigmoid."""
+    check_window(config, null=True)
+    normalized = config.flag("norm_topk_prob")
+    router = {"scores": "sigmoid", "ranked_by": "logits", "correction": True, "normalized": normalized}
+    beside = config.count("shared_expert_intermediate_size")
+    shared = gated(config, width="shared_expert_intermediate_size") if beside else None
+    return llama_like(
+        config,
+        heads=_heads_beside_windows(config),
+        block={"kind": "sandwich"},
+        ffn=experts(config, router=router, shared=shared),
+        slides=lambda index: (index + 1) % KOLIBRI1_PERIOD != 0,
     )
 
 
@@ -105,5 +145,11 @@ FAMILIES = {
     "exaone4": Family("EXAONE 4.0: Exaone4Config and Exaone4ForCausalLM.", _exaone4, NORM_AFTER),
     "exaone_moe": Family(
         "K-EXAONE: ExaoneMoeConfig and ExaoneMoeForCausalLM.", _exaone_moe, EXAONE_MOE_WEIGHTS
+    ),
+    "kolibri1": Family(
+        "Kolibri: Kolibri1Config and Kolibri1ForCausalLM.",
+        _kolibri1,
+        KOLIBRI1_WEIGHTS,
+        aliases={"num_experts": "num_local_experts"},
     ),
 }

@@ -12,16 +12,6 @@ from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
 
-OWN = {
-    "rope_parameters": {
-        "rope_type": "yarn",
-        "factor": 32.0,
-        "beta_fast": 32.0,
-        "beta_slow": 1.0,
-        "truncate": False,
-        "original_max_position_embeddings": 4096,
-    }
-}
 ALIASES = {"num_experts": "num_local_experts"}
 
 
@@ -91,6 +81,5 @@ FAMILIES = {
         _gpt_oss,
         _gpt_oss_weights,
         aliases=ALIASES,
-        defaults=OWN,
     ),
 }

@@ -6,7 +6,6 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import head_dim
-from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.parts.rope import parameters, position
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED, LLAMA
@@ -56,7 +55,7 @@ def _internlm3(config: Config) -> Mapped:
     if bias != ffn_bias.value:
         what = f"qkv_bias {bias.value} beside bias {ffn_bias.value} is not supported"
         raise config.error(what, "its class has both or none", config.place("attention_bias", "mlp_bias"))
-    return llama_like(config, heads={"bias": bias}, ffn=gated(config, bias=ffn_bias))
+    return llama_like(config)
 
 
 FAMILIES = {

@@ -1,11 +1,11 @@
-"""Decoders of Llama's kind with experts: Aria, Solar Open, Mellum, Flint, Trinity and Kolibri."""
+"""Decoders of Llama's kind with experts: Aria, Solar Open, Mellum, Flint and Trinity."""
 
 from __future__ import annotations
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, check_window, head_dim, window
+from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, check_window, head_dim
 from archcli.load.huggingface.parts.experts import (
     by_types,
     deepseek_experts,
@@ -176,44 +176,6 @@ def _afmoe(config: Config) -> Mapped:
     )
 
 
-KOLIBRI1_PERIOD = 5
-"""Of five layers, four have the window, where `layer_types` says nothing."""
-
-KOLIBRI1_WEIGHTS = {
-    **LLAMA,
-    **QK_NORM,
-    **EXPERTS,
-    **SHARED,
-    **CORRECTED,
-    "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
-    "[model.]layers.*.post_mlp_layernorm.weight": "layers.*.ffn_post_norm.weight",
-    "[model.]layers.*.post_attn_norm.weight": "layers.*.attention_post_norm.weight",
-    "[model.]layers.*.post_ffn_norm.weight": "layers.*.ffn_post_norm.weight",
-    "[model.]layers.*.moe.router.expert_bias": "layers.*.ffn.route.correction_bias",
-}
-
-
-def _kolibri1(config: Config) -> Mapped:
-    """As EXAONE 4 with norms before and after; experts chosen by their logits, weighed by a sigmoid."""
-    check_window(config, null=True)
-    hybrid = window(config) is not None
-
-    def heads(width: ConfigValue[int] | None) -> Mapped:
-        return {"qk_norm": PER_HEAD, "position": {"kind": "none"} if hybrid and width is None else None}
-
-    normalized = config.flag("norm_topk_prob")
-    router = {"scores": "sigmoid", "ranked_by": "logits", "correction": True, "normalized": normalized}
-    beside = config.count("shared_expert_intermediate_size")
-    shared = gated(config, width="shared_expert_intermediate_size") if beside else None
-    return llama_like(
-        config,
-        heads=heads,
-        block={"kind": "sandwich"},
-        ffn=experts(config, router=router, shared=shared),
-        slides=lambda index: (index + 1) % KOLIBRI1_PERIOD != 0,
-    )
-
-
 FAMILIES = {
     "aria_text": Family(
         "Aria's language model: AriaTextConfig and AriaTextForCausalLM.",
@@ -235,10 +197,4 @@ FAMILIES = {
     ),
     "flint": Family("Flint: FlintConfig and FlintForCausalLM.", _flint, FLINT_WEIGHTS),
     "afmoe": Family("Arcee's Trinity: AfmoeConfig and AfmoeForCausalLM.", _afmoe, AFMOE_WEIGHTS),
-    "kolibri1": Family(
-        "Kolibri: Kolibri1Config and Kolibri1ForCausalLM.",
-        _kolibri1,
-        KOLIBRI1_WEIGHTS,
-        aliases={"num_experts": "num_local_experts"},
-    ),
 }

@@ -30,7 +30,6 @@ def _minicpm(config: Config) -> Mapped:
     depth, base, width = (config.number(key) for key in ("scale_depth", "dim_model_base", "hidden_size"))
     return llama_like(
         config,
-        heads={"bias": config.flag("attention_bias")},
         block={"residual_multiplier": depth.derive(depth.value / config.layers() ** 0.5)},
         embedding={"scale": config.number("scale_emb")},
         head={"scale": base.derive(base.value / width.value)},

@@ -6,9 +6,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import (
-    attention,
     check_window,
-    head_dim,
     latent_attention,
     window,
 )
@@ -24,17 +22,12 @@ from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import sharpened
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS, MLA, SHARED
-from archcli.load.huggingface.whole.llama_like import llama_like
+from archcli.load.huggingface.whole.llama_like import like_llama, llama_like
 
 
-def _mistral(config: Config) -> Mapped:
-    """As Llama without biases; every layer has the sliding window unless it is null."""
-    layer = {
-        "kind": "pre_norm",
-        "attention": attention(config, head_dim(config), window=window(config)),
-        "ffn": gated(config),
-    }
-    return decoder(config, rmsnorm(config), [layer] * config.layers())
+def _windowed(config: Config) -> Mapped:
+    """Heads with the sliding window, unless it is null."""
+    return {"window": window(config)}
 
 
 def _ministral(config: Config) -> Mapped:
@@ -44,50 +37,19 @@ def _ministral(config: Config) -> Mapped:
     return llama_like(config, slides=lambda _: True)
 
 
-MINISTRAL3_OWN = {
-    "rope_parameters": {
-        "rope_type": "yarn",
-        "rope_theta": 1000000.0,
-        "factor": 16.0,
-        "original_max_position_embeddings": 16384,
-        "beta_fast": 32.0,
-        "beta_slow": 1.0,
-        "mscale_all_dim": 1.0,
-        "mscale": 1.0,
-        "llama_4_scaling_beta": 0.1,
-    }
-}
-
-
 def _ministral3(config: Config) -> Mapped:
     """As Mistral, where queries grow with their position beyond the original context."""
     config.ignore("attention_bias", "mlp_bias", "layer_types")  # not read, whatever the file says
-    return llama_like(config, heads={"window": window(config), "temperature": sharpened(config)})
+    return llama_like(config, heads={**_windowed(config), "temperature": sharpened(config)})
 
 
 def _mixtral(config: Config) -> Mapped:
     """As Mistral, with experts in every layer; the weights of the top k are normalized to sum 1."""
     config.restated(moe_frequency=1)
-    attend = {"window": window(config)}
-    return llama_like(config, heads=attend, ffn=experts(config, width="intermediate_size"))
+    return llama_like(config, heads=_windowed(config), ffn=experts(config, width="intermediate_size"))
 
 
 MIXTRAL_WEIGHTS: Weights = {**LLAMA, **EXPERTS, **MIXTRAL_EXPERTS}
-
-
-MISTRAL4_OWN = {
-    "rope_parameters": {
-        "rope_type": "yarn",
-        "rope_theta": 10000.0,
-        "factor": 128.0,
-        "original_max_position_embeddings": 8192,
-        "beta_fast": 32.0,
-        "beta_slow": 1.0,
-        "mscale_all_dim": 1.0,
-        "mscale": 1.0,
-        "llama_4_scaling_beta": 0.1,
-    }
-}
 
 
 def _mistral4(config: Config) -> Mapped:
@@ -114,13 +76,13 @@ MISTRAL4_WEIGHTS: Weights = {**LLAMA, **MLA, **EXPERTS, **SHARED}
 
 
 FAMILIES = {
-    "mistral": Family("Mistral: MistralConfig and MistralForCausalLM.", _mistral, LLAMA),
+    # as Llama without biases
+    "mistral": like_llama("Mistral: MistralConfig and MistralForCausalLM.", heads=_windowed),
     "ministral": Family("Ministral 8B of 2024: MinistralConfig and MinistralForCausalLM.", _ministral, LLAMA),
     "ministral3": Family(
         "Ministral 3: Ministral3Config and Ministral3ForCausalLM.",
         _ministral3,
         LLAMA,
-        defaults=MINISTRAL3_OWN,
     ),
     "mixtral": Family(
         "Mixtral: MixtralConfig and MixtralForCausalLM.",
@@ -133,6 +95,5 @@ FAMILIES = {
         _mistral4,
         MISTRAL4_WEIGHTS,
         aliases={"num_experts": "n_routed_experts"},
-        defaults=MISTRAL4_OWN,
     ),
 }

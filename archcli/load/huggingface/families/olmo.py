@@ -13,7 +13,6 @@ from archcli.load.huggingface.parts.attention import (
     attention,
     head_dim,
     optional_number,
-    windows,
 )
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import experts, normalized_by
@@ -23,88 +22,53 @@ from archcli.load.huggingface.parts.rope import parameters, position, rope
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, NORM_AFTER, QK_NORM
 from archcli.load.huggingface.whole.delta_hybrid import DELTA, ELSEWHERE, LAYER, by_kind, delta_net
-from archcli.load.huggingface.whole.llama_like import llama_like
+from archcli.load.huggingface.whole.llama_like import like_llama, llama_like
 
-OLMO_EPS = 1e-5
-"""Fixed in OlmoLayerNorm."""
+BARE_NORM = layernorm(1e-5, weight=False, bias=False)
+"""OlmoLayerNorm, which has no parameters and a fixed eps."""
 
+OF_ALL_HEADS = {"qk_norm": {"per": "full"}}
+"""One norm over all queries, and one over all keys."""
 
-def _olmo(config: Config) -> Mapped:
-    """As Llama with a LayerNorm that has no parameters; clip_qkv clips queries, keys and values."""
-    clip = optional_number(config, "clip_qkv")
-    layer = {
-        "kind": "pre_norm",
-        "attention": attention(config, head_dim(config), bias=config.flag("attention_bias"), clip=clip),
-        "ffn": gated(config),
-    }
-    return decoder(config, layernorm(OLMO_EPS, weight=False, bias=False), [layer] * config.layers())
+AFTER = {"kind": "norm_after"}
+"""Norms after attention and network, inside the residual."""
 
 
-def _olmo2(config: Config) -> Mapped:
-    """Norms after attention and feed-forward, inside the residual; a norm over all queries or keys."""
-    config.ignore("use_qk_norm")  # the class has these norms whatever the file says
-    layer = {
-        "kind": "norm_after",
-        "attention": attention(
-            config, head_dim(config), bias=config.flag("attention_bias"), qk_norm={"per": "full"}
-        ),
-        "ffn": gated(config),
-    }
-    return decoder(config, rmsnorm(config), [layer] * config.layers())
+def _clipped(config: Config) -> Mapped:
+    """clip_qkv clips queries, keys and values."""
+    return {"clip": optional_number(config, "clip_qkv")}
 
 
-OLMO3_PERIOD = 4
+PERIOD = 4
 """Of four layers, three have the window, where `layer_types` says nothing."""
-
-OLMO3_OWN = {"rope_theta": 500000.0}
 
 
 def _olmo3(config: Config) -> Mapped:
     """OLMo 2 with windows; `rope_scaling` stretches the RoPE of the layers without a window alone."""
-    width, ffn = head_dim(config), gated(config)
+    width, stretched = head_dim(config), parameters(config, "rope_scaling")
     near = position(config, width, parameters(config, "rope_parameters", SLIDING))
-    far = position(
-        config,
-        width,
-        {**parameters(config, "rope_parameters", FULL), **parameters(config, "rope_scaling")},
-    )
+    far = position(config, width, {**parameters(config, "rope_parameters", FULL), **stretched})
 
-    def layer(window: ConfigValue[int] | None) -> Mapped:
-        attend = attention(
-            config,
-            width,
-            bias=config.flag("attention_bias"),
-            position=far if window is None else near,
-            qk_norm={"per": "full"},
-            window=window,
-        )
-        return {"kind": "norm_after", "attention": attend, "ffn": ffn}
+    def heads(window: ConfigValue[int] | None) -> Mapped:
+        return {**OF_ALL_HEADS, "position": far if window is None else near}
 
-    return decoder(
-        config, rmsnorm(config), windows(config, layer, lambda index: (index + 1) % OLMO3_PERIOD != 0)
-    )
+    return llama_like(config, heads=heads, block=AFTER, slides=lambda index: (index + 1) % PERIOD != 0)
 
 
-def _olmoe(config: Config) -> Mapped:
-    """As Llama with a norm over all queries or keys, and experts; FlexOlmo has its norms after sublayers."""
-    kind = config.model_type
-    attend = {"bias": config.flag("attention_bias"), "qk_norm": {"per": "full"}}
-    if kind == "olmoe" and (clip := optional_number(config, "clip_qkv")):
-        attend |= {"clip": clip, "clips_normed": True}
-    ffn = experts(config, width="intermediate_size", router=normalized_by(config))
-    block = {"kind": "norm_after"} if kind == "flex_olmo" else {}
-    return llama_like(config, heads=attend, block=block, ffn=ffn)
+def _olmoe_heads(config: Config) -> Mapped:
+    """A norm over all queries or keys, which clip_qkv clips."""
+    clip = optional_number(config, "clip_qkv")
+    return {**OF_ALL_HEADS, **({"clip": clip, "clips_normed": True} if clip else {})}
 
 
-def _olmoe_weights(config: Config) -> Weights:
-    """The names of Llama or OLMo 2, with experts."""
-    return {**(LLAMA if config.model_type == "olmoe" else NORM_AFTER), **QK_NORM, **EXPERTS}
+def _routed(config: Config) -> Mapped:
+    return experts(config, width="intermediate_size", router=normalized_by(config))
 
 
 STARTS = "linear_a_log_min linear_a_log_max linear_dt_min linear_dt_max linear_dt_init_floor"
 """How weights are drawn."""
 
-OLMO_HYBRID_PERIOD, NORM_EPS = 4, 1e-5
+NORM_EPS = 1e-5
 
 
 def _olmo_hybrid(config: Config) -> Mapped:
@@ -115,19 +79,19 @@ def _olmo_hybrid(config: Config) -> Mapped:
         config,
         width,
         bias=config.flag("attention_bias"),
-        position=_olmo_hybrid_position(config, width),
-        qk_norm={"per": "full"},
+        position=_hybrid_position(config, width),
+        **OF_ALL_HEADS,
     )
-    delta = delta_net(config.with_defaults(**_olmo_hybrid_widths(config)), NORM_EPS)
+    delta = delta_net(config.with_defaults(**_hybrid_widths(config)), NORM_EPS)
     delta["neg_eigval"] = config.flag("linear_allow_neg_eigval")
     layers = {
         LINEAR: {"kind": "pre_norm", "mixer": delta, "ffn": ffn},
         FULL: {"kind": "norm_after", "attention": attend, "ffn": ffn},
     }
-    return decoder(config, rmsnorm(config), [layers[kind] for kind in _olmo_hybrid_kinds(config)])
+    return decoder(config, rmsnorm(config), [layers[kind] for kind in _hybrid_kinds(config)])
 
 
-def _olmo_hybrid_widths(config: Config) -> dict[str, Any]:
+def _hybrid_widths(config: Config) -> dict[str, Any]:
     """Defaults of the delta net: heads as of attention, keys of three quarters of the width, values twice."""
     heads = config.size("num_attention_heads")
     keys = config.size("linear_num_key_heads", default=heads)
@@ -141,23 +105,21 @@ def _olmo_hybrid_widths(config: Config) -> dict[str, Any]:
     }
 
 
-def _olmo_hybrid_position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped] | Mapped:
+def _hybrid_position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped] | Mapped:
     """RoPE, but for a file whose base is null."""
     stated = config.get("rope_scaling", default=None) or config.get("rope_parameters", default=None)
     within = stated if isinstance(stated, dict) and "rope_theta" in stated else config.data
     return {"kind": "none"} if within.get("rope_theta", 0) is None else rope(config, width)
 
 
-def _olmo_hybrid_kinds(config: Config) -> list[str]:
+def _hybrid_kinds(config: Config) -> list[str]:
     """The mixer of each layer; without a list every fourth attends, the last where there are fewer."""
     count = config.layers()
-    default = [
-        FULL if index % OLMO_HYBRID_PERIOD == OLMO_HYBRID_PERIOD - 1 else LINEAR for index in range(count)
-    ]
+    default = [FULL if index % PERIOD == PERIOD - 1 else LINEAR for index in range(count)]
     return kinds_of_layers(config, default if FULL in default else [*default[:-1], FULL], (LINEAR, FULL))
 
 
-OLMO_HYBRID_LINEAR_LAYERS: Weights = {
+LINEAR_LAYERS: Weights = {
     **DELTA,
     f"{LAYER}.linear_attn.o_norm.weight": "layers.*.mixer.norm.weight",
     **{
@@ -176,7 +138,7 @@ OLMO_HYBRID_LINEAR_LAYERS: Weights = {
 }
 """Of published files and of the class, which has one convolution and Llama's words for norms."""
 
-OLMO_HYBRID_FULL_LAYERS: Weights = {
+FULL_LAYERS: Weights = {
     **{f"{LAYER}.self_attn.{name}_proj.*": f"layers.*.attention.{name}_proj.*" for name in "qkvo"},
     **QK_NORM,
     **{
@@ -187,29 +149,48 @@ OLMO_HYBRID_FULL_LAYERS: Weights = {
 }
 
 
-def _olmo_hybrid_weights(config: Config) -> Weights:
+def _hybrid_weights(config: Config) -> Weights:
     """Norms have their names by the kind of layer."""
     elsewhere = {name: rule for name, rule in ELSEWHERE.items() if ".post_attention_" not in name}
     return {
         **elsewhere,
-        **by_kind(_olmo_hybrid_kinds(config), OLMO_HYBRID_LINEAR_LAYERS, OLMO_HYBRID_FULL_LAYERS),
+        **by_kind(_hybrid_kinds(config), LINEAR_LAYERS, FULL_LAYERS),
     }
 
 
+ABOUT_MIXTURES = (
+    "OLMoE and FlexOlmo: OlmoeConfig and OlmoeForCausalLM, FlexOlmoConfig and FlexOlmoForCausalLM."
+)
+OF_EXPERTS = {"num_local_experts": "num_experts"}
+
 FAMILIES = {
-    "olmo": Family("OLMo 1: OlmoConfig and OlmoForCausalLM.", _olmo, LLAMA),
-    "olmo2": Family("OLMo 2: Olmo2Config and Olmo2ForCausalLM.", _olmo2, NORM_AFTER),
-    "olmo3": Family("OLMo 3: Olmo3Config and Olmo3ForCausalLM.", _olmo3, NORM_AFTER, defaults=OLMO3_OWN),
-    **dict.fromkeys(
-        ("olmoe", "flex_olmo"),
-        Family(
-            "OLMoE and FlexOlmo: OlmoeConfig and OlmoeForCausalLM, FlexOlmoConfig and FlexOlmoForCausalLM.",
-            _olmoe,
-            _olmoe_weights,
-            aliases={"num_local_experts": "num_experts"},
-        ),
+    "olmo": like_llama("OLMo 1: OlmoConfig and OlmoForCausalLM.", heads=_clipped, norm=BARE_NORM),
+    "olmo2": like_llama(
+        "OLMo 2: Olmo2Config and Olmo2ForCausalLM.",
+        NORM_AFTER,
+        ignored=("use_qk_norm",),  # the class has these norms whatever the file says
+        heads=OF_ALL_HEADS,
+        block=AFTER,
+    ),
+    "olmo3": Family(
+        "OLMo 3: Olmo3Config and Olmo3ForCausalLM.", _olmo3, NORM_AFTER, defaults={"rope_theta": 500000.0}
+    ),
+    "olmoe": like_llama(
+        ABOUT_MIXTURES,
+        {**LLAMA, **QK_NORM, **EXPERTS},
+        aliases=OF_EXPERTS,
+        heads=_olmoe_heads,
+        ffn=_routed,
+    ),
+    "flex_olmo": like_llama(
+        ABOUT_MIXTURES,
+        {**NORM_AFTER, **QK_NORM, **EXPERTS},
+        aliases=OF_EXPERTS,
+        heads=OF_ALL_HEADS,
+        block=AFTER,
+        ffn=_routed,
     ),
     "olmo_hybrid": Family(
-        "Olmo Hybrid: OlmoHybridConfig and OlmoHybridForCausalLM.", _olmo_hybrid, _olmo_hybrid_weights
+        "Olmo Hybrid: OlmoHybridConfig and OlmoHybridForCausalLM.", _olmo_hybrid, _hybrid_weights
     ),
 }

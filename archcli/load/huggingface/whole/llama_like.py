@@ -89,21 +89,24 @@ def like_llama(
     weights: Weights = LLAMA,
     *,
     ignored: tuple[str, ...] = (),
+    aliases: Mapping[str, str] = NOTHING,
     defaults: Mapping[str, Any] = NOTHING,
     defaults_of: str = "",
-    **parts: Reader,
+    **parts: Reader | Mapped,
 ) -> Family:
-    """A family of Llama's kind; `parts` are functions that give arguments of `llama_like` for a file.
+    """A family of Llama's kind; `parts` are arguments of `llama_like`, or functions of a file that give them.
 
     `ignored` are keys that its files state and its class does not read.
     """
 
     def mapping(config: Config) -> Mapped:
         config.ignore(*ignored)
-        given: dict[str, Any] = {name: read(config) for name, read in parts.items()}
+        given: dict[str, Any] = {
+            name: part(config) if callable(part) else part for name, part in parts.items()
+        }
         return llama_like(config, **given)
 
-    return Family(about, mapping, weights, defaults=defaults, defaults_of=defaults_of)
+    return Family(about, mapping, weights, aliases, defaults, defaults_of)
 
 
 def granite_like(config: Config, *, block: Mapping[str, Any] = NOTHING, **options: Any) -> Mapped:

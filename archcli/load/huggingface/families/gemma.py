@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.family import Family, class_defaults
@@ -32,14 +35,9 @@ def _gemma(config: Config) -> Mapped:
     config.ignore("hidden_activation")
     ffn = gated(config)
     function = ffn["activation"]
-    layer = {
-        "kind": "pre_norm",
-        "attention": attention(config, head_dim(config), bias=config.flag("attention_bias")),
-        "ffn": ffn | ({"activation": function.derive("gelu_tanh")} if function == "gelu" else {}),
-    }
-    return decoder(
-        config, rmsnorm(config, offset=1), [layer] * config.layers(), embedding={"scale": "sqrt_d_model"}
-    )
+    if function == "gelu":
+        ffn["activation"] = function.derive("gelu_tanh")
+    return llama_like(config, ffn=ffn, norm=rmsnorm(config, offset=1), embedding={"scale": "sqrt_d_model"})
 
 
 def _gemma2(config: Config) -> Mapped:
@@ -49,21 +47,22 @@ def _gemma2(config: Config) -> Mapped:
     """
     config.only("use_bidirectional_attention", None, False, default=None)
     config.ignore("hidden_act", "sliding_window_size")
-    width, bias = head_dim(config), config.flag("attention_bias")
-    ffn, scale = gated(config, act="hidden_activation"), query_scale(config, width)
-    cap = optional_number(config, "attn_logit_softcapping")
+    return _soft_capped(config, lambda index: index % 2 == 0, block={"kind": "sandwich"})
 
-    def layer(window: ConfigValue[int] | None) -> Mapped:
-        return {
-            "kind": "sandwich",
-            "attention": attention(config, width, bias=bias, scale=scale, softcap=cap, window=window),
-            "ffn": ffn,
-        }
 
-    layers = windows(config, layer, lambda index: index % 2 == 0)
-    final_cap = optional_number(config, "final_logit_softcapping")
-    head = None if final_cap is None else {"softcap": final_cap}
-    return decoder(config, rmsnorm(config, offset=1), layers, embedding={"scale": "sqrt_d_model"}, head=head)
+def _soft_capped(config: Config, slides: Callable[[int], bool], **options: Any) -> Mapped:
+    """Windows in some layers, soft-capped scores and logits, queries scaled by query_pre_attn_scalar."""
+    caps = [optional_number(config, f"{place}_logit_softcapping") for place in ("attn", "final")]
+    return llama_like(
+        config,
+        heads={"scale": query_scale(config, head_dim(config)), "softcap": caps[0]},
+        ffn=gated(config, act="hidden_activation"),
+        norm=rmsnorm(config, offset=1),
+        slides=slides,
+        embedding={"scale": "sqrt_d_model"},
+        head=None if caps[1] is None else {"softcap": caps[1]},
+        **options,
+    )
 
 
 VAULTGEMMA_WEIGHTS = {
@@ -75,21 +74,7 @@ VAULTGEMMA_WEIGHTS = {
 def _vaultgemma(config: Config) -> Mapped:
     """Gemma 2 without the norms after attention and network."""
     check_window(config)
-    cap, last_cap = (optional_number(config, f"{at}_logit_softcapping") for at in ("attn", "final"))
-    scale = query_scale(config, head_dim(config))
-    return llama_like(
-        config,
-        heads={"bias": config.flag("attention_bias"), "scale": scale, "softcap": cap},
-        ffn=gated(config, act="hidden_activation"),
-        norm=rmsnorm(config, offset=1),
-        slides=lambda index: (index + 1) % 2 != 0,
-        embedding={"scale": "sqrt_d_model"},
-        head=None if last_cap is None else {"softcap": last_cap},
-        tied=True,
-    )
-
-
-GEMMA3_OWN = {"sliding_window_pattern": 6, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0}
+    return _soft_capped(config, lambda index: index % 2 == 0)
 
 
 def _gemma3(config: Config) -> Mapped:
@@ -145,9 +130,6 @@ def _to_both_sides(window: ConfigValue[int] | None) -> Mapped:
     """A window half to each side of a token, which it is in the middle of."""
     sparsity = None if window is None else {"kind": "longformer", "window": window}
     return {"causal": False, "sparsity": sparsity}
-
-
-GEMMA3_WEIGHTS: Weights = {**SANDWICH, **QK_NORM}
 
 
 T5GEMMA_HARMLESS = ("classifier_dropout_rate", "dropout_rate", "initializer_range", "vocab_size")
@@ -252,8 +234,8 @@ FAMILIES = {
         "Gemma 3, its text part, and EmbeddingGemma: "
         "Gemma3TextConfig, Gemma3ForCausalLM and Gemma3TextModel.",
         _gemma3,
-        GEMMA3_WEIGHTS,
-        defaults=GEMMA3_OWN,
+        {**SANDWICH, **QK_NORM},
+        defaults={"sliding_window_pattern": 6, "rope_theta": 1e6, "rope_local_base_freq": 1e4},
     ),
     "t5gemma": Family(
         "T5Gemma, an encoder-decoder of two Gemma 2: T5GemmaConfig and T5GemmaForConditionalGeneration.",

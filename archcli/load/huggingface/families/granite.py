@@ -2,56 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from archcli.load.huggingface.config import Config
-from archcli.load.huggingface.config_json import Mapped
-from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, optional_number
+from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
+from archcli.load.huggingface.family import NOTHING, Family, Reader
+from archcli.load.huggingface.parts.attention import FULL, check_window, head_dim, multiplier, optional_number
 from archcli.load.huggingface.parts.experts import experts
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.parts.recurrent import LINEAR, bamba_mixer, kinds_of_layers, mamba2_names
+from archcli.load.huggingface.parts.rope import position, rope, stated
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import GRANITE_EXPERTS, LLAMA
-from archcli.load.huggingface.whole.llama_like import granite_like, granite_with_windows, multiplier
+from archcli.load.huggingface.whole.llama_like import llama_like
 
 
-def _granite(config: Config) -> Mapped:
-    """As Llama, with factors; attention_multiplier stands in place of head_dim^-0.5."""
-    scale = config.number("attention_multiplier")
-    return granite_like(config, heads={"bias": config.flag("attention_bias"), "scale": scale})
+def _granite_like(
+    config: Config,
+    *,
+    heads: Mapping[str, Any] = NOTHING,
+    block: Mapping[str, Any] = NOTHING,
+    **options: Any,
+) -> Mapped:
+    """As Llama, with factors on embeddings, residuals and scores, and a divisor of logits.
+
+    attention_multiplier stands in place of head_dim^-0.5. `options` are further ones of `llama_like`.
+    """
+    divisor = multiplier(config, "logits_scaling")
+    factors = {
+        "embedding": without_none({"scale": multiplier(config, "embedding_multiplier")}),
+        "head": None if divisor is None else {"scale": divisor.derive(1 / divisor.value)},
+    }
+    residual = without_none({"residual_multiplier": multiplier(config, "residual_multiplier")})
+    scale = {} if "scale" in heads else {"scale": config.number("attention_multiplier")}
+    return llama_like(config, heads={**scale, **heads}, block={**residual, **block}, **{**factors, **options})
 
 
-GRANITE_SWA_WEIGHTS = {**LLAMA, "[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight"}
+PERIOD = 4
+"""Of four layers the first has no window, where `layer_types` says nothing."""
 
 
-def _granite_swa(config: Config) -> Mapped:
-    """As Granite, with windows and sinks; some layers may have no position."""
-    return granite_with_windows(config, tied=True)
+def _with_windows(config: Config, **options: Any) -> Mapped:
+    """As Granite, with windows and sinks; layer_rope_theta is the base of each layer, 0 for no position."""
+    check_window(config)
+    return _granite_like(
+        config,
+        heads={"sinks": True},
+        slides=lambda index: index % PERIOD != 0,
+        networks=lambda layers: [*map(_placed, layers, _positions(config))],
+        **{"ffn": gated(config, bias=config.flag("mlp_bias")), **options},
+    )
+
+
+def _placed(layer: Mapped, place: Any) -> Mapped:
+    """The layer with this position in its attention."""
+    return {**layer, "attention": {**layer["attention"], "position": place}}
+
+
+def _positions(config: Config) -> Iterator[Any]:
+    """The position of each layer."""
+    width, count = head_dim(config), config.layers()
+    thetas = config.per_layer("layer_rope_theta", count)
+    if thetas is None:
+        yield from [rope(config, width)] * count
+        return
+    for theta in thetas:
+        place = ConfigValue(theta, config.place("layer_rope_theta"))
+        yield position(config, width, {**stated(config), "rope_theta": place}) if theta else {"kind": "none"}
+
+
+def _experts(config: Config) -> Mapped:
+    """Experts, weighed by a softmax over the chosen, and a shared one where it has a width."""
+    has_shared = "shared_intermediate_size" in config.defaults
+    wide = has_shared and config.count("shared_intermediate_size").value > 0
+    shared = gated(config, width="shared_intermediate_size") if wide else None
+    return experts(config, width="intermediate_size", router={"scores": "softmax_after"}, shared=shared)
 
 
 def _granitemoe(config: Config) -> Mapped:
-    """As Granite with experts, weighed by a softmax over the chosen; a shared one where it has a width.
-
-    The one of granitemoe_swa has windows and sinks besides.
-    """
-    kind = config.model_type
-    wide = kind != "granitemoe" and config.count("shared_intermediate_size").value > 0
-    shared = gated(config, width="shared_intermediate_size") if wide else None
-    ffn = experts(config, width="intermediate_size", router={"scores": "softmax_after"}, shared=shared)
-    if kind == "granitemoe_swa":
-        return granite_with_windows(config, ffn=ffn)
-    heads = {"bias": config.flag("attention_bias"), "scale": config.number("attention_multiplier")}
-    return granite_like(config, heads=heads, ffn=ffn)
+    """As Granite with experts."""
+    return _granite_like(config, ffn=_experts(config))
 
 
-GRANITEMOE_WEIGHTS: Weights = {
-    **LLAMA,
-    **GRANITE_EXPERTS,
-    "[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight",
-}
+def _granitemoe_swa(config: Config) -> Mapped:
+    """As Granite with experts, windows and sinks."""
+    return _with_windows(config, ffn=_experts(config))
 
 
-HYBRID_OWN = {"mlp_bias": False, "mamba_d_head": "auto"}
+SINKS = {"[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight"}
+
+
 HYBRID_UNREAD = (
     "normalization_function init_method num_logits_to_keep rope_theta rope_parameters rope_scaling"
 )
@@ -61,9 +103,7 @@ HYBRID_UNREAD = (
 def _hybrid(config: Config) -> Mapped:
     """As Granite, most layers of Mamba-2; experts with a shared one, or where there are none that alone."""
     config.ignore(*HYBRID_UNREAD.split())
-    heads = {"bias": config.flag("attention_bias"), "scale": config.number("attention_multiplier")}
-    if config.get("position_embedding_type", default=None) != "rope":
-        heads["position"] = {"kind": "none"}
+    is_placed = config.get("position_embedding_type", default=None) == "rope"
     kinds = _hybrid_kinds(config)
 
     def networks(layers: list[Mapped]) -> list[Mapped]:
@@ -73,7 +113,8 @@ def _hybrid(config: Config) -> Mapped:
             made[LINEAR] = {**rest, "mixer": bamba_mixer(config)}
         return [made[kind] for kind in kinds]
 
-    return granite_like(config, heads=heads, ffn=_hybrid_ffn(config), networks=networks)
+    heads = {} if is_placed else {"position": {"kind": "none"}}
+    return _granite_like(config, heads=heads, ffn=_hybrid_ffn(config), networks=networks)
 
 
 def _hybrid_kinds(config: Config) -> list[str]:
@@ -122,34 +163,36 @@ def _hyperclovax(config: Config) -> Mapped:
     """As Granite with a norm after each sublayer too; logits are multiplied, not divided."""
     kind = "sandwich" if config.flag("use_post_norm") else "pre_norm"
     scale, factor = optional_number(config, "attention_multiplier"), multiplier(config, "logits_scaling")
-    heads = {"bias": config.flag("attention_bias"), "scale": scale}
     head = None if factor is None else {"scale": factor}
-    return granite_like(config, heads=heads, block={"kind": kind}, head=head)
+    return _granite_like(config, heads={"scale": scale}, block={"kind": kind}, head=head)
+
+
+def _with_experts(mapping: Reader) -> Family:
+    return Family(
+        "Granite 3 with experts: GraniteMoeConfig, its Shared and SWA variants, and their ForCausalLM.",
+        mapping,
+        {**LLAMA, **GRANITE_EXPERTS, **SINKS},
+        aliases={"num_experts": "num_local_experts"},
+        defaults={"mlp_bias": False},
+    )
 
 
 FAMILIES = {
-    "granite": Family("Granite 3: GraniteConfig and GraniteForCausalLM.", _granite, LLAMA),
+    "granite": Family("Granite 3: GraniteConfig and GraniteForCausalLM.", _granite_like, LLAMA),
     "granite_swa": Family(
         "Granite with sliding windows: GraniteSWAConfig and GraniteSWAForCausalLM.",
-        _granite_swa,
-        GRANITE_SWA_WEIGHTS,
+        lambda config: _with_windows(config, tied=True),
+        {**LLAMA, **SINKS},
     ),
-    **dict.fromkeys(
-        ("granitemoe", "granitemoeshared", "granitemoe_swa"),
-        Family(
-            "Granite 3 with experts: GraniteMoeConfig, its Shared and SWA variants, and their ForCausalLM.",
-            _granitemoe,
-            GRANITEMOE_WEIGHTS,
-            aliases={"num_experts": "num_local_experts"},
-            defaults={"mlp_bias": False},
-        ),
-    ),
+    "granitemoe": _with_experts(_granitemoe),
+    "granitemoeshared": _with_experts(_granitemoe),
+    "granitemoe_swa": _with_experts(_granitemoe_swa),
     "granitemoehybrid": Family(
         "Granite 4: GraniteMoeHybridConfig and GraniteMoeHybridForCausalLM.",
         _hybrid,
         _hybrid_weights,
         aliases={"num_experts": "num_local_experts"},
-        defaults=HYBRID_OWN,
+        defaults={"mlp_bias": False, "mamba_d_head": "auto"},
     ),
     "hyperclovax": Family(
         "HyperCLOVA X SEED: HyperCLOVAXConfig and HyperCLOVAXForCausalLM.", _hyperclovax, HYPERCLOVAX_WEIGHTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from archcli.load.huggingface.config import Config, is_number, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts.attention import FULL, attention, head_dim
+from archcli.load.huggingface.parts.attention import FULL, attention, head_dim, multiplier
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import experts, with_networks
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
@@ -24,7 +24,6 @@ from archcli.load.huggingface.parts.rope import position, stated
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds, first_norms
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
-from archcli.load.huggingface.whole.llama_like import multiplier
 from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba, mixer_weights
 
 JAMBA_OWN = {"mamba_dt_rank": "auto"}

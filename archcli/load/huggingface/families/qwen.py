@@ -87,8 +87,10 @@ QWEN_WEIGHTS: Weights = {
 }
 
 
-QWEN2_OWN = {"sliding_window": 4096}
-QWEN2_BIASED = ["q", "k", "v"]
+OWN = {"sliding_window": 4096}
+"""The window that classes have where use_sliding_window is true; of a default file they have none."""
+
+BIASED = ["q", "k", "v"]
 """Whatever the file says: the class knows no other."""
 
 
@@ -104,7 +106,7 @@ def _qwen2(config: Config) -> Mapped:
     def layer(window: ConfigValue[int] | None) -> Mapped:
         return {
             "kind": "pre_norm",
-            "attention": attention(config, width, bias=QWEN2_BIASED, window=window),
+            "attention": attention(config, width, bias=BIASED, window=window),
             "ffn": ffn,
         }
 
@@ -114,9 +116,6 @@ def _qwen2(config: Config) -> Mapped:
 
 
 QWEN2_WEIGHTS: Weights = {**LLAMA, "model.mtp_layers.**": Auxiliary(PREDICTION)}
-
-
-QWEN2_MOE_OWN = {"sliding_window": 4096}
 
 
 def _qwen2_moe(config: Config) -> Mapped:
@@ -155,9 +154,6 @@ QWEN2_MOE_WEIGHTS: Weights = {
 }
 
 
-QWEN3_OWN = {"sliding_window": 4096}
-
-
 def _qwen3(config: Config) -> Mapped:
     """As Qwen 2 with normalized queries and keys, and all four projections biased or none."""
     config.ignore("use_qk_norm")  # the class has these norms whatever the file says
@@ -175,9 +171,6 @@ def _qwen3(config: Config) -> Mapped:
 
 
 QWEN3_WEIGHTS: Weights = {**LLAMA, **QK_NORM}
-
-
-QWEN3_MOE_OWN = {"sliding_window": 4096}
 
 
 def _qwen3_moe(config: Config) -> Mapped:
@@ -218,7 +211,7 @@ FAMILIES = {
             "Qwen 1.5, 2 and 2.5, and MiMo-7B: Qwen2Config and Qwen2ForCausalLM.",
             _qwen2,
             QWEN2_WEIGHTS,
-            defaults=QWEN2_OWN,
+            defaults=OWN,
             defaults_of="qwen2",
         ),
     ),
@@ -226,16 +219,14 @@ FAMILIES = {
         "Qwen 1.5 and 2 with experts: Qwen2MoeConfig and Qwen2MoeForCausalLM.",
         _qwen2_moe,
         QWEN2_MOE_WEIGHTS,
-        defaults=QWEN2_MOE_OWN,
+        defaults=OWN,
     ),
-    "qwen3": Family(
-        "Qwen 3, dense: Qwen3Config and Qwen3ForCausalLM.", _qwen3, QWEN3_WEIGHTS, defaults=QWEN3_OWN
-    ),
+    "qwen3": Family("Qwen 3, dense: Qwen3Config and Qwen3ForCausalLM.", _qwen3, QWEN3_WEIGHTS, defaults=OWN),
     "qwen3_moe": Family(
         "Qwen 3 with experts: Qwen3MoeConfig and Qwen3MoeForCausalLM.",
         _qwen3_moe,
         QWEN3_MOE_WEIGHTS,
         aliases={"num_experts": "num_local_experts"},
-        defaults=QWEN3_MOE_OWN,
+        defaults=OWN,
     ),
 }

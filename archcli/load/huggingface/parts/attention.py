@@ -24,6 +24,12 @@ def positive(config: Config, name: str) -> ConfigValue[float]:
     return number
 
 
+def multiplier(config: Config, name: str) -> ConfigValue[float] | None:
+    """A factor above 0, or None where it is 1."""
+    factor = positive(config, name)
+    return None if factor == 1 else factor
+
+
 Flag = bool | ConfigValue[bool]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from archcli.load.huggingface.config import Config
@@ -11,14 +11,11 @@ from archcli.load.huggingface.family import NOTHING, Family, Reader
 from archcli.load.huggingface.parts.attention import (
     Flag,
     attention,
-    check_window,
     head_dim,
-    positive,
     windows,
 )
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, mlp, rmsnorm
-from archcli.load.huggingface.parts.rope import position, rope, stated
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
 
@@ -74,16 +71,6 @@ def llama_like(
     return decoder(config, rmsnorm(config) if norm is None else norm, layers, **more)
 
 
-PERIOD = 4
-"""Of four layers the first has no window, where `layer_types` says nothing."""
-
-
-def multiplier(config: Config, name: str) -> ConfigValue[float] | None:
-    """A factor above 0, or None where it is 1."""
-    factor = positive(config, name)
-    return None if factor == 1 else factor
-
-
 def like_llama(
     about: str,
     weights: Weights = LLAMA,
@@ -107,48 +94,3 @@ def like_llama(
         return llama_like(config, **given)
 
     return Family(about, mapping, weights, aliases, defaults, defaults_of)
-
-
-def granite_like(config: Config, *, block: Mapping[str, Any] = NOTHING, **options: Any) -> Mapped:
-    """As Llama, with factors on embeddings and residuals, and a divisor of logits.
-
-    `options` are those of `llama_like`; the factor on scores is among its `heads`, as their scale.
-    """
-    divisor = multiplier(config, "logits_scaling")
-    factors = {
-        "embedding": without_none({"scale": multiplier(config, "embedding_multiplier")}),
-        "head": None if divisor is None else {"scale": divisor.derive(1 / divisor.value)},
-    }
-    residual = without_none({"residual_multiplier": multiplier(config, "residual_multiplier")})
-    ffn = {"ffn": gated(config, bias=config.flag("mlp_bias"))}
-    return llama_like(config, **{**factors, **ffn, **options, "block": {**residual, **block}})
-
-
-def granite_with_windows(config: Config, **options: Any) -> Mapped:
-    """As Granite, with windows and sinks; layer_rope_theta is the base of each layer, 0 for no position."""
-    check_window(config)
-    bias, scale = config.flag("attention_bias"), config.number("attention_multiplier")
-    return granite_like(
-        config,
-        heads={"bias": bias, "scale": scale, "sinks": True},
-        slides=lambda index: index % PERIOD != 0,
-        networks=lambda layers: [*map(_placed, layers, _positions(config))],
-        **options,
-    )
-
-
-def _placed(layer: Mapped, place: Any) -> Mapped:
-    """The layer with this position in its attention."""
-    return {**layer, "attention": {**layer["attention"], "position": place}}
-
-
-def _positions(config: Config) -> Iterator[Any]:
-    """The position of each layer."""
-    width, count = head_dim(config), config.layers()
-    thetas = config.per_layer("layer_rope_theta", count)
-    if thetas is None:
-        yield from [rope(config, width)] * count
-        return
-    for theta in thetas:
-        place = ConfigValue(theta, config.place("layer_rope_theta"))
-        yield position(config, width, {**stated(config), "rope_theta": place}) if theta else {"kind": "none"}

@@ -152,7 +152,6 @@ REMBERT_WEIGHTS: Weights = {
 }
 
 
-FNET_OWN = {"num_attention_heads": 1}
 FNET_HEADS = {
     "Model": ("pooler",),
     "ForMaskedLM": ("pooler", "words"),
@@ -235,7 +234,12 @@ FAMILIES = {
         ELECTRA_WEIGHTS,
     ),
     "rembert": Family("RemBERT: RemBertConfig, RemBertModel and its heads.", _rembert, REMBERT_WEIGHTS),
-    "fnet": Family("FNet: FNetConfig, FNetModel and its heads.", _fnet, _fnet_weights, defaults=FNET_OWN),
+    "fnet": Family(
+        "FNet: FNetConfig, FNetModel and its heads.",
+        _fnet,
+        _fnet_weights,
+        defaults={"num_attention_heads": 1},
+    ),
     "distilbert": Family(
         "DistilBERT: DistilBertConfig, DistilBertModel and its heads.",
         _distilbert,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
@@ -20,7 +21,6 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import by_types, experts, shared_experts, with_networks
 from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
 from archcli.load.huggingface.parts.rope import rope, rope_of_type
-from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, QK_NORM, SHARED
 from archcli.load.huggingface.whole.llama_like import llama_like
 
@@ -30,46 +30,37 @@ def _cohere(config: Config) -> Mapped:
 
     use_qk_norm gives each head of queries and keys its own norm.
     """
-    width, bias = head_dim(config), config.flag("attention_bias")
     qk_norm = {"per": "head_distinct"} if config.flag("use_qk_norm") else None
-    layer = {
-        "kind": "parallel",
-        "attention": attention(
-            config, width, bias=bias, position=rope(config, width, pairing="interleaved"), qk_norm=qk_norm
-        ),
-        "ffn": gated(config),
-    }
-    scale, norm = positive(config, "logit_scale"), layernorm(config.number("layer_norm_eps"), bias=False)
-    head = None if scale == 1 else {"scale": scale}
-    return decoder(config, norm, [layer] * config.layers(), head=head)
+    near = rope(config, head_dim(config), pairing="interleaved")
+    return _parallel(config, positive(config, "logit_scale"), heads={"position": near, "qk_norm": qk_norm})
 
 
-COHERE_WEIGHTS: Weights = {**LLAMA, **QK_NORM}
+def _parallel(config: Config, scale: ConfigValue[float] | None, **options: Any) -> Mapped:
+    """As Llama, parallel with one LayerNorm without bias; `scale` is that of the logits."""
+    return llama_like(
+        config,
+        block={"kind": "parallel"},
+        norm=layernorm(config.number("layer_norm_eps"), bias=False),
+        head=None if scale is None or scale == 1 else {"scale": scale},
+        tied=True,
+        **options,
+    )
 
 
 def _cohere2(config: Config) -> Mapped:
     """Parallel with one LayerNorm without bias; RoPE in layers with a window, no position in the others."""
     check_window(config)
     period = config.size("sliding_window_pattern", default=4).value
-    near, bias = rope(config, head_dim(config), pairing="interleaved"), config.flag("attention_bias")
-    scale, norm = positive(config, "logit_scale"), layernorm(config.number("layer_norm_eps"), bias=False)
+    near = rope(config, head_dim(config), pairing="interleaved")
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
-        return {"bias": bias, "position": {"kind": "none"} if window is None else near}
+        return {"position": {"kind": "none"} if window is None else near}
 
-    return llama_like(
-        config,
-        heads=heads,
-        block={"kind": "parallel"},
-        norm=norm,
-        slides=lambda index: (index + 1) % period != 0,
-        head=None if scale == 1 else {"scale": scale},
-        tied=True,
-    )
+    scale = positive(config, "logit_scale")
+    return _parallel(config, scale, heads=heads, slides=lambda index: (index + 1) % period != 0)
 
 
 COMBINATIONS = {"average": "mean", "sum": "sum"}
-COHERE2_MOE_WEIGHTS = {**LLAMA, **EXPERTS, **SHARED}
 
 
 def _cohere2_moe(config: Config) -> Mapped:
@@ -95,27 +86,25 @@ def _cohere2_moe(config: Config) -> Mapped:
     layers = [either[kind][index] for index, kind in enumerate(turned)]
     return decoder(
         config,
-        _cohere2_moe_norm(config),
-        with_networks(
-            layers, routed, lambda: _cohere2_moe_dense(config), lambda: _cohere2_moe_sparse(config)
-        ),
+        _moe_norm(config),
+        with_networks(layers, routed, lambda: _moe_dense(config), lambda: _moe_sparse(config)),
         tied=True,
         head=None if (scale := positive(config, "logit_scale")) == 1 else {"scale": scale},
     )
 
 
-def _cohere2_moe_norm(config: Config) -> Mapped:
+def _moe_norm(config: Config) -> Mapped:
     """RMSNorm where its eps is stated, else LayerNorm without bias."""
     stated = config.get("rms_norm_eps", default=None) is not None
     return rmsnorm(config) if stated else layernorm(config.number("layer_norm_eps"), bias=False)
 
 
-def _cohere2_moe_dense(config: Config) -> Mapped:
+def _moe_dense(config: Config) -> Mapped:
     own = config.get("prefix_dense_intermediate_size", default=None) is not None
     return gated(config, width="prefix_dense_intermediate_size" if own else "intermediate_size")
 
 
-def _cohere2_moe_sparse(config: Config) -> Mapped:
+def _moe_sparse(config: Config) -> Mapped:
     """Experts chosen by their logits, weighed by a softmax or a sigmoid; the shared one is averaged in."""
     config.only("expert_selection_fn", "softmax", "sigmoid")
     soft = config.get("expert_selection_fn") == "softmax"
@@ -140,30 +129,17 @@ def _cohere_compass(config: Config) -> Mapped:
     """As Command A, with RoPE by the type of a layer, null for none; its three axes are equal for text."""
     config.ignore("pooling", "sliding_window_pattern")
     check_window(config)
-    width, bias = head_dim(config), config.flag("attention_bias")
+    width = head_dim(config)
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
-        return {
-            "bias": bias,
-            "position": _cohere_compass_position(config, width, FULL if window is None else SLIDING),
-        }
+        return {"position": _position_of_type(config, width, FULL if window is None else SLIDING)}
 
     stated = config.get("logit_scale", default=None) is not None
     scale = positive(config, "logit_scale") if stated else None
-    return llama_like(
-        config,
-        heads=heads,
-        block={"kind": "parallel"},
-        norm=layernorm(config.number("layer_norm_eps"), bias=False),
-        slides=lambda _: False,
-        head=None if scale is None or scale == 1 else {"scale": scale},
-        tied=True,
-    )
+    return _parallel(config, scale, heads=heads, slides=lambda _: False)
 
 
-def _cohere_compass_position(
-    config: Config, width: ConfigValue[int], kind: str
-) -> Mapped | ConfigValue[Mapped]:
+def _position_of_type(config: Config, width: ConfigValue[int], kind: str) -> Mapped | ConfigValue[Mapped]:
     stated = config.value("rope_parameters", default={})
     if isinstance(stated.value, dict) and kind in stated.value and stated.value[kind] is None:
         return {"kind": "none"}
@@ -177,11 +153,13 @@ FAMILIES = {
     "cohere": Family(
         "Command R and R+ (and PaLM, whose block is the same): CohereConfig and CohereForCausalLM.",
         _cohere,
-        COHERE_WEIGHTS,
+        {**LLAMA, **QK_NORM},
     ),
     "cohere2": Family("Command R7B and Command A: Cohere2Config and Cohere2ForCausalLM.", _cohere2, LLAMA),
     "cohere2_moe": Family(
-        "Command A+: Cohere2MoeConfig and Cohere2MoeForCausalLM.", _cohere2_moe, COHERE2_MOE_WEIGHTS
+        "Command A+: Cohere2MoeConfig and Cohere2MoeForCausalLM.",
+        _cohere2_moe,
+        {**LLAMA, **EXPERTS, **SHARED},
     ),
     "cohere_compass_text": Family(
         "Command's North Micro, the language model: CohereCompassTextConfig and CohereCompassForCausalLM.",

@@ -109,7 +109,6 @@ NEW_HEAD: Weights = {
     f"{NEW}.bias": "lm_head.bias",
 }
 PROJECTIONS = {"query_proj": "q_proj", "key_proj": "k_proj", "value_proj": "v_proj"}
-OWN = {"pos_key_proj": "pos_k_proj", "pos_query_proj": "pos_q_proj"}
 
 
 def _deberta_v2_weights(config: Config) -> Weights:
@@ -124,7 +123,11 @@ def _deberta_v2_weights(config: Config) -> Weights:
             **encoder_names("deberta"),
             **{
                 f"{self_attention}.{name}.*": f"layers.*.attention.{ours}.*"
-                for name, ours in {**PROJECTIONS, **OWN}.items()
+                for name, ours in {
+                    **PROJECTIONS,
+                    "pos_key_proj": "pos_k_proj",
+                    "pos_query_proj": "pos_q_proj",
+                }.items()
             },
             f"{self_attention}.in_proj.weight": Parts(fused, groups=heads),
             f"{self_attention}.q_bias": "layers.*.attention.q_proj.bias",

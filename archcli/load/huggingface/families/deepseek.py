@@ -40,7 +40,6 @@ DEEPSEEK_OWN = {
     "norm_topk_prob": False,
     "scoring_func": "softmax",
 }
-DEEPSEEK_ALIASES = {"num_experts": "n_routed_experts"}
 
 
 def _deepseek(config: Config) -> Mapped:
@@ -72,12 +71,6 @@ def _deepseek_experts(config: Config) -> Mapped:
         shared_experts(config, expert) if config.get("n_shared_experts", default=None) is not None else None
     )
     return experts(config, expert=expert, router=normalized_by(config), shared=shared)
-
-
-DEEPSEEK_WEIGHTS: Weights = {**LLAMA, **EXPERTS, **SHARED}
-
-
-DEEPSEEK_V2_ALIASES = {"num_experts": "n_routed_experts"}
 
 
 def _deepseek_v2(config: Config) -> Mapped:
@@ -128,12 +121,6 @@ def _deepseek_v2_groups(config: Config) -> Mapped:
     return best_groups(config, "max")
 
 
-DEEPSEEK_V2_WEIGHTS: Weights = {**LLAMA, **MLA, **EXPERTS, **SHARED}
-
-
-DEEPSEEK_V3_ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
-
-
 def _deepseek_v3(config: Config) -> Mapped:
     """Latent attention; dense layers first, then a shared expert and routed ones.
 
@@ -153,9 +140,6 @@ def _deepseek_v3_weights(config: Config) -> Weights:
     """The names of V2, the correction biases, and the layers of multi-token prediction."""
     predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
     return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}
-
-
-YOUTU_WEIGHTS = {**LLAMA, **MLA}
 
 
 def _youtu(config: Config) -> Mapped:
@@ -190,16 +174,16 @@ FAMILIES = {
     "deepseek": Family(
         "DeepSeekMoE of 2024, whose class is in its repository: DeepseekConfig.",
         _deepseek,
-        DEEPSEEK_WEIGHTS,
-        aliases=DEEPSEEK_ALIASES,
+        {**LLAMA, **EXPERTS, **SHARED},
+        aliases={"num_experts": "n_routed_experts"},
         defaults=DEEPSEEK_OWN,
         defaults_of="llama",
     ),
     "deepseek_v2": Family(
         "DeepSeek-V2 and V2-Lite: DeepseekV2Config and DeepseekV2ForCausalLM.",
         _deepseek_v2,
-        DEEPSEEK_V2_WEIGHTS,
-        aliases=DEEPSEEK_V2_ALIASES,
+        {**LLAMA, **MLA, **EXPERTS, **SHARED},
+        aliases={"num_experts": "n_routed_experts"},
     ),
     **dict.fromkeys(
         ("deepseek_v3", "kimi_k2"),
@@ -207,11 +191,11 @@ FAMILIES = {
             "DeepSeek-V3, R1 and Kimi K2: DeepseekV3Config and DeepseekV3ForCausalLM.",
             _deepseek_v3,
             _deepseek_v3_weights,
-            aliases=DEEPSEEK_V3_ALIASES,
+            aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
             defaults_of="deepseek_v3",
         ),
     ),
-    "youtu": Family("Youtu-LLM: YoutuConfig and YoutuForCausalLM.", _youtu, YOUTU_WEIGHTS),
+    "youtu": Family("Youtu-LLM: YoutuConfig and YoutuForCausalLM.", _youtu, {**LLAMA, **MLA}),
     "deepseek_v32": Family(
         "DeepSeek-V3.2, V3 with an indexer in each layer: DeepseekV32Config and DeepseekV32ForCausalLM.",
         _deepseek_v32,

@@ -34,8 +34,6 @@ from archcli.load.huggingface.weights.names import (
 from archcli.load.huggingface.whole.deepseek_sparse import ALIASES, INDEXED, INDEXER, index
 from archcli.load.huggingface.whole.llama_like import llama_like
 
-DOTS1_WEIGHTS = {**LLAMA, **QK_NORM, **EXPERTS, **SHARED, **CORRECTED}
-
 
 def _dots1(config: Config) -> Mapped:
     """As Qwen 3 with DeepSeek-V3's experts after the first layers; windows from max_window_layers on."""
@@ -43,7 +41,7 @@ def _dots1(config: Config) -> Mapped:
     config.ignore("scoring_func", "topk_method", "moe_layer_freq")
     return llama_like(
         config,
-        heads={"bias": config.flag("attention_bias"), "qk_norm": PER_HEAD},
+        heads={"qk_norm": PER_HEAD},
         networks=some_routed(config, after_first(config), lambda: deepseek_experts(config)),
         slides=lambda index: index >= config.count("max_window_layers").value,
     )
@@ -219,7 +217,7 @@ FAMILIES = {
     "dots1": Family(
         "dots.llm1: Dots1Config and Dots1ForCausalLM.",
         _dots1,
-        DOTS1_WEIGHTS,
+        {**LLAMA, **QK_NORM, **EXPERTS, **SHARED, **CORRECTED},
         aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
     ),
     "dots3_note_text": Family(

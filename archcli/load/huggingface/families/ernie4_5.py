@@ -24,7 +24,6 @@ def _ernie(config: Config) -> Mapped:
     return llama_like(config, heads=heads, ffn=gated(config, bias=bias), tied=True)
 
 
-ERNIE_MOE_OWN = {"moe_layer_end_index": -1}
 ROUTER = {"correction": True, "correction_is": "parameter"}
 LEAST_NORM = 1e-6
 """Weights of the chosen experts that sum to less are not met."""
@@ -145,7 +144,7 @@ FAMILIES = {
         _ernie_moe,
         ERNIE_MOE_WEIGHTS,
         aliases={"num_experts": "moe_num_experts", "num_experts_per_tok": "moe_k"},
-        defaults=ERNIE_MOE_OWN,
+        defaults={"moe_layer_end_index": -1},
     ),
     "ernie4_5_vl_moe_text": Family(
         "ERNIE 4.5 VL's text part: Ernie4_5_VLMoeTextConfig and Ernie4_5_VLMoeForConditionalGeneration.",

@@ -21,7 +21,6 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, NORM_AFTER, QK_NORM, SHARED
 from archcli.load.huggingface.whole.llama_like import Heads, llama_like
 
-EXAONE_OWN = {"hidden_size": 2048, "max_position_embeddings": 2048, "tie_word_embeddings": True}
 EXAONE_ALIASES = {
     "num_hidden_layers": "num_layers",
     "rms_norm_eps": "layer_norm_epsilon",
@@ -140,7 +139,7 @@ FAMILIES = {
         _exaone,
         EXAONE_WEIGHTS,
         aliases=EXAONE_ALIASES,
-        defaults=EXAONE_OWN,
+        defaults={"hidden_size": 2048, "max_position_embeddings": 2048, "tie_word_embeddings": True},
     ),
     "exaone4": Family("EXAONE 4.0: Exaone4Config and Exaone4ForCausalLM.", _exaone4, NORM_AFTER),
     "exaone_moe": Family(

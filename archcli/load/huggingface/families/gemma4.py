@@ -31,7 +31,6 @@ from archcli.load.huggingface.whole.gemma_like import (
     without_own_keys,
 )
 
-GEMMA3N_OWN = {"intermediate_size": 16384, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0}
 GEMMA3N_PERIOD, SPARSE_LAYERS, SPARSITY = 5, 10, 0.95
 """By default each fifth layer is global, and the first ten of more than ten have sparse gates."""
 
@@ -325,7 +324,7 @@ FAMILIES = {
         "Gemma 3n, its text part: Gemma3nTextConfig and Gemma3nForCausalLM.",
         _gemma3n,
         _gemma3n_weights,
-        defaults=GEMMA3N_OWN,
+        defaults={"intermediate_size": 16384, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0},
     ),
     "gemma4_text": _gemma4_family(GEMMA4_OWN),
     "gemma4_unified_text": _gemma4_family(UNIFIED),

@@ -138,9 +138,6 @@ def _glm(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), [layer] * config.layers())
 
 
-GLM_WEIGHTS: Weights = {**LLAMA, "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP}
-
-
 GLM4_WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.post_self_attn_layernorm.weight": "layers.*.attention_post_norm.weight",
@@ -180,9 +177,6 @@ def _glm4_moe_weights(config: Config) -> Weights:
     return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}
 
 
-GLM4_MOE_LITE_ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
-
-
 def _glm4_moe_lite(config: Config) -> Mapped:
     """As DeepSeek-V3; the first layer is dense where mlp_layer_types names none."""
     config.ignore("first_k_dense_replace", "moe_layer_freq", "scoring_func", "topk_method")
@@ -215,7 +209,11 @@ FAMILIES = {
         defaults=CHATGLM_OWN,
         headed=("ChatGLMModel",),
     ),
-    "glm": Family("GLM-4 9B in transformers' own form: GlmConfig and GlmForCausalLM.", _glm, GLM_WEIGHTS),
+    "glm": Family(
+        "GLM-4 9B in transformers' own form: GlmConfig and GlmForCausalLM.",
+        _glm,
+        {**LLAMA, "[model.]layers.*.mlp.gate_up_proj.weight": GATE_UP},
+    ),
     "glm4": Family("GLM-4 of April 2025 (9B and 32B): Glm4Config and Glm4ForCausalLM.", _glm4, GLM4_WEIGHTS),
     "glm4_moe": Family(
         "GLM-4.5 and 4.6: Glm4MoeConfig and Glm4MoeForCausalLM.",
@@ -227,6 +225,6 @@ FAMILIES = {
         "GLM-4.7-Flash: Glm4MoeLiteConfig and Glm4MoeLiteForCausalLM.",
         _glm4_moe_lite,
         _glm4_moe_lite_weights,
-        aliases=GLM4_MOE_LITE_ALIASES,
+        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
     ),
 }

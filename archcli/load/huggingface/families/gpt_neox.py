@@ -15,7 +15,6 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED, GPT2, LLAMA
 from archcli.load.huggingface.whole.gpt_like import GPT_ALIASES, SUMMARY, inner_width
 
-GPT_NEO_ALIASES = {"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"}
 GPT_NEO_KINDS, PAIR = ("global", "local"), 2
 GPT_NEO_DROPPED = ("attention_dropout", "embed_dropout", "resid_dropout")
 
@@ -113,9 +112,6 @@ GPTJ_WEIGHTS: Weights = {
 }
 
 
-GPT_NEOX_ALIASES = {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}
-
-
 def _gpt_neox(config: Config) -> Mapped:
     """Parallel with two norms, or serial; RoPE on a quarter of each head."""
     heads, position = config.size("num_attention_heads"), rope(config, even_split(config), partial=0.25)
@@ -149,9 +145,6 @@ def _gpt_neox_weights(config: Config) -> Weights:
     }
 
 
-JAPANESE_ALIASES = {"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"}
-
-
 def _japanese(config: Config) -> Mapped:
     """Pre-norm, LayerNorm, MHA with RoPE and a plain network; only the last layer's attention has a bias."""
     width, times = config.size("hidden_size"), config.size("intermediate_multiple_size")
@@ -183,7 +176,6 @@ def _japanese_weights(config: Config) -> Weights:
 
 
 STABLELM = "StableLM 3B and StableLM 2: StableLmConfig and StableLmForCausalLM."
-STABLELM_FIRST_ALIASES = {"layer_norm_eps": "norm_eps", "partial_rotary_factor": "rope_pct"}
 
 
 def _stablelm(config: Config) -> Mapped:
@@ -247,7 +239,10 @@ def _persimmon_weights(config: Config) -> Weights:
 
 FAMILIES = {
     "gpt_neo": Family(
-        "GPT-Neo: GPTNeoConfig and GPTNeoForCausalLM.", _gpt_neo, GPT_NEO_WEIGHTS, aliases=GPT_NEO_ALIASES
+        "GPT-Neo: GPTNeoConfig and GPTNeoForCausalLM.",
+        _gpt_neo,
+        GPT_NEO_WEIGHTS,
+        aliases={"num_attention_heads": "num_heads", "num_hidden_layers": "num_layers"},
     ),
     **dict.fromkeys(
         ("gptj", "codegen"),
@@ -262,17 +257,21 @@ FAMILIES = {
         "GPT-NeoX and Pythia: GPTNeoXConfig and GPTNeoXForCausalLM.",
         _gpt_neox,
         _gpt_neox_weights,
-        aliases=GPT_NEOX_ALIASES,
+        aliases={"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"},
     ),
     "gpt_neox_japanese": Family(
         "GPT-NeoX Japanese: GPTNeoXJapaneseConfig and GPTNeoXJapaneseForCausalLM.",
         _japanese,
         _japanese_weights,
-        aliases=JAPANESE_ALIASES,
+        aliases={"rope_theta": "rotary_emb_base", "partial_rotary_factor": "rotary_pct"},
     ),
     "stablelm": Family(STABLELM, _stablelm, STABLELM_WEIGHTS),
     "stablelm_epoch": Family(
-        STABLELM, _stablelm, STABLELM_WEIGHTS, aliases=STABLELM_FIRST_ALIASES, defaults_of="stablelm"
+        STABLELM,
+        _stablelm,
+        STABLELM_WEIGHTS,
+        aliases={"layer_norm_eps": "norm_eps", "partial_rotary_factor": "rope_pct"},
+        defaults_of="stablelm",
     ),
     "persimmon": Family(
         "Persimmon of Adept: PersimmonConfig and PersimmonForCausalLM.", _persimmon, _persimmon_weights

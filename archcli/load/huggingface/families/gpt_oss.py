@@ -12,8 +12,6 @@ from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import LLAMA
 
-ALIASES = {"num_experts": "num_local_experts"}
-
 
 def _gpt_oss(config: Config) -> Mapped:
     """GQA with sinks, every other layer in a sliding window; a mixture of biased experts in each layer."""
@@ -80,6 +78,6 @@ FAMILIES = {
         "gpt-oss: GptOssConfig and GptOssForCausalLM.",
         _gpt_oss,
         _gpt_oss_weights,
-        aliases=ALIASES,
+        aliases={"num_experts": "num_local_experts"},
     ),
 }

@@ -54,14 +54,12 @@ def _hunyuan(config: Config) -> Mapped:
     config.ignore(*HUNYUAN_FIXED)
     config.only("use_cla", None, False, default=None)
     heads = {
-        "bias": config.flag("attention_bias"),
         "position": stretched_rope(config, head_dim(config)),
         "qk_norm": {"per": "head", "when": "after_rope"},
     }
     return llama_like(config, heads=heads)
 
 
-HUNYUAN_MOE_ALIASES = {"num_local_experts": "num_experts", "num_experts_per_tok": "moe_topk"}
 HUNYUAN_MOE_FIXED = (
     "use_qk_norm",
     "use_mixed_mlp_moe",
@@ -163,12 +161,11 @@ def _hy_v3(config: Config) -> Mapped:
     routed = by_types(config, lambda: [index > 0 for index in range(config.layers())])
     return llama_like(
         config,
-        heads={"bias": config.flag("attention_bias"), "qk_norm": PER_HEAD},
+        heads={"qk_norm": PER_HEAD},
         networks=lambda layers: with_networks(layers, routed, dense, sparse),
     )
 
 
-HY_V4_ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
 HY_V4_PERIOD = 4
 """By default the first layer has an index of its own, and of those that follow each fourth."""
 
@@ -271,7 +268,7 @@ FAMILIES = {
         "Hunyuan with experts (A13B): HunYuanMoEV1Config and HunYuanMoEV1ForCausalLM.",
         _hunyuan_moe,
         HUNYUAN_MOE_WEIGHTS,
-        aliases=HUNYUAN_MOE_ALIASES,
+        aliases={"num_local_experts": "num_experts", "num_experts_per_tok": "moe_topk"},
     ),
     "hy_v3": Family(
         "Hunyuan 3: HYV3Config and HYV3ForCausalLM.",
@@ -283,6 +280,6 @@ FAMILIES = {
         "Hy4, latent attention with shared indexes on several streams: HYV4Config and HYV4ForCausalLM.",
         _hy_v4,
         HY_V4_WEIGHTS,
-        aliases=HY_V4_ALIASES,
+        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
     ),
 }

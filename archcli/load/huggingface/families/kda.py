@@ -17,7 +17,6 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, MIXTRAL_EXPERTS, MLA, SHARED
 from archcli.load.huggingface.whole.delta_hybrid import ELSEWHERE, LAYER, by_kind
 
-KIMI_LINEAR_OWN = {"first_k_dense_replace": 1}
 KIMI_LINEAR_ALIASES = {
     "max_position_embeddings": "model_max_length",
     "norm_topk_prob": "moe_renormalize",
@@ -132,7 +131,6 @@ def _kimi_linear_weights(config: Config) -> Weights:
     return {**ELSEWHERE, **KIMI_LINEAR_PUBLISHED, **EXPERTS, **SHARED, **CORRECTED, **layers}
 
 
-BAILING_OWN = {"head_dim": 128}
 BAILING_ALIASES = {
     "max_position_embeddings": "model_max_length",
     "norm_topk_prob": "moe_renormalize",
@@ -235,13 +233,13 @@ FAMILIES = {
         _kimi_linear,
         _kimi_linear_weights,
         aliases=KIMI_LINEAR_ALIASES,
-        defaults=KIMI_LINEAR_OWN,
+        defaults={"first_k_dense_replace": 1},
     ),
     "bailing_hybrid": Family(
         "Ling 3, KDA and gated latent attention: BailingHybridConfig and BailingHybridForCausalLM.",
         _bailing,
         _bailing_weights,
         aliases=BAILING_ALIASES,
-        defaults=BAILING_OWN,
+        defaults={"head_dim": 128},
     ),
 }

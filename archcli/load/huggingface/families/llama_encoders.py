@@ -29,11 +29,7 @@ def _eurobert(config: Config) -> Mapped:
     config.ignore("mask_token_id", "classifier_pooling", "clf_pooling")
     bias = config.flag("mlp_bias")
     fields = heads_of(config, "EuroBert", EUROBERT_HEADS, {"transform": False, "bias": bias})
-    heads = {"bias": config.flag("attention_bias"), "causal": False}
-    return llama_like(config, kind="encoder", heads=heads, ffn=gated(config, bias=bias), **fields)
-
-
-EUROBERT_WEIGHTS: Weights = {**LLAMA, "classifier.*": "classifier.*"}
+    return llama_like(config, kind="encoder", heads={"causal": False}, **fields)
 
 
 ULTRABERT_THETA = {FULL: 2560000.0, SLIDING: 10000.0}
@@ -104,7 +100,6 @@ def _esmc(config: Config) -> Mapped:
         kind="encoder",
         norm=gain,
         heads={
-            "bias": config.flag("attention_bias"),
             "causal": False,
             "qk_norm": {"per": "full", "norm": gain},
         },
@@ -112,7 +107,6 @@ def _esmc(config: Config) -> Mapped:
             "norm": layernorm(ESMC_EPS),
             "residual_multiplier": depth.derive((depth.value / STEPS) ** -0.5),
         },
-        ffn=gated(config, bias=config.flag("mlp_bias")),
         **heads_of(config, "Esmc", ESMC_HEADS, {"activation": "gelu", "norm": layernorm(ESMC_EPS)}),
     )
     return {**whole, "embedding": {**whole["embedding"], "tied": False}}
@@ -131,7 +125,9 @@ ESMC_WEIGHTS: Weights = {
 
 
 FAMILIES = {
-    "eurobert": Family("EuroBERT: EuroBertConfig, EuroBertForMaskedLM.", _eurobert, EUROBERT_WEIGHTS),
+    "eurobert": Family(
+        "EuroBERT: EuroBertConfig, EuroBertForMaskedLM.", _eurobert, {**LLAMA, "classifier.*": "classifier.*"}
+    ),
     "ultrabert": Family("UltraBERT: UltrabertConfig, UltrabertForMaskedLM.", _ultrabert, ULTRABERT_WEIGHTS),
     "esmc": Family(
         "ESM Cambrian, of proteins: EsmcConfig, EsmcForMaskedLM.", _esmc, ESMC_WEIGHTS, defaults=ESMC_OWN

@@ -38,7 +38,7 @@ def _aria_text(config: Config) -> Mapped:
     shared = shared_experts(config, gated(config, bias=config.flag("mlp_bias")), key="moe_num_shared_experts")
     expert = {**gated(config), "activation": "silu"}
     ffn = experts(config, expert=expert, router={"scores": "softmax_after"}, shared=shared)
-    return llama_like(config, heads={"bias": config.flag("attention_bias")}, ffn=ffn)
+    return llama_like(config, ffn=ffn)
 
 
 GATE_UP = tuple(f"layers.*.ffn.experts.{name}_proj.weight" for name in ("gate", "up"))
@@ -58,9 +58,6 @@ ARIA_TEXT_WEIGHTS: Weights = {
 }
 
 
-SOLAR_OPEN_WEIGHTS = {**LLAMA, **EXPERTS, **SHARED, **CORRECTED}
-
-
 def _solar_open(config: Config) -> Mapped:
     """As Llama with DeepSeek-V3's experts in every layer."""
     config.ignore("intermediate_size", "first_k_dense_replace", "use_qk_norm")
@@ -77,18 +74,15 @@ def _mellum(config: Config) -> Mapped:
     config.ignore("mtp_layer_types", "mtp_mlp_layer_types")
     if config.get("num_nextn_predict_layers", "num_mtp_layers", default=0):
         config.note("layers of multi-token prediction are not counted: the class holds none")
-    width, bias = head_dim(config), config.flag("attention_bias")
+    width = head_dim(config)
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
         place = rope_of_type(config, width, SLIDING if window else FULL, MELLUM_ROPES)
-        return {"bias": bias, "qk_norm": PER_HEAD, "position": place}
+        return {"qk_norm": PER_HEAD, "position": place}
 
     routed = by_types(config, lambda: [True] * config.layers())
     networks = some_routed(config, routed, lambda: experts(config, router=normalized_by(config)))
     return llama_like(config, heads=heads, networks=networks, slides=lambda _: False)
-
-
-MELLUM_WEIGHTS: Weights = {**LLAMA, **EXPERTS, **QK_NORM, "mtp.**": Auxiliary(PREDICTION)}
 
 
 FLINT_WEIGHTS = {
@@ -109,11 +103,11 @@ def _flint(config: Config) -> Mapped:
     Without layer_types the first two layers, every fourth and the last have no window.
     """
     check_window(config)
-    bias, last = config.flag("attention_bias"), config.layers() - 1
+    last = config.layers() - 1
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
         position = {"kind": "none"} if window is None else None
-        return {"bias": bias, "qk_norm": PER_HEAD, "position": position, "sinks": True}
+        return {"qk_norm": PER_HEAD, "position": position, "sinks": True}
 
     return llama_like(
         config,
@@ -154,11 +148,11 @@ def _afmoe(config: Config) -> Mapped:
     """Norms before and after, gated attention, RoPE in windows alone; shared and routed experts."""
     check_window(config)
     config.ignore(*AFMOE_UNREAD.split())
-    bias, first = config.flag("attention_bias"), config.count("num_dense_layers").value
+    first = config.count("num_dense_layers").value
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
         position = {"kind": "none"} if window is None else None
-        return {"bias": bias, "qk_norm": PER_HEAD, "position": position, "output_gate": {"per": "channel"}}
+        return {"qk_norm": PER_HEAD, "position": position, "output_gate": {"per": "channel"}}
 
     def sparse() -> Mapped:
         expert = gated(config, width="moe_intermediate_size")
@@ -186,13 +180,13 @@ FAMILIES = {
     "solar_open": Family(
         "Solar Open: SolarOpenConfig and SolarOpenForCausalLM.",
         _solar_open,
-        SOLAR_OPEN_WEIGHTS,
+        {**LLAMA, **EXPERTS, **SHARED, **CORRECTED},
         aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
     ),
     "mellum": Family(
         "Mellum 2: MellumConfig and MellumForCausalLM.",
         _mellum,
-        MELLUM_WEIGHTS,
+        {**LLAMA, **EXPERTS, **QK_NORM, "mtp.**": Auxiliary(PREDICTION)},
         aliases={"num_experts": "num_local_experts"},
     ),
     "flint": Family("Flint: FlintConfig and FlintForCausalLM.", _flint, FLINT_WEIGHTS),

@@ -64,9 +64,6 @@ def _baichuan(config: Config) -> Mapped:
     return llama_like(config, heads={"position": {"kind": "alibi"}}, max_seq_len=longest)
 
 
-BAICHUAN_WEIGHTS: Weights = {**LLAMA, "[model.]layers.*.self_attn.W_pack.*": Parts(FUSED)}
-
-
 ORION_OWN = {
     "attention_bias": None,
     "mlp_bias": None,
@@ -149,7 +146,7 @@ FAMILIES = {
     "baichuan": Family(
         "Baichuan 1 and 2, whose class is in their repositories: BaichuanConfig.",
         _baichuan,
-        BAICHUAN_WEIGHTS,
+        {**LLAMA, "[model.]layers.*.self_attn.W_pack.*": Parts(FUSED)},
         defaults=BAICHUAN,
         defaults_of="llama",
     ),

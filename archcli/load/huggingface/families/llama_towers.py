@@ -33,8 +33,7 @@ def _chameleon(config: Config) -> Mapped:
     norm = {"per": "head_distinct", "norm": layernorm(1e-5)}
     return llama_like(
         config,
-        heads={"bias": config.flag("attention_bias"), "qk_norm": norm},
-        ffn=gated(config, bias=config.flag("mlp_bias")),
+        heads={"qk_norm": norm},
         block={"kind": "norm_after" if config.flag("swin_norm") else "pre_norm"},
     )
 
@@ -148,7 +147,6 @@ def _mllama_weights(config: Config) -> Weights:
     return names
 
 
-MOLMO2_ALIASES = {"attention_bias": "qkv_bias", "rms_norm_eps": "layer_norm_eps"}
 MOLMO2_NORMS = {"qwen3": PER_HEAD, "olmo": {"per": "full"}}
 MOLMO2_MORE = "image_tokens"
 """Vectors of tokens beyond the vocabulary, which text does not hold and the head does not predict."""
@@ -247,8 +245,7 @@ def _evolla(config: Config) -> Mapped:
         ends = [{} if (index + 1) % period else {"unread": held} for index in range(len(layers))]
         return [{**layer, "ffn": ffn, **end} for layer, end in zip(layers, ends, strict=True)]
 
-    heads = {"bias": config.flag("attention_bias")}
-    return llama_like(config, heads=heads, networks=adapted, embedding={"tied": False})
+    return llama_like(config, networks=adapted, embedding={"tied": False})
 
 
 def _period(config: Config) -> int:
@@ -299,7 +296,7 @@ FAMILIES = {
         "Molmo 2's text part: Molmo2TextConfig and Molmo2ForConditionalGeneration.",
         _molmo2,
         _molmo2_weights,
-        aliases=MOLMO2_ALIASES,
+        aliases={"attention_bias": "qkv_bias", "rms_norm_eps": "layer_norm_eps"},
     ),
     "evolla": Family(
         "Evolla's language model: "

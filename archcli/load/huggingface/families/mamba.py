@@ -25,15 +25,10 @@ from archcli.load.huggingface.whole.mamba_like import (
     mixer_weights,
 )
 
-MAMBA_OWN = {"time_step_rank": "auto"}
-
 
 def _mamba(config: Config) -> Mapped:
     """Pre-norm, RMSNorm, a Mamba-1 mixer in every layer and no feed-forward network."""
     return mamba_only(config)
-
-
-FALCON_MAMBA_OWN = {"time_step_rank": "auto"}
 
 
 def _falcon_mamba(config: Config) -> Mapped:
@@ -178,13 +173,13 @@ FAMILIES = {
         "Mamba, layers of a selective state space alone: MambaConfig and MambaForCausalLM.",
         _mamba,
         MAMBA_WEIGHTS,
-        defaults=MAMBA_OWN,
+        defaults={"time_step_rank": "auto"},
     ),
     "falcon_mamba": Family(
         "Falcon Mamba, Mamba with norms inside its mixers: FalconMambaConfig and FalconMambaForCausalLM.",
         _falcon_mamba,
         MAMBA_WEIGHTS,
-        defaults=FALCON_MAMBA_OWN,
+        defaults={"time_step_rank": "auto"},
     ),
     "mamba2": Family("Mamba-2: Mamba2Config and Mamba2ForCausalLM.", _mamba2, MAMBA2_WEIGHTS),
     "mamba_ssm": Family(

@@ -26,8 +26,6 @@ from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
 from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba, mixer_weights
 
-JAMBA_OWN = {"mamba_dt_rank": "auto"}
-
 
 def _jamba(config: Config) -> Mapped:
     """Pre-norm, Mamba-1 with norms inside, attention without positions, SwiGLU or experts of its width."""
@@ -91,7 +89,6 @@ def _jamba_weights(config: Config) -> Weights:
     return {**JAMBA_SHARED, **first_norms(f"{LAYER}.input_layernorm.weight", keys)}
 
 
-BAMBA_OWN = {"mamba_d_head": "auto"}
 BAMBA_UNREAD = """
     attn_rotary_emb num_logits_to_keep z_loss_coefficient partial_rotary_factor rope_theta rope_parameters
     rope_scaling
@@ -142,7 +139,6 @@ def _bamba_weights(config: Config) -> Weights:
     return {**BAMBA_EVERYWHERE, **by_kinds(_bamba_kinds(config), INPUT_NORMS)}
 
 
-FALCON_H1_OWN = {"mamba_d_head": "auto"}
 FALCON_H1_UNREAD = """
     num_logits_to_keep mamba_use_mlp mlp_expansion_factor time_step_floor time_step_max time_step_min
     time_step_rank
@@ -240,13 +236,15 @@ FAMILIES = {
         _jamba,
         _jamba_weights,
         aliases=JAMBA,
-        defaults=JAMBA_OWN,
+        defaults={"mamba_dt_rank": "auto"},
     ),
-    "bamba": Family("Bamba: BambaConfig and BambaForCausalLM.", _bamba, _bamba_weights, defaults=BAMBA_OWN),
+    "bamba": Family(
+        "Bamba: BambaConfig and BambaForCausalLM.", _bamba, _bamba_weights, defaults={"mamba_d_head": "auto"}
+    ),
     "falcon_h1": Family(
         "Falcon-H1: FalconH1Config and FalconH1ForCausalLM.",
         _falcon_h1,
         FALCON_H1_WEIGHTS,
-        defaults=FALCON_H1_OWN,
+        defaults={"mamba_d_head": "auto"},
     ),
 }

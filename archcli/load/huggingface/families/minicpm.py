@@ -8,7 +8,6 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import even_split, latent_attention, optional_number
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA, MLA
 from archcli.load.huggingface.whole.llama_like import llama_like
 
@@ -55,9 +54,6 @@ def _minicpm3(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), [layer] * count, embedding=embedding, head=scale)
 
 
-MINICPM3_WEIGHTS: Weights = {**LLAMA, **MLA}
-
-
 FAMILIES = {
     "minicpm": Family(
         "MiniCPM 1, 2 and 4, whose class is in their repositories: MiniCPMConfig.",
@@ -69,6 +65,6 @@ FAMILIES = {
     "minicpm3": Family(
         "MiniCPM3: MiniCPM3Config and MiniCPM3ForCausalLM, a class since transformers 5.",
         _minicpm3,
-        MINICPM3_WEIGHTS,
+        {**LLAMA, **MLA},
     ),
 }

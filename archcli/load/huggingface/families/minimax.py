@@ -31,7 +31,6 @@ def _minimax_weights(config: Config) -> Weights:
     return minimax_weights(config, _minimax_kinds(config))
 
 
-MINIMAX_01_OWN = {"rope_theta": 1e6}
 MINIMAX_01_FACTORS = {
     **{
         f"{place}_attn_{factor}_factor": f"layernorm_{place}_attention_{factor}"
@@ -87,7 +86,7 @@ FAMILIES = {
             _minimax_01,
             _minimax_01_weights,
             aliases={"num_experts": "num_local_experts", **MINIMAX_01_FACTORS},
-            defaults=MINIMAX_01_OWN,
+            defaults={"rope_theta": 1e6},
             defaults_of="minimax",
         ),
     ),

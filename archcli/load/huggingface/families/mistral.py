@@ -20,7 +20,6 @@ from archcli.load.huggingface.parts.experts import (
 )
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import sharpened
-from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS, MLA, SHARED
 from archcli.load.huggingface.whole.llama_like import like_llama, llama_like
 
@@ -49,9 +48,6 @@ def _mixtral(config: Config) -> Mapped:
     return llama_like(config, heads=_windowed(config), ffn=experts(config, width="intermediate_size"))
 
 
-MIXTRAL_WEIGHTS: Weights = {**LLAMA, **EXPERTS, **MIXTRAL_EXPERTS}
-
-
 def _mistral4(config: Config) -> Mapped:
     """As DeepSeek-V3 with a softmax router, and queries that grow with their position."""
     latent = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
@@ -72,9 +68,6 @@ def _mistral4(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), layers)
 
 
-MISTRAL4_WEIGHTS: Weights = {**LLAMA, **MLA, **EXPERTS, **SHARED}
-
-
 FAMILIES = {
     # as Llama without biases
     "mistral": like_llama("Mistral: MistralConfig and MistralForCausalLM.", heads=_windowed),
@@ -87,13 +80,13 @@ FAMILIES = {
     "mixtral": Family(
         "Mixtral: MixtralConfig and MixtralForCausalLM.",
         _mixtral,
-        MIXTRAL_WEIGHTS,
+        {**LLAMA, **EXPERTS, **MIXTRAL_EXPERTS},
         aliases={"num_experts": "num_local_experts"},
     ),
     "mistral4": Family(
         "Mistral Small 4: Mistral4Config and Mistral4ForCausalLM.",
         _mistral4,
-        MISTRAL4_WEIGHTS,
+        {**LLAMA, **MLA, **EXPERTS, **SHARED},
         aliases={"num_experts": "n_routed_experts"},
     ),
 }

@@ -92,7 +92,6 @@ DBRX_WEIGHTS: Weights = {
 }
 
 
-JETMOE_ALIASES = {"head_dim": "kv_channels", "num_experts": "num_local_experts"}
 JETMOE_ROUTER = {"scores": "softmax_after"}
 NORM = {"kind": "rmsnorm", "eps": 1e-6}
 """The norms of the layers, which rms_norm_eps does not reach."""
@@ -141,6 +140,9 @@ JETMOE_WEIGHTS: Weights = {
 FAMILIES = {
     "dbrx": Family("DBRX: DbrxConfig and DbrxForCausalLM.", _dbrx, DBRX_WEIGHTS, aliases=DBRX_ALIASES),
     "jetmoe": Family(
-        "JetMoE: JetMoeConfig and JetMoeForCausalLM.", _jetmoe, JETMOE_WEIGHTS, aliases=JETMOE_ALIASES
+        "JetMoE: JetMoeConfig and JetMoeForCausalLM.",
+        _jetmoe,
+        JETMOE_WEIGHTS,
+        aliases={"head_dim": "kv_channels", "num_experts": "num_local_experts"},
     ),
 }

@@ -13,7 +13,6 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED
 from archcli.load.huggingface.whole.bert_like import heads_of
 
-MODERNBERT_OWN = {"global_attn_every_n_layers": 3}
 MODERNBERT_THETA = {FULL: ("global_rope_theta", 160000.0), SLIDING: ("local_rope_theta", 10000.0)}
 MODERNBERT_HEADS = {"Model": (), "ForMaskedLM": ("words",)}
 MODERNBERT_UNREAD = (
@@ -169,7 +168,7 @@ FAMILIES = {
         "ModernBERT: ModernBertConfig, ModernBertForMaskedLM.",
         _modernbert,
         MODERNBERT_WEIGHTS,
-        defaults=MODERNBERT_OWN,
+        defaults={"global_attn_every_n_layers": 3},
     ),
     "modernbert-decoder": Family(
         "The decoder of ModernBERT (Ettin): ModernBertDecoderConfig and ModernBertDecoderForCausalLM.",

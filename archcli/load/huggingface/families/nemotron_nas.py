@@ -14,7 +14,6 @@ from archcli.load.huggingface.parts.rope import position
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED, GATE_UP, LLAMA
 
-DECI_OWN = {"mlp_bias": None}
 DECI_HEADS = "num_key_value_heads_per_layer"
 
 
@@ -33,7 +32,6 @@ def _deci(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), [layer(count) for count in counts])
 
 
-NEMOTRON_NAS_OWN = {"intermediate_size": None}
 MULTIPLE = 256
 SWITCHES = ("replace_with_linear", "sparsify")
 NONE = (None, False)
@@ -189,14 +187,14 @@ FAMILIES = {
         "DeciLM 6B and 7B, whose class is in their repositories: DeciLMConfig.",
         _deci,
         LLAMA,
-        defaults=DECI_OWN,
+        defaults={"mlp_bias": None},
         defaults_of="llama",
     ),
     "nemotron-nas": Family(
         "Llama-Nemotron 49B and 253B, whose class is in their repositories: DeciLMConfig.",
         _nemotron_nas,
         LLAMA,
-        defaults=NEMOTRON_NAS_OWN,
+        defaults={"intermediate_size": None},
         defaults_of="llama",
     ),
     "openelm": Family(

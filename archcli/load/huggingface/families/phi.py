@@ -54,7 +54,6 @@ PHI_MSFT_OWN = {
     "pad_vocab_size_multiple": 64,
     "tie_word_embeddings": False,
 }
-PHI_MSFT_ALIASES = {**GPT_ALIASES, "num_key_value_heads": "n_head_kv"}
 PHI_MSFT_RUNNING = ("flash_attn", "flash_rotary", "fused_dense", "attn_pdrop", "embd_layer", "phyagi_version")
 
 
@@ -157,7 +156,6 @@ def _phimoe(config: Config) -> Mapped:
     """As Mixtral with LayerNorm, biases, and two experts that are chosen one after the other."""
     config.ignore("input_jitter_noise")
     heads = {
-        "bias": config.flag("attention_bias"),
         "position": _phimoe_position(config, head_dim(config)),
         "window": window(config),
     }
@@ -206,7 +204,7 @@ FAMILIES = {
             "Phi-1, 1.5 and 2 as first published, with classes in their repositories: PhiConfig.",
             _phi_msft,
             _phi_msft_weights,
-            aliases=PHI_MSFT_ALIASES,
+            aliases={**GPT_ALIASES, "num_key_value_heads": "n_head_kv"},
             defaults=PHI_MSFT_OWN,
         ),
     ),

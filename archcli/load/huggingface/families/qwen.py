@@ -115,9 +115,6 @@ def _qwen2(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), layers, mtp=mtp)
 
 
-QWEN2_WEIGHTS: Weights = {**LLAMA, "model.mtp_layers.**": Auxiliary(PREDICTION)}
-
-
 def _qwen2_moe(config: Config) -> Mapped:
     """As Qwen 2, with routed experts and a shared one behind a sigmoid gate.
 
@@ -170,9 +167,6 @@ def _qwen3(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), windows(config, layer, lambda index: index >= first, used=used))
 
 
-QWEN3_WEIGHTS: Weights = {**LLAMA, **QK_NORM}
-
-
 def _qwen3_moe(config: Config) -> Mapped:
     """As Qwen 3, with routed experts; all layers have a window or none.
 
@@ -194,9 +188,6 @@ def _qwen3_moe_experts(config: Config) -> Mapped:
     return experts(config, router=normalized_by(config))
 
 
-QWEN3_MOE_WEIGHTS: Weights = {**LLAMA, **EXPERTS, **QK_NORM}
-
-
 FAMILIES = {
     "qwen": Family(
         "Qwen of 2023, whose class is in its repositories: QWenConfig.",
@@ -210,7 +201,7 @@ FAMILIES = {
         Family(
             "Qwen 1.5, 2 and 2.5, and MiMo-7B: Qwen2Config and Qwen2ForCausalLM.",
             _qwen2,
-            QWEN2_WEIGHTS,
+            {**LLAMA, "model.mtp_layers.**": Auxiliary(PREDICTION)},
             defaults=OWN,
             defaults_of="qwen2",
         ),
@@ -221,11 +212,13 @@ FAMILIES = {
         QWEN2_MOE_WEIGHTS,
         defaults=OWN,
     ),
-    "qwen3": Family("Qwen 3, dense: Qwen3Config and Qwen3ForCausalLM.", _qwen3, QWEN3_WEIGHTS, defaults=OWN),
+    "qwen3": Family(
+        "Qwen 3, dense: Qwen3Config and Qwen3ForCausalLM.", _qwen3, {**LLAMA, **QK_NORM}, defaults=OWN
+    ),
     "qwen3_moe": Family(
         "Qwen 3 with experts: Qwen3MoeConfig and Qwen3MoeForCausalLM.",
         _qwen3_moe,
-        QWEN3_MOE_WEIGHTS,
+        {**LLAMA, **EXPERTS, **QK_NORM},
         aliases={"num_experts": "num_local_experts"},
         defaults=OWN,
     ),

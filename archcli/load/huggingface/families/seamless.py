@@ -12,7 +12,6 @@ from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 WHOLE = ("SeamlessM4TModel", "SeamlessM4Tv2Model")
 HEADED = ("SeamlessM4TForTextToText", "SeamlessM4Tv2ForTextToText", *WHOLE)
 
-OWN = {"d_model": 1024, "max_position_embeddings": 1024}
 SPEECH = (
     "t2u_",
     "speech_",
@@ -99,7 +98,7 @@ FAMILIES = {
             "SeamlessM4T from text to text: SeamlessM4TConfig and SeamlessM4TForTextToText.",
             _seamless,
             _seamless_weights,
-            defaults=OWN,
+            defaults={"d_model": 1024, "max_position_embeddings": 1024},
             headed=HEADED,
         ),
     ),

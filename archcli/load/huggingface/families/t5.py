@@ -45,7 +45,6 @@ def _mt5_weights(config: Config) -> Weights:
     return t5_weights(config, per_layer=config.model_type == "umt5")
 
 
-SWITCH_OWN = {"feed_forward_proj": "relu"}
 SWITCH_HARMLESS = (
     "add_cross_attention",
     "expert_capacity",
@@ -124,6 +123,6 @@ FAMILIES = {
         _switch,
         _switch_weights,
         aliases=ALIASES,
-        defaults=SWITCH_OWN,
+        defaults={"feed_forward_proj": "relu"},
     ),
 }

@@ -162,7 +162,6 @@ def _laguna_experts(config: Config) -> Mapped:
     return experts(config, router=router, shared=shared)
 
 
-MIMO_ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
 MIMO_ROPES = {
     FULL: {"rope_theta": 5000000.0, "partial_rotary_factor": 0.334},
     SLIDING: {"rope_theta": 10000.0, "partial_rotary_factor": 0.334},
@@ -259,6 +258,6 @@ FAMILIES = {
         "MiMo-V2-Flash: MiMoV2FlashConfig and MiMoV2FlashForCausalLM.",
         _mimo,
         MIMO_WEIGHTS,
-        aliases=MIMO_ALIASES,
+        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
     ),
 }

@@ -16,9 +16,7 @@ from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba
 
-ZAMBA_OWN = {"mamba_dt_rank": "auto"}
 ZAMBA_NETWORK = ("gate_proj", "up_proj", "down_proj")
-ZAMBA_ALIASES = {**JAMBA, "layer_types": "layers_block_type", "head_dim": "attention_head_dim"}
 
 
 def _zamba(config: Config) -> Mapped:
@@ -72,7 +70,6 @@ def _zamba_weights(config: Config) -> Weights:
     return {**zamba.ENDS, **zamba.names(_zamba_kinds(config), 1, "shared_transf", mixer, parts)}
 
 
-ZAMBA2_ALIASES = {"layer_types": "layers_block_type"}
 ZAMBA2_KEYS = Mamba2Keys(
     n_heads="n_mamba_heads",
     groups="mamba_ngroups",
@@ -206,14 +203,14 @@ FAMILIES = {
         "Zyphra's Zamba, Mamba layers that share one block of attention: ZambaConfig and ZambaForCausalLM.",
         _zamba,
         _zamba_weights,
-        aliases=ZAMBA_ALIASES,
-        defaults=ZAMBA_OWN,
+        aliases={**JAMBA, "layer_types": "layers_block_type", "head_dim": "attention_head_dim"},
+        defaults={"mamba_dt_rank": "auto"},
     ),
     "zamba2": Family(
         "Zyphra's Zamba 2, Mamba-2 layers that share blocks of attention: "
         "Zamba2Config and Zamba2ForCausalLM.",
         _zamba2,
         _zamba2_weights,
-        aliases=ZAMBA2_ALIASES,
+        aliases={"layer_types": "layers_block_type"},
     ),
 }

@@ -16,9 +16,9 @@ from archcli.load.huggingface.whole.bart_like import (
     Wiring,
     bart_like,
     bart_weights,
+    fairseq_sinusoid,
     is_decoder_alone,
 )
-from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
 
 ABOUT_BART = (
     "BART and its kin PLBART and MVP: BartConfig and BartForConditionalGeneration, or BartForCausalLM."

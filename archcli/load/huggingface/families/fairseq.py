@@ -9,8 +9,7 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import layernorm, mlp
 from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import fairseq_layers
-from archcli.load.huggingface.whole.bart_like import LEARNED, TORCH_NORM
-from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
+from archcli.load.huggingface.whole.bart_like import LEARNED, TORCH_NORM, fairseq_sinusoid
 
 OPT_OFFSET = 2
 """OPTLearnedPositionalEmbedding keeps two rows for padding."""

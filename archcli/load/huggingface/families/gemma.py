@@ -14,6 +14,7 @@ from archcli.load.huggingface.parts.attention import (
     check_window,
     head_counts,
     head_dim,
+    near_and_far,
     optional_number,
     query_scale,
     windows,
@@ -22,7 +23,6 @@ from archcli.load.huggingface.parts.decoder import decoder, groups
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.weights.names import LLAMA, QK_NORM, SANDWICH
-from archcli.load.huggingface.whole.gemma_like import near_and_far
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 

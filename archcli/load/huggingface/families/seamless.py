@@ -6,8 +6,7 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
-from archcli.load.huggingface.whole.bart_like import SHARED, Wiring, bart_like
-from archcli.load.huggingface.whole.defaults import fairseq_sinusoid
+from archcli.load.huggingface.whole.bart_like import SHARED, Wiring, bart_like, fairseq_sinusoid
 
 WHOLE = ("SeamlessM4TModel", "SeamlessM4Tv2Model")
 HEADED = ("SeamlessM4TForTextToText", "SeamlessM4Tv2ForTextToText", *WHOLE)

@@ -2,26 +2,117 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from string import ascii_lowercase
+from typing import Any
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.family import Family
-from archcli.load.huggingface.parts import zamba
-from archcli.load.huggingface.parts.attention import key_value_heads
+from archcli.load.huggingface.parts.attention import attention, key_value_heads
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import activation, gated, rmsnorm
-from archcli.load.huggingface.parts.recurrent import LINEAR, Mamba2Keys, expanded, mamba2, mamba2_names
+from archcli.load.huggingface.parts.recurrent import (
+    LINEAR,
+    Mamba2Keys,
+    expanded,
+    kinds_of_layers,
+    mamba2,
+    mamba2_names,
+)
 from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.weights.hybrid import of_layers
 from archcli.load.huggingface.weights.map import Parts, Rule, Weights
 from archcli.load.huggingface.whole.mamba_like import JAMBA, mamba
+
+HYBRID = "hybrid"
+"""The kind of a layer that uses a shared block before its mixer."""
+
+UNREAD = ("num_logits_to_keep", "use_mamba_kernels", "time_step_max", "time_step_floor")
+
+
+def _kinds(config: Config, default: Sequence[str]) -> list[str]:
+    """The kind of each layer; the class wants as many as num_hidden_layers."""
+    if config.get("layer_types", default=None) is not None:
+        return kinds_of_layers(config, [LINEAR] * config.layers(), (LINEAR, HYBRID), key="layer_types")
+    if len(default) != config.layers():
+        what = f"without layers_block_type the class makes {len(default)} layers, not {config.layers()}"
+        raise config.error(what, "state layers_block_type", config.place("num_hidden_layers"))
+    return [*default]
+
+
+def _concat_block(config: Config, width: ConfigValue[int], ffn: Mapped, position: Any) -> Mapped:
+    """Attention on the stream beside the embeddings, and a network; scores are scaled by (width / 2)^-1/2."""
+    scale = width.derive((width.value / 2) ** -0.5)
+    attends = attention(config, width, position=position, head_dim=width, scale=scale)
+    return {"kind": "concat", "attention": attends, "ffn": ffn}
+
+
+def _mixing_layers(
+    config: Config, layers: Sequence[str], mixer: Mapped, names: Sequence[str], **use: Any
+) -> list[Mapped]:
+    """All layers; those that use a block take turns of these names.
+
+    The class ties blocks as it ties the head: of a file that unties it, each use has weights of its own.
+    """
+    if not config.flag("tie_word_embeddings") and len(_of_kind(layers, HYBRID)) > len(names):
+        what = "tie_word_embeddings false unties the shared blocks in transformers too: it is not supported"
+        raise config.error(what, "published models tie both", config.place("tie_word_embeddings"))
+    plain: Mapped = {"kind": "pre_norm", "mixer": mixer}
+    uses = [{"kind": "shared", "use": name, "project": True, **use, "mixer": mixer} for name in names]
+    turns = {index: uses[nth % len(uses)] for nth, index in enumerate(_of_kind(layers, HYBRID))}
+    return [turns.get(index, plain) for index in range(len(layers))]
+
+
+def _of_kind(layers: Sequence[str], kind: str) -> list[int]:
+    """The indices of the layers of a kind."""
+    return [index for index, other in enumerate(layers) if other == kind]
+
+
+def _names(
+    layers: Sequence[str], n_blocks: int, block: str, mixer: Callable[[str], Weights], parts: Weights
+) -> Weights:
+    """Weight names of all layers: a shared block is called `block` in each layer that uses it.
+
+    `parts` are its weights, `mixer` gives those of a mixer under a prefix.
+    """
+    stem, uses = "[model.]layers.*", _of_kind(layers, HYBRID)
+    plain = {f"{stem}.input_layernorm.weight": "layers.*.mixer_norm.weight", **mixer(f"{stem}.mamba")}
+    using = {
+        f"{stem}.mamba_decoder.input_layernorm.weight": "layers.*.mixer_norm.weight",
+        f"{stem}.linear.weight": "layers.*.shared_proj.weight",
+        **mixer(f"{stem}.mamba_decoder.mamba"),
+    }
+    table: dict[str, Rule] = {**of_layers(plain, _of_kind(layers, LINEAR)), **of_layers(using, uses)}
+    for nth, index in enumerate(uses):
+        first = uses[nth % n_blocks]
+        for theirs, rule in parts.items():
+            ours = rule.ours if isinstance(rule, Parts) else (str(rule),)
+            held = tuple(f"layers.{first}.shared.{name}" for name in ours)
+            table[f"[model.]layers.{index}.{block}.{theirs}"] = Parts(held, again=True)
+    return table
+
+
+BLOCK: Weights = {
+    **{f"self_attn.{which}_proj.weight": f"attention.{which}_proj.weight" for which in "qkvo"},
+    "input_layernorm.weight": "attention_norm.weight",
+    "pre_ff_layernorm.weight": "ffn_norm.weight",
+}
+"""Weights of a shared block but those of its network."""
+
+ENDS: Weights = {
+    "[model.]embed_tokens.weight": "embedding.tokens.weight",
+    "[model.]final_layernorm.weight": "final_norm.weight",
+    "lm_head.weight": "lm_head.weight",
+}
+
 
 ZAMBA_NETWORK = ("gate_proj", "up_proj", "down_proj")
 
 
 def _zamba(config: Config) -> Mapped:
     """Mamba-1 mixers with heads; some read the stream with what a block of attention adds to it."""
-    config.ignore(*zamba.UNREAD)
+    config.ignore(*UNREAD)
     layers = _zamba_kinds(config)
     inner = config.size("expand").value * config.size("hidden_size").value
     if inner % config.size("n_mamba_heads").value:
@@ -29,16 +120,16 @@ def _zamba(config: Config) -> Mapped:
         raise config.error(what, at=config.place("n_mamba_heads"))
     act = activation(config, "hidden_mamba_act")
     mixer = mamba(config, n_heads=config.size("n_mamba_heads"), activation=act)
-    block = zamba.concat_block(config, _zamba_width(config), gated(config), {"kind": "none"})
-    shared = {"a": block} if zamba.HYBRID in layers else None
-    return decoder(config, rmsnorm(config), zamba.hybrid(config, layers, mixer, ["a"]), shared=shared)
+    block = _concat_block(config, _zamba_width(config), gated(config), {"kind": "none"})
+    shared = {"a": block} if HYBRID in layers else None
+    return decoder(config, rmsnorm(config), _mixing_layers(config, layers, mixer, ["a"]), shared=shared)
 
 
 def _zamba_kinds(config: Config) -> list[str]:
     period, offset = config.size("attn_layer_period"), config.count("attn_layer_offset")
     after = range(max(0, config.layers() - 3))
-    regular = [zamba.HYBRID if i % period.value == offset.value else LINEAR for i in after]
-    return zamba.kinds(config, [LINEAR, LINEAR, zamba.HYBRID, *regular])
+    regular = [HYBRID if i % period.value == offset.value else LINEAR for i in after]
+    return _kinds(config, [LINEAR, LINEAR, HYBRID, *regular])
 
 
 def _zamba_width(config: Config) -> ConfigValue[int]:
@@ -66,8 +157,8 @@ def _zamba_weights(config: Config) -> Weights:
             **{f"{theirs}.{name}": f"{ours}.scan.{name}" for name in ("A_log", "D")},
         }
 
-    parts = {**zamba.BLOCK, **network}
-    return {**zamba.ENDS, **zamba.names(_zamba_kinds(config), 1, "shared_transf", mixer, parts)}
+    parts = {**BLOCK, **network}
+    return {**ENDS, **_names(_zamba_kinds(config), 1, "shared_transf", mixer, parts)}
 
 
 ZAMBA2_KEYS = Mamba2Keys(
@@ -86,11 +177,11 @@ ZAMBA2_LONG = 16384
 
 ZAMBA2_USUAL = [
     LINEAR,
-    *([LINEAR] * 5 + [zamba.HYBRID]) * 7,
+    *([LINEAR] * 5 + [HYBRID]) * 7,
     *[LINEAR] * 4,
-    zamba.HYBRID,
+    HYBRID,
     *[LINEAR] * 3,
-    zamba.HYBRID,
+    HYBRID,
     *[LINEAR] * 2,
 ]
 """The layers of a file that does not tell theirs."""
@@ -98,27 +189,27 @@ ZAMBA2_USUAL = [
 
 def _zamba2(config: Config) -> Mapped:
     """Mamba-2 mixers; some read the stream with what one of the blocks, with adapters, adds to it."""
-    config.ignore(*zamba.UNREAD, *ZAMBA2_UNREAD.split(), "attention_head_dim", "num_query_groups")
-    layers, width = zamba.kinds(config, ZAMBA2_USUAL), _zamba2_width(config)
+    config.ignore(*UNREAD, *ZAMBA2_UNREAD.split(), "attention_head_dim", "num_query_groups")
+    layers, width = _kinds(config, ZAMBA2_USUAL), _zamba2_width(config)
     blocks = _zamba2_blocks(config, layers)
     rotates = config.flag("use_mem_rope")
     position = rope(config, width) if rotates else {"kind": "none"}
     if not rotates:
         config.ignore("rope_parameters", "rope_theta", "rope_scaling")
-    block = zamba.concat_block(config, width, _zamba2_network(config), position)
+    block = _concat_block(config, width, _zamba2_network(config), position)
     use = {"adapter_rank": config.size("adapter_rank"), **_targets(config)}
     mapped = decoder(
         config,
         rmsnorm(config),
-        zamba.hybrid(config, layers, _zamba2_mixer(config), blocks, **use),
-        shared=dict.fromkeys(blocks, block) if zamba.HYBRID in layers else None,
+        _mixing_layers(config, layers, _zamba2_mixer(config), blocks, **use),
+        shared=dict.fromkeys(blocks, block) if HYBRID in layers else None,
     )
     return {**mapped, "max_seq_len": ZAMBA2_LONG} if config.flag("use_long_context") else mapped
 
 
 def _zamba2_blocks(config: Config, layers: list[str]) -> list[str]:
     """The names of the shared blocks; one that no layer uses is not made."""
-    count = min(config.size("num_mem_blocks").value, len(zamba.of_kind(layers, zamba.HYBRID)))
+    count = min(config.size("num_mem_blocks").value, len(_of_kind(layers, HYBRID)))
     short = count <= len(ascii_lowercase)
     return [ascii_lowercase[i] if short else f"block_{i}" for i in range(max(1, count))]
 
@@ -161,16 +252,16 @@ def _zamba2_mixer(config: Config) -> Mapped:
 
 def _zamba2_weights(config: Config) -> Weights:
     """Weight names; adapters are listed in the block, by the turn of the layer that uses them."""
-    layers = zamba.kinds(config, ZAMBA2_USUAL)
-    uses, n_blocks = zamba.of_kind(layers, zamba.HYBRID), len(_zamba2_blocks(config, layers))
+    layers = _kinds(config, ZAMBA2_USUAL)
+    uses, n_blocks = _of_kind(layers, HYBRID), len(_zamba2_blocks(config, layers))
     parts = {
-        **zamba.BLOCK,
+        **BLOCK,
         "feed_forward.gate_up_proj.*": Parts(tuple(f"ffn.{which}_proj.*" for which in ("gate", "up"))),
         "feed_forward.down_proj.*": "ffn.down_proj.*",
     }
     names: dict[str, Rule] = {
-        **zamba.ENDS,
-        **zamba.names(layers, n_blocks, "shared_transformer", mamba2_names, parts),
+        **ENDS,
+        **_names(layers, n_blocks, "shared_transformer", mamba2_names, parts),
     }
     for nth, index in enumerate(uses):
         ours = f"layers.{index}.shared"

@@ -7,7 +7,7 @@ from typing import Any
 
 from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.parts.rope import rope
+from archcli.load.huggingface.parts.rope import parameters, position, rope
 
 
 def optional_number(config: Config, name: str) -> ConfigValue[float] | None:
@@ -204,3 +204,13 @@ def layer_types(config: Config, default: list[str]) -> list[str]:
         what = f"layer_types {short_repr(unknown[0])} is not supported"
         raise config.error(what, f"known: {SLIDING}, {FULL}", config.place("layer_types"))
     return types
+
+
+def near_and_far(config: Config, width: ConfigValue[int]) -> tuple[ConfigValue[Mapped], ConfigValue[Mapped]]:
+    """RoPE of the windowed layers, and of the global ones, which use `rope_scaling` and `rope_theta`."""
+    near = {
+        "rope_theta": config.number("rope_local_base_freq"),
+        **parameters(config, "rope_parameters", SLIDING),
+    }
+    far = {**parameters(config, "rope_parameters", FULL), **parameters(config, "rope_scaling")}
+    return position(config, width, near), position(config, width, far)

@@ -1,1 +1,1 @@
-"""Whole models of the kinds that many families are of: Llama, GPT, BERT, BART, T5 and Granite."""
+"""Whole models of kinds that several files of `families/` have: Llama, GPT, BERT, BART, Mamba, delta nets."""

@@ -8,6 +8,7 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import (
+    EXPERT_WORDS,
     after_first_in_steps,
     by_types,
     deepseek_experts,
@@ -15,7 +16,7 @@ from archcli.load.huggingface.parts.experts import (
 )
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED
-from archcli.load.huggingface.whole.deepseek_sparse import INDEXER, index, only_indexed
+from archcli.load.huggingface.whole.deepseek_like import INDEXER, index, only_indexed
 
 AXK1_WEIGHTS = {
     **LLAMA,
@@ -37,7 +38,7 @@ def _axk1(config: Config) -> Mapped:
     for key in ("q_lora_rank", "norm_topk_prob", "rope_interleave"):
         if config.stated_null(key):
             raise config.error(f"{key} null is not supported", "leave it out, or state a value")
-    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
+    attention = latent_attention(config)
     norm, routed = rmsnorm(config), by_types(config, lambda: after_first_in_steps(config))
     networks = some_routed(config, routed, lambda: deepseek_experts(config, out_norm=norm))
     return decoder(config, norm, networks([{"kind": "pre_norm", "attention": attention}] * len(routed)))
@@ -104,12 +105,12 @@ FAMILIES = {
         "A.X K1: AXK1Config and AXK1ForCausalLM.",
         _axk1,
         AXK1_WEIGHTS,
-        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+        aliases=EXPERT_WORDS,
     ),
     "axk2": Family(
         "A.X K2, DeepSeek-V3.2 with norms that gate themselves: AXK2Config and AXK2ForCausalLM.",
         _axk2,
         AXK2_WEIGHTS,
-        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+        aliases=EXPERT_WORDS,
     ),
 }

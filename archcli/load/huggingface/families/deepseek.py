@@ -8,22 +8,21 @@ from archcli.load.huggingface.config import Config, short_repr
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import Flag, attention, head_dim, latent_attention
-from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
+from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import (
+    EXPERT_WORDS,
     after_first,
     best_groups,
-    deepseek_experts,
     experts,
     normalized_by,
     shared_experts,
-    some_routed,
     with_networks,
 )
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
-from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, SHARED, prediction_layers
-from archcli.load.huggingface.whole.deepseek_sparse import (
-    ALIASES,
+from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MLA, SHARED
+from archcli.load.huggingface.whole.deepseek_like import (
+    deepseek_like,
+    deepseek_weights,
     index_sources,
     index_types,
     sparse_deepseek,
@@ -129,24 +128,13 @@ def _deepseek_v3(config: Config) -> Mapped:
     config.only("moe_layer_freq", 1, default=1)
     config.only("scoring_func", "sigmoid", default="sigmoid")
     config.only("topk_method", "noaux_tc", default="noaux_tc")
-    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
-    layer, routed = {"kind": "pre_norm", "attention": attention}, after_first(config)
-    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
-    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
-    return decoder(config, rmsnorm(config), layers, mtp=mtp)
-
-
-def _deepseek_v3_weights(config: Config) -> Weights:
-    """The names of V2, the correction biases, and the layers of multi-token prediction."""
-    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
-    return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}
+    return deepseek_like(config, latent_attention(config), after_first(config))
 
 
 def _youtu(config: Config) -> Mapped:
     """Dense layers with the latent attention of DeepSeek-V3."""
     config.ignore("embedding_initializer_range", "mlp_bias")
-    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
-    layer = {"kind": "pre_norm", "attention": attention, "ffn": gated(config)}
+    layer = {"kind": "pre_norm", "attention": latent_attention(config), "ffn": gated(config)}
     return decoder(config, rmsnorm(config), [layer] * config.layers(), tied=True)
 
 
@@ -155,19 +143,9 @@ def _deepseek_v32(config: Config) -> Mapped:
     return sparse_deepseek(config, "half")
 
 
-def _deepseek_v32_weights(config: Config) -> Weights:
-    """The names of DeepSeek-V3, and of the indexers."""
-    return sparse_deepseek_weights(config)
-
-
 def _glm5(config: Config) -> Mapped:
     """As DeepSeek-V3.2; indexers pair neighbours as the attention does, and layers may share them."""
     return sparse_deepseek(config, sources=index_sources(config, index_types(config)))
-
-
-def _glm5_weights(config: Config) -> Weights:
-    """The names of DeepSeek-V3, and of the indexers."""
-    return sparse_deepseek_weights(config)
 
 
 FAMILIES = {
@@ -190,8 +168,8 @@ FAMILIES = {
         Family(
             "DeepSeek-V3, R1 and Kimi K2: DeepseekV3Config and DeepseekV3ForCausalLM.",
             _deepseek_v3,
-            _deepseek_v3_weights,
-            aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+            deepseek_weights,
+            aliases=EXPERT_WORDS,
             defaults_of="deepseek_v3",
         ),
     ),
@@ -199,13 +177,13 @@ FAMILIES = {
     "deepseek_v32": Family(
         "DeepSeek-V3.2, V3 with an indexer in each layer: DeepseekV32Config and DeepseekV32ForCausalLM.",
         _deepseek_v32,
-        _deepseek_v32_weights,
-        aliases=ALIASES,
+        sparse_deepseek_weights,
+        aliases=EXPERT_WORDS,
     ),
     "glm_moe_dsa": Family(
         "GLM-5, whose layers have an indexer: GlmMoeDsaConfig and GlmMoeDsaForCausalLM.",
         _glm5,
-        _glm5_weights,
-        aliases=ALIASES,
+        sparse_deepseek_weights,
+        aliases=EXPERT_WORDS,
     ),
 }

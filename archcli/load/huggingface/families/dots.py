@@ -11,6 +11,7 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, check_window, latent_attention
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import (
+    EXPERT_WORDS,
     after_first,
     by_types,
     corrected_router,
@@ -31,7 +32,7 @@ from archcli.load.huggingface.weights.names import (
     SHARED,
     prediction_layers,
 )
-from archcli.load.huggingface.whole.deepseek_sparse import ALIASES, INDEXED, INDEXER, index
+from archcli.load.huggingface.whole.deepseek_like import INDEXED, INDEXER, index
 from archcli.load.huggingface.whole.llama_like import llama_like
 
 
@@ -218,13 +219,13 @@ FAMILIES = {
         "dots.llm1: Dots1Config and Dots1ForCausalLM.",
         _dots1,
         {**LLAMA, **QK_NORM, **EXPERTS, **SHARED, **CORRECTED},
-        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+        aliases=EXPERT_WORDS,
     ),
     "dots3_note_text": Family(
         "The language model of dots3 note: Dots3NoteTextConfig and Dots3NoteForCausalLM.",
         _dots3_note,
         _dots3_note_weights,
-        aliases=ALIASES,
+        aliases=EXPERT_WORDS,
         defaults=DOTS3_NOTE_OWN,
         reads_per_layer=True,
     ),

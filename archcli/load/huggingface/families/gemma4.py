@@ -27,7 +27,7 @@ from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import QK_NORM, SANDWICH, UNREAD
 
 
-def kv_sources(config: Config, types: list[str]) -> list[int | None]:
+def _kv_sources(config: Config, types: list[str]) -> list[int | None]:
     """By layer, the layer whose keys and values it reads; None for one with its own.
 
     The last num_kv_shared_layers read those of the last layer of their type before them.
@@ -41,7 +41,7 @@ def kv_sources(config: Config, types: list[str]) -> list[int | None]:
     return [None] * len(own) + [last[kind] for kind in types[len(own) :]]
 
 
-def per_layer_embedding(config: Config) -> Mapped:
+def _per_layer_embedding(config: Config) -> Mapped:
     """The table of further vectors, one for each layer."""
     return {
         "width": config.size("hidden_size_per_layer_input"),
@@ -63,7 +63,7 @@ NAMES: Weights = {**SANDWICH, **QK_NORM, **PER_LAYER}
 """The names that Gemma 3n and Gemma 4 have in common."""
 
 
-def without_own_keys(sources: list[int | None]) -> Weights:
+def _without_own_keys(sources: list[int | None]) -> Weights:
     """The names of what checkpoints store for layers that read the keys and values of others."""
     names = ("k_proj.*", "v_proj.*", "k_norm.*", "v_norm.*")
     return {
@@ -100,14 +100,14 @@ def _gemma3n(config: Config) -> Mapped:
         return {**block, "attention": attend, "ffn": ffn}
 
     widths, shares = _gemma3n_widths(config, count), _gemma3n_sparsity(config, count)
-    layers = [layer(*entry) for entry in zip(types, kv_sources(config, types), widths, shares, strict=True)]
+    layers = [layer(*entry) for entry in zip(types, _kv_sources(config, types), widths, shares, strict=True)]
     cap = optional_number(config, "final_logit_softcapping")
     return decoder(
         config,
         norm,
         layers,
         embedding={"scale": "sqrt_d_model"},
-        per_layer_embedding=per_layer_embedding(config),
+        per_layer_embedding=_per_layer_embedding(config),
         head=None if cap is None else {"softcap": cap},
     )
 
@@ -179,7 +179,7 @@ GEMMA3N_WEIGHTS: Weights = {
 
 def _gemma3n_weights(config: Config) -> Weights:
     """The names, with those of keys and values that files hold for layers which read others'."""
-    return {**GEMMA3N_WEIGHTS, **without_own_keys(kv_sources(config, _gemma3n_types(config)))}
+    return {**GEMMA3N_WEIGHTS, **_without_own_keys(_kv_sources(config, _gemma3n_types(config)))}
 
 
 GEMMA4_OWN = {"global_head_dim": 512}
@@ -224,7 +224,7 @@ def _gemma4(config: Config) -> Mapped:
             "attention": _gemma4_attention(config, kind, source, *sizes),
             "ffn": _gemma4_network(config, shared=source is not None),
         }
-        for kind, source, sizes in zip(types, kv_sources(config, types), heads, strict=True)
+        for kind, source, sizes in zip(types, _kv_sources(config, types), heads, strict=True)
     ]
     cap = optional_number(config, "final_logit_softcapping")
     return decoder(
@@ -232,7 +232,7 @@ def _gemma4(config: Config) -> Mapped:
         norm,
         layers,
         embedding={"scale": "sqrt_d_model"},
-        per_layer_embedding=per_layer_embedding(config) if width else None,
+        per_layer_embedding=_per_layer_embedding(config) if width else None,
         head=None if cap is None else {"softcap": cap},
     )
 
@@ -354,7 +354,7 @@ GEMMA4_WEIGHTS: Weights = {
 
 def _gemma4_weights(config: Config) -> Weights:
     """The names, with those of keys and values that files hold for layers which read others'."""
-    return {**GEMMA4_WEIGHTS, **without_own_keys(kv_sources(config, _gemma4_types(config)))}
+    return {**GEMMA4_WEIGHTS, **_without_own_keys(_kv_sources(config, _gemma4_types(config)))}
 
 
 def _gemma4_family(defaults: Mapping[str, Any]) -> Family:

@@ -13,9 +13,13 @@ from archcli.load.huggingface.parts.attention import (
     head_dim,
     latent_attention,
 )
-from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
-from archcli.load.huggingface.parts.experts import after_first, by_types, deepseek_experts, some_routed
-from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
+from archcli.load.huggingface.parts.decoder import decoder
+from archcli.load.huggingface.parts.experts import (
+    EXPERT_WORDS,
+    after_first,
+    by_types,
+)
+from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.parts.rope import position, rope
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import (
@@ -24,14 +28,12 @@ from archcli.load.huggingface.weights.names import (
     FUSED,
     GATE_UP,
     LLAMA,
-    MLA,
     QK_NORM,
     SHARED,
     prediction_layers,
 )
+from archcli.load.huggingface.whole.deepseek_like import deepseek_like, deepseek_weights
 from archcli.load.huggingface.whole.llama_like import llama_like
-
-# Their base class holds the head itself.
 
 CHATGLM_OWN = {
     "num_layers": 28,
@@ -127,15 +129,13 @@ CHATGLM_WEIGHTS: Weights = {
 
 def _glm(config: Config) -> Mapped:
     """As Llama with biased queries, keys and values, and interleaved RoPE on half of each head."""
-    width = head_dim(config)
+    return llama_like(config, heads=_half_turned(config))
+
+
+def _half_turned(config: Config) -> Mapped:
+    """Biased queries, keys and values, and interleaved RoPE on half of each head."""
     bias = ["q", "k", "v"] if config.flag("attention_bias") else False
-    place = rope(config, width, pairing="interleaved", partial=0.5)
-    layer = {
-        "kind": "pre_norm",
-        "attention": attention(config, width, bias=bias, position=place),
-        "ffn": gated(config),
-    }
-    return decoder(config, rmsnorm(config), [layer] * config.layers())
+    return {"bias": bias, "position": rope(config, head_dim(config), pairing="interleaved", partial=0.5)}
 
 
 GLM4_WEIGHTS = {
@@ -148,9 +148,7 @@ GLM4_WEIGHTS = {
 
 def _glm4(config: Config) -> Mapped:
     """As GLM of 2024, with a norm after each sublayer too; interleaved RoPE on half of each head."""
-    bias = ["q", "k", "v"] if config.flag("attention_bias") else False
-    place = rope(config, head_dim(config), pairing="interleaved", partial=0.5)
-    return llama_like(config, heads={"bias": bias, "position": place}, block={"kind": "sandwich"})
+    return llama_like(config, heads=_half_turned(config), block={"kind": "sandwich"})
 
 
 def _glm4_moe(config: Config) -> Mapped:
@@ -164,10 +162,7 @@ def _glm4_moe(config: Config) -> Mapped:
         position=rope(config, width, partial=0.5),
         qk_norm=PER_HEAD if config.flag("use_qk_norm") else None,
     )
-    layer, routed = {"kind": "pre_norm", "attention": attend}, after_first(config)
-    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
-    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
-    return decoder(config, rmsnorm(config), layers, mtp=mtp)
+    return deepseek_like(config, attend, after_first(config))
 
 
 def _glm4_moe_weights(config: Config) -> Weights:
@@ -180,24 +175,8 @@ def _glm4_moe_weights(config: Config) -> Weights:
 def _glm4_moe_lite(config: Config) -> Mapped:
     """As DeepSeek-V3; the first layer is dense where mlp_layer_types names none."""
     config.ignore("first_k_dense_replace", "moe_layer_freq", "scoring_func", "topk_method")
-    attention = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
-    layer, routed = (
-        {"kind": "pre_norm", "attention": attention},
-        by_types(config, lambda: _glm4_moe_lite_usual(config)),
-    )
-    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
-    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
-    return decoder(config, rmsnorm(config), layers, mtp=mtp)
-
-
-def _glm4_moe_lite_usual(config: Config) -> list[bool]:
-    return [index > 0 for index in range(config.layers())]
-
-
-def _glm4_moe_lite_weights(config: Config) -> Weights:
-    """The names of DeepSeek-V3."""
-    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
-    return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}
+    routed = by_types(config, lambda: [index > 0 for index in range(config.layers())])
+    return deepseek_like(config, latent_attention(config), routed)
 
 
 FAMILIES = {
@@ -207,7 +186,7 @@ FAMILIES = {
         CHATGLM_WEIGHTS,
         aliases=CHATGLM_ALIASES,
         defaults=CHATGLM_OWN,
-        headed=("ChatGLMModel",),
+        headed=("ChatGLMModel",),  # their base class holds the head itself
     ),
     "glm": Family(
         "GLM-4 9B in transformers' own form: GlmConfig and GlmForCausalLM.",
@@ -219,12 +198,12 @@ FAMILIES = {
         "GLM-4.5 and 4.6: Glm4MoeConfig and Glm4MoeForCausalLM.",
         _glm4_moe,
         _glm4_moe_weights,
-        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+        aliases=EXPERT_WORDS,
     ),
     "glm4_moe_lite": Family(
         "GLM-4.7-Flash: Glm4MoeLiteConfig and Glm4MoeLiteForCausalLM.",
         _glm4_moe_lite,
-        _glm4_moe_lite_weights,
-        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+        deepseek_weights,
+        aliases=EXPERT_WORDS,
     ),
 }

@@ -8,6 +8,7 @@ from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim, latent_attention, positive
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
 from archcli.load.huggingface.parts.experts import (
+    EXPERT_WORDS,
     by_types,
     corrected_router,
     experts,
@@ -19,7 +20,7 @@ from archcli.load.huggingface.parts.networks import gated, layernorm, rmsnorm
 from archcli.load.huggingface.parts.rope import rope, stretched_rope
 from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, MLA, PREDICTION, QK_NORM, SHARED
-from archcli.load.huggingface.whole.deepseek_sparse import (
+from archcli.load.huggingface.whole.deepseek_like import (
     FULL_INDEX,
     INDEXER,
     SHARED_INDEX,
@@ -280,6 +281,6 @@ FAMILIES = {
         "Hy4, latent attention with shared indexes on several streams: HYV4Config and HYV4ForCausalLM.",
         _hy_v4,
         HY_V4_WEIGHTS,
-        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+        aliases=EXPERT_WORDS,
     ),
 }

@@ -28,20 +28,20 @@ LFM_KINDS = (FULL, CONVOLUTION)
 """What `layer_types` may say."""
 
 
-def short_convolution(config: Config) -> Mapped:
+def _short_convolution(config: Config) -> Mapped:
     """The short convolution; conv_bias biases its projections as well."""
     biased = config.flag("conv_bias")
     biases = {"bias": biased, "conv_bias": biased} if biased else {}
     return {"kind": "short_conv", "conv_kernel": config.size("conv_L_cache"), **biases}
 
 
-def tied(config: Config) -> ConfigValue[bool]:
+def _tied(config: Config) -> ConfigValue[bool]:
     """Whether the head is tied; `tie_embedding` of older files overrules tie_word_embeddings."""
     config.ignore("tie_embedding", "tie_word_embeddings")
     return config.flag("tie_embedding" if "tie_embedding" in config.data else "tie_word_embeddings")
 
 
-def lfm_like(config: Config, kinds: Sequence[str], ffns: Sequence[Mapped]) -> Mapped:
+def _lfm_like(config: Config, kinds: Sequence[str], ffns: Sequence[Mapped]) -> Mapped:
     """Pre-norm layers of these kinds with these feed-forward parts; queries and keys normalized by head."""
     made: dict[tuple[str, int], Mapped] = {}
     for kind, ffn in zip(kinds, ffns, strict=True):
@@ -49,12 +49,12 @@ def lfm_like(config: Config, kinds: Sequence[str], ffns: Sequence[Mapped]) -> Ma
             made[kind, id(ffn)] = {"kind": "pre_norm", **_mixing(config, kind), "ffn": ffn}
     layers = [made[kind, id(ffn)] for kind, ffn in zip(kinds, ffns, strict=True)]
     norm = {"kind": "rmsnorm", "eps": config.number("norm_eps")}
-    return decoder(config, norm, layers, embedding={"tied": tied(config)})
+    return decoder(config, norm, layers, embedding={"tied": _tied(config)})
 
 
 def _mixing(config: Config, kind: str) -> Mapped:
     if kind == CONVOLUTION:
-        return {"mixer": short_convolution(config)}
+        return {"mixer": _short_convolution(config)}
     return {"attention": attention(config, head_dim(config), qk_norm=PER_HEAD)}
 
 
@@ -75,7 +75,7 @@ EVERYWHERE: Weights = {
 }
 
 
-def lfm_weights(kinds: Sequence[str], norm: str = "operator_norm", ours: str = "norm") -> Weights:
+def _lfm_weights(kinds: Sequence[str], norm: str = "operator_norm", ours: str = "norm") -> Weights:
     """The names of all layers, the norms of which are called by the key of their mixer."""
     names: dict[str, Weights] = {
         kind: {f"{LAYER}.{norm}.weight": f"layers.*.{step}_{ours}.weight"}
@@ -95,7 +95,7 @@ def _lfm2(config: Config) -> Mapped:
     """Short convolutions and layers of attention, all with SwiGLU, whose width is adjusted."""
     config.ignore(*LFM2_UNREAD.split())
     ffn, kinds = {"kind": "glu", "d_ff": _lfm2_width(config)}, _lfm2_kinds(config)
-    return lfm_like(config, kinds, [ffn] * len(kinds))
+    return _lfm_like(config, kinds, [ffn] * len(kinds))
 
 
 def _lfm2_kinds(config: Config) -> list[str]:
@@ -123,7 +123,7 @@ def _lfm2_width(config: Config) -> ConfigValue[int]:
 
 def _lfm2_weights(config: Config) -> Weights:
     """The names of layers of either kind."""
-    return lfm_weights(_lfm2_kinds(config))
+    return _lfm_weights(_lfm2_kinds(config))
 
 
 def _lfm2_moe(config: Config) -> Mapped:
@@ -132,7 +132,7 @@ def _lfm2_moe(config: Config) -> Mapped:
     if config.get("layer_types", default=None) is None:
         raise config.error("key 'layer_types' is missing", "the class of this model has no default for it")
     first, kinds = config.count("num_dense_layers").value, _lfm2_moe_kinds(config)
-    return lfm_like(config, kinds, [routed if index >= first else dense for index in range(len(kinds))])
+    return _lfm_like(config, kinds, [routed if index >= first else dense for index in range(len(kinds))])
 
 
 def _lfm2_moe_kinds(config: Config) -> list[str]:
@@ -167,7 +167,7 @@ ROUTED: Weights = {
 
 def _lfm2_moe_weights(config: Config) -> Weights:
     """The names of layers of either kind, some with experts."""
-    return {**lfm_weights(_lfm2_moe_kinds(config)), **ROUTED}
+    return {**_lfm_weights(_lfm2_moe_kinds(config)), **ROUTED}
 
 
 LFM3_ROPE: dict[str, dict[str, Any]] = {
@@ -183,7 +183,7 @@ def _lfm3(config: Config) -> Mapped:
     check_window(config)
     config.ignore("rope_parameters")  # read where a layer has attention
     mixers = {
-        CONVOLUTION: lambda: {"mixer": short_convolution(config)},
+        CONVOLUTION: lambda: {"mixer": _short_convolution(config)},
         SLIDING: lambda: {"attention": _lfm3_attention(config, SLIDING, config.size("sliding_window"))},
         FULL: lambda: {"attention": _lfm3_attention(config, FULL, None)},
     }

@@ -7,6 +7,7 @@ from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, SLIDING, check_window, head_dim
 from archcli.load.huggingface.parts.experts import (
+    EXPERT_WORDS,
     by_types,
     deepseek_experts,
     every_step,
@@ -181,7 +182,7 @@ FAMILIES = {
         "Solar Open: SolarOpenConfig and SolarOpenForCausalLM.",
         _solar_open,
         {**LLAMA, **EXPERTS, **SHARED, **CORRECTED},
-        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+        aliases=EXPERT_WORDS,
     ),
     "mellum": Family(
         "Mellum 2: MellumConfig and MellumForCausalLM.",

@@ -18,7 +18,9 @@ from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPERTS
 
 
-def minimax_like(config: Config, kinds: Sequence[str], position: Mapped | ConfigValue[Mapped]) -> Mapped:
+def _lightning_decoder(
+    config: Config, kinds: Sequence[str], position: Mapped | ConfigValue[Mapped]
+) -> Mapped:
     """Experts after each mixer; the residual is taken after the norm, and both are multiplied."""
     config.only("shared_intermediate_size", 0, default=0)
     config.ignore("shared_moe_mode", "router_jitter_noise")
@@ -61,7 +63,7 @@ CONSTANT = Auxiliary("decays, computed from the layer and the head")
 """What the class stores and computes anew."""
 
 
-def minimax_weights(config: Config, kinds: Sequence[str]) -> Weights:
+def _names_of_kinds(config: Config, kinds: Sequence[str]) -> Weights:
     """Names of both kinds of layer; queries, keys and values of a head follow each other in one matrix."""
     fused = tuple(f"layers.*.mixer.{which}_proj.weight" for which in "qkv")
     keys = ["attention" if kind == FULL else "mixer" for kind in kinds]
@@ -88,7 +90,7 @@ def _minimax(config: Config) -> Mapped:
     rotated = config.optional_size("rotary_dim")
     if rotated is not None and rotated != width:
         config.note("rotary_dim is not read by the class, which turns the whole width of a head")
-    return minimax_like(config, _minimax_kinds(config), rope(config, width, theta=1e6))
+    return _lightning_decoder(config, _minimax_kinds(config), rope(config, width, theta=1e6))
 
 
 def _minimax_kinds(config: Config) -> list[str]:
@@ -97,7 +99,7 @@ def _minimax_kinds(config: Config) -> list[str]:
 
 def _minimax_weights(config: Config) -> Weights:
     """Names of both kinds of layer."""
-    return minimax_weights(config, _minimax_kinds(config))
+    return _names_of_kinds(config, _minimax_kinds(config))
 
 
 MINIMAX_01_FACTORS = {
@@ -122,7 +124,7 @@ def _minimax_01(config: Config) -> Mapped:
         "theta": config.number("rope_theta"),
         "rotary_dim": None if whole else rotated,
     }
-    return minimax_like(config, _minimax_01_kinds(config), without_none(turned))
+    return _lightning_decoder(config, _minimax_01_kinds(config), without_none(turned))
 
 
 def _minimax_01_kinds(config: Config) -> list[str]:
@@ -138,7 +140,7 @@ def _minimax_01_kinds(config: Config) -> list[str]:
 
 def _minimax_01_weights(config: Config) -> Weights:
     """Names of both kinds of layer."""
-    return minimax_weights(config, _minimax_01_kinds(config))
+    return _names_of_kinds(config, _minimax_01_kinds(config))
 
 
 FAMILIES = {

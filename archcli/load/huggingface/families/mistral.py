@@ -50,7 +50,7 @@ def _mixtral(config: Config) -> Mapped:
 
 def _mistral4(config: Config) -> Mapped:
     """As DeepSeek-V3 with a softmax router, and queries that grow with their position."""
-    latent = latent_attention(config, "interleaved" if config.flag("rope_interleave") else "half")
+    latent = latent_attention(config)
     temperature = sharpened(config)
     attention = {**latent, **({"temperature": temperature} if temperature else {})}
 

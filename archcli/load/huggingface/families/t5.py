@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from archcli.load.huggingface.config import MOST_LAYERS, Config, short_repr
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
-from archcli.load.huggingface.family import Family
+from archcli.load.huggingface.family import Family, Reader
 from archcli.load.huggingface.parts.attention import Flag
 from archcli.load.huggingface.parts.decoder import PLAIN, groups
 from archcli.load.huggingface.parts.networks import ACTIVATIONS, activation
@@ -29,12 +29,12 @@ Networks = Mapped | Sequence[Mapped]
 """The feed-forward network of every layer, or of each."""
 
 
-def is_encoder_alone(config: Config) -> bool:
+def _is_encoder_alone(config: Config) -> bool:
     """Whether the file's class is the encoder, or the encoder with a classifier of tokens."""
     return config.architecture.endswith((ENCODER, TAGGER))
 
 
-def t5_like(
+def _t5_like(
     config: Config,
     tied: ConfigValue[bool],
     scale: Flag,
@@ -46,12 +46,13 @@ def t5_like(
     """Both halves, or the encoder where the file's class is one.
 
     `scale` tells whether the head reads x / sqrt(d_model). `networks` are those of the encoder and the
-    decoder, by default `dense`. With `per_layer` each layer has buckets of its own. A head that is not `tied`
-    has a table, as checkpoints of v1.1, Flan and mT5 have, though a class that `ties` all since transformers
-    5 does so whatever the file says; one that does not has a table for each half, and one that is not read.
+    decoder, by default `_dense`. With `per_layer` each layer has buckets of its own. A head that is not
+    `tied` has a table, as checkpoints of v1.1, Flan and mT5 have, though a class that `ties` all since
+    transformers 5 does so whatever the file says; one that does not has a table for each half, and one that
+    is not read.
     """
     config.ignore(*HARMLESS)
-    ffns = networks or dict.fromkeys(("encoder", "decoder"), dense(config))
+    ffns = networks or dict.fromkeys(("encoder", "decoder"), _dense(config))
     width, depth = config.size("hidden_size"), config.size("num_hidden_layers")
     whole = {
         "vocab_size": config.size("vocab_size"),
@@ -61,7 +62,7 @@ def t5_like(
     }
     encoder = _half(config, depth, ffns["encoder"], causal=False, per_layer=per_layer)
     decoders = config.size("num_decoder_layers", default=depth)
-    if is_encoder_alone(config):
+    if _is_encoder_alone(config):
         labels = config.labels() if config.architecture.endswith(TAGGER) else None
         config.ignore("scale_decoder_outputs")
         return without_none({"kind": "encoder", **whole, **encoder, "n_labels": labels})
@@ -97,7 +98,7 @@ def _half(config: Config, depth: ConfigValue[int], ffn: Networks, *, causal: boo
     return {**({} if per_layer else {"score_bias": buckets}), "groups": grouped}
 
 
-def dense(config: Config) -> Mapped:
+def _dense(config: Config) -> Mapped:
     """`relu`, or `gated-` and the name of the gate's function; `gated-gelu` means its tanh form.
 
     What transformers made of it when it wrote the file, `dense_act_fn` and `is_gated_act`, goes before it.
@@ -119,12 +120,12 @@ SUBLAYERS = {"encoder": ("SelfAttention", "FF"), "decoder": tuple(PARTS)}
 """Keys of `PARTS` in the order in which checkpoints number them; FF has other names there."""
 
 
-def t5_weights(config: Config, *, ff: str = "DenseReluDense", per_layer: bool = False) -> dict[str, Rule]:
+def _t5_weights(config: Config, *, ff: str = "DenseReluDense", per_layer: bool = False) -> dict[str, Rule]:
     """Weight names of both halves, or of an encoder alone; `ff` is what the class calls the network.
 
     `wi` is the up projection, or `wi_1` where `wi_0` gates it.
     """
-    table, alone = Parts(("embedding.tokens.weight",), again=True), is_encoder_alone(config)
+    table, alone = Parts(("embedding.tokens.weight",), again=True), _is_encoder_alone(config)
     names: dict[str, Rule] = {
         "shared.weight": table,
         "encoder.embed_tokens.weight": table,
@@ -156,7 +157,12 @@ def _half_weights(half: str, prefix: str, ff: str) -> dict[str, Rule]:
     return names
 
 
-# The class ties the head whatever the config says, so a checkpoint without one is a tied model's.
+def _tie(config: Config) -> tuple[ConfigValue[bool], ConfigValue[bool]]:
+    """Whether the head is tied, and whether it reads x / sqrt(d_model)."""
+    # transformers 5 writes tie_word_embeddings true over every false, which it keeps as scale_decoder_outputs
+    tied = config.flag("tie_word_embeddings")
+    scaled = config.flag("scale_decoder_outputs", default=tied)
+    return tied.derive(bool(tied) and bool(scaled)), scaled
 
 
 def _t5(config: Config) -> Mapped:
@@ -164,32 +170,22 @@ def _t5(config: Config) -> Mapped:
 
     `tie_word_embeddings: false` (v1.1, Flan) gives an untied head that reads x itself.
     """
-    # transformers 5 writes tie_word_embeddings true over every false, which it keeps as scale_decoder_outputs
-    tied = config.flag("tie_word_embeddings")
-    scaled = config.flag("scale_decoder_outputs", default=tied)
-    return t5_like(config, tied.derive(bool(tied) and bool(scaled)), scaled)
-
-
-def _t5_weights(config: Config) -> Weights:
-    """Weight names of both halves, or of an encoder alone."""
-    return t5_weights(config)
-
-
-# The class ties the head whatever the config says, so a checkpoint without one is a tied model's.
+    return _t5_like(config, *_tie(config))
 
 
 def _mt5(config: Config) -> Mapped:
-    """As T5 v1.1; UMT5 has buckets in each layer, and its tied head reads x / sqrt(d_model), as T5's does."""
-    tied, unified = config.flag("tie_word_embeddings"), config.model_type == "umt5"
-    if not unified:
-        return t5_like(config, tied, False)
-    scaled = config.flag("scale_decoder_outputs", default=tied)  # how transformers 5.24 keeps a stated false
-    return t5_like(config, tied.derive(bool(tied) and bool(scaled)), scaled, per_layer=True)
+    """As T5 v1.1."""
+    return _t5_like(config, config.flag("tie_word_embeddings"), False)
 
 
-def _mt5_weights(config: Config) -> Weights:
-    """Weight names of both halves, or of an encoder alone."""
-    return t5_weights(config, per_layer=config.model_type == "umt5")
+def _umt5(config: Config) -> Mapped:
+    """As T5 v1.1, with buckets in each layer; a tied head reads x / sqrt(d_model), as T5's does."""
+    return _t5_like(config, *_tie(config), per_layer=True)
+
+
+def _umt5_weights(config: Config) -> Weights:
+    """Weight names of both halves, or of an encoder alone, with buckets in each layer."""
+    return _t5_weights(config, per_layer=True)
 
 
 SWITCH_HARMLESS = (
@@ -213,7 +209,7 @@ def _switch(config: Config) -> Mapped:
         depths["decoder"] = config.size("num_decoder_layers")
     networks = {half: _switch_networks(config, half, count) for half, count in depths.items()}
     tied = config.flag("tie_word_embeddings")
-    return t5_like(config, tied, tied, networks=networks, ties=False)
+    return _t5_like(config, tied, tied, networks=networks, ties=False)
 
 
 def _switch_networks(config: Config, half: str, depth: ConfigValue[int]) -> list[Mapped]:
@@ -234,7 +230,7 @@ def _switch_networks(config: Config, half: str, depth: ConfigValue[int]) -> list
 
 def _switch_weights(config: Config) -> Weights:
     """T5's names, with `mlp` for what T5 calls DenseReluDense; experts have a tensor each."""
-    names = t5_weights(config, ff="mlp")
+    names = _t5_weights(config, ff="mlp")
     if not config.flag("tie_word_embeddings"):
         names |= {"shared.weight": "shared.weight", "encoder.embed_tokens.weight": "source.weight"}
     for half, i in (("encoder", 1), ("decoder", 2)):
@@ -247,24 +243,18 @@ def _switch_weights(config: Config) -> Weights:
     return names
 
 
+ABOUT_MT5 = "mT5 and UMT5, T5 for many languages: MT5Config and MT5ForConditionalGeneration."
+
+
+def _tying(about: str, mapping: Reader, weights: Callable[[Config], Weights]) -> Family:
+    """A class that ties the head whatever the file says: a checkpoint without one is a tied model's."""
+    return Family(about, mapping, weights, aliases=ALIASES, ties_unstored_head=True)
+
+
 FAMILIES = {
-    "t5": Family(
-        "T5 and T5 v1.1 (Flan): T5Config and T5ForConditionalGeneration.",
-        _t5,
-        _t5_weights,
-        aliases=ALIASES,
-        ties_unstored_head=True,
-    ),
-    **dict.fromkeys(
-        ("mt5", "umt5"),
-        Family(
-            "mT5 and UMT5, T5 for many languages: MT5Config and MT5ForConditionalGeneration.",
-            _mt5,
-            _mt5_weights,
-            aliases=ALIASES,
-            ties_unstored_head=True,
-        ),
-    ),
+    "t5": _tying("T5 and T5 v1.1 (Flan): T5Config and T5ForConditionalGeneration.", _t5, _t5_weights),
+    "mt5": _tying(ABOUT_MT5, _mt5, _t5_weights),
+    "umt5": _tying(ABOUT_MT5, _umt5, _umt5_weights),
     "switch_transformers": Family(
         "Switch Transformers: SwitchTransformersConfig and SwitchTransformersForConditionalGeneration.",
         _switch,

@@ -20,7 +20,13 @@ from archcli.load.huggingface.parts.attention import (
     windows,
 )
 from archcli.load.huggingface.parts.decoder import decoder, without_prediction
-from archcli.load.huggingface.parts.experts import by_types, corrected_router, experts, some_routed
+from archcli.load.huggingface.parts.experts import (
+    EXPERT_WORDS,
+    by_types,
+    corrected_router,
+    experts,
+    some_routed,
+)
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import parameters, position, rope_of_type
 from archcli.load.huggingface.weights.map import Auxiliary, Weights
@@ -258,6 +264,6 @@ FAMILIES = {
         "MiMo-V2-Flash: MiMoV2FlashConfig and MiMoV2FlashForCausalLM.",
         _mimo,
         MIMO_WEIGHTS,
-        aliases={"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"},
+        aliases=EXPERT_WORDS,
     ),
 }

@@ -103,12 +103,14 @@ def query_scale(config: Config, width: ConfigValue[int]) -> ConfigValue[float] |
     return None if scalar == width else scalar.derive(float(scalar.value**-0.5))
 
 
-def latent_attention(config: Config, pairing: str, position: Any = None) -> Mapped:
+def latent_attention(config: Config, pairing: str | None = None, position: Any = None) -> Mapped:
     """Multi-head latent attention by DeepSeek's keys.
 
     The classes make the norms of the latents without an eps: it is 1e-6 whatever the file says. `position`
-    left out is RoPE by the usual keys, with this `pairing`.
+    left out is RoPE by the usual keys, with this `pairing`, or the one that rope_interleave says.
     """
+    if pairing is None:
+        pairing = "interleaved" if config.flag("rope_interleave") else "half"
     if position is None:
         position = rope(config, config.size("qk_rope_head_dim"), pairing=pairing, scales_scores=True)
     ranks = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")

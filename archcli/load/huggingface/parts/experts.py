@@ -15,6 +15,11 @@ SUM_TO_ONE: Mapping[str, Any] = MappingProxyType({})
 
 DENSE, SPARSE = "dense", "sparse"
 
+EXPERT_WORDS: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("num_experts", "num_local_experts"), "n_routed_experts")
+)
+"""DeepSeek's word for the number of experts."""
+
 
 def experts(
     config: Config,

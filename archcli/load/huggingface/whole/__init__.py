@@ -1,1 +1,1 @@
-"""Whole models of kinds that several files of `families/` have: Llama, GPT, BERT, BART, Mamba, delta nets."""
+"""Whole models that several files of `families/` share: Llama, GPT, BERT, BART, DeepSeek, Mamba."""

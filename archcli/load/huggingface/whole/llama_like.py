@@ -81,9 +81,10 @@ def like_llama(
     defaults_of: str = "",
     **parts: Reader | Mapped,
 ) -> Family:
-    """A family of Llama's kind; `parts` are arguments of `llama_like`, or functions of a file that give them.
+    """A family of Llama's kind.
 
-    `ignored` are keys that its files state and its class does not read.
+    `parts` are arguments of `llama_like`, or functions of a file that give them. `ignored` are keys that its
+    files state and its class does not read.
     """
 
     def mapping(config: Config) -> Mapped:

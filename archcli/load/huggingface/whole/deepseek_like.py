@@ -1,4 +1,4 @@
-"""DeepSeek Sparse Attention: latent attention whose keys an indexer chooses, and whole decoders of it."""
+"""Decoders of DeepSeek-V3's kind, and of DeepSeek Sparse Attention, where an indexer chooses keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ INDEX_NAMES = ("indexer_types", "index_topk_pattern")
 INDEX_STEPS = {"index_topk_freq": 1, "index_skip_topk_offset": 2}
 """Every how many layers have an index of their own, and from which on, by the class's defaults."""
 
-ALIASES = {"num_experts": "n_routed_experts", "num_local_experts": "n_routed_experts"}
 INDEXER: Weights = {
     f"[model.]layers.*.self_attn.indexer.{theirs}": f"layers.*.attention.indexer.{ours}"
     for theirs, ours in (
@@ -34,6 +33,20 @@ INDEXER: Weights = {
     )
 }
 """The indexer of a layer."""
+
+
+def deepseek_like(config: Config, attention: Mapped, routed: Sequence[bool]) -> Mapped:
+    """Layers with this attention and dense networks, or DeepSeek-V3's experts where they are routed."""
+    layer = {"kind": "pre_norm", "attention": attention}
+    layers = some_routed(config, routed, lambda: deepseek_experts(config))([layer] * len(routed))
+    mtp = multi_token_prediction(config, lambda: {**layer, "ffn": deepseek_experts(config)}, alike=routed[-1])
+    return decoder(config, rmsnorm(config), layers, mtp=mtp)
+
+
+def deepseek_weights(config: Config) -> Weights:
+    """The names of latent attention, experts and their correction, and of multi-token prediction."""
+    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
+    return {**LLAMA, **MLA, **EXPERTS, **SHARED, **CORRECTED, **predicting}
 
 
 def index(config: Config, pairing: str | None = None) -> Mapped:

@@ -3,17 +3,23 @@
 import json
 from importlib import import_module
 
+from archcli.load.huggingface import keyed_lines
 from archcli.load.huggingface.registry import FOLDER, LISTING
 
 
-def rows():
-    """The file and the description of each model_type, by the files themselves, all of which are imported."""
+def all_families():
+    """(its file, the Family) of each model_type, by the files themselves, all of which are imported."""
     found = {}
     for path in sorted(FOLDER.glob("[a-z]*.py")):
         for kind, family in import_module(f"archcli.load.huggingface.families.{path.stem}").FAMILIES.items():
-            assert kind not in found, f"{kind} is in {found[kind]['file']}.py and in {path.name}"
-            found[kind] = {"file": path.stem, "what": family.about}
+            assert kind not in found, f"{kind} is in {found[kind][0]}.py and in {path.name}"
+            found[kind] = (path.stem, family)
     return found
+
+
+def rows():
+    """The file and the description of each model_type."""
+    return {kind: {"file": file, "what": family.about} for kind, (file, family) in all_families().items()}
 
 
 def write(entries):
@@ -21,3 +27,4 @@ def write(entries):
     kinds = sorted(entries, key=str.lower)
     lines = ",\n".join(f'"{kind}": {json.dumps(entries[kind], ensure_ascii=False)}' for kind in kinds)
     LISTING.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    keyed_lines._text.cache_clear()

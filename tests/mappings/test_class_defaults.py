@@ -1,5 +1,6 @@
 """class_defaults.json says what the classes of transformers default to, of the keys that archcli reads."""
 
+import dataclasses
 import json
 from dataclasses import replace
 
@@ -8,13 +9,15 @@ import transformers
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.family import CLASS_DEFAULTS, class_defaults
-from archcli.load.huggingface.registry import families, family_of
+from listed import all_families
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
 RENEWAL = "pytest -n0 --renew tests/mappings/test_class_defaults.py"
-KINDS = [kind for kind in families() if kind in transformers.CONFIG_MAPPING]
+FAMILIES = {kind: family for kind, (_, family) in all_families().items()}
+KINDS = [kind for kind in FAMILIES if kind in transformers.CONFIG_MAPPING]
 MISSING = object()
+USUAL_THETA = 10000.0
 
 
 def defaults(kind):
@@ -29,24 +32,34 @@ def defaults(kind):
     return {key: value for key, value in {**words, **known}.items() if value is not MISSING}
 
 
-def keys_read(kind, known):
-    """The keys of a class that its family reads of a file without any."""
-    family, config = family_of(kind), Config({"model_type": kind})
-    # replace, which marks no key as read as with_defaults does
-    family.mapping(replace(config, defaults={**known, **family.defaults}, aliases=family.aliases))
-    return sorted(config.read & {key for key, value in known.items() if value is not None})
+def without_own_default(kind):
+    """Keys whose default follows from others, such as head_dim, which is declared None; second words."""
+    cls = transformers.CONFIG_MAPPING[kind]
+    derived = {field.name for field in dataclasses.fields(cls) if field.default is None}
+    return {*derived, *cls.attribute_map, "model_type"} - {"tie_word_embeddings"}
 
 
-def line(kind):
+def keys_read(kind, known, monkeypatch):
+    """The keys with a default of their own that a family reads of a file without any."""
+    family, config = FAMILIES[kind], Config({"model_type": kind})
+    with monkeypatch.context() as patched:
+        patched.setattr(Config, "ignore", lambda *_: None)  # which marks keys as read that are not
+        # replace marks none either, as with_defaults does
+        family.mapping(replace(config, defaults={**known, **family.defaults}, aliases=family.aliases))
+    usual = {"rope_theta"} if known.get("rope_theta") == USUAL_THETA else set()
+    return sorted(config.read & known.keys() - without_own_default(kind) - usual)
+
+
+def line(kind, monkeypatch):
     """The line of a class: its keys stay, one that has none gets those that its family reads."""
     known = defaults(kind)
-    keys = [*class_defaults(kind)] or keys_read(kind, known)
+    keys = [*class_defaults(kind)] or keys_read(kind, known, monkeypatch)
     return {key: known[key] for key in keys if key in known}
 
 
-def test_the_defaults_are_those_of_the_classes(renew):
+def test_the_defaults_are_those_of_the_classes(renew, monkeypatch):
     """A default that differs from transformers' is a family's own, stated beside it."""
-    made = {kind: line(kind) for kind in sorted(KINDS, key=str.lower)}
+    made = {kind: line(kind, monkeypatch) for kind in sorted(KINDS, key=str.lower)}
     if renew:
         entries = {"transformers": transformers.__version__, **made}
         lines = ",\n".join(f"{json.dumps(kind)}: {json.dumps(entry)}" for kind, entry in entries.items())
@@ -57,15 +70,10 @@ def test_the_defaults_are_those_of_the_classes(renew):
     assert not changed, f"other in transformers {transformers.__version__} than in {version}: {RENEWAL}"
 
 
-@pytest.mark.parametrize("kind", ["llama", "gpt2", "bert"])
-def test_a_class_without_a_line_gets_the_keys_that_its_family_reads(kind):
-    known = defaults(kind)
-    found = keys_read(kind, known)
-    assert {key: known[key] for key in found}.items() >= {
-        key: value for key, value in class_defaults(kind).items() if key in found
-    }.items()
-    assert {"vocab_size"} <= set(found) <= known.keys()
-    assert "eos_token_id" not in found
+@pytest.mark.parametrize("kind", ["llama", "arcee", "gpt2", "bert", "mixtral", "opt", "olmo2"])
+def test_a_class_without_a_line_gets_the_keys_that_its_family_reads(kind, monkeypatch):
+    found = keys_read(kind, defaults(kind), monkeypatch)
+    assert set(class_defaults(kind)) == set(found)
 
 
 def test_a_type_of_no_class_has_no_defaults():

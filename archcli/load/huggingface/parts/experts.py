@@ -33,8 +33,8 @@ def experts(
     """A mixture of num_experts networks, num_experts_per_tok for each token.
 
     A network is SwiGLU of `width` unless `expert` is given. A family that has other words for these two keys
-    says so in `of_class`; `top_k` is given where layers differ. `more` are further fields, such as `shared`;
-    None leaves one out.
+    says so by its `aliases`; `top_k` is given where layers differ. `more` are further fields, such as
+    `shared`; None leaves one out.
     """
     mapping = {
         "kind": "moe",

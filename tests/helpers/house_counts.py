@@ -15,6 +15,7 @@ LIBRARIES = (
     "archcli.load.huggingface.families",
     "archcli.rules",
     "archcli.commands",
+    "archcli.api",
 )
 """Folders of many files alike, one idea each: as many as there are ideas."""
 

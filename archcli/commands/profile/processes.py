@@ -20,7 +20,7 @@ from typing import Any
 
 import typer
 
-from archcli.api.subject import INTERRUPTED
+from archcli.api.asking.subject import INTERRUPTED
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
 from archcli.load.yaml.text import read_stdin

@@ -1,24 +1,38 @@
-"""Arguments: what the public functions and the options of the commands accept by name.
+"""Arguments of public functions and fields of questions: each value is checked by its annotation.
 
-A name means the same wherever it stands. Whoever accepts a value says so in the same words.
+A call with anything else raises one ArchError with all that is wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from inspect import BoundArguments, signature
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from functools import wraps
+from inspect import BoundArguments, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from archcli.arith import ELEMENT_BITS
 from archcli.errors import ArchError, Problem, either, quote, suggest
-from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, FIELDS, Request
-from archcli.modules.spec.values import Interval, Refusal, ValueType, refused, value_type
+from archcli.modules.spec.request import Request
+from archcli.modules.spec.values import (
+    Conversion,
+    Refusal,
+    ValueType,
+    ZeroOrMore,
+    accepted,
+    bare,
+    hints,
+    refused,
+    value_type,
+)
 from archcli.units import parse_bytes, parse_dtype
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from archcli.modules.models.model import Model
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 ModelLike: TypeAlias = "str | PathLike[str] | Mapping[str, Any] | Model"
 """What stands for an architecture: a path, a name, a mapping as YAML or config.json hold it, a `Model`."""
@@ -81,46 +95,20 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value
 
 
-TEXT, BYTES, TEXTS = value_type(str), value_type(Annotated[int, Interval(ge=0)]), value_type(tuple[str, ...])
-
-ARGUMENTS: Mapping[str, ValueType] = {
-    **FIELDS,
-    "all_presets": value_type(bool),
-    "approx": value_type(bool),
-    "at": TEXTS,
-    "attention": value_type(AttentionKernel),
-    "by": value_type(By | None),
-    "columns": TEXTS,
-    "context": ABOVE_0_OR_NONE,
-    **dict.fromkeys(("dp", "tp", "pp", "micro_batches", "virtual_stages", "ep", "cp"), ABOVE_0),
-    "depth": value_type(Annotated[int, Interval(ge=0)]),
-    "device": TEXT,
-    "dtype": ValueType("the name of a dtype", _dtype, {"type": "string"}),
-    "kind": TEXT,
-    "mask": value_type(CountedPairs),
-    "memory": ValueType("bytes", memory_bytes, {}),
-    "latex": value_type(bool),
-    "mla": value_type(Mla),
-    "overrides": TEXTS,
-    "path": value_type(str | None),
-    "place": TEXT,
-    "quantity": value_type(Quantity),
-    "request": ValueType("a Request", _request, {}),
-    "scan": value_type(Scan),
-    "schedule": value_type(Schedule),
-    "sort": value_type(str | None),
-    "sp": value_type(bool),
-    "state_dtype": ValueType("the name of a dtype", _plain_dtype, {"type": "string"}),
-    "steps": value_type(bool),
-    "symbols": TEXTS,
-    "values": ValueType("a mapping from names", _mapping, {}),
-    "where": TEXTS,
-    "zero": value_type(ZeroStage),
-}
-"""The values that each name accepts. None leaves an argument out."""
+TEXT, BYTES = value_type(str), value_type(ZeroOrMore)
+DtypeName = Annotated[str, Conversion("the name of a dtype", _dtype)]
+"""A dtype by name, one of torch's, or a stored format such as q8_0."""
+PlainDtype = Annotated[str, Conversion("the name of a dtype", _plain_dtype)]
+"""A dtype by name, and no stored format."""
+MemorySize = Annotated[int | str, Conversion("bytes", memory_bytes)]
+"""Bytes, or a text such as 80GiB."""
+PlainRequest = Annotated[Request, Conversion("a Request", _request)]
+"""A Request of whole numbers."""
+ByName = Annotated[Mapping[str, Any], Conversion("a mapping from names", _mapping)]
+"""A mapping from names to whatever."""
 
 
-def accept(name: str, value: Any, where: str = "", known: Mapping[str, ValueType] = ARGUMENTS) -> Any:
+def accept(name: str, value: Any, known: Mapping[str, ValueType], where: str = "") -> Any:
     """The value converted to what `name` accepts; ArchError with `where` otherwise."""
     try:
         return known[name].convert(value)
@@ -131,17 +119,40 @@ def accept(name: str, value: Any, where: str = "", known: Mapping[str, ValueType
     raise ArchError(Problem(what, hint, path=where)) from None
 
 
-def bound(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    options: Mapping[str, Any],
-    own: Mapping[str, ValueType] | None = None,
-) -> BoundArguments:
-    """The arguments of a call, each checked by its name; ArchError with all that is wrong.
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator that checks a function's arguments by their annotations; ArchError for a wrong one."""
 
-    `own` are values that a name accepts in this function, where they are others.
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        arguments = bound(function, args, options)
+        return function(*arguments.args, **arguments.kwargs)
+
+    call.__dict__["__signature__"] = plain_signature(function, function)  # which help() shows
+    return call
+
+
+def plain_signature(asker: Callable[..., Any], returning: Callable[..., Any]) -> Signature:
+    """The signature of a function or record with plain types in place of annotated ones.
+
+    What a record inherits stands last.
     """
-    where, known = function.__name__, signature(function)
+    plain, found = {name: bare(hint) for name, hint in hints(asker).items()}, signature(asker)
+    parameters = [
+        parameter.replace(annotation=plain.get(name, parameter.annotation))
+        for name, parameter in found.parameters.items()
+    ]
+    parameters.sort(key=lambda parameter: (parameter.kind, parameter.name not in asker.__annotations__))
+    return found.replace(parameters=parameters, return_annotation=returning.__annotations__["return"])
+
+
+def bound(
+    asker: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], where: str = ""
+) -> BoundArguments:
+    """The arguments of a call of a function or record, each checked; ArchError with all that is wrong.
+
+    `where` is the name that errors give it.
+    """
+    where, known = where or asker.__name__, signature(asker)
     problems = [_unknown(name, known.parameters, where) for name in options if name not in known.parameters]
     if problems:
         raise ArchError(problems)
@@ -149,7 +160,7 @@ def bound(
         call = known.bind(*args, **options)
     except TypeError as error:
         raise ArchError(Problem(str(error), f"help(archcli.{where}) shows them", path=where)) from None
-    problems = list(_checked(call, where, own or {}))
+    problems = list(_checked(call, where, accepted(asker)))
     if problems:
         raise ArchError(problems)
     return call
@@ -159,15 +170,14 @@ def _unknown(name: str, known: Mapping[str, Any], where: str) -> Problem:
     return Problem(f"unknown argument {quote(name)}", suggest(name, known, "it has"), path=where)
 
 
-def _checked(call: BoundArguments, where: str, own: Mapping[str, ValueType]) -> Iterator[Problem]:
+def _checked(call: BoundArguments, where: str, known: Mapping[str, ValueType]) -> Iterator[Problem]:
     """Convert the arguments of a call; yields what is refused. A default that is repeated is accepted."""
-    known = {**ARGUMENTS, **own}
     for name, value in call.arguments.items():
         if name in known and value is not call.signature.parameters[name].default:
             try:
-                call.arguments[name] = accept(name, value, where, known)
+                call.arguments[name] = accept(name, value, known, where)
             except ArchError as error:
                 yield from error.problems
-    twice = [name for name in call.arguments if name in {*FIELDS, "mla", "scan"}]
+    twice = [name for name in call.arguments if name in {*accepted(Request), "mla", "scan"}]
     if call.arguments.get("request") is not None and twice:
         yield Problem(f"{either(twice)} stands beside a request", "state it in the Request alone", path=where)

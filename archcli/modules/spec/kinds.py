@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError, quote
+from archcli.modules.spec.arguments import checked
 from archcli.modules.spec.base import Spec
 
 if TYPE_CHECKING:
@@ -144,10 +145,12 @@ registered: dict[str, str] = {}
 """What `register` was told: the place of the class, by kind."""
 
 
+@checked
 def register(kind: str, place: str) -> None:
-    """Let YAML files name the class at `place`, "package.module:Class", by its kind.
+    """Let YAML files name your class by its kind: `register("mamba", "my_package.mamba:Mamba")`.
 
-    ArchError where the kind is taken, or the place is none. The class is imported when a file first names it.
+    An installed distribution does so by an entry point of `archcli.kinds`. The class is imported when a file
+    first names it. ArchError if the kind is taken.
     """
     if not KIND.fullmatch(kind):
         raise ArchError(f"{quote(kind)} is no name of a kind", "write letters, digits and _")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.api.asking.subject import given
-from archcli.modules.spec.arguments import AttentionKernel, DtypeName, ModelLike, checked
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import AttentionKernel, DtypeName, checked
 
 
 @checked

@@ -16,7 +16,8 @@ from archcli.load.source import identity, load, load_given
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.modules.spec.arguments import ModelLike, checked
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import checked
 from archcli.render.write import tell
 from archcli.rules.base import Case, Parallelism
 from archcli.rules.diagnostics import Diagnostic, diagnose

@@ -20,7 +20,8 @@ from archcli.load.yaml.writer import to_mapping
 from archcli.measure.report import Report
 from archcli.measure.survey.compare.differences import ModelSettings
 from archcli.measure.survey.compare.report import Compared, compare_models
-from archcli.modules.spec.arguments import ModelLike, checked
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import checked
 from archcli.modules.spec.request import Request
 
 

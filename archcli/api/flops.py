@@ -23,7 +23,8 @@ from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
 from archcli.measure.flops import count_flops as count
 from archcli.measure.report import Report
-from archcli.modules.spec.arguments import ModelLike, PlainRequest
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import PlainRequest
 from archcli.modules.spec.request import Request
 
 Macs = Annotated[bool, Option("Show multiply-adds (MACs), two FLOPs each.")]

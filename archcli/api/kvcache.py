@@ -12,7 +12,8 @@ from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.kvcache.kvcache import count_kv_cache as count
 from archcli.measure.report import Report
-from archcli.modules.spec.arguments import MemorySize, ModelLike
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import MemorySize
 
 Memory = Annotated[
     MemorySize | None,

@@ -25,7 +25,8 @@ from archcli.measure.memory.answers.report import count_memory as count
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.modules.spec.arguments import ModelLike, memory_bytes
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import memory_bytes
 from archcli.modules.spec.values import Conversion
 
 Phase = Annotated[

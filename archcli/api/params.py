@@ -11,7 +11,7 @@ from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.params import count_params as count
 from archcli.measure.report import Report
-from archcli.modules.spec.arguments import ModelLike
+from archcli.modules.models.model import ModelLike
 
 Against = Annotated[
     str | None,

@@ -36,7 +36,7 @@ from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.predict.serving.engines import EngineName
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.modules.spec.arguments import ModelLike
+from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.values import AboveZero
 
 CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep")

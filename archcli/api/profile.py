@@ -18,7 +18,8 @@ from archcli.api.profiling.versus import compare
 from archcli.api.profiling.vs_changes import Read, requested_variants
 from archcli.measure.profile.workloads import Workload, workload_of
 from archcli.measure.report import Report
-from archcli.modules.spec.arguments import AttentionKernel, ModelLike
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import AttentionKernel
 from archcli.modules.spec.request import Phase
 from archcli.modules.spec.values import AboveZero, ZeroOrMore
 from archcli.recording.recording import Recording

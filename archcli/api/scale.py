@@ -21,7 +21,7 @@ from archcli.measure.scale.shape import unpublished
 from archcli.measure.scale.solve import ScaleProblem
 from archcli.measure.symbolic.symbols import sizes
 from archcli.modules import Model
-from archcli.modules.spec.arguments import ModelLike
+from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.values import AboveZero, Conversion, accepted
 from archcli.render.values import short
 from archcli.rules.base import Case

@@ -9,7 +9,7 @@ from archcli.api.asking.question import asks
 from archcli.api.asking.subject import Subject, given
 from archcli.measure.report import Report
 from archcli.measure.survey.show import list_rows
-from archcli.modules.spec.arguments import ModelLike
+from archcli.modules.models.model import ModelLike
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from archcli.load.presets import preset_records, surveyed_presets
 from archcli.measure.report import Report
 from archcli.measure.survey.columns import COLUMNS, describe
 from archcli.measure.survey.survey import survey_records
-from archcli.modules.spec.arguments import By, ModelLike, checked
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import By, checked
 
 Columns = Annotated[
     Sequence[str],

@@ -10,7 +10,8 @@ from archcli.errors import ArchError
 from archcli.measure.report import Report
 from archcli.measure.symbolic.sweep import Sweep
 from archcli.measure.symbolic.sweep import sweep as count
-from archcli.modules.spec.arguments import ByName, CountedPairs, ModelLike, checked
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import ByName, CountedPairs, checked
 from archcli.modules.spec.values import AboveZero
 
 

@@ -28,7 +28,7 @@ from archcli.measure.symbolic.shapes.search import SweepQuestion, Tick, no_tick,
 from archcli.measure.symbolic.shapes.terms import SweepNames, check_ties
 from archcli.measure.symbolic.symbols import fields_named, has_size
 from archcli.modules import Model
-from archcli.modules.spec.arguments import ModelLike
+from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.base import ends_in
 from archcli.modules.spec.values import AboveZero, Conversion, refused
 from archcli.query.condition import parse_condition

@@ -16,7 +16,7 @@ from archcli.measure.memory.settings import AttentionForm, MemorySettings
 from archcli.measure.notes import form_notes, forward_and_decode_forms, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.report import Column, Report, Table
-from archcli.modules.spec.arguments import ModelLike
+from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.request import AUTO, Request
 from archcli.render.screen import progress
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from archcli.modules import Model
-    from archcli.modules.spec.arguments import ModelLike
+    from archcli.modules.models.model import ModelLike
 
 
 class CallablePackage(ModuleType):

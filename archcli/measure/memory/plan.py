@@ -199,7 +199,7 @@ def _across_stages(model: Model) -> Iterator[Problem]:
         "kv_from": any(mixer.facts(model.d_model).kv_from is not None for _, mixer in find(model, Mixer)),
         "score_bias": stack.score_bias is not None,
         "relative": stack.relative is not None,
-        "per_layer_embedding": getattr(model, "per_layer_embedding", None) is not None,
+        "per_layer_embedding": model.layer_embedding is not None,
     }
     for name, present in shared.items():
         if present:

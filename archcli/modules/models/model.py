@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
@@ -22,10 +22,15 @@ from archcli.modules.spec.values import Interval
 from archcli.units import FIGURE, ROUNDED
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from archcli.modules.adapters.lora import LoRA
     from archcli.modules.stored.quantization import Quantization
+    from archcli.modules.tensor_parallel.degrees import Degrees
 
 M = TypeVar("M", bound="Model")
+ModelLike: TypeAlias = "str | PathLike[str] | Mapping[str, Any] | Model"
+"""What stands for an architecture: a path, a name, a mapping as YAML or config.json hold it, a `Model`."""
 RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
 """A year, or a year and a month."""
 
@@ -64,6 +69,30 @@ class Model(Holder):
 
     caches: ClassVar[bool] = True
     """Whether it generates token by token, and so has a cache to fill."""
+    degrees: ClassVar[Degrees | None] = None
+    """Of one rank's share of a model: how many ranks share it."""
+
+    @property
+    def output_head(self) -> Any:
+        """The head that gives logits; None for a model that ends with hidden states."""
+        return getattr(self, "head", None)  # kinds of models that have none have no such key
+
+    @property
+    def z_loss_weight(self) -> float | None:
+        """The weight of the z-loss in what training minimizes; None without one."""
+        weight: float | None = getattr(getattr(self, "loss", None), "z_loss", None)
+        return weight
+
+    @property
+    def logit_softcap(self) -> float | None:
+        """The bound c of logits, c tanh(x/c); None where nothing bounds them."""
+        softcap: float | None = getattr(self.output_head, "softcap", None)
+        return softcap
+
+    @property
+    def layer_embedding(self) -> Any:
+        """The table that gives every layer embeddings of its own; None without one."""
+        return getattr(self, "per_layer_embedding", None)
 
     @property
     def adapted(self) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from inspect import BoundArguments, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 
 from archcli.arith import ELEMENT_BITS
 from archcli.errors import ArchError, Problem, either, quote, suggest
@@ -26,16 +26,9 @@ from archcli.modules.spec.values import (
 )
 from archcli.units import parse_bytes, parse_dtype
 
-if TYPE_CHECKING:
-    from os import PathLike
-
-    from archcli.modules.models.model import Model
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
-ModelLike: TypeAlias = "str | PathLike[str] | Mapping[str, Any] | Model"
-"""What stands for an architecture: a path, a name, a mapping as YAML or config.json hold it, a `Model`."""
 CountedPairs = Literal["exact", "dense"]
 """Whether attention pairs are those that the mask allows, or all S x S."""
 Mla = Literal["auto", "naive", "absorbed"]

@@ -246,7 +246,7 @@ def _unfit(cls: Any, kind: str) -> str:
 
 
 def kind_of(cls: Any) -> str:
-    """The `kind` of a class that has one, else an empty text."""
+    """The `kind` of a class or a module that has one, else an empty text."""
     stated = getattr(cls, "kind", "")
     return stated if isinstance(stated, str) else ""
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from archcli.api.asking.subject import given
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import AttentionKernel, DtypeName, checked
+from archcli.modules.spec.arguments import AttentionKernel, DtypeName
+from archcli.modules.spec.calls import checked
 
 
 @checked

@@ -17,7 +17,7 @@ from archcli.load.yaml.writer import to_mapping
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import checked
+from archcli.modules.spec.calls import checked
 from archcli.render.write import tell
 from archcli.rules.base import Case, Parallelism
 from archcli.rules.diagnostics import Diagnostic, diagnose

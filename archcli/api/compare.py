@@ -21,7 +21,7 @@ from archcli.measure.report import Report
 from archcli.measure.survey.compare.differences import ModelSettings
 from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import checked
+from archcli.modules.spec.calls import checked
 from archcli.modules.spec.request import Request
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archcli.load.presets import evidence_index
 from archcli.measure.report import Column, Report, Table
-from archcli.modules.spec.arguments import checked
+from archcli.modules.spec.calls import checked
 from archcli.rules import all_rules
 from archcli.rules.base import DesignRule
 from archcli.rules.document import as_record

@@ -12,7 +12,8 @@ from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError, Problem, either
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import CountedPairs, Mla, Quantity, Scan, checked
+from archcli.modules.spec.arguments import CountedPairs, Mla, Quantity, Scan
+from archcli.modules.spec.calls import checked
 from archcli.modules.spec.request import Logits, Phase, Request
 from archcli.modules.spec.values import AboveZero, Conversion, refused
 

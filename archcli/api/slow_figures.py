@@ -14,7 +14,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Unit
 from archcli.measure.symbolic.shapes.figures import Reading, Settings, SweepFigure
 from archcli.modules import Model
-from archcli.modules.spec.arguments import accept
+from archcli.modules.spec.calls import accept
 from archcli.modules.spec.values import ValueType, accepted
 
 OF_PLAN = {name: known for name, known in accepted(PlanOptions).items() if name != "plan"}

@@ -14,7 +14,8 @@ from archcli.measure.report import Report
 from archcli.measure.survey.columns import COLUMNS, describe
 from archcli.measure.survey.survey import survey_records
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import By, checked
+from archcli.modules.spec.arguments import By
+from archcli.modules.spec.calls import checked
 
 Columns = Annotated[
     Sequence[str],

@@ -11,7 +11,8 @@ from archcli.measure.report import Report
 from archcli.measure.symbolic.sweep import Sweep
 from archcli.measure.symbolic.sweep import sweep as count
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import ByName, CountedPairs, checked
+from archcli.modules.spec.arguments import ByName, CountedPairs
+from archcli.modules.spec.calls import checked
 from archcli.modules.spec.values import AboveZero
 
 

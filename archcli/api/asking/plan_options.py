@@ -11,7 +11,7 @@ from archcli.api.asking.question import Option, count_option, part
 from archcli.errors import ArchError, quote, suggest
 from archcli.measure.memory.plan import Plan
 from archcli.modules.spec import arguments
-from archcli.modules.spec.arguments import accept
+from archcli.modules.spec.calls import accept
 from archcli.modules.spec.values import AboveZero, Conversion, accepted, refused
 
 Zero = Annotated[

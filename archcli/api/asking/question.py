@@ -19,7 +19,7 @@ from dataclasses import fields
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from archcli.modules.spec.arguments import bound, plain_signature
+from archcli.modules.spec.calls import bound, plain_signature
 from archcli.modules.spec.values import unwrapped
 
 P = ParamSpec("P")

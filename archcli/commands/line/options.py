@@ -16,7 +16,7 @@ import typer
 from archcli.api.asking.question import Option, option_of
 from archcli.commands.line import completion
 from archcli.errors import ArchError
-from archcli.modules.spec.arguments import accept
+from archcli.modules.spec.calls import accept
 from archcli.modules.spec.values import ValueType, accepted, bare, hints, value_type
 from archcli.render import Format
 from archcli.units import bytes_note, parse_bytes, parse_count, tokens_note

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.modules.ends.embedding import Embedding
-from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex, stated_layers
 from archcli.modules.models.stack import stacks
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Count, Size, Spec, substitute
@@ -165,13 +165,28 @@ class Model(Holder):
                 fits = False
                 yield conflict._replace(path=step + conflict.path)
         if fits and any(layer.used for _, stack in stacks(self) for _, layer in stack.layers()):
-            from archcli.modules.blocks.repeated import check_adapters  # rare
-
-            yield from check_adapters(self)
+            yield from _check_adapters(self)
         if self.lora is not None and fits:
             yield from self.lora.check_model(self)
         if self.quantization is not None and fits:
             yield from self.quantization.check_model(self, LayerIndex(self))
+
+
+def _check_adapters(model: Model) -> Iterator[Conflict]:
+    """Conflicts: adapters at projections that their block lacks."""
+    from archcli.modules.adapters.shared_block import NARROW  # of shared blocks alone
+    from archcli.modules.spec.trace import outline
+
+    adapting = [layer for layer in stated_layers(model) if getattr(layer.block, "adapter_rank", None)]
+    rows = outline(model) if adapting else ()
+    for layer in adapting:
+        names = [row.op.name for row in rows if row.path.startswith(f"{layer.path}.")]
+        known = {name.removesuffix(f"_proj.{NARROW}") for name in names if name.endswith(NARROW)}
+        for i, target in enumerate(getattr(layer.block, "adapter_targets", ())):
+            if target not in known:
+                path = f"{layer.yaml_path}.adapter_targets.{i}"
+                what = f"the shared block has no projection {target}"
+                yield Conflict("adapter-target-unknown", path, what, "leave it out")
 
 
 def inferring(model: M) -> M:

@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError, quote
-from archcli.modules.spec.arguments import checked
 from archcli.modules.spec.base import Spec
+from archcli.modules.spec.calls import checked
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

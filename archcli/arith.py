@@ -169,7 +169,7 @@ def repetitions(total: Number, period: Number, i: int) -> Number:
 
 def first_value(number: Number) -> Number:
     """A number for words: that of the first of many candidates; any other as it is."""
-    return getattr(number, "first", number)
+    return getattr(number, "first", number)  # of a number with a value for each candidate
 
 
 def label(index: Number) -> str:

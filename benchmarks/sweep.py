@@ -19,8 +19,8 @@ import sys
 import time
 from typing import NamedTuple
 
-from archcli.api.subject import given
-from archcli.api.sweep_question import AskedSweep, built_sweep
+from archcli.api.asking.subject import given
+from archcli.api.sweep_question import SweepOptions, built_sweep
 from archcli.measure.symbolic.shapes.figures import Reading
 from archcli.measure.symbolic.shapes.grid import Structure
 from archcli.measure.symbolic.shapes.search import SweepQuestion, search
@@ -57,7 +57,8 @@ def question(candidates: int) -> SweepQuestion:
     widths = max(1, round(candidates / (48 * 4 * 65)))
     vary = (f"d_ff=4096:{4096 + 16 * (widths - 1)}:16", "n_layers=17:64", "n_kv_heads=1,2,4,8")
     vary += ("d_model=2048:10240:128",)
-    return built_sweep(given(MODEL).model, AskedSweep(vary, where=CONDITIONS, minimize=("params",))).question
+    options = SweepOptions(MODEL, vary=vary, where=CONDITIONS, minimize=("params",))
+    return built_sweep(given(MODEL).model, options).question
 
 
 def per_second(asked: SweepQuestion) -> float:

@@ -52,6 +52,7 @@ RULES = [
     house.wrong_doors,
     house.wrong_files,
     house.circles,
+    house.circles_at_run_time,
     house.undocumented,
 ]
 
@@ -80,6 +81,13 @@ FORGED = [
     (
         house.circles,
         {"archcli.modules.a": "import archcli.modules.b", "archcli.modules.b": "import archcli.modules.a"},
+    ),
+    (
+        house.circles_at_run_time,
+        {
+            "archcli.modules.a": "def f():\n    import archcli.modules.b",
+            "archcli.modules.b": "import archcli.modules.a",
+        },
     ),
     (house.undocumented, {"archcli.units": "'''Units.'''\ndef parse(): ..."}),
     (house.undocumented, {"archcli.units": "'''Units.'''\nclass A:\n    x = 1"}),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any
 
-from archcli.api.arguments import checked
-from archcli.api.subject import Subject, given
+from archcli.api.asking.options import Past, SourceLen
+from archcli.api.asking.question import Option, asks, count_option, tokens_option
+from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError, Problem, either
 from archcli.measure.report import Report
-from archcli.modules.spec.arguments import CountedPairs, Mla, ModelLike, Quantity, Scan
-from archcli.modules.spec.request import ABOVE_0_OR_NONE, Logits, Phase, Request
-from archcli.modules.spec.values import value_type
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import CountedPairs, Mla, Quantity, Scan
+from archcli.modules.spec.calls import checked
+from archcli.modules.spec.request import Logits, Phase, Request
+from archcli.modules.spec.values import AboveZero, Conversion, refused
 
 if TYPE_CHECKING:
     from archcli.measure.symbolic.explain.question import Question
@@ -20,26 +24,92 @@ if TYPE_CHECKING:
 CONTEXT = 2048
 """Tokens in a cache where neither a request nor the model says how many."""
 PASS = ("phase", "batch_size", "seq_len", "past", "source_len", "logits", "mla", "scan", "mask")
-ASKED: Mapping[str, Sequence[str]] = {
+ASKED: Mapping[str, tuple[str, ...]] = {
     "params": ("path",),
     "flops": PASS,
     "kvcache": ("context", "batch_size"),
 }
 """The arguments that each quantity depends on."""
-OWN = {
-    "phase": value_type(Phase | None),
-    "batch_size": ABOVE_0_OR_NONE,
-    "seq_len": ABOVE_0_OR_NONE,
-    "mla": value_type(Mla | None),
-    "scan": value_type(Scan | None),
-    "mask": value_type(CountedPairs | None),
-}
-"""Values that names accept here: what is left out is the quantity's usual one."""
 
 
-@checked({})
+def _names(value: Any) -> tuple[str, ...]:
+    """Names, of which a text may hold several with commas between."""
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        raise refused(value, "a list, each text")
+    return tuple(name.strip() for text in value for name in text.split(",") if name.strip())
+
+
+NAMES = "NAME[,NAME]"
+Names = Conversion("a list, each text", _names)
+QuantityArgument = Annotated[
+    Quantity, Option("What the formula is of.", metavar="params|flops|kvcache", argument=True)
+]
+Steps = Annotated[bool, Option("Show each component's way to its number, operation by operation.")]
+Approx = Annotated[bool, Option("Show what textbooks approximate it by, and by how much they err.")]
+At = Annotated[
+    Sequence[str],
+    Names,
+    Option("Tell how the total grows with this size, at its value. Repeatable.", metavar=NAMES),
+]
+Symbols = Annotated[
+    Sequence[str],
+    Names,
+    Option("Keep these sizes as symbols, the others as numbers. Repeatable.", metavar=NAMES),
+]
+PassPhase = Annotated[Phase | None, Option("The pass of flops. [default: forward]")]
+BatchSize = Annotated[AboveZero | None, count_option("Sequences. [default: 1]", "-b")]
+SeqLen = Annotated[AboveZero | None, tokens_option("New tokens of flops. [default: 2048]", "-s")]
+Context = Annotated[
+    AboveZero | None,
+    tokens_option("Tokens of kvcache. [default: max_seq_len, else 2048]", "-c"),
+]
+Mask = Annotated[
+    CountedPairs | None,
+    Option("Scores that the mask allows, or all S x S. [default: exact]"),
+]
+WhichLogits = Annotated[
+    Logits | None,
+    Option("Logits of every position or of the last. [default: as in archcli flops]"),
+]
+MlaForm = Annotated[Mla | None, Option("The form of latent attention, as in archcli flops.")]
+ScanForm = Annotated[Scan | None, Option("The form of recurrent layers, as in archcli flops.")]
+
+
+@dataclass(frozen=True)
+class ExplainOptions:
+    """What `archcli explain` asks; None is what the quantity is usually asked."""
+
+    model: ModelLike
+    quantity: QuantityArgument = "params"
+    _: KW_ONLY
+    steps: Steps = False
+    approx: Approx = False
+    at: At = ()
+    symbols: Symbols = ()
+    phase: PassPhase = None
+    batch_size: BatchSize = None
+    seq_len: SeqLen = None
+    past: Past = None
+    source_len: SourceLen = None
+    context: Context = None
+    mask: Mask = None
+    logits: WhichLogits = None
+    mla: MlaForm = None
+    scan: ScanForm = None
+    path: str | None = None
+    latex: bool = False
+
+    def report(self, subject: Subject) -> Report:
+        """The report on a loaded model. Raises ArchError for options that the quantity does not depend on."""
+        of_any = {name for names in ASKED.values() for name in names}
+        stated = {field.name: getattr(self, field.name) for field in fields(self) if field.name in of_any}
+        shown = {name: getattr(self, name) for name in ("symbols", "at", "approx", "steps", "latex")}
+        return subject.named(explained(subject, self.quantity, stated, **shown))
+
+
+@checked
 def formula(
-    model: ModelLike, *, batch_size: int = 1, seq_len: int = 2048, mask: CountedPairs = "exact"
+    model: ModelLike, *, batch_size: AboveZero = 1, seq_len: AboveZero = 2048, mask: CountedPairs = "exact"
 ) -> Formula:
     """Closed forms of parameters, FLOPs of a forward and cached elements (needs sympy).
 
@@ -52,28 +122,8 @@ def formula(
     return closed_form(given(model).model, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense")
 
 
-@checked(OWN)
-def explain(  # noqa: PLR0913
-    model: ModelLike,
-    quantity: Quantity = "params",
-    *,
-    phase: Phase | None = None,
-    batch_size: int | None = None,
-    seq_len: int | None = None,
-    past: int | None = None,
-    source_len: int | None = None,
-    context: int | None = None,
-    logits: Logits | None = None,
-    mla: Mla | None = None,
-    scan: Scan | None = None,
-    mask: CountedPairs | None = None,
-    symbols: Sequence[str] = (),
-    at: Sequence[str] = (),
-    approx: bool = False,
-    steps: bool = False,
-    path: str | None = None,
-    latex: bool = False,
-) -> Report:
+@asks(ExplainOptions)
+def explain(options: ExplainOptions) -> Report:
     """Where a number comes from: the report of `archcli explain` (needs sympy).
 
     The closed form of "params", "flops" or "kvcache", component by component, derived from the architecture's
@@ -85,22 +135,7 @@ def explain(  # noqa: PLR0913
 
     Example: `explain("gpt2").rows[2]["formula"]` is 4*d_model*n_layers.
     """
-    options = {
-        "phase": phase,
-        "batch_size": batch_size,
-        "seq_len": seq_len,
-        "past": past,
-        "source_len": source_len,
-        "context": context,
-        "logits": logits,
-        "mla": mla,
-        "scan": scan,
-        "mask": mask,
-        "path": path,
-    }
-    told = {"symbols": symbols, "at": at, "approx": approx, "steps": steps, "latex": latex}
-    subject = given(model)
-    return subject.named(explained(subject, quantity, options, **told))
+    return options.report(given(options.model))
 
 
 def explained(subject: Subject, quantity: Quantity, options: Mapping[str, Any], **told: Any) -> Report:

@@ -2,73 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any
 
-from archcli.api.arguments import checked, degrees, record_of
-from archcli.api.device import device_memory, known_gpus
-from archcli.api.subject import given
-from archcli.graph.kept import Backend
+from archcli.api.asking.device import device_memory, known_gpus
+from archcli.api.asking.options import (
+    Backend,
+    BatchSize,
+    Chunk,
+    Device,
+    GradAccum,
+    Recompute,
+    SourceLen,
+    Tokens,
+)
+from archcli.api.asking.plan_options import PlanOptions
+from archcli.api.asking.question import Option, asks, part
+from archcli.api.asking.subject import Subject, given
 from archcli.measure.memory.answers.question import Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory as count
-from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.report import Report
-from archcli.modules.spec.arguments import ModelLike, memory_bytes
-from archcli.modules.spec.values import ValueType, value_type
+from archcli.modules import Model
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import memory_bytes
+from archcli.modules.spec.values import Conversion
+
+Phase = Annotated[
+    MemoryPhase,
+    Option(
+        "train: a training step; forward: a pass without a cache, as of an encoder; prefill: a prompt; "
+        "decode: one token against a full cache; serve: an engine that serves sequences."
+    ),
+]
+ComputedDtype = Annotated[str, Option("Of weights and activations: bf16, fp16, fp32.", metavar="TYPE")]
+Attention = Annotated[AttentionForm, Option("torch's fused kernel (flash, sdpa), or step by step.")]
+Optimizer = Annotated[
+    str,
+    Option(
+        "adamw, adamw-fused, adamw-mixed, sgd, sgd-momentum, adafactor, adam8bit or muon.", metavar="NAME"
+    ),
+]
+Loss = Annotated[str, Option("plain, chunked:N or fused cross entropy.", metavar="FORM")]
+FitOption = Annotated[
+    Fit | None,
+    Option("Find what fits: the largest batch or context, the least recomputation, the fewest devices."),
+]
+Alternatives = Annotated[
+    bool, Option("Add tables of what other recomputations, optimizers, losses and attention would take.")
+]
 
 
 def _memory(value: Any) -> str | int:
+    """A size as it is written, or bytes."""
     return value if isinstance(value, str) else memory_bytes(value)
 
 
-OWN = {
-    "phase": value_type(MemoryPhase),
-    "attention": value_type(AttentionForm),
-    "fit": value_type(Fit | None),
-    "memory": ValueType("bytes", _memory, {}),
-    "plan": ValueType("a mapping from names", degrees, {}),
-    "alternatives": value_type(bool),
-    "device": value_type(str | None),
-}
-"""Values that names accept here beside those of all functions."""
+Memory = Annotated[
+    str | int | None,
+    Conversion("bytes", _memory),
+    Option("Memory in place of a device: 80GiB, 24GB.", metavar="SIZE", reads="text"),
+]
 
 
-@checked(OWN)
-def count_memory(  # noqa: PLR0913
-    model: ModelLike,
-    phase: MemoryPhase = "train",
-    batch_size: int = 1,
-    seq_len: int | None = None,
-    *,
-    source_len: int | None = None,
-    dtype: str = "bf16",
-    attention: AttentionForm = "flash",
-    backend: Backend = "cuda",
-    optimizer: str = "adamw",
-    recompute: str = "none",
-    loss: str = "plain",
-    grad_accum: int = 1,
-    chunk: int | None = None,
-    plan: Mapping[str, Any] | None = None,
-    device: str | None = None,
-    memory: str | int | None = None,
-    fit: Fit | None = None,
-    alternatives: bool = False,
+@dataclass(frozen=True)
+class MemoryOptions(PlanOptions):
+    """What `archcli memory` asks."""
+
+    model: ModelLike
+    phase: Phase = "train"
+    batch_size: BatchSize = 1
+    seq_len: Tokens = None
+    _: KW_ONLY
+    source_len: SourceLen = None
+    dtype: ComputedDtype = "bf16"
+    attention: Attention = "flash"
+    backend: Backend = "cuda"
+    optimizer: Optimizer = "adamw"
+    recompute: Recompute = "none"
+    loss: Loss = "plain"
+    grad_accum: GradAccum = 1
+    chunk: Chunk = None
+    device: Device = None
+    memory: Memory = None
+    fit: FitOption = None
+    alternatives: Alternatives = False
+
+    def settings(self) -> MemorySettings:
+        """What the memory of a pass depends on. Raises ArchError for values that it cannot have."""
+        return part(self, MemorySettings, beside={"cache_dtype", "past"})  # which predict and serving set
+
+    def question(self, model: Model) -> MemoryQuestion:
+        """The question about a loaded model."""
+        device = device_memory(self.device, self.memory)
+        return MemoryQuestion(model, self.settings(), self.devices_plan(), device)
+
+
+def memory_report(
+    subject: Subject,
+    question: MemoryQuestion,
+    options: MemoryOptions,
+    tell: Callable[[str], None] = lambda attempt: None,  # noqa: ARG005
 ) -> Report:
+    """The report on a loaded model; `tell` is told of each attempt of a search for what fits."""
+    report = count(
+        question,
+        what_fits=options.fit,
+        show_alternatives=options.alternatives,
+        tell=tell,
+        devices=known_gpus() if options.fit == "devices" and question.device is None else (),
+    )
+    return subject.named(report)
+
+
+@asks(MemoryOptions)
+def count_memory(options: MemoryOptions) -> Report:
     """Memory of a training step or of inference: the report of `archcli memory`, whose options these are.
 
-    `plan` are degrees of parallelism by name: {"dp": 8, "zero": 3}. `device` is a name such as "8xh100-sxm",
-    `memory` a size such as "80GiB". `totals` hold peak_bytes, moment, parts, beyond_bytes, kept_bytes, ranks
-    and fits.
+    `plan` are degrees of parallelism by name, {"dp": 8, "zero": 3}, in place of dp=8, zero=3. `device` is a
+    name such as "8xh100-sxm", `memory` a size such as "80GiB". `totals` hold peak_bytes, moment, parts,
+    beyond_bytes, kept_bytes, ranks and fits.
 
     Example: `count_memory("gpt2", "decode", seq_len=1024).totals["parts"]["weights"]` is 248,879,616.
     """
-    settings = record_of(MemorySettings, locals())
-    subject = given(model)
-    question = MemoryQuestion(subject.model, settings, Plan(**(plan or {})), device_memory(device, memory))
-    gpus = known_gpus() if fit == "devices" and question.device is None else ()
-    return subject.named(count(question, what_fits=fit, show_alternatives=alternatives, devices=gpus))
-
-
-memory = count_memory
+    subject = given(options.model)
+    return memory_report(subject, options.question(subject.model), options)

@@ -2,64 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from os import PathLike
-from pathlib import Path
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Annotated
 
-from archcli.api.arguments import checked, degrees, record_of
-from archcli.api.device import predicted_device
-from archcli.api.subject import given
+from archcli.api.asking.device import predicted_device
+from archcli.api.asking.options import (
+    Backend,
+    BatchSize,
+    Files,
+    GradAccum,
+    Past,
+    Recompute,
+    SourceLen,
+    Tokens,
+)
+from archcli.api.asking.plan_options import WHOLE, PlanOptions
+from archcli.api.asking.question import Option, asks, count_option, part
+from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
-from archcli.graph.kept import Backend
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import (
     DEFAULT_NEW,
-    FIELDS,
     FP8,
     Curve,
     FitTime,
     PredictQuestion,
     PredictSettings,
+    Price,
 )
 from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.predict.serving.engines import EngineName
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.modules.spec.arguments import ModelLike
-from archcli.modules.spec.request import ABOVE_0_OR_NONE
-from archcli.modules.spec.values import ValueType, refused, value_type
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.values import AboveZero
 
-WHOLE = Plan()
 CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep")
 """Degrees that --fit time chooses."""
 
 
-class AskedTime(NamedTuple):
-    """The arguments of a prediction, as a user gives them; None where nothing is said."""
+Phase = Annotated[
+    MemoryPhase,
+    Option(
+        "train: a training step; forward: a pass without a cache, as of an encoder; prefill: a prompt; "
+        "decode: one token of each sequence; serve: a prompt and --new tokens after it."
+    ),
+]
+New = Annotated[
+    AboveZero | None,
+    count_option("With --phase serve: tokens made of each sequence. [default: 128]"),
+]
+ComputedDtype = Annotated[
+    str,
+    Option("bf16, fp16, fp32; fp8: matrix products and the cache, all else in bf16.", metavar="TYPE"),
+]
+Attention = Annotated[AttentionForm, Option("One fused kernel (flash, sdpa), or step by step.")]
+Engine = Annotated[EngineName, Option("Add the overhead of an inference engine, by one factor.")]
+KvRead = Annotated[
+    CacheReads,
+    Option("Read keys and values once for the query heads that share them, or once for each query head."),
+]
+OneDevice = Annotated[
+    str,
+    Option(
+        "Of `archcli devices`, a YAML file, or local: 8xh100-sxm.", metavar="[Nx]NAME", completes="devices"
+    ),
+]
+PriceOption = Annotated[Price | None, Option("Of one device, in any currency.", metavar="PRICE")]
+Calibrate = Annotated[
+    Files,
+    Option(
+        "With --device local: fit its constants to this `archcli profile --json`. Repeatable.",
+        metavar="FILE",
+    ),
+]
+TrainedTokens = Annotated[
+    AboveZero | None,
+    count_option("With --phase train: tokens of the whole training, 15T or 1e12."),
+]
+CurveOption = Annotated[Curve | None, Option("Add a table: the same over batch sizes, contexts or devices.")]
+Compiled = Annotated[
+    bool,
+    Option("Kernels fused as torch.compile does; on one device, without an engine.", name="compile"),
+]
+FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits into the devices.")]
 
-    device: str
-    phase: MemoryPhase = "decode"
-    batch_size: int = 1
-    seq_len: int | None = None
-    past: int | None = None
-    new: int | None = None
-    source_len: int | None = None
-    dtype: str = "bf16"
-    attention: AttentionForm = "flash"
+
+@dataclass(frozen=True)
+class PredictOptions(PlanOptions):
+    """What `archcli predict` asks; None where nothing is said."""
+
+    model: ModelLike
+    device: OneDevice
+    calibrate: Calibrate = field(default=(), kw_only=True)
+    phase: Phase = "decode"
+    batch_size: BatchSize = 1
+    seq_len: Tokens = None
+    _: KW_ONLY
+    past: Past = None
+    new: New = None
+    source_len: SourceLen = None
+    dtype: ComputedDtype = "bf16"
+    attention: Attention = "flash"
     backend: Backend = "cuda"
-    recompute: str = "none"
-    grad_accum: int = 1
-    engine: EngineName = "none"
-    kv_read: CacheReads = "groups"
-    price_per_hour: float | None = None
-    tokens: int | None = None
-    calibrate: Sequence[Path] | None = None
-    compiled: bool = False
-    fit: FitTime | None = None
+    compiled: Compiled = False
+    recompute: Recompute = "none"
+    grad_accum: GradAccum = 1
+    engine: Engine = "none"
+    kv_read: KvRead = "groups"
+    price_per_hour: PriceOption = None
+    tokens: TrainedTokens = None
+    curve: CurveOption = None
+    fit: FitOption = None
 
     def settings(self) -> MemorySettings:
         """What memory is asked as well. Raises ArchError for `past` that the phase has not."""
@@ -82,20 +138,13 @@ class AskedTime(NamedTuple):
 
     def beyond(self) -> PredictSettings:
         """What a prediction is asked beside that."""
-        return PredictSettings(
-            self.new or DEFAULT_NEW,
-            self.engine,
-            self.kv_read,
-            self.dtype,
-            self.tokens,
-            self.price_per_hour,
-            self.compiled,
-        )
+        settings = replace(self, new=self.new or DEFAULT_NEW)
+        return part(settings, PredictSettings)
 
 
-def asked_question(model: Model, asked: AskedTime, plan: Plan = WHOLE) -> PredictQuestion:
-    """The question of these arguments; several devices without a plan share the model as is usual."""
-    device = predicted_device(asked.device, asked.calibrate or ())
+def predict_question(model: Model, asked: PredictOptions) -> PredictQuestion:
+    """The question about a loaded model; several devices without a plan share it as is usual."""
+    device, plan = predicted_device(asked.device, asked.calibrate), asked.devices_plan()
     settings = asked.settings()
     if device.backend is not None:
         settings = replace(settings, backend=device.backend)
@@ -120,64 +169,23 @@ def _check_chosen(plan: Plan) -> None:
         raise ArchError(what, hint)
 
 
-def _files(value: Any) -> tuple[Path, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(file, str | PathLike) for file in value):
-        raise refused(value, "a list of files")
-    return tuple(map(Path, value))
+def predict_report(subject: Subject, question: PredictQuestion, options: PredictOptions) -> Report:
+    """The report on a loaded model."""
+    return subject.named(predict_times(question, curve=options.curve, what_fits=options.fit))
 
 
-OWN = {
-    **FIELDS,
-    "phase": value_type(MemoryPhase),
-    "attention": value_type(AttentionForm),
-    "plan": ValueType("a mapping from names", degrees, {}),
-    "device": value_type(str),
-    "new": ABOVE_0_OR_NONE,
-    "curve": value_type(Curve | None),
-    "fit": value_type(FitTime | None),
-    "calibrate": ValueType("a list of files", _files, {}),
-}
-"""Values that names accept here beside those of all functions."""
-
-
-@checked(OWN)
-def predict(  # noqa: PLR0913
-    model: ModelLike,
-    device: str,
-    phase: MemoryPhase = "decode",
-    batch_size: int = 1,
-    seq_len: int | None = None,
-    *,
-    past: int | None = None,
-    new: int | None = None,
-    source_len: int | None = None,
-    dtype: str = "bf16",
-    attention: AttentionForm = "flash",
-    backend: Backend = "cuda",
-    compiled: bool = False,
-    recompute: str = "none",
-    grad_accum: int = 1,
-    plan: Mapping[str, Any] | None = None,
-    engine: EngineName = "none",
-    kv_read: CacheReads = "groups",
-    price_per_hour: float | None = None,
-    tokens: int | None = None,
-    curve: Curve | None = None,
-    fit: FitTime | None = None,
-    calibrate: Sequence[str | PathLike[str]] = (),
-) -> Report:
+@asks(PredictOptions)
+def predict(options: PredictOptions) -> Report:
     """How long a pass or a training step takes on a device: the report of `archcli predict`.
 
     Its options are those of the command; `device` is a name such as "8xh100-sxm", `plan` are degrees of
-    parallelism by name: {"tp": 4}. `totals` hold time_s and tokens_per_s, each as floor (the
-    limit of the device's peaks), expected, low and high, bound_by, mfu, fits and what takes the time; without
-    constants of the device there is a floor alone.
+    parallelism by name, {"tp": 4}, in place of tp=4. `totals` hold time_s and tokens_per_s, each as floor
+    (the limit of the device's peaks), expected, low and high, bound_by, mfu, fits and what takes the time;
+    without constants of the device there is a floor alone.
     `calibrate` are files of `archcli profile --json` on this machine, to which the constants of the device
     "local" are fitted.
 
     Example: `predict("gpt2", "h100-sxm").totals["bound_by"]` is launch.
     """
-    asked = record_of(AskedTime, locals())
-    subject = given(model)
-    question = asked_question(subject.model, asked, Plan(**(plan or {})))
-    return subject.named(predict_times(question, curve=curve, what_fits=fit))
+    subject = given(options.model)
+    return predict_report(subject, predict_question(subject.model, options), options)

@@ -3,28 +3,91 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, NamedTuple
 
-from archcli.api.arguments import checked, record_of
-from archcli.api.subject import Subject, given
+from archcli.api.asking.options import Tokens
+from archcli.api.asking.question import Option, asks, count_option, part
+from archcli.api.asking.subject import Subject, given
 from archcli.load.presets import presets_index
 from archcli.load.source import load_text
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.report import Report
 from archcli.measure.scale.laws import DEFAULT_LAW, LawName
-from archcli.measure.scale.question import DEFAULT_BATCH, FIELDS, ScaleSettings
+from archcli.measure.scale.question import DEFAULT_BATCH, Hours, ScaleSettings
 from archcli.measure.scale.report import scale_report
 from archcli.measure.scale.search import Judge, JudgedModel
 from archcli.measure.scale.shape import unpublished
 from archcli.measure.scale.solve import ScaleProblem
 from archcli.measure.symbolic.symbols import sizes
 from archcli.modules import Model
-from archcli.modules.spec.arguments import ModelLike
-from archcli.modules.spec.values import ValueType, value_type
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.values import AboveZero, Conversion, accepted
 from archcli.render.values import short
 from archcli.rules.base import Case
 from archcli.rules.lint import Selection, lint
 from archcli.units import parse_count
+
+
+def _amount(value: Any) -> int | None:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return parse_count(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _goal(name: str) -> Conversion:
+    """An amount as a whole number, 3e9 or "3B"."""
+    known = accepted(ScaleSettings)[name]
+    return Conversion(known.words, lambda value: known.convert(_amount(value)))
+
+
+Params = Annotated[
+    float | str | None,
+    _goal("params"),
+    count_option("Parameters of the result, all of them also of a mixture: 3e9, 3B."),
+]
+Compute = Annotated[
+    float | str | None,
+    _goal("compute"),
+    Option(
+        "FLOPs of a whole training: scale to the size that a law says is best. 1e21.",
+        metavar="FLOPS",
+        reads="count",
+    ),
+]
+HoursOption = Annotated[
+    Hours | None,
+    Option("Hours of training on --device: scale to the size that a law says is best.", metavar="HOURS"),
+]
+Device = Annotated[
+    str | None,
+    Option(
+        "Of `archcli devices`: 8xh100-sxm. Without it no days are predicted.",
+        metavar="[Nx]NAME",
+        completes="devices",
+    ),
+]
+Law = Annotated[LawName, Option("Scaling law that splits the budget between parameters and tokens.")]
+BatchTokens = Annotated[AboveZero, count_option("Tokens of a training step, of all devices.")]
+Keep = Annotated[Sequence[str], Option("A size that stays as it is: n_kv_heads. Repeatable.", metavar="NAME")]
+
+
+@dataclass(frozen=True)
+class ScaleOptions:
+    """What `archcli scale` asks."""
+
+    model: ModelLike
+    params: Params = None
+    _: KW_ONLY
+    compute: Compute = None
+    hours: HoursOption = None
+    device: Device = None
+    law: Law = DEFAULT_LAW
+    batch_tokens: BatchTokens = DEFAULT_BATCH
+    seq_len: Tokens = None
+    keep: Keep = ()
 
 
 class ScaledModel(NamedTuple):
@@ -66,54 +129,21 @@ def siblings_of(subject: Subject) -> tuple[str, ...]:
     return tuple(record["name"] for record in family) if kept and shared and len(widths) > 1 else ()
 
 
-def scaled(subject: Subject, settings: ScaleSettings, device: str | None) -> ScaledModel:
-    """Scale a loaded model. Raises ArchError for settings that say nothing, or that no shape meets."""
+def scaled(subject: Subject, options: ScaleOptions) -> ScaledModel:
+    """Scale a loaded model. Raises ArchError for options that say nothing, or that no shape meets."""
     timed = None
-    if device is not None:
-        from archcli.api.predict import AskedTime, asked_question  # of a device alone
+    if options.device is not None:
+        from archcli.api.predict import PredictOptions, predict_question  # of a device alone
 
-        timed = asked_question(subject.model, AskedTime(device, "train"))
+        timed = predict_question(subject.model, PredictOptions(subject.model, options.device, "train"))
+    settings = part(options, ScaleSettings)
     problem = ScaleProblem(subject.model, settings, judge_of(subject.name), timed, siblings_of(subject))
     answer = problem.solve()
     return ScaledModel(subject.named(scale_report(problem, answer)), to_yaml(answer.best.model))
 
 
-def _amount(value: Any) -> int | None:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return parse_count(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _goal(name: str) -> ValueType:
-    """An amount as a whole number, 3e9 or "3B"."""
-    accepted = FIELDS[name]
-    return ValueType(accepted.words, lambda value: accepted.convert(_amount(value)), {})
-
-
-OWN = {
-    **FIELDS,
-    "params": _goal("params"),
-    "compute": _goal("compute"),
-    "device": value_type(str | None),
-}
-"""Values that names accept here beside those of all functions."""
-
-
-@checked(OWN)
-def scale(  # noqa: PLR0913
-    model: ModelLike,
-    params: float | str | None = None,
-    *,
-    compute: float | str | None = None,
-    hours: float | None = None,
-    device: str | None = None,
-    law: LawName = DEFAULT_LAW,
-    batch_tokens: int = DEFAULT_BATCH,
-    seq_len: int | None = None,
-    keep: Sequence[str] = (),
-) -> Report:
+@asks(ScaleOptions)
+def scale(options: ScaleOptions) -> Report:
     """The nearest good shape of a family at another size: the report of `archcli scale`.
 
     One of `params`, `compute` (FLOPs) and `hours` on a `device` such as "8xh100-sxm" says the size. `totals`
@@ -122,5 +152,4 @@ def scale(  # noqa: PLR0913
 
     Example: `scale("gpt3-175b", 13e9).totals["d_model"]` is 5120.
     """
-    settings = record_of(ScaleSettings, locals())
-    return scaled(given(model), settings, device).report
+    return scaled(given(options.model), options).report

@@ -1,145 +1,39 @@
-"""The question of `archcli sweep` and `archcli.sweep`, and figures read of one candidate at a time."""
+"""The question of `archcli sweep` and `archcli.sweep`, and the search that answers it."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
 from math import prod
+from os import PathLike
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
-from archcli.api.arguments import record_of
-from archcli.api.subject import Subject
-from archcli.arith import Number
+from archcli.api.asking.question import Option, count_option
+from archcli.api.asking.subject import Subject
+from archcli.api.slow_figures import SLOW
 from archcli.errors import ArchError, Problem, quote
 from archcli.load import load
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.kvcache.kvcache import needed_sizes
-from archcli.measure.memory.answers.question import MemoryQuestion, check_question
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.report import Report, Unit
+from archcli.measure.report import Report
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.shapes.figures import Reading, Settings, SweepFigure
 from archcli.measure.symbolic.shapes.grid import VARY, Axis, CandidateGrid, Structure, check_size, parse_axis
 from archcli.measure.symbolic.shapes.report import SweepInputs, best_models, sweep_report
 from archcli.measure.symbolic.shapes.search import SweepQuestion, Tick, no_tick, search
 from archcli.measure.symbolic.shapes.terms import SweepNames, check_ties
 from archcli.measure.symbolic.symbols import fields_named, has_size
 from archcli.modules import Model
-from archcli.modules.spec.arguments import accept
+from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.base import ends_in
+from archcli.modules.spec.values import AboveZero, Conversion, refused
 from archcli.query.condition import parse_condition
 from archcli.query.expression import Expression, parse_expression
 from archcli.render.write import check_new_files, write_new_files
-
-DEGREES = tuple(Plan().inputs())
-OF_MEMORY = tuple(MemorySettings.__dataclass_fields__)
-OF_TIME = (
-    *("device", "phase", "batch_size", "seq_len", "past", "new", "source_len", "dtype", "attention"),
-    *("backend", "compiled", "recompute", "grad_accum", "engine", "kv_read"),
-)
-
-
-def _memory(total: Callable[[MemoryQuestion], int]) -> Callable[[Reading, Settings], int]:
-    def read(reading: Reading, settings: Settings) -> int:
-        plan = record_of(Plan, settings)
-        question = MemoryQuestion(reading.model, record_of(MemorySettings, settings), plan)
-        check_question(question)
-        return total(question)
-
-    return read
-
-
-def _check_memory(settings: Settings) -> None:
-    _ = record_of(MemorySettings, settings).width  # refuses a type that torch computes nothing in
-    _check_plan(settings)
-
-
-def _check_plan(settings: Settings) -> None:
-    for name in DEGREES:
-        if name in settings:
-            accept(name, settings[name])
-
-
-def _peak(question: MemoryQuestion) -> int:
-    return question.answer().peak_bytes
-
-
-def _needed(question: MemoryQuestion) -> int:
-    return question.answer().needed_bytes
-
-
-def _kept(question: MemoryQuestion) -> int:
-    return int(question.answer().largest.traced.ledger.kept)
-
-
-def _time(reading: Reading, settings: Settings) -> float:
-    from archcli.measure.predict.prediction import told  # of predictions alone
-
-    return told(_prediction(reading.model, settings).time)
-
-
-def _rate(reading: Reading, settings: Settings) -> float:
-    rates = _prediction(reading.model, settings).tokens_per_s
-    rate: float = rates["floor"] if rates["expected"] is None else rates["expected"]
-    return rate
-
-
-def _prediction(model: Model, settings: Settings) -> Any:
-    from archcli.api.predict import AskedTime, asked_question
-    from archcli.measure.predict.answers.question import check_prediction
-
-    question = asked_question(model, record_of(AskedTime, settings), record_of(Plan, settings))
-    check_prediction(question)
-    check_question(question.memory())
-    return question.answer().prediction
-
-
-def _check_time(settings: Settings) -> None:
-    from archcli.api.device import predicted_device
-    from archcli.api.predict import AskedTime
-
-    if "device" not in settings:
-        raise ArchError("a time is that of a device", "such as time(device=h100-sxm)")
-    asked = record_of(AskedTime, settings)
-    asked.settings(), asked.beyond(), predicted_device(asked.device)
-    _check_plan(settings)
-
-
-def _tokens(model: Model, settings: Settings) -> dict[str, Number]:
-    return {"seq_len": record_of(MemorySettings, settings).tokens(model)}
-
-
-def _asked_tokens(model: Model, settings: Settings) -> dict[str, Number]:
-    from archcli.api.predict import AskedTime
-
-    asked = record_of(AskedTime, settings)
-    return {"past" if asked.phase == "decode" else "seq_len": asked.settings().tokens(model)}
-
-
-def _of_memory(name: str, total: Callable[[MemoryQuestion], int]) -> SweepFigure:
-    options = (*OF_MEMORY, *DEGREES)
-    return SweepFigure(name, "bytes", options, _memory(total), True, _check_memory, _tokens)
-
-
-def _of_time(name: str, unit: Unit, read: Callable[[Reading, Settings], float]) -> SweepFigure:
-    return SweepFigure(name, unit, (*OF_TIME, *DEGREES), read, True, _check_time, _asked_tokens)
-
-
-SLOW = (
-    _of_memory("kept_bytes", _kept),
-    _of_memory("peak_bytes", _peak),
-    _of_memory("needed_bytes", _needed),
-    _of_time("time", "seconds", _time),
-    _of_time("tokens_per_s", "number", _rate),
-)
-"""Figures of `archcli memory` and `archcli predict` by name."""
-
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -150,17 +44,79 @@ OF_A_PUBLICATION |= {"released": None, "published": {}}
 """What a model states of itself and no other shape shares."""
 
 
-class AskedSweep(NamedTuple):
-    """The arguments of a sweep, as a user gives them."""
+def _texts(value: Any) -> tuple[str, ...]:
+    """Several texts, or one."""
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        raise refused(value, "a list of texts")
+    return tuple(value)
 
-    vary: Sequence[str] = ()
-    tie: Sequence[str] = ()
-    where: Sequence[str] = ()
-    minimize: Sequence[str] = ()
-    maximize: Sequence[str] = ()
-    show: Sequence[str] = ()
-    top: int = 20
-    check: bool = False
+
+def _folder(value: Any) -> Path | None:
+    if value is not None and not isinstance(value, str | PathLike):
+        raise refused(value, "a folder")
+    return None if value is None else Path(value)
+
+
+TextOrTexts = Annotated[str | Sequence[str], Conversion("a list of texts", _texts)]
+Vary = Annotated[
+    TextOrTexts,
+    Option(
+        "A field and what it takes: d_model=1024:8192:128 (the end belongs to it), n_layers=16,24,32, "
+        "attention.kind=gqa,mqa. Repeatable: all combinations.",
+        metavar="NAME=VALUES",
+    ),
+]
+Tie = Annotated[
+    TextOrTexts,
+    Option(
+        "A field that follows from others: d_ff=8/3*d_model@128 is the nearest multiple of 128. Repeatable.",
+        metavar="NAME=EXPRESSION",
+    ),
+]
+Where = Annotated[
+    TextOrTexts,
+    Option(
+        "Only candidates that meet it: params in 7e9±1%, kv_bytes(context=32768) <= 1GiB, aspect_ratio in "
+        "100..150. Repeatable; all must hold.",
+        metavar="CONDITION",
+    ),
+]
+Minimize = Annotated[
+    TextOrTexts,
+    Option(
+        "The smallest first: flops_per_token. Of several objectives, the Pareto front.", metavar="EXPRESSION"
+    ),
+]
+Maximize = Annotated[TextOrTexts, Option("The largest first.", metavar="EXPRESSION")]
+Show = Annotated[
+    TextOrTexts, Option("A further figure as a column: active_params. Repeatable.", metavar="FIGURE")
+]
+Top = Annotated[AboveZero, count_option("How many candidates to show.")]
+Check = Annotated[bool, Option("Drop candidates that `archcli check` would fail.")]
+Folder = Annotated[
+    Path | str | PathLike[str] | None,
+    Conversion("a folder", _folder),
+    Option("Write the candidates that are shown as YAML files, NAME-1.yaml.", metavar="DIR", reads="text"),
+]
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """What `archcli sweep` asks."""
+
+    model: ModelLike
+    _: KW_ONLY
+    vary: Vary = ()
+    tie: Tie = ()
+    where: Where = ()
+    minimize: Minimize = ()
+    maximize: Maximize = ()
+    show: Show = ()
+    top: Top = 20
+    check: Check = False
+    write_yaml: Folder = None
 
 
 class BuiltSweep(NamedTuple):
@@ -169,16 +125,17 @@ class BuiltSweep(NamedTuple):
     question: SweepQuestion
     of_kinds: tuple[str, ...]
 
-    def inputs(self, asked: AskedSweep) -> SweepInputs:
+    def inputs(self, asked: SweepOptions) -> SweepInputs:
         """What was asked, for the report."""
         texts = {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in asked._asdict().items()
+            for name, value in vars(asked).items()
+            if name not in {"model", "write_yaml"}
         }
         return SweepInputs(texts, self.of_kinds)
 
 
-def built_sweep(base: Model, asked: AskedSweep) -> BuiltSweep:
+def built_sweep(base: Model, asked: SweepOptions) -> BuiltSweep:
     """The question of these arguments; ArchError with all that is wrong in them."""
     required("numpy")
     if not asked.vary and not asked.tie:
@@ -357,9 +314,9 @@ def _words(texts: dict[str, str]) -> str:
     return f"{VARY} {' '.join(f'{name}={text}' for name, text in texts.items())}"
 
 
-def swept(base: Subject, asked: AskedSweep, tick: Tick = no_tick, folder: Path | None = None) -> Report:
+def swept(base: Subject, asked: SweepOptions, tick: Tick = no_tick) -> Report:
     """The report of a sweep of a loaded model, whose best candidates are written into a folder, if any."""
-    start = perf_counter()
+    start, folder = perf_counter(), _folder(asked.write_yaml)
     built = built_sweep(base.model, asked)
     names = []
     if folder is not None:

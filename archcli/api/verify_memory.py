@@ -82,7 +82,7 @@ def _backends(model: Model, settings: MemorySettings) -> tuple[tuple[Backend, ..
 
 def _has_loss(model: Model) -> bool:
     """Whether a training step ends with a loss: of logits, or the model's own."""
-    return model.trains_on_targets or getattr(model, "head", None) is not None
+    return model.trains_on_targets or model.output_head is not None
 
 
 def _is_recurrent(model: Model) -> bool:

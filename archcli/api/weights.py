@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from archcli.api.subject import Subject
+from archcli.api.asking.subject import Subject
 from archcli.errors import ArchError, quote
 from archcli.load.checkpoint.checkpoint import Checkpoint, read_checkpoint
 from archcli.load.checkpoint.safetensors import read_tensor

@@ -9,24 +9,12 @@ from typing import Annotated
 
 import typer
 
-from archcli.api.subject import compared, subjects
+from archcli.api.asking.subject import subjects
+from archcli.api.compare import CompareOptions, compared
 from archcli.commands.line import completion
-from archcli.commands.line.options import (
-    BatchSize,
-    Context,
-    Dtype,
-    Form,
-    Json,
-    Mla,
-    Output,
-    Past,
-    Scan,
-    SeqLen,
-    SourceLen,
-)
+from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.errors import ArchError, Problem
 from archcli.measure.survey.compare.report import FEWEST
-from archcli.modules.spec.request import Request
 from archcli.render import show
 
 Models = Annotated[
@@ -48,17 +36,11 @@ SetOne = Annotated[
 ]
 
 
-def run(  # noqa: PLR0913
-    models: Models = None,
+@asking(CompareOptions)
+def run(
+    options: CompareOptions,
     *,
-    batch_size: BatchSize = 1,
-    seq_len: SeqLen = 2048,
-    past: Past = None,
-    context: Context = None,
-    source_len: SourceLen = None,
-    dtype: Dtype = "bf16",
-    mla: Mla = "auto",
-    scan: Scan = "auto",
+    models: Models = None,
     overrides: SetOne = None,
     form: Form = None,
     as_json: Json = False,
@@ -71,8 +53,7 @@ def run(  # noqa: PLR0913
     """
     given = models or []
     asked = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
-    request = Request("forward", batch_size, seq_len, past, source_len, forms={"mla": mla, "scan": scan})
-    report = compared(asked, request, context, dtype)
+    report = compared(asked, options)
     inputs = {**report.inputs, "set": overrides} if overrides else report.inputs
     show(replace(report, inputs=inputs), form, output, as_json=as_json)
 

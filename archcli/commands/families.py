@@ -2,53 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
+from archcli.api.families import families
 from archcli.commands.line.options import Form, Json, Output
-from archcli.load.huggingface.registry import listing
-from archcli.load.huggingface.wrappers.table import WRAPPERS
-from archcli.measure.report import Column, Report, Table
 from archcli.render import show
-
-CONVENTION = (
-    "model_type is a key of config.json. Of a wrapper the language model is counted, head included, and not "
-    "the towers beside it; its text part may be of any family where that says so. Held: what is equal to the "
-    "class in transformers in archcli's tests, logits on random weights. Where nothing stands, transformers "
-    "has no class, or none that its defaults build."
-)
-COLUMNS = (
-    Column("model_type", "model_type"),
-    Column("form", "form"),
-    Column("class", "class"),
-    Column("held", "held"),
-    Column("what", "what it is", minor=True),
-)
 
 
 def run(form: Form = None, as_json: Json = False, output: Output = None) -> None:
     """List the Hugging Face model types that are read, wrappers included."""
-    rows = family_rows()
-    totals = {"families": len(rows) - len(WRAPPERS), "wrappers": len(WRAPPERS)}
-    table = Table("", COLUMNS, rows)
-    show(Report("families", {}, {}, CONVENTION, totals, rows, (table,)), form, output, as_json=as_json)
-
-
-def family_rows() -> list[dict[str, Any]]:
-    """A record for each family and each wrapper, by model_type."""
-    return sorted(_rows(), key=lambda row: str(row["model_type"]).lower())
-
-
-def _rows() -> Iterator[dict[str, Any]]:
-    known = listing()
-    for kind, entry in known.items():
-        if kind not in WRAPPERS:
-            yield {"model_type": kind, "form": "model", **_held(entry), "what": entry["what"]}
-    for kind, wrapper in WRAPPERS.items():
-        inner = f"{wrapper.text} or another" if wrapper.any_text else wrapper.text
-        what = f"{wrapper.key}: {inner}"
-        yield {"model_type": kind, "form": "wrapper", **_held(known.get(kind, {})), "what": what}
-
-
-def _held(listed: dict[str, Any]) -> dict[str, str]:
-    return {"class": ", ".join(listed.get("classes", [])), "held": ", ".join(listed.get("held", []))}
+    show(families(), form, output, as_json=as_json)

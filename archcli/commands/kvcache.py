@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from archcli.api.device import device_memory
-from archcli.api.subject import subject
-from archcli.commands.line import completion
-from archcli.commands.line.options import (
-    BatchSize,
-    Context,
-    Dtype,
-    Form,
-    Json,
-    Memory,
-    Model,
-    Output,
-    Set,
-    SourceLen,
-    StateDtype,
-)
-from archcli.commands.line.plan_options import Tp
-from archcli.errors import ArchError
-from archcli.measure.kvcache.kvcache import count_kv_cache
-
-DeviceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--device",
-        metavar="NAME",
-        autocompletion=completion.devices,
-        help="Of `archcli devices`, a YAML file, or local, in place of --memory.",
-    ),
-]
+from archcli.api.asking.subject import subject
+from archcli.api.kvcache import KvcacheOptions, cache_report
+from archcli.commands.line.options import Form, Json, Output, Set, asking
+from archcli.render import show
 
 
-def run(  # noqa: PLR0913
-    model: Model,
+@asking(KvcacheOptions)
+def run(
+    options: KvcacheOptions,
     *,
-    context: Context = None,
-    batch_size: BatchSize = 1,
-    dtype: Dtype = "bf16",
-    state_dtype: StateDtype = None,
-    source_len: SourceLen = None,
-    memory: Memory = None,
-    device: DeviceOption = None,
-    tp: Tp = 1,
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
@@ -61,24 +25,4 @@ def run(  # noqa: PLR0913
     is max_seq_len, for which the model was trained, or 2048 where that is not stated.
     With --tp all figures are those of one device.
     """
-    asked = subject(model, overrides)
-    chosen = device_memory(device, memory)
-    if chosen is not None and chosen.n_devices not in {1, tp}:
-        what = f"--device names {chosen.n_devices:,} devices, and --tp {tp} shares the model among {tp:,}"
-        from archcli.measure.memory.plan import Plan  # of this refusal alone
-
-        wider = f"--tp {chosen.n_devices}, or " if Plan(tp=chosen.n_devices).suits(asked.model) else ""
-        raise ArchError(what, f"{wider}--device {chosen.name}")
-    available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
-    report = count_kv_cache(
-        asked.model,
-        context,
-        batch_size,
-        dtype,
-        available,
-        source_len,
-        state_dtype,
-        tp=tp,
-        architecture=architecture,
-    )
-    asked.show(report, form, output, as_json=as_json)
+    show(cache_report(subject(options.model, overrides), options), form, output, as_json=as_json)

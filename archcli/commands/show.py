@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from archcli.api.subject import subject
-from archcli.commands.line.options import BatchSize, Json, Model, Output, SeqLen, Set
+from archcli.api.asking.subject import subject
+from archcli.api.show import ShowOptions, shown_forward
+from archcli.commands.line.options import Json, Output, Set, asking
 from archcli.load.yaml.writer import to_yaml
-from archcli.measure.survey.show import list_rows
-from archcli.render import BY_SUFFIX, chosen_format, write
+from archcli.render import BY_SUFFIX, chosen_format, show, write
 
 FormOrYaml = Annotated[
     Literal["table", "json", "csv", "md", "plain", "svg", "yaml"] | None,
@@ -23,11 +23,10 @@ FormOrYaml = Annotated[
 SUFFIXES = {**BY_SUFFIX, ".yaml": ("yaml",), ".yml": ("yaml",)}
 
 
+@asking(ShowOptions)
 def run(
-    model: Model,
+    options: ShowOptions,
     *,
-    batch_size: BatchSize = 1,
-    seq_len: SeqLen = 2048,
     overrides: Set = None,
     form: FormOrYaml = None,
     as_json: Json = False,
@@ -38,8 +37,8 @@ def run(
     With --format yaml, print the architecture as YAML: what archcli read from a config.json or GGUF file.
     """
     chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)
-    asked = subject(model, overrides)
+    asked = subject(options.model, overrides)
     if chosen == "yaml":
         write(to_yaml(asked.model), output)
     else:
-        asked.show(list_rows(asked.model, batch_size, seq_len), chosen, output)
+        show(shown_forward(asked, options), chosen, output)

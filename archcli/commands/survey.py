@@ -6,14 +6,11 @@ from typing import Annotated
 
 import typer
 
-from archcli.api.subject import subjects
+from archcli.api.asking.subject import subjects
+from archcli.api.survey import SurveyOptions, described, described_presets, surveyed
 from archcli.commands.line import completion
-from archcli.commands.line.options import Form, Json, Output, Sort, Where
+from archcli.commands.line.options import Form, Json, Output, asking
 from archcli.errors import ArchError
-from archcli.load.presets import preset_records, surveyed_presets
-from archcli.measure.survey.columns import COLUMNS, describe
-from archcli.measure.survey.survey import survey_records
-from archcli.modules.spec.arguments import By
 from archcli.render import show
 
 Models = Annotated[
@@ -25,34 +22,13 @@ Models = Annotated[
         show_default=False,
     ),
 ]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns",
-        metavar="COL,COL",
-        autocompletion=completion.several_columns,
-        help=f"Show only these, in one table: {', '.join(COLUMNS)}.",
-    ),
-]
-ByOption = Annotated[
-    By | None,
-    typer.Option("--by", help="Show the spread of each figure by year or by series instead of the models."),
-]
-AllPresets = Annotated[
-    bool, typer.Option("--all", help="Take every preset, and not one of each series and generation.")
-]
-NoPresets = Annotated[bool, typer.Option("--no-presets", help="Leave the presets out.")]
 
 
-def run(  # noqa: PLR0913
-    models: Models = None,
+@asking(SurveyOptions)
+def run(
+    options: SurveyOptions,
     *,
-    columns: Columns = None,
-    where: Where = None,
-    sort: Sort = None,
-    by: ByOption = None,
-    all_presets: AllPresets = False,
-    no_presets: NoPresets = False,
+    models: Models = None,
     form: Form = None,
     as_json: Json = False,
     output: Output = None,
@@ -63,11 +39,7 @@ def run(  # noqa: PLR0913
     of the presets, one of each series and generation, with the median and quartiles of every figure.
     """
     given = list(dict.fromkeys(models or ()))
-    if no_presets and not given:
+    if options.no_presets and not given:
         raise ArchError("no model to survey", "name some, or leave --no-presets out")
-    records = [describe(model.name, model.model) for model in subjects(given)]
-    names = [] if no_presets else surveyed_presets(every=all_presets)
-    records += [record for record in preset_records(COLUMNS) if record["name"] in {*names} - {*given}]
-    keys = [key.strip() for text in columns or () for key in text.split(",")]
-    report = survey_records(records, keys, where or (), sort, by)
-    show(report, form, output, as_json=as_json)
+    records = described(subjects(given)) + described_presets(options, given)
+    show(surveyed(records, options), form, output, as_json=as_json)

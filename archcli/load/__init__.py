@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from archcli.modules import Model
-    from archcli.modules.spec.arguments import ModelLike
+    from archcli.modules.models.model import ModelLike
 
 
 class CallablePackage(ModuleType):
@@ -22,7 +22,7 @@ class CallablePackage(ModuleType):
     """
 
     def __call__(self, *args: Any, **options: Any) -> Model:
-        from archcli.modules.spec.arguments import bound
+        from archcli.modules.spec.calls import bound
 
         call = bound(load, args, options)
         return load(*call.args, **call.kwargs)

@@ -53,13 +53,13 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
     return loaded or _refuse_unknown(model, path)
 
 
-def load_given(model: Any, overrides: Sequence[str] = ()) -> Loaded:
+def load_given(model: Any, overrides: Sequence[str] = (), *, strict: bool = True) -> Loaded:
     """The architecture that a Python caller names, by a text or a path, or gives as a mapping.
 
-    A mapping holds what a YAML or a config.json would. ArchError for anything else.
+    A mapping holds what a YAML or a config.json would. ArchError for anything else. `strict` is as in `load`.
     """
     if isinstance(model, Mapping):
-        return load_text(_json(model), GIVEN, overrides)
+        return load_text(_json(model), GIVEN, overrides, strict=strict)
     if isinstance(model, PathLike):
         model = fspath(model)
     if not isinstance(model, str):
@@ -67,7 +67,7 @@ def load_given(model: Any, overrides: Sequence[str] = ()) -> Loaded:
         raise ArchError(f"{with_article(type(model).__name__)} is no architecture", hint)
     if model == STDIN:
         raise ArchError("'-' is standard input, which the command line reads", WHAT_IS_GIVEN)
-    return load(model, overrides)
+    return load(model, overrides, strict=strict)
 
 
 def _json(mapping: Mapping[str, Any]) -> str:

@@ -93,7 +93,7 @@ def other_form_notes(
 
 def check_tokens(model: Model, request: Request) -> None:
     """Raise ArchError for tokens that the ranks of sequence parallelism cannot share."""
-    degrees = getattr(model, "degrees", None)
+    degrees = model.degrees
     if degrees is None or not degrees.sp:
         return
     from archcli.modules.tensor_parallel.checks import unshared_tokens  # of several devices alone
@@ -107,13 +107,13 @@ def check_tokens(model: Model, request: Request) -> None:
 
 def plan_inputs(model: Model) -> dict[str, Any]:
     """The plan by JSON's keys; empty for a whole model."""
-    degrees = getattr(model, "degrees", None)
+    degrees = model.degrees
     return {} if degrees is None else {"tp": degrees.tp, "sp": degrees.sp, "ep": degrees.ep}
 
 
 def plan_convention(model: Model) -> str:
     """What figures of a share are figures of, with a blank in front; empty for a whole model."""
-    degrees = getattr(model, "degrees", None)
+    degrees = model.degrees
     if degrees is None:
         return ""
     shared = [f"{degrees.tp} that share each matrix"] * (degrees.tp > 1)

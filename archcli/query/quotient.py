@@ -153,7 +153,7 @@ def _refuse(number: Any) -> Quotient:
 
 def _kind(number: Any) -> str:
     """numpy's letter for the type of an array; empty for a plain number."""
-    kind: str = getattr(getattr(number, "dtype", None), "kind", "")
+    kind: str = getattr(getattr(number, "dtype", None), "kind", "")  # of numpy's numbers
     return kind
 
 

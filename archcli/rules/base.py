@@ -22,7 +22,8 @@ from archcli.modules import Attention, FeedForward, Model
 from archcli.modules.attention.mixer import Mixer, MixerFacts, RecurrenceFacts, mixers
 from archcli.modules.models.layers import DistinctLayer, LayerIndex
 from archcli.modules.models.stack import stacks
-from archcli.modules.spec.base import Spec, find
+from archcli.modules.spec.base import find
+from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.request import Request
 
 
@@ -137,7 +138,7 @@ class Case:
     @property
     def z_loss(self) -> bool:
         """Whether the training loss has a z-loss term."""
-        return bool(getattr(getattr(self.model, "loss", None), "z_loss", None))
+        return bool(self.model.z_loss_weight)
 
 
 class DesignRule(ABC):
@@ -238,11 +239,6 @@ def describe_head(attention: Attention, d_model: int, width: int) -> str:
     key = head_key(attention)
     derived = f"head_dim {width:,} (d_model {d_model:,} / n_heads {attention.n_heads})"
     return derived if key == "n_heads" else f"{key} {width:,}"
-
-
-def kind_of(module: Spec | None) -> str:
-    """The kind that a module's YAML states; empty for a module without kinds, and for none."""
-    return getattr(module, "kind", "")
 
 
 def nearest_multiple(value: int, unit: int) -> int:

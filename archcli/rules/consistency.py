@@ -9,8 +9,9 @@ from archcli.modules import Learned
 from archcli.modules.attention.mixer import RECURRENT
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.base import find
+from archcli.modules.spec.kinds import kind_of
 from archcli.rules import all_rules
-from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Severity, example, kind_of
+from archcli.rules.base import DIVISOR, Case, DesignRule, Finding, Severity, example
 from archcli.rules.lint import is_prefix
 from archcli.units import agrees
 

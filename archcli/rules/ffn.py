@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from archcli.modules import FeedForward
 from archcli.modules.spec.base import find
-from archcli.rules.base import Case, DesignRule, Finding, Severity, example, kind_of
+from archcli.modules.spec.kinds import kind_of
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 LEAST, MOST = 1.5, 8
 """What shipped models have in each matrix: ModernBERT-base 1,152 on 768, Gemma 1, Gemma 2 27B and LaMDA 8."""
@@ -116,6 +117,6 @@ class UngatedNetwork(DesignRule):
         """Report the first network without a gate."""
         for path, ffn, _ in dense(case):
             if not ffn.is_gated:
-                kind, activation = kind_of(ffn), kind_of(getattr(ffn, "activation", None))
+                kind, activation = kind_of(ffn), ffn.activation_kind or ""
                 yield Finding(f"{path}.kind", f"kind {kind} with {activation} has no gate", kind, "kind glu")
                 return

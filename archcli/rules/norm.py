@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from archcli.modules import Attention, FeedForward, Model
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.base import find
-from archcli.rules.base import Case, DesignRule, Finding, Severity, example, kind_of
+from archcli.modules.spec.kinds import kind_of
+from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 
 class NormOtherThanRms(DesignRule):
@@ -124,6 +125,7 @@ LINEAR = {"attention": Attention, "feed-forward networks": FeedForward}
 
 def _first_bias(model: Model, cls: type[Any]) -> tuple[str, Any] | None:
     """(path, bias) of the first module of a class that has one."""
+    # networks of a kind without biases have no such field
     biases = ((path, getattr(module, "bias", False)) for path, module in find(model, cls))
     return next(((path, bias) for path, bias in biases if bias), None)
 
@@ -195,6 +197,6 @@ class UnusualNormEps(DesignRule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report an unusual eps of the model's default norm."""
-        eps = getattr(case.model.norm, "eps", None)
-        if eps is not None and not 1e-13 <= eps <= 1e-3:
+        eps = case.model.norm.eps
+        if not 1e-13 <= eps <= 1e-3:
             yield Finding("norm.eps", f"eps {eps:g}", eps, "1e-12 to 1e-5")

@@ -79,7 +79,7 @@ def _counts(case: Case) -> Iterator[tuple[str, str, int]]:
         if name != "d_ff" and not count.fits(tp):
             yield stem, name, count.value
     for path, mixer in find(case.model, Mixer):
-        heads = getattr(mixer, "n_heads", None)
+        heads = getattr(mixer, "n_heads", None)  # mixers without heads are split by other sizes
         if heads is not None and layout_of(mixer) is None and heads % tp:  # of a kind that no plan splits
             yield path, "n_heads", heads
 
@@ -192,6 +192,7 @@ class CopiedKvHeads(DesignRule):
         for path, attention in find(case.model, ProjectedHeads):
             groups = int(attention.kv_heads)
             if groups < tp and tp % groups == 0 and attention.n_heads % tp == 0:
+                # multi-query attention has one KV head by its kind
                 name = "n_kv_heads" if getattr(attention, "n_kv_heads", None) else "kind"
                 message = f"{groups} kv heads for --tp {tp}: each is stored {tp // groups} times"
                 yield Finding(f"{path}.{name}", message, groups, f"{tp} or more")

@@ -48,7 +48,7 @@ class UnboundedLogits(DesignRule):
         if not scored or not model.caches or params < LARGE or case.z_loss:
             return
         stable = any(HOLDING.intersection(mixer.facts().stability) for _, mixer in find(model, Mixer))
-        if not stable and getattr(getattr(model, "head", None), "softcap", None) is None:
+        if not stable and model.logit_softcap is None:
             message = f"{params:,} parameters without qk_norm, z_loss or softcap"
             yield Finding(scored[0], message, params, "one of them")
 

@@ -60,8 +60,8 @@ class TieSmallEmbeddings(DesignRule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report untied tables that are more than a fifth of a small model."""
-        head, totals = getattr(case.model, "head", None), case.totals
-        can_tie = head is not None and getattr(head, "ties", True) and not case.model.embedding.tied
+        head, totals = case.model.output_head, case.totals
+        can_tie = head is not None and head.ties and not case.model.embedding.tied
         if not can_tie or totals["params"] >= SMALL:
             return
         second = totals["by_group"].get("lm_head", 0)

@@ -116,7 +116,7 @@ def test_all_problems_of_a_file_are_told_at_once(cli, tmp_path):
 
 
 def test_what_is_no_users_mistake_is_not_hidden(cli, monkeypatch):
-    monkeypatch.setattr("archcli.commands.params.count_params", lambda *_: 1 / 0)
+    monkeypatch.setattr("archcli.api.params.count", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cli("params", "gpt2")
 

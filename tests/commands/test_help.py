@@ -62,7 +62,11 @@ def test_code_and_defaults_stay_on_one_line(cli, monkeypatch):
     ("command", "args", "message"),
     [
         ("params", (), "Missing argument 'MODEL'"),
-        ("check", ("gpt2", "--tp", "0"), "Invalid value for '--tp': 0 is below 1"),
+        (
+            "check",
+            ("gpt2", "--tp", "0"),
+            "Invalid value for '--tp': tp must be a whole number above 0, not 0",
+        ),
         ("schema", ("--of", "x"), "Invalid value for '--of': 'x' is not one of 'yaml', 'profile'"),
     ],
 )

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from archcli.api import profiles
-from archcli.api.device import predicted_device
+from archcli.api.asking.device import predicted_device
+from archcli.api.profiling import profiles
 from archcli.measure.predict.calibrate import calibration as local
 from archcli.recording import cuda_driver
 

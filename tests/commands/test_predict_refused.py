@@ -1,15 +1,8 @@
 """`archcli predict`: what is refused, each in a line that says what would do, and extreme questions."""
 
 import json
-from inspect import signature
 
 import pytest
-
-import archcli
-from archcli.api.predict import AskedTime
-from archcli.commands import memory, predict
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
 
 GPT2 = ("predict", "gpt2", "--device", "h100-sxm")
 
@@ -85,19 +78,3 @@ def test_no_sequence_is_too_long(cli, model):
     totals = json.loads(cli(*asked).out)["totals"]
     assert totals["time_s"]["expected"] > 1e20
     assert totals["fits"] is False
-
-
-@pytest.mark.parametrize(
-    ("command", "record", "beside"),
-    [
-        (memory.run, MemorySettings, {"cache_dtype", "past"}),
-        (archcli.count_memory, MemorySettings, {"cache_dtype", "past"}),
-        (predict.run, AskedTime, set()),
-        (archcli.predict, AskedTime, set()),
-        (memory.run, Plan, set()),
-        (predict.run, Plan, set()),
-    ],
-)
-def test_every_setting_is_an_option(command, record, beside):
-    """Records are filled by the names of the options: one that no option has would keep its default."""
-    assert set(signature(record).parameters) - beside <= set(signature(command).parameters)

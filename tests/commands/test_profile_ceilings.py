@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from archcli.commands.profile import by_kind as module
-from archcli.commands.profile.by_kind import machine_ceilings
-from archcli.commands.profile.settings import RunSettings
+from archcli.api.profiling import by_kind as module
+from archcli.api.profiling.by_kind import machine_ceilings
+from archcli.api.profiling.settings import RunSettings
 from archcli.load.ceilings import ceilings_file, kept_ceilings
 from archcli.recording.disturbance import Disturbance, ProcessorTimes
 from archcli.recording.machine import Ceilings

@@ -16,7 +16,7 @@ from archcli.modules.spec.request import Request
 from archcli.runtime.profile import record as profile
 from archcli.runtime.profile import work as profile_work
 
-checks = import_module("archcli.commands.profile.settings")
+checks = import_module("archcli.api.profiling.settings")
 EIGHT = Request(seq_len=8)
 TINY = """
 name: tiny

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from archcli.commands.profile import launch
+from archcli.api.profiling import rank as rank_of_plan
 from archcli.load.source import load_given
 from archcli.measure.memory.timed_run import sharded_memory
 from archcli.measure.passes import train_pass
@@ -27,7 +27,7 @@ SIZES = ("-s", 8, "--pairs", 1, "--no-ceilings", "--threads", 1)
 @pytest.fixture
 def ranked(monkeypatch):
     """ranked(1, 2): this process is rank 1 of 2, as torchrun says it."""
-    monkeypatch.setattr(launch, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(rank_of_plan, "PATIENCE_S", 0.0)
     # no process is started again, which other tests look at
     monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "1")
 
@@ -127,7 +127,7 @@ def test_replicas_share_a_batch(cli, tiny, ranked):
 def test_memory_is_that_of_all_ranks(cli, tiny, ranked, monkeypatch):
     from importlib import import_module
 
-    ranks = import_module("archcli.commands.profile.ranks")
+    ranks = import_module("archcli.api.profiling.ranks")
     monkeypatch.setattr(ranks, "available_memory", lambda: 500 << 20)  # of which torch takes 400 a process
     ranked(0, 2)
     done = cli("profile", tiny, "--tp", 2)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from archcli.commands.profile.vs_changes import split
+from archcli.api.profiling.vs_changes import split
 from archcli.measure.profile.reports.versus import versus
 
 pytestmark = pytest.mark.torch
@@ -31,7 +31,7 @@ def test_a_comparison_is_not_written_into(cli, llama, monkeypatch):
         report = versus(*args)
         return replace(report, totals=MappingProxyType(report.totals))
 
-    monkeypatch.setattr("archcli.commands.profile.versus.versus", frozen)
+    monkeypatch.setattr("archcli.api.profiling.versus.versus", frozen)
     found = profiled(cli, llama, "--vs", "d_ff=40")
     # weights and caches of both variants are in memory at once
     assert (

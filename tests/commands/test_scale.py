@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 import archcli
-from archcli.api.scale import scaled
-from archcli.api.subject import subject
+from archcli.api.asking.subject import subject
+from archcli.api.scale import ScaleOptions, scaled
 from archcli.errors import ArchError
 from archcli.load.presets import presets
 from archcli.measure.scale.laws import LAWS
-from archcli.measure.scale.question import ScaleSettings
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ def answered(cli):
 def test_the_yaml_has_the_parameters_that_are_reported(name, factor, tmp_path):
     base = archcli.count_params(name).totals["params"]
     try:
-        answer = scaled(subject(name, []), ScaleSettings(params=round(base * factor)), None)
+        answer = scaled(subject(name, []), ScaleOptions(name, round(base * factor)))
     except ArchError as error:
         pytest.skip(str(error))
     file = tmp_path / "scaled.yaml"
@@ -138,7 +137,7 @@ def test_the_answer_is_a_sentence_above_the_tables(cli, answered, asked, trainin
 
 
 def test_days_are_those_of_a_prediction_of_the_yaml(answered, tmp_path):
-    answer = scaled(subject("gpt2", []), ScaleSettings(params=10**9), "8xh100-sxm")
+    answer = scaled(subject("gpt2", []), ScaleOptions("gpt2", 10**9, device="8xh100-sxm"))
     file = tmp_path / "own.yaml"
     file.write_text(answer.yaml)
     totals = answer.report.totals
@@ -238,7 +237,7 @@ def test_the_page_has_rows():
         (("--hours", "-3", "--device", "h100-sxm"), "hours must be a number above 0"),
         (("--hours", "nan", "--device", "h100-sxm"), "hours must be a number above 0"),
         (("--params", "-1"), "'-1' is not a whole number"),
-        (("--params", "0"), "0 is below 1"),
+        (("--params", "0"), "params must be a whole number above 0"),
         (("--params", "1e17"), "params must be a whole number above 0 and of at most"),
         (("--params", "1000"), "1,000 parameters are fewer than the smallest shape has"),
         (("--compute", "1000"), "the law asks for a size that is not there"),

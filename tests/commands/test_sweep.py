@@ -173,7 +173,7 @@ REFUSED = [
     (("--vary", "d_ff=1:1e12", "--vary", "d_model=1:1e6"), "1e+18 candidates are more than a day counts", ""),
     (("--vary", "norm.kind=foo,bar"), "norm.kind=foo: error: unknown kind 'foo' of norm", ""),
     ((), "nothing varies", "--vary d_model=1024:8192:128"),
-    (("--vary", "d_ff=8", "--top", "0"), "0 is below 1", ""),
+    (("--vary", "d_ff=8", "--top", "0"), "top must be a whole number above 0, not 0", ""),
 ]
 
 

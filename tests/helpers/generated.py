@@ -8,7 +8,7 @@ import typer
 
 import archcli
 import archcli.modules
-from archcli.commands.families import family_rows
+from archcli.api.families import family_rows
 from archcli.commands.line.application import COMMANDS, application
 from archcli.commands.line.help import help_entry
 from archcli.load.gguf.families import ARCHS
@@ -184,9 +184,13 @@ def broken(name, shown):
 
 
 def bare(annotation):
-    """An annotation that prints without quotes."""
+    """An annotation that prints without quotes and without the modules of its names."""
+    if annotation is inspect.Signature.empty:
+        return annotation
     text = getattr(annotation, "__forward_arg__", annotation)
-    return Bare(text) if isinstance(text, str) else annotation
+    text = text if isinstance(text, str) else inspect.formatannotation(annotation)
+    text = re.sub(r"\b(?:collections\.abc|typing|pathlib|os|archcli(?:\.\w+)*)\.(?=[A-Z])", "", text)
+    return Bare(re.sub(r"Optional\[(Literal\[.*?\])\]", r"\1 | None", text))
 
 
 GENERATORS = {

@@ -201,10 +201,19 @@ def _mode_writes(call: ast.Call) -> bool:
 
 
 def circles(house: House) -> list[str]:
-    """Modules that import each other, for types included; only imports inside functions are left out."""
+    """Modules that import each other, for types included, but for imports inside functions."""
+    return _circles(house, [one for one in imports(house) if not one.lazy])
+
+
+def circles_at_run_time(house: House) -> list[str]:
+    """Modules that import each other when they run, imports inside functions included."""
+    return _circles(house, [one for one in imports(house) if not one.typing])
+
+
+def _circles(house: House, found: list[Import]) -> list[str]:
     needs: dict[str, set[str]] = {name: set() for name in house}
-    for one in imports(house):
-        if not one.lazy:
+    for one in found:
+        if one.target != one.source:
             needs[one.source].add(one.target)
     paths = [[name] for name in house]
     return [" -> ".join(path) for path in paths if _returns(needs, path[0], path, set(path))]

@@ -15,6 +15,7 @@ LIBRARIES = (
     "archcli.load.huggingface.families",
     "archcli.rules",
     "archcli.commands",
+    "archcli.api",
 )
 """Folders of many files alike, one idea each: as many as there are ideas."""
 
@@ -86,24 +87,39 @@ def looks_through(parsed):
 
 
 def type_tests(parsed):
-    """`isinstance` of an operation or a module above the library.
+    """Questions above the library which class an operation or a module has, or whether it has a field.
 
-    Each is a place that a new kind must visit.
+    `isinstance(x, Class)` and `getattr(x, "field", default)`: each is a place that a new kind must visit, and
+    the second is one that mypy does not see.
     """
-    classes = {
-        node.name
+    known = [
+        node
         for name, tree in parsed.items()
         if house.room(name) in {"ops", "modules"}
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef)
+    ]
+    classes = {node.name for node in known}
+    fields = {
+        line.target.id
+        for node in known
+        for line in node.body
+        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name)
     }
     for name, tree in parsed.items():
         if house.room(name) in BELOW:
             continue
         for node in ast.walk(tree):
-            is_test = isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
-            if is_test and classes & _names(node.args[1]):
+            if isinstance(node, ast.Call) and _asks(node, classes, fields):
                 yield name, node.lineno, ast.unparse(node)
+
+
+def _asks(call, classes, fields):
+    """Whether a call is `isinstance` of one of the classes, or `getattr` of one of the fields."""
+    function = ast.unparse(call.func)
+    if function == "getattr" and len(call.args) == 3:
+        return isinstance(call.args[1], ast.Constant) and call.args[1].value in fields
+    return function == "isinstance" and bool(classes & _names(call.args[1]))
 
 
 def _names(node):

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from archcli.api.subject import subject
+from archcli.api.asking.subject import subject
 from archcli.graph.count_tape import CountTape
 from archcli.load import load
 from archcli.load.yaml.writer import to_mapping

@@ -231,7 +231,7 @@ def torch_devices(incomplete: str) -> list[str]:
 
 def variants(ctx: typer.Context, incomplete: str) -> list[str]:
     """Changes of a variant behind those already typed: of fields as --set takes them, and of the run."""
-    from archcli.commands.profile.vs_changes import RUN_CHANGES
+    from archcli.api.profiling.vs_changes import RUN_CHANGES
 
     before, comma, last = incomplete.rpartition(",")
     runs = _offered((f"{key}={value}" for key, values in RUN_CHANGES.items() for value in values), last)

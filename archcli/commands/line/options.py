@@ -1,91 +1,25 @@
-"""Arguments and options shared by several subcommands.
-
-A command's parameters are annotated with these names; the defaults stand in its signature.
-"""
+"""The options of a command, made of the record of its question; and those of how an answer is printed."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, fields
+from functools import partial, wraps
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
 
+from archcli.api.asking.question import Option, option_of
 from archcli.commands.line import completion
 from archcli.errors import ArchError
-from archcli.graph.kept import Backend
-from archcli.modules.spec import arguments
-from archcli.modules.spec.request import Logits, Phase
+from archcli.modules.spec.calls import accept
+from archcli.modules.spec.values import ValueType, accepted, bare, hints, value_type
 from archcli.render import Format
 from archcli.units import bytes_note, parse_bytes, parse_count, tokens_note
-
-
-def size(name: str) -> Any:
-    """A parser of whole numbers such as 4096, 8k (8,000) and 8K (8,192), within an argument's limits."""
-    return lambda text: _parsed(lambda written: arguments.accept(name, parse_count(written)), text)
-
-
-def length(name: str) -> Any:
-    """A parser of numbers of tokens, which notes on standard error that 128k is not 131,072."""
-
-    def parse(text: str) -> int:
-        tokens: int = size(name)(text)
-        _note(tokens_note(str(text)))
-        return tokens
-
-    return parse
-
-
-def size_from(least: int) -> Any:
-    """A parser of whole numbers such as 8k, with a minimum."""
-
-    def parse(text: str) -> int:
-        value: int = _parsed(parse_count, text)
-        if value < least:
-            raise typer.BadParameter(f"{value} is below {least}")
-        return value
-
-    return parse
-
-
-def picture_file(text: str) -> Path:
-    """Parse the file of a picture; ArchError, before anything is counted, where it could not be written."""
-    from archcli.render.picture import check_picture
-
-    check_picture(Path(text))
-    return Path(text)
-
-
-def _bytes(text: str) -> int:
-    """Parse an amount of memory such as 80GiB."""
-    amount: int = _parsed(parse_bytes, text)
-    _note(bytes_note(str(text)))
-    return amount
-
-
-def _note(note: str) -> None:
-    if note:
-        typer.echo(f"note: {note}", err=True)
-
-
-def _dtype(text: str) -> str:
-    """Parse the name of a dtype or of a stored format."""
-    name: str = _parsed(lambda written: arguments.accept("dtype", written), text)
-    return name
-
-
-def _state_dtype(text: str) -> str:
-    """Parse the name of a dtype."""
-    name: str = _parsed(lambda written: arguments.accept("state_dtype", written), text)
-    return name
-
-
-def _parsed(parse: Any, text: object) -> Any:
-    """Parse an option's text, or its default; typer.BadParameter in place of ArchError."""
-    try:
-        return parse(str(text))
-    except ArchError as problem:
-        raise typer.BadParameter(str(problem)) from None
-
 
 Model = Annotated[
     str,
@@ -123,147 +57,117 @@ Output = Annotated[
     typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of standard output."),
 ]
 
-BatchSize = Annotated[
-    int,
-    typer.Option(
-        "--batch-size", "-b", metavar="N", parser=size("batch_size"), help="Sequences in the batch."
-    ),
-]
-SeqLen = Annotated[
-    int,
-    typer.Option(
-        "--seq-len",
-        "-s",
-        metavar="N",
-        parser=length("seq_len"),
-        help="New tokens of each sequence; 8k is 8,000, 8K is 8,192.",
-    ),
-]
-PhaseOption = Annotated[
-    Phase,
-    typer.Option(
-        help=(
-            "A full pass; with its backward; a pass that fills the cache; one token against a filled cache."
-        )
-    ),
-]
-MaskOption = Annotated[
-    arguments.CountedPairs,
-    typer.Option(help="Count the scores that the mask allows, or all S x S, as torch's counter does."),
-]
-LogitsOption = Annotated[
-    Logits | None,
-    typer.Option(help="Logits of every position or of the last. [default: all; of prefill and decode last]"),
-]
-Past = Annotated[
-    int | None,
-    typer.Option(
-        "--past",
-        metavar="N",
-        parser=length("past"),
-        help="Tokens already in the cache. [decode default: --seq-len]",
-    ),
-]
-Context = Annotated[
-    int | None,
-    typer.Option("--context", "-c", metavar="N", parser=length("context"), help="Tokens in the cache."),
-]
-SourceLen = Annotated[
-    int | None,
-    typer.Option(
-        "--source-len",
-        metavar="N",
-        parser=length("source_len"),
-        help="Tokens that the encoder of an encoder-decoder reads. [default: as many as the decoder]",
-    ),
-]
-Dtype = Annotated[
-    str,
-    typer.Option(
-        "--dtype",
-        metavar="DTYPE",
-        autocompletion=completion.dtypes,
-        parser=_dtype,
-        help="Type of an element, fp32, bf16, fp8, int4, or a stored format: q8_0, nf4, mxfp4 and others.",
-    ),
-]
-StateDtype = Annotated[
-    str | None,
-    typer.Option(
-        "--state-dtype",
-        metavar="DTYPE",
-        autocompletion=completion.dtypes,
-        parser=_state_dtype,
-        help="Type of recurrent states, which transformers keeps in fp32. [default: --dtype]",
-    ),
-]
-Mla = Annotated[
-    arguments.Mla,
-    typer.Option(
-        help="Latent attention (MLA): naive rebuilds keys and values, absorbed works on the latents; auto is "
-        "absorbed where a token is decoded, as in engines, and naive elsewhere."
-    ),
-]
-Scan = Annotated[
-    arguments.Scan,
-    typer.Option(
-        help="Recurrent layers: chunked computes a chunk of tokens at once by matrix products, recurrent one "
-        "token after the other; auto is recurrent where a token is decoded, and chunked elsewhere."
-    ),
-]
-Depth = Annotated[
-    int,
-    typer.Option(
-        "--depth",
-        metavar="N",
-        parser=size("depth"),
-        help="Steps of a path to show; deeper ones are summed.",
-    ),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--where",
-        autocompletion=completion.columns,
-        metavar="CONDITION",
-        help="Only models that meet it: params>10B, params in 7e9±1%. Repeatable; all must hold.",
-    ),
-]
-Sort = Annotated[
-    str | None,
-    typer.Option(
-        "--sort", metavar="COLUMN[:desc]", help="Sort by a column.", autocompletion=completion.orders
-    ),
-]
-Memory = Annotated[
-    int | None,
-    typer.Option(
-        "--memory",
-        metavar="SIZE",
-        parser=_bytes,
-        help="Memory for the cache: say how much fits. 80GiB, 24GB.",
-    ),
-]
-Tokens = Annotated[
-    int | None,
-    typer.Option(
-        "--seq-len",
-        "-s",
-        metavar="N",
-        parser=length("seq_len"),
-        help="Tokens of a sequence. [default: 2048, or max_seq_len]",
-    ),
-]
-BackendOption = Annotated[Backend, typer.Option("--backend", help="Whose kernels run.")]
-RecomputeOption = Annotated[
-    str,
-    typer.Option(
-        "--recompute",
-        metavar="WHAT",
-        help="What backward recomputes: none, attention, layer, or a pattern such as layers.*.ffn.",
-    ),
-]
-GradAccum = Annotated[
-    int,
-    typer.Option("--grad-accum", metavar="N", parser=size_from(1), help="Micro batches per step."),
-]
+
+def picture_file(text: str) -> Path:
+    """Parse the file of a picture; ArchError, before anything is counted, where it could not be written."""
+    from archcli.render.picture import check_picture
+
+    check_picture(Path(text))
+    return Path(text)
+
+
+def asking(record: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator that gives a command the options of a question, before those of its own.
+
+    The command is called with the record in place of its first parameter.
+    """
+
+    def decorate(run: Callable[..., None]) -> Callable[..., None]:
+        options = {parameter.name: parameter for parameter in _parameters(record)}
+        usual = {field.name: field.default for field in fields(record)}
+        own = [*inspect.signature(run, eval_str=True).parameters.values()][1:]
+
+        @wraps(run)
+        def command(**given: Any) -> None:
+            stated = {name: given.pop(name) for name in options}
+            run(record(**{name: _value(record, name, usual[name], stated[name]) for name in stated}), **given)
+
+        others = (_parameter(each.name, each.annotation, each.default) for each in own)
+        parameters = sorted([*options.values(), *others], key=lambda it: it.name not in {"model", "models"})
+        command.__dict__["__signature__"] = inspect.Signature(parameters)
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return command
+
+    return decorate
+
+
+def _value(record: Any, name: str, default: Any, given: Any) -> Any:
+    """The value of a field: of an option left out the record's default, of a repeated one all values."""
+    if given is None:
+        return default
+    return accept(name, given, accepted(record)) if isinstance(given, list) else given
+
+
+def _parameters(record: Any) -> Iterator[Parameter]:
+    """The parameters that typer makes options of: the record's own fields, then those it inherits."""
+    annotations = hints(record)
+    own = record.__annotations__
+    for field in sorted(fields(record), key=lambda field: field.name not in own):
+        default = Parameter.empty if field.default is MISSING else field.default
+        if field.name == "model":
+            yield Parameter(field.name, Parameter.KEYWORD_ONLY, annotation=Model)
+        elif option_of(annotations[field.name]) is not None:
+            yield _parameter(field.name, annotations[field.name], default)
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
+    """The parameter of an annotation, as typer knows it where an Option says how."""
+    option = option_of(annotation)
+    if option is not None:
+        annotation = Annotated[_line_type(annotation, option), _typer_option(name, option, annotation)]
+    default = None if default == () else default  # typer repeats an option whose default is None
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _line_type(annotation: Any, option: Option) -> Any:
+    """The type that typer knows a field's values by: lists are repeated options."""
+    kind = bare(annotation)
+    arms = get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,)
+    if option.reads:
+        kind = READ[option.reads]
+        return kind | None if NoneType in arms else kind
+    if get_origin(kind) is Sequence or Sequence[str] in arms:
+        item: Any = Path if Path in get_args(kind) else str
+        return list[item] | None
+    return kind
+
+
+def _typer_option(name: str, option: Option, annotation: Any) -> Any:
+    """The option or argument of typer for a field."""
+    settings: dict[str, Any] = {
+        "metavar": option.metavar,
+        "help": option.help,
+        "autocompletion": getattr(completion, option.completes) if option.completes else None,
+        "case_sensitive": not option.any_case,
+        "show_default": option.default or True,
+    }
+    if option.reads == "picture":
+        settings["parser"] = picture_file
+    elif option.reads:
+        settings["parser"] = partial(_read, name=name, how=option.reads, known=value_type(annotation))
+    if option.argument:
+        return typer.Argument(**settings)
+    names = [f"--{option.name or name.replace('_', '-')}", *([option.letter] if option.letter else [])]
+    return typer.Option(*names, **settings)
+
+
+READ: dict[str, type] = {"count": int, "tokens": int, "bytes": int, "text": str, "picture": Path}
+"""What each way to read a text makes of it."""
+
+
+def _read(text: object, name: str, how: str, known: ValueType) -> Any:
+    """The value that a text stands for; typer.BadParameter for one that the field does not take."""
+    written = str(text)
+    value: Any = written
+    try:
+        if how == "bytes":
+            value = parse_bytes(written)
+        elif how != "text":
+            value = parse_count(written)
+        value = accept(name, value, {name: known})
+    except ArchError as problem:
+        raise typer.BadParameter(str(problem)) from None
+    note = {"tokens": tokens_note, "bytes": bytes_note}.get(how)
+    if note is not None and (said := note(written)):
+        typer.echo(f"note: {said}", err=True)
+    return value

@@ -2,81 +2,53 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated, Literal
+
 import typer
 
-from archcli.api.subject import INTERRUPTED, subject
-from archcli.commands.line.options import Form, Json, Mla, Model, Output, Past, Scan, Set, SourceLen
-from archcli.commands.line.plan_options import Dp, Tp
-from archcli.commands.profile.against import PassPrediction, check_against
-from archcli.commands.profile.by_kind import cut_to
-from archcli.commands.profile.launch import launch_of, said_once
-from archcli.commands.profile.one_model import profile_model
-from archcli.commands.profile.options import (
-    AgainstPrediction,
-    Allocator,
-    Attention,
-    BatchSize,
-    Calibrate,
-    Compile,
-    Depth,
-    Device,
-    Dtype,
-    HideLaunch,
-    Layers,
-    NoCeilings,
-    Pairs,
-    PerKind,
-    PhaseOption,
-    Plot,
-    Refresh,
-    RepeatProcess,
-    SeqLen,
-    Threads,
-    Top,
-    Trace,
-    Vs,
-)
+from archcli.api.asking.options import Dp, Tp
+from archcli.api.asking.question import Option, count_option
+from archcli.api.asking.subject import INTERRUPTED, subject
+from archcli.api.profile import ProfileOptions, measured
+from archcli.api.profiling.against import check_against
+from archcli.commands.line.options import Form, Json, Output, Set, asking
+from archcli.commands.profile.launch import launch_of
 from archcli.commands.profile.output_files import check_files, write_files
 from archcli.commands.profile.processes import in_processes, keep_large_blocks
-from archcli.commands.profile.settings import Detail, RunSettings
-from archcli.commands.profile.versus import compare
-from archcli.commands.profile.vs_changes import requested_variants
-from archcli.measure.profile.workloads import workload_of
 from archcli.measure.report import Report
+from archcli.modules.spec.values import Interval
+
+RepeatProcess = Annotated[
+    int | None,
+    Interval(ge=2),
+    count_option("Measure in N fresh processes, one after another, and show medians with their range."),
+]
+Allocator = Annotated[
+    Literal["reuse", "system"],
+    Option("reuse restarts Python with glibc keeping large blocks, which saves the time of page faults."),
+]
+Plot = Annotated[
+    Path | None,
+    Option("Also draw it: an .svg or .html file; with resvg-py also a .png.", metavar="FILE"),
+]
+Trace = Annotated[
+    Path | None,
+    Option("Also write one traced pass for Perfetto, as .json or .json.gz.", metavar="FILE"),
+]
 
 
-def run(  # noqa: PLR0913, PLR0917
+@asking(ProfileOptions)
+def run(  # noqa: PLR0913
+    options: ProfileOptions,
+    *,
     context: typer.Context,
-    model: Model,
-    phase: PhaseOption = None,
-    batch_size: BatchSize = None,
-    seq_len: SeqLen = None,
-    past: Past = None,
-    source_len: SourceLen = None,
-    mla: Mla = "auto",
-    scan: Scan = "auto",
-    dtype: Dtype = "fp32",
-    device: Device = "cpu",
-    hide_launch: HideLaunch = False,
-    threads: Threads = None,
-    attention: Attention = None,
-    compiled: Compile = False,
-    pairs: Pairs = None,
     repeat_process: RepeatProcess = None,
-    vs: Vs = None,
     allocator: Allocator = "reuse",
     tp: Tp = 1,
     dp: Dp = 1,
-    layers: Layers = None,
-    per_kind: PerKind = False,
-    no_ceilings: NoCeilings = False,
-    refresh: Refresh = False,
-    against_prediction: AgainstPrediction = False,
-    calibrate: Calibrate = None,
     plot: Plot = None,
     trace: Trace = None,
-    depth: Depth = 0,
-    top: Top = 15,
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
@@ -100,26 +72,18 @@ def run(  # noqa: PLR0913, PLR0917
     check_against(context.params)
     if repeat_process is not None:
         raise typer.Exit(_exit_code(in_processes(context, repeat_process)))
-    keep_large_blocks(allocator, device)
-    with said_once(launch):
-        usual, detail = workload_of(model, compiled=compiled), Detail(depth, top)
-        how = (pairs, not no_ceilings, refresh, trace is not None, hide_launch, compiled, launch)
-        settings = RunSettings(dtype, device, attention or usual.attention, threads, *how)
-        request = usual.request(phase, batch_size, seq_len, past, source_len, {"mla": mla, "scan": scan})
-        asked = None if vs else cut_to(subject(model, overrides), layers, per_kind=per_kind)
-        prediction = PassPrediction.of(calibrate or (), device, dtype) if against_prediction else None
-    if asked is None:
-        variants = requested_variants(model, overrides, settings, vs or ())
-        asked, report = variants[0].subject, compare(variants, request, detail)
-    else:
-        report, recording = profile_model(
-            asked, request, settings, usual, detail, layers=layers, per_kind=per_kind
+    keep_large_blocks(allocator, options.device)
+    stated = overrides or []
+    try:
+        found = measured(
+            lambda more: subject(options.model, [*stated, *more]), options, launch, trace=trace is not None
         )
-        if prediction is not None:
-            report = prediction.beside(report, asked.model, request, launch)
-        write_files(report, recording, plot, trace)
-    asked.show(report, form, output, as_json=as_json)
-    raise typer.Exit(_exit_code(report))
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    if found.recording is not None:
+        write_files(found.report, found.recording, plot, trace)
+    found.subject.show(found.report, form, output, as_json=as_json)
+    raise typer.Exit(_exit_code(found.report))
 
 
 def _exit_code(report: Report) -> int:

@@ -20,7 +20,7 @@ from typing import Any
 
 import typer
 
-from archcli.api.subject import INTERRUPTED
+from archcli.api.asking.subject import INTERRUPTED
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
 from archcli.load.yaml.text import read_stdin
@@ -52,6 +52,7 @@ def is_program() -> bool:
     """Whether this process is the program archcli, not a test or a notebook that calls it."""
     main = sys.modules.get("__main__")
     spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None) or ""
+    # started as `python -m archcli`, or as a script
     return getattr(spec, "name", "") == "archcli.__main__" or Path(file).stem == "archcli"
 
 

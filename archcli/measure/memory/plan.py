@@ -13,6 +13,7 @@ from archcli.modules import Mixer, Model
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.arguments import Schedule, ZeroStage
 from archcli.modules.spec.base import find
+from archcli.modules.spec.values import AboveZero
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +27,16 @@ class Plan:
     devices within a stage share the experts. `cp` devices share the tokens of a sequence.
     """
 
-    dp: int = 1
+    dp: AboveZero = 1
     zero: ZeroStage = 0
-    tp: int = 1
+    tp: AboveZero = 1
     sp: bool = False
-    pp: int = 1
-    micro_batches: int = 1
+    pp: AboveZero = 1
+    micro_batches: AboveZero = 1
     schedule: Schedule = "1f1b"
-    virtual_stages: int = 1
-    ep: int = 1
-    cp: int = 1
+    virtual_stages: AboveZero = 1
+    ep: AboveZero = 1
+    cp: AboveZero = 1
 
     @property
     def devices(self) -> int:
@@ -198,7 +199,7 @@ def _across_stages(model: Model) -> Iterator[Problem]:
         "kv_from": any(mixer.facts(model.d_model).kv_from is not None for _, mixer in find(model, Mixer)),
         "score_bias": stack.score_bias is not None,
         "relative": stack.relative is not None,
-        "per_layer_embedding": getattr(model, "per_layer_embedding", None) is not None,
+        "per_layer_embedding": model.layer_embedding is not None,
     }
     for name, present in shared.items():
         if present:

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 from archcli.arith import Number, to_bytes
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend, Execution
 from archcli.modules import Model
-from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, Request, check_values
-from archcli.modules.spec.values import Interval, ValueType, value_type
+from archcli.modules.spec.request import Request
+from archcli.modules.spec.values import (
+    AboveZero,
+    SizeAboveZero,
+    SizeFromZero,
+    ZeroOrMore,
+    check_values,
+    value_type,
+)
 
 MemoryPhase = Literal["train", "forward", "prefill", "decode", "serve"]
 AttentionForm = Literal["flash", "sdpa", "eager"]
 DEFAULT_TOKENS = 2048
 COMPUTED = ("bf16", "fp16", "fp32")
 """Types that torch computes a model in."""
-
-
-FIELDS: Mapping[str, ValueType] = {
-    "phase": value_type(MemoryPhase),
-    "batch_size": ABOVE_0,
-    "seq_len": value_type(Annotated[int, Interval(ge=0)] | None),
-    "source_len": ABOVE_0_OR_NONE,
-    "dtype": value_type(str),
-    "attention": value_type(AttentionForm),
-    "backend": value_type(Backend),
-    "optimizer": value_type(str),
-    "recompute": value_type(str),
-    "loss": value_type(str),
-    "grad_accum": ABOVE_0,
-    "chunk": ABOVE_0_OR_NONE,
-    "cache_dtype": value_type(str | None),
-    "past": value_type(Annotated[int, Interval(ge=0)]),
-}
-"""The values that each setting accepts."""
+NOT_EMPTY = value_type(AboveZero | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +40,23 @@ class MemorySettings:
     """
 
     phase: MemoryPhase = "train"
-    batch_size: Number = 1
-    seq_len: Number | None = None
-    source_len: Number | None = None
+    batch_size: SizeAboveZero = 1
+    seq_len: SizeFromZero | None = None
+    source_len: SizeAboveZero | None = None
     dtype: str = "bf16"
     attention: AttentionForm = "flash"
     backend: Backend = "cuda"
     optimizer: str = "adamw"
     recompute: str = "none"
     loss: str = "plain"
-    grad_accum: int = 1
-    chunk: int | None = None
+    grad_accum: AboveZero = 1
+    chunk: AboveZero | None = None
     cache_dtype: str | None = None
-    past: int = 0
+    past: ZeroOrMore = 0
 
     def __post_init__(self) -> None:
-        accepted = FIELDS if self.phase == "decode" else {**FIELDS, "seq_len": ABOVE_0_OR_NONE}
-        check_values("memory", self, accepted)
+        # a token can be decoded against an empty cache; any other pass has tokens
+        check_values("memory", self, **({} if self.phase == "decode" else {"seq_len": NOT_EMPTY}))
 
     def alone(self) -> MemorySettings:
         """The prefill of one sequence."""

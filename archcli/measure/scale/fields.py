@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from archcli.measure.symbolic.symbols import sizes
 from archcli.modules import Model
-from archcli.modules.attention.mixer import READS_LAYER
+from archcli.modules.attention.mixer import READS_LAYER, derives_head_width, head_parts, heads_unit
 from archcli.modules.models.stack import Group, stacks
 from archcli.modules.spec.base import Spec, find, settings
 
@@ -163,8 +163,8 @@ def _of_role(path: str, spec: Spec, value: int, keep: Collection[str]) -> Scaled
     if set(above) & set(APART):
         return ScaledSize(path, Role.KEPT, value)
     if name in KV_HEADS and value > 1:
-        parts = getattr(spec, "head_parts", 1)
-        return ScaledSize(path, Role.KV_HEADS, value, parts, ".".join([*above, KV_HEADS[name]]))
+        shared = ".".join([*above, KV_HEADS[name]])
+        return ScaledSize(path, Role.KV_HEADS, value, head_parts(spec), shared)
     if name in HEADS and not hasattr(spec, "d_inner"):  # heads of Zamba's Mamba cut its channels in two
         return ScaledSize(path, Role.HEADS, value, _head_unit(path, spec, value, keep))
     if name in WIDTHS or (name == "width" and above):
@@ -175,17 +175,14 @@ def _of_role(path: str, spec: Spec, value: int, keep: Collection[str]) -> Scaled
 def _head_unit(path: str, spec: Spec, value: int, keep: Collection[str]) -> int:
     """What a number of heads is a multiple of: groups of heads or of the norm, and KV heads that are kept."""
     stem, _, name = path.rpartition(".")
-    norm = getattr(spec, "norm", None)
-    grouped = max(getattr(spec, "n_groups", 1), getattr(norm, "groups", 1) or 1)
-    parts = getattr(spec, "head_parts", 1)
     sharing = [kv for kv, heads in KV_HEADS.items() if heads == name and _is_kept(f"{stem}.{kv}", keep)]
     kept = [n for kv in sharing if (n := getattr(spec, kv, None)) and value % n == 0]
-    return lcm(grouped, parts, *kept)
+    return lcm(heads_unit(spec), *kept)
 
 
 def _block(spec: Spec, value: int) -> int:
     """The width of a block of a gate with blocks, which is kept; 0 elsewhere."""
-    blocks = getattr(spec, "n_blocks", None)
+    blocks = getattr(spec, "n_blocks", None)  # of RG-LRU alone
     return value // blocks if blocks else 0
 
 
@@ -248,7 +245,7 @@ def tied_heads(model: Model, roles: list[ScaledSize]) -> Iterator[tuple[ScaledSi
     """(heads, their width) of those whose width no field states: d_model over their number."""
     heads = {size.path: size for size in roles if size.name == "n_heads" and size.role is Role.HEADS}
     for path, spec, _ in sizes(model):
-        if path in heads and getattr(spec, "head_dim", 0) is None:
+        if path in heads and derives_head_width(spec):
             yield heads[path], model.d_model // heads[path].value
 
 
@@ -259,5 +256,5 @@ def kept_heads(model: Model, roles: list[ScaledSize]) -> Iterator[int]:
     """
     kept = {size.path: size.value for size in roles if size.name == "n_heads" and size.role is Role.KEPT}
     for path, spec, _ in sizes(model):
-        if path in kept and getattr(spec, "head_dim", 0) is None:
+        if path in kept and derives_head_width(spec):
             yield kept[path] * (1 if model.d_model // kept[path] % 2 else 2)

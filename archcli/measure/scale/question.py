@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,23 +10,14 @@ from archcli.errors import ArchError, Problem, either, quote, suggest
 from archcli.measure.scale.laws import DEFAULT_LAW, LAWS, LawName, ScalingLaw
 from archcli.measure.symbolic.symbols import sizes
 from archcli.modules import Model
-from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, check_values
-from archcli.modules.spec.values import Interval, ValueType, value_type
+from archcli.modules.spec.values import AboveZero, Interval, check_values
 
 DEFAULT_BATCH = 2**20
 """Tokens of a training step: what GPT-3 of 1.3B and 2.7B trained on (arXiv:2005.14165 table 2.1)."""
-MOST_PARAMS, MOST_FLOPS, MOST_HOURS = 10**16, 10**34, 1e7
-"""Beyond these a question is a slip."""
-FIELDS: Mapping[str, ValueType] = {
-    "params": value_type(Annotated[int, Interval(gt=0, le=MOST_PARAMS)] | None),
-    "compute": value_type(Annotated[int, Interval(gt=0, le=MOST_FLOPS)] | None),
-    "hours": value_type(Annotated[float, Interval(gt=0, le=MOST_HOURS)] | None),
-    "law": value_type(LawName),
-    "batch_tokens": ABOVE_0,
-    "seq_len": ABOVE_0_OR_NONE,
-    "keep": value_type(tuple[str, ...]),
-}
-"""The values that each setting accepts."""
+# beyond these a question is a slip
+Params = Annotated[int, Interval(gt=0, le=10**16)]
+Flops = Annotated[int, Interval(gt=0, le=10**34)]
+Hours = Annotated[float, Interval(gt=0, le=1e7)]
 GOALS = {"params": "--params", "compute": "--compute", "hours": "--hours"}
 
 
@@ -39,16 +30,16 @@ class ScaleSettings:
     are. Values that a field does not accept are an ArchError.
     """
 
-    params: int | None = None
-    compute: int | None = None
-    hours: float | None = None
+    params: Params | None = None
+    compute: Flops | None = None
+    hours: Hours | None = None
     law: LawName = DEFAULT_LAW
-    batch_tokens: int = DEFAULT_BATCH
-    seq_len: int | None = None
+    batch_tokens: AboveZero = DEFAULT_BATCH
+    seq_len: AboveZero | None = None
     keep: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_values("scale", self, FIELDS)
+        check_values("scale", self)
 
     @property
     def scaling_law(self) -> ScalingLaw:

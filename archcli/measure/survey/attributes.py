@@ -18,6 +18,7 @@ from archcli.modules import Block, FeedForward, MixerFacts, Model, Norm, Positio
 from archcli.modules.blocks.block import MIXING, RESIDUAL
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import stacks
+from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.request import Request
 
 TIMES = "×"
@@ -78,6 +79,7 @@ def _layers(model: Model, rows: tuple[Row, ...]) -> Iterator[SurveyLayer]:
     index = LayerIndex(model)
     by_layer = index.by_layer(rows)
     for layer in index:
+        # a stack inside an encoder-decoder has a position of its own
         position = getattr(layer.stack, "position", model.embedding.position)
         rows_of, facts = tuple(by_layer.get(layer.path, ())), layer.facts(model.d_model)
         where = (layer.path, layer.block, layer.times, rows_of, layer.stack)
@@ -129,7 +131,7 @@ def year(architecture: Architecture) -> int | None:
 
 def depths(architecture: Architecture) -> dict[str, Number]:
     """Layers of each stack, by its name."""
-    kind = getattr(architecture.model, "kind", "decoder")
+    kind = kind_of(architecture.model) or "decoder"
     return {
         stem[:-1] or kind: sum(group.n_layers for group in stack.groups)
         for stem, stack in stacks(architecture.model)
@@ -156,27 +158,25 @@ def placement(_: Architecture, layer: SurveyLayer) -> str:
 
 def position(_: Architecture, layer: SurveyLayer) -> str:
     """Kinds of position: added to embeddings, used by the mixer, and added to scores."""
-    kinds = [
-        getattr(part, "kind", None) for part in (layer.position, layer.facts.position, layer.stack.score_bias)
-    ]
-    return " + ".join(kind for kind in kinds if kind not in {None, "none"}) or "none"
+    kinds = map(kind_of, (layer.position, layer.facts.position, layer.stack.score_bias))
+    return " + ".join(kind for kind in kinds if kind not in {"", "none"}) or "none"
 
 
 def theta(_: Architecture, layer: SurveyLayer) -> float | None:
     """The base of RoPE."""
-    base: float | None = getattr(layer.facts.position, "theta", None)
+    base = layer.facts.position.rope_base
     return None if base is None else as_int(base)
 
 
 def scaling(_: Architecture, layer: SurveyLayer) -> str:
     """The kind of RoPE scaling beyond the trained context."""
-    return getattr(getattr(layer.facts.position, "scaling", None), "kind", "none")
+    return layer.facts.position.scaling_kind
 
 
 def attention(_: Architecture, layer: SurveyLayer) -> str | None:
     """The kind of mixer, and whether cross attention follows it; None where a layer mixes nothing."""
-    crosses = getattr(layer.block, "cross_attention", None) is not None
-    return " + ".join(kind for kind in (layer.facts.kind, "cross" if crosses else None) if kind) or None
+    cross = "cross" if layer.block.crosses_source else None
+    return " + ".join(kind for kind in (layer.facts.kind, cross) if kind) or None
 
 
 def mixers(architecture: Architecture) -> str | None:
@@ -224,7 +224,7 @@ def head_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:
 
 def stability(architecture: Architecture, layer: SurveyLayer) -> str | None:
     """Measures that bound scores and logits: norms of queries and keys, soft caps, clips, sinks."""
-    logits = ("logit softcap",) if getattr(getattr(architecture.model, "head", None), "softcap", None) else ()
+    logits = ("logit softcap",) if architecture.model.logit_softcap else ()
     return " + ".join((*layer.facts.stability, *logits)) or None
 
 
@@ -241,23 +241,24 @@ def _is_biased(row: Row) -> bool:
 
 def network(layer: SurveyLayer) -> FeedForward | None:
     """The network of a dense layer, or that of one expert."""
-    ffn = layer.ffn
-    return getattr(ffn, "expert", ffn)
+    return layer.ffn and layer.ffn.dense_network
 
 
 def ffn(_: Architecture, layer: SurveyLayer) -> str | None:
     """The kind of network, of mixtures the kind of one expert."""
-    return getattr(network(layer), "kind", None)
+    return kind_of(network(layer)) or None
 
 
 def activation(_: Architecture, layer: SurveyLayer) -> str | None:
     """The activation function of the network."""
-    return getattr(getattr(network(layer), "activation", None), "kind", None)
+    dense = network(layer)
+    return None if dense is None else dense.activation_kind
 
 
 def d_ff(_: Architecture, layer: SurveyLayer) -> Number | None:
     """The hidden width of the network, of mixtures that of one expert."""
-    return getattr(network(layer), "d_ff", None)
+    dense = network(layer)
+    return None if dense is None else dense.width
 
 
 def d_ff_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:
@@ -282,17 +283,18 @@ def active_d_ff_ratio(architecture: Architecture, layer: SurveyLayer) -> float |
 
 def n_experts(_: Architecture, layer: SurveyLayer) -> Number | None:
     """Routed experts."""
-    return getattr(_mixture(layer), "n_experts", None)
+    return _mixture(layer)[0]
 
 
 def top_k(_: Architecture, layer: SurveyLayer) -> Number | None:
     """Experts that a token is sent to."""
-    return getattr(_mixture(layer), "top_k", None)
+    return _mixture(layer)[1]
 
 
-def _mixture(layer: SurveyLayer) -> FeedForward | None:
-    """The network that may be a mixture: the one beside another, where there is one."""
-    return getattr(layer.block, "beside", None) or layer.ffn
+def _mixture(layer: SurveyLayer) -> tuple[Number | None, Number | None]:
+    """(experts, how many of them a token visits) of what may be a mixture: the network beside another."""
+    *_, last = (layer.ffn, *layer.block.all_networks[1:])
+    return (None, None) if last is None else last.expert_counts
 
 
 def expert_ratio(architecture: Architecture, layer: SurveyLayer) -> float | None:

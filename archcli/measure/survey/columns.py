@@ -21,6 +21,7 @@ from archcli.measure.survey.attributes import (
     tally,
 )
 from archcli.modules import Model
+from archcli.modules.spec.kinds import kind_of
 
 DTYPE = "bf16"
 """The data type of the cache in bytes per token."""
@@ -134,9 +135,7 @@ SOME = {"Recurrence": "state_bytes", "Experts": "n_experts"}
 """Sections of some models alone: of those that have a value in this column."""
 
 _ALL = (
-    SurveyColumn(
-        "series", "series", "text", "", lambda architecture: getattr(architecture.model, "series", None)
-    ),
+    SurveyColumn("series", "series", "text", "", lambda architecture: architecture.model.series),
     SurveyColumn("released", "released", "date", "Size", of.released),
     SurveyColumn("year", "year", "date", "", of.year),
     SurveyColumn("params", "params", "count", "Size", lambda architecture: architecture.counted.params()),
@@ -155,7 +154,7 @@ _ALL = (
         "",
         lambda architecture: ", ".join(f"{name} {depth}" for name, depth in of.depths(architecture).items()),
     ),
-    SurveyColumn("kind", "kind", "text", "", lambda architecture: getattr(architecture.model, "kind", None)),
+    SurveyColumn("kind", "kind", "text", "", lambda architecture: kind_of(architecture.model) or None),
     SurveyColumn(
         "layers", "layers", "number", "", lambda architecture: sum(of.depths(architecture).values())
     ),
@@ -178,7 +177,7 @@ _ALL = (
         "norm",
         "text",
         "Norms and wiring",
-        of_layer=lambda _, layer: getattr(layer.block.norm, "kind", "?"),
+        of_layer=lambda _, layer: kind_of(layer.block.norm) or "?",
     ),
     SurveyColumn("placement", "placement", "text", "Norms and wiring", of_layer=of.placement),
     SurveyColumn(

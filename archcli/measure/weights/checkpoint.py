@@ -93,7 +93,7 @@ def compare(model: Model, stored: Mapping[str, Shape | None], weights: WeightMap
 
 def as_stored(model: Model, stored: Iterable[str], weights: WeightMap) -> Model:
     """The model, with its head tied where the checkpoint holds none and the class ties it unasked."""
-    if not weights.ties_unstored or model.embedding.tied or getattr(model, "head", None) is None:
+    if not weights.ties_unstored or model.embedding.tied or model.output_head is None:
         return model
     places = (weights.find(name) for name in stored)
     if any(place is not None and HEAD in place.names for place in places):
@@ -103,13 +103,13 @@ def as_stored(model: Model, stored: Iterable[str], weights: WeightMap) -> Model:
 
 def _through_the_tie(place: WeightTarget, model: Model, ours: Mapping[str, Shape]) -> WeightTarget:
     """The target of a tensor; that of a tied head becomes the token table."""
-    is_tied = model.embedding.tied and getattr(model, "head", None) is not None
+    is_tied = model.embedding.tied and model.output_head is not None
     return place.renamed((TABLE,)) if is_tied and place.names == (HEAD,) and HEAD not in ours else place
 
 
 def _other_head(place: WeightTarget | None, model: Model, ours: Mapping[str, Shape]) -> str:
     """The reason for a tensor of a pooler, a classifier or a head that the model lacks; else empty."""
-    if place is None or (getattr(model, "head", None) is not None and place.names[0].startswith("lm_head.")):
+    if place is None or (model.output_head is not None and place.names[0].startswith("lm_head.")):
         return ""
     part = place.names[0].split(".")[0]
     heads = {"pooler", "classifier", "lm_head", "lm_head_transform", "lm_head_norm"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import lcm
 from typing import Annotated, Any, ClassVar, Literal
 
 from archcli.arith import Number
@@ -18,6 +19,23 @@ from archcli.modules.spec.values import Length
 from archcli.ops import Add, Fourier, Scale
 
 Kept = tuple[Any, ...] | None
+
+
+def head_parts(spec: Spec) -> int:
+    """How many query heads make one head of a module: 2 of differential attention, else 1."""
+    parts: int = getattr(spec, "head_parts", 1)
+    return parts
+
+
+def heads_unit(spec: Spec) -> int:
+    """What a module's number of heads is a multiple of: its groups, those of its norm, parts of a head."""
+    groups: int = max(getattr(spec, "n_groups", 1), getattr(getattr(spec, "norm", None), "groups", 1) or 1)
+    return lcm(groups, head_parts(spec))
+
+
+def derives_head_width(spec: Spec) -> bool:
+    """Whether the width of a module's heads is d_model over their number, as no field states it."""
+    return getattr(spec, "head_dim", 0) is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,16 @@ class Block(Holder):
         return None if self.mixer is None else (MIXING[1], self.mixer)
 
     @property
+    def crosses_source(self) -> bool:
+        """Whether cross attention follows the mixer."""
+        return getattr(self, "cross_attention", None) is not None  # a key of some kinds of block
+
+    @property
+    def all_networks(self) -> tuple[FeedForward, ...]:
+        """The feed-forward network, and the mixture that some kinds of block have beside it."""
+        return tuple(network for network in (self.ffn, getattr(self, "beside", None)) if network is not None)
+
+    @property
     def used(self) -> str | None:
         """The name of the shared block that it runs."""
         return None

@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from archcli.errors import ArchError, quote, suggest
 from archcli.graph import Tensor
 from archcli.modules.adapters.lora import Adapted
-from archcli.modules.adapters.shared_block import NARROW, AdapterTape, Target
+from archcli.modules.adapters.shared_block import AdapterTape, Target
 from archcli.modules.attention.mixer import READS_LAYER, Kept
 from archcli.modules.blocks.block import Block
-from archcli.modules.models.layers import stated_layers
 from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.context import Context, Lent, SharedBlocks, or_default
-from archcli.modules.spec.trace import outline
 from archcli.ops import Add, Concat, Linear
 
 if TYPE_CHECKING:  # it states a field of these
-    from archcli.modules.models.model import Model
     from archcli.modules.models.stack import Stack
 
 
@@ -187,20 +184,6 @@ def unknown_uses(stack: Stack) -> Iterator[Conflict]:
             yield Conflict(
                 "shared-unknown", f"{place}.use", what, suggest(layer.used, stack.shared, "it has")
             )
-
-
-def check_adapters(model: Model) -> Iterator[Conflict]:
-    """Conflicts: adapters at projections that their block lacks."""
-    adapting = [layer for layer in stated_layers(model) if getattr(layer.block, "adapter_rank", None)]
-    rows = outline(model) if adapting else ()
-    for layer in adapting:
-        names = [row.op.name for row in rows if row.path.startswith(f"{layer.path}.")]
-        known = {name.removesuffix(f"_proj.{NARROW}") for name in names if name.endswith(NARROW)}
-        for i, target in enumerate(getattr(layer.block, "adapter_targets", ())):
-            if target not in known:
-                path = f"{layer.yaml_path}.adapter_targets.{i}"
-                what = f"the shared block has no projection {target}"
-                yield Conflict("adapter-target-unknown", path, what, "leave it out")
 
 
 def _check_use(layer: SharedLayer, stack: Stack, place: str) -> Iterator[Conflict]:

@@ -223,6 +223,8 @@ class MaskedHead(Inline):
     """
 
     group: ClassVar[str] = "lm_head"
+    ties: ClassVar[bool] = True
+    """Whether its matrix may be the embedding's table."""
     activation: Activation = GELU()
     norm: Annotated[Norm, Inherit("norm")]
     transform: bool = True

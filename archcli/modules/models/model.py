@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.modules.ends.embedding import Embedding
-from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex, stated_layers
 from archcli.modules.models.stack import stacks
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Count, Size, Spec, substitute
@@ -22,10 +22,15 @@ from archcli.modules.spec.values import Interval
 from archcli.units import FIGURE, ROUNDED
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from archcli.modules.adapters.lora import LoRA
     from archcli.modules.stored.quantization import Quantization
+    from archcli.modules.tensor_parallel.degrees import Degrees
 
 M = TypeVar("M", bound="Model")
+ModelLike: TypeAlias = "str | PathLike[str] | Mapping[str, Any] | Model"
+"""What stands for an architecture: a path, a name, a mapping as YAML or config.json hold it, a `Model`."""
 RELEASED = re.compile(r"[12]\d{3}(-(0[1-9]|1[0-2]))?", re.ASCII)
 """A year, or a year and a month."""
 
@@ -64,6 +69,30 @@ class Model(Holder):
 
     caches: ClassVar[bool] = True
     """Whether it generates token by token, and so has a cache to fill."""
+    degrees: ClassVar[Degrees | None] = None
+    """Of one rank's share of a model: how many ranks share it."""
+
+    @property
+    def output_head(self) -> Any:
+        """The head that gives logits; None for a model that ends with hidden states."""
+        return getattr(self, "head", None)  # kinds of models that have none have no such key
+
+    @property
+    def z_loss_weight(self) -> float | None:
+        """The weight of the z-loss in what training minimizes; None without one."""
+        weight: float | None = getattr(getattr(self, "loss", None), "z_loss", None)
+        return weight
+
+    @property
+    def logit_softcap(self) -> float | None:
+        """The bound c of logits, c tanh(x/c); None where nothing bounds them."""
+        softcap: float | None = getattr(self.output_head, "softcap", None)
+        return softcap
+
+    @property
+    def layer_embedding(self) -> Any:
+        """The table that gives every layer embeddings of its own; None without one."""
+        return getattr(self, "per_layer_embedding", None)
 
     @property
     def adapted(self) -> Any:
@@ -136,13 +165,28 @@ class Model(Holder):
                 fits = False
                 yield conflict._replace(path=step + conflict.path)
         if fits and any(layer.used for _, stack in stacks(self) for _, layer in stack.layers()):
-            from archcli.modules.blocks.repeated import check_adapters  # rare
-
-            yield from check_adapters(self)
+            yield from _check_adapters(self)
         if self.lora is not None and fits:
             yield from self.lora.check_model(self)
         if self.quantization is not None and fits:
             yield from self.quantization.check_model(self, LayerIndex(self))
+
+
+def _check_adapters(model: Model) -> Iterator[Conflict]:
+    """Conflicts: adapters at projections that their block lacks."""
+    from archcli.modules.adapters.shared_block import NARROW  # of shared blocks alone
+    from archcli.modules.spec.trace import outline
+
+    adapting = [layer for layer in stated_layers(model) if getattr(layer.block, "adapter_rank", None)]
+    rows = outline(model) if adapting else ()
+    for layer in adapting:
+        names = [row.op.name for row in rows if row.path.startswith(f"{layer.path}.")]
+        known = {name.removesuffix(f"_proj.{NARROW}") for name in names if name.endswith(NARROW)}
+        for i, target in enumerate(getattr(layer.block, "adapter_targets", ())):
+            if target not in known:
+                path = f"{layer.yaml_path}.adapter_targets.{i}"
+                what = f"the shared block has no projection {target}"
+                yield Conflict("adapter-target-unknown", path, what, "leave it out")
 
 
 def inferring(model: M) -> M:

@@ -15,6 +15,7 @@ from archcli.graph import Tensor
 from archcli.modules.networks.activation import GELU, Activation, SiLU, dropped
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size
+from archcli.modules.spec.kinds import kind_of
 from archcli.ops import AddConstant, Clip, Linear, Multiply, Scale
 
 Branch = Literal["gate", "up", "down"]
@@ -35,6 +36,22 @@ class FeedForward(Module):
     def width(self) -> Number | None:
         """F, the width between its matrices; None for a mixture, whose experts have widths of their own."""
         return getattr(self, "d_ff", None)
+
+    @property
+    def dense_network(self) -> FeedForward:
+        """The network itself; of a mixture that of one expert."""
+        dense: FeedForward = getattr(self, "expert", self)
+        return dense
+
+    @property
+    def expert_counts(self) -> tuple[Number | None, Number | None]:
+        """(routed experts, how many of them a token is sent to) of a mixture; None for what is not stated."""
+        return getattr(self, "n_experts", None), getattr(self, "top_k", None)
+
+    @property
+    def activation_kind(self) -> str | None:
+        """The kind of the activation; None for a network that states none."""
+        return kind_of(getattr(self, "activation", None)) or None
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] to [..., D]."""

@@ -13,6 +13,7 @@ from archcli.arith import Number
 from archcli.graph import Row, Tensor
 from archcli.modules.positions.rope_scaling import NoScaling, RopeScaling
 from archcli.modules.spec.base import Conflict, Count, Inherit, Inline, Positive, Size
+from archcli.modules.spec.kinds import kind_of
 from archcli.ops import Add, AddConstant, Lookup, RotaryTable, Rotate
 from archcli.ops import Sinusoid as SinusoidOp
 from archcli.ops.attention.rotary import Pairing
@@ -20,6 +21,17 @@ from archcli.ops.attention.rotary import Pairing
 
 class Position(Inline):
     """Base of the position embeddings; every hook does nothing until a class fills it."""
+
+    @property
+    def rope_base(self) -> float | None:
+        """The base of the frequencies of rotary positions; None of any other."""
+        base: float | None = getattr(self, "theta", None)
+        return base
+
+    @property
+    def scaling_kind(self) -> str:
+        """The kind of scaling of rotary positions beyond the trained context, or none."""
+        return kind_of(getattr(self, "scaling", None)) or "none"
 
     family: ClassVar[str] = "position"
     group: ClassVar[str] = "position_embedding"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError, quote
 from archcli.modules.spec.base import Spec
+from archcli.modules.spec.calls import checked
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -144,10 +145,12 @@ registered: dict[str, str] = {}
 """What `register` was told: the place of the class, by kind."""
 
 
+@checked
 def register(kind: str, place: str) -> None:
-    """Let YAML files name the class at `place`, "package.module:Class", by its kind.
+    """Let YAML files name your class by its kind: `register("mamba", "my_package.mamba:Mamba")`.
 
-    ArchError where the kind is taken, or the place is none. The class is imported when a file first names it.
+    An installed distribution does so by an entry point of `archcli.kinds`. The class is imported when a file
+    first names it. ArchError if the kind is taken.
     """
     if not KIND.fullmatch(kind):
         raise ArchError(f"{quote(kind)} is no name of a kind", "write letters, digits and _")
@@ -243,7 +246,7 @@ def _unfit(cls: Any, kind: str) -> str:
 
 
 def kind_of(cls: Any) -> str:
-    """The `kind` of a class that has one, else an empty text."""
+    """The `kind` of a class or a module that has one, else an empty text."""
     stated = getattr(cls, "kind", "")
     return stated if isinstance(stated, str) else ""
 

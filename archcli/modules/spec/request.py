@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from archcli.arith import Number, Shape
-from archcli.errors import ArchError, Problem
-from archcli.modules.spec.values import Interval, Refusal, ValueType, refused, value_type
+from archcli.errors import ArchError
+from archcli.modules.spec.values import SizeAboveZero, SizeFromZero, check_values
 
 Phase = Literal["forward", "train", "prefill", "decode"]
 Logits = Literal["all", "last"]
@@ -41,20 +41,6 @@ class Forms(NamedTuple):
 SCAN = Forms("scan", {"forward": "chunked", "train": "chunked", "prefill": "chunked", "decode": "recurrent"})
 """The forms of a recurrence: over chunks of tokens, or token by token."""
 
-ABOVE_0 = value_type(Annotated[int, Interval(gt=0)])
-ABOVE_0_OR_NONE = value_type(Annotated[int, Interval(gt=0)] | None)
-
-FIELDS: Mapping[str, ValueType] = {
-    "phase": value_type(Phase),
-    "batch_size": ABOVE_0,
-    "seq_len": ABOVE_0,
-    "past": value_type(Annotated[int, Interval(ge=0)] | None),
-    "source_len": ABOVE_0_OR_NONE,
-    "logits": value_type(Logits | None),
-    "forms": value_type(Mapping[str, str]),
-}
-"""The values that each field of a request accepts."""
-
 
 class InputSpec(NamedTuple):
     """One input tensor: `ids` of a table with `n_ids` entries, or real-valued `features` (`n_ids` None)."""
@@ -83,15 +69,15 @@ class Request:
     """
 
     phase: Phase = "forward"
-    batch_size: Number = 1
-    seq_len: Number = 2048
-    past: Number | None = None
-    source_len: Number | None = None
+    batch_size: SizeAboveZero = 1
+    seq_len: SizeAboveZero = 2048
+    past: SizeFromZero | None = None
+    source_len: SizeAboveZero | None = None
     logits: Logits | None = None
     forms: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_values("Request", self, FIELDS)
+        check_values("Request", self)
 
     def resolved(self) -> Request:
         """The request with every value that its phase decides filled in, except `source_len`.
@@ -149,39 +135,6 @@ class Request:
         if self.phase != "decode":
             return self.seq_len
         return 1 if self.past is None or _is_empty(self.past) else self.past
-
-
-def check_values(where: str, record: Any, fields: Mapping[str, ValueType]) -> None:
-    """Convert the fields of a frozen record to what each accepts; ArchError with all that is refused."""
-    problems = []
-    for name, accepted in fields.items():
-        try:
-            object.__setattr__(record, name, _converted(accepted, getattr(record, name)))
-        except Refusal as refusal:
-            problems.append(Problem(f"{name}{refusal.path} {refusal.of_argument()}", path=where))
-    if problems:
-        raise ArchError(problems)
-
-
-def _converted(accepted: ValueType, value: Any) -> Any:
-    """The value as an int or a word, or a symbol or array of sizes as it is; Refusal for anything else."""
-    if getattr(value, "ndim", 0):
-        _refuse_smaller(accepted, value)
-        return value
-    if getattr(value, "free_symbols", None):
-        if value.is_integer is False or value.is_negative:
-            raise refused(value, accepted.words)
-        return value
-    if hasattr(value, "minimum") and not hasattr(value, "ndim"):  # a number known later
-        return value
-    return accepted.convert(value)
-
-
-def _refuse_smaller(accepted: ValueType, array: Any) -> None:
-    """Raise Refusal for an array with an element that is not accepted."""
-    if getattr(array.dtype, "kind", "") not in ("i", "u") or not array.size:
-        raise refused(array, accepted.words)
-    accepted.convert(array.min())
 
 
 def _is_empty(past: Number | None) -> bool:

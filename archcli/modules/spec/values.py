@@ -1,15 +1,19 @@
 """The values that a type annotation accepts: description, conversion and JSON Schema.
 
 Accepted are int, float, bool, str, None, Literal, unions, tuples and lists of any length, dicts by name, and
-TypedDicts. `Annotated` adds bounds, lengths and meanings. Nothing is coerced but a whole number to a float.
+TypedDicts. `Annotated` adds bounds, lengths and meanings, or a conversion. Nothing is coerced
+but a whole number to a float.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import ge, gt, index, le, lt
-from types import NoneType, UnionType
+from functools import cache, reduce
+from operator import ge, gt, index, le, lt, or_
+from types import NoneType, SimpleNamespace, UnionType
 from typing import (
     Annotated,
     Any,
@@ -23,7 +27,8 @@ from typing import (
     is_typeddict,
 )
 
-from archcli.errors import describe_argument, describe_value, either
+from archcli.arith import Number
+from archcli.errors import ArchError, Problem, describe_argument, describe_value, either
 
 Json = dict[str, Any]
 NULL: Json = {"type": "null"}
@@ -38,11 +43,25 @@ class Interval(NamedTuple):
     le: float | None = None
 
 
+AboveZero = Annotated[int, Interval(gt=0)]
+ZeroOrMore = Annotated[int, Interval(ge=0)]
+# sizes of a request and of memory, which may be symbols or arrays, too: see `check_values`
+SizeAboveZero = Annotated[Number, Interval(gt=0)]
+SizeFromZero = Annotated[Number, Interval(ge=0)]
+
+
 class Length(NamedTuple):
     """How many entries a list may have."""
 
     least: int = 0
     most: int | None = None
+
+
+class Conversion(NamedTuple):
+    """What a value is called, and how it is converted, where the type alone does not say it: 80GiB."""
+
+    words: str
+    convert: Callable[[Any], Any]
 
 
 class Advice(NamedTuple):
@@ -96,20 +115,26 @@ class ValueType(NamedTuple):
 def value_type(annotation: Any) -> ValueType:
     """The value type of an annotation; TypeError for an unsupported one."""
     hint, metadata = unwrapped(annotation)
+    own = next((entry for entry in metadata if isinstance(entry, Conversion)), None)
+    return _of_type(hint, metadata) if own is None else ValueType(own.words, own.convert, {})
+
+
+def _of_type(hint: Any, metadata: list[Any]) -> ValueType:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return _union([value_type(Annotated[arg, *metadata] if metadata else arg) for arg in args])
     if origin is Literal:
         return _literal(args)
-    if origin in (tuple, list) and args[1:] in ((...,), ()):
-        return _list_type(value_type(args[0]), origin, _only(metadata, Length))
+    if origin in (tuple, list, Sequence) and args[1:] in ((...,), ()):
+        kind = list if origin is list else tuple
+        return _list_type(value_type(args[0]), kind, _only(metadata, Length))
     if origin in (dict, Mapping) and args[0] is str:
         return _named(value_type(args[1]))
     if is_typeddict(hint):
         return _record(hint)
     if hint not in SIMPLE:
         raise TypeError(
-            f"{annotation} is no annotation of a field: archcli/modules/spec/values.py lists those there are"
+            f"{hint} is no annotation of a field: archcli/modules/spec/values.py lists those there are"
         )
     return SIMPLE[hint](_only(metadata, Interval))
 
@@ -120,6 +145,14 @@ def unwrapped(annotation: Any) -> tuple[Any, list[Any]]:
     while hasattr(annotation, "__metadata__"):
         metadata, annotation = [*annotation.__metadata__, *metadata], annotation.__origin__
     return annotation, metadata
+
+
+def bare(annotation: Any) -> Any:
+    """A type without the metadata of it and of its arms: `int | None` of `AboveZero | None`."""
+    hint, _ = unwrapped(annotation)
+    if get_origin(hint) not in (Union, UnionType):
+        return hint
+    return reduce(or_, map(bare, get_args(hint)))
 
 
 def _only(metadata: Iterable[Any], cls: type[Any]) -> Any:
@@ -181,6 +214,7 @@ def _number(
 
 
 SIMPLE: dict[Any, Callable[[Interval], ValueType]] = {
+    Number: _number("integer", "a whole number", (int,)),
     int: _number("integer", "a whole number", (int,)),
     float: _number("number", "a number", (int, float), float),
     bool: lambda _: _scalar_type("true or false", {"type": "boolean"}, lambda value: isinstance(value, bool)),
@@ -286,3 +320,61 @@ def record_keys(cls: Any) -> dict[str, tuple[Any, bool]]:
         key: (get_args(hint)[0], False) if get_origin(hint) is NotRequired else (hint, True)
         for key, hint in hints
     }
+
+
+LOADED = {"model", "models", "return", "_"}
+"""Annotations that say nothing of a value: a model is checked where it is loaded, `_` is a KW_ONLY."""
+
+
+@cache
+def accepted(asker: Any) -> Mapping[str, ValueType]:
+    """The values that each argument of a function, or each field of a record, accepts by its annotation."""
+    return {name: value_type(hint) for name, hint in hints(asker).items()}
+
+
+def hints(asker: Any) -> dict[str, Any]:
+    """The annotations of a function or record by name, with their metadata, but for the models."""
+    found: dict[str, Any] = {}
+    for each in reversed(asker.__mro__[:-1]) if isinstance(asker, type) else (asker,):
+        # evaluated one by one, as the names of models are there for type checkers alone
+        annotations = inspect.get_annotations(each).items()
+        written = {name: annotation for name, annotation in annotations if name not in LOADED}
+        names = vars(sys.modules[each.__module__])
+        found |= get_type_hints(SimpleNamespace(__annotations__=written), names, include_extras=True)
+    return found
+
+
+def check_values(where: str, record: Any, **others: ValueType) -> None:
+    """Convert the fields of a frozen record to what each accepts; ArchError with all that is refused.
+
+    `others` are values that fields accept in place of what their annotations say.
+    """
+    problems = []
+    for name, known in {**accepted(record.__class__), **others}.items():
+        try:
+            object.__setattr__(record, name, _converted(known, getattr(record, name)))
+        except Refusal as refusal:
+            problems.append(Problem(f"{name}{refusal.path} {refusal.of_argument()}", path=where))
+    if problems:
+        raise ArchError(problems)
+
+
+def _converted(known: ValueType, value: Any) -> Any:
+    """The value as an int or a word, or a symbol or array of sizes as it is; Refusal for anything else."""
+    if getattr(value, "ndim", 0):
+        _refuse_smaller(known, value)
+        return value
+    if getattr(value, "free_symbols", None):
+        if value.is_integer is False or value.is_negative:
+            raise refused(value, known.words)
+        return value
+    if hasattr(value, "minimum") and not hasattr(value, "ndim"):  # a number known later
+        return value
+    return known.convert(value)
+
+
+def _refuse_smaller(known: ValueType, array: Any) -> None:
+    """Raise Refusal for an array with an element that is not accepted."""
+    if getattr(array.dtype, "kind", "") not in ("i", "u") or not array.size:
+        raise refused(array, known.words)
+    known.convert(array.min())

@@ -18,6 +18,7 @@ from archcli.modules import Model
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.base import substitute
 from archcli.modules.spec.forms import with_forms
+from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.request import Request
 from archcli.runtime.dtypes import DTYPES
 from archcli.runtime.memory.cuda_on_meta import cuda_on_meta, grouped_products_on_meta
@@ -135,8 +136,8 @@ def recompute_nodes(model: nn.Module, wanted: Callable[[str], bool]) -> list[str
 
 def without_head(spec: Model) -> Model:
     """The architecture up to its hidden states; ArchError where its head is more than one matrix."""
-    head: Any = getattr(spec, "head", None)
-    if head is None or getattr(head, "kind", "linear") != "linear" or spec.trains_on_targets:
+    head = spec.output_head
+    if head is None or (kind_of(head) or "linear") != "linear" or spec.trains_on_targets:
         raise ArchError("only the loss of a linear head is taken in chunks", "take the plain loss")
     return substitute(spec, {"head": None})
 

@@ -118,7 +118,7 @@ def transformers_logits(
     """Logits of transformers' model, freed afterwards. Raises ArchError where it cannot be loaded."""
     with _quiet_transformers():
         model = _model(cls, job, dtype)
-        if spec.caches and getattr(spec, "head", None) is None:
+        if spec.caches and spec.output_head is None:
             model = model.base_model  # a head that ours does not have is no part of the comparison
         steps = _steps(
             model, spec, inputs
@@ -224,7 +224,7 @@ def _comparable(out: Any, spec: Model) -> torch.Tensor:
     keys = (
         "logits",
         "prediction_logits",
-        *(("pooler_output",) if getattr(spec, "pooler", False) else ()),
+        *(("pooler_output",) if getattr(spec, "pooler", False) else ()),  # an encoder's
         "last_hidden_state",
     )
     answer: torch.Tensor = next(out[key] for key in keys if key in out)

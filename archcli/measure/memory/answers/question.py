@@ -178,7 +178,7 @@ def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:
     if form.chunks > tokens:
         what = f"--loss chunked:{form.chunks} cuts {tokens:,} tokens into more chunks than there are"
         yield Problem(what, f"chunked:{tokens} at most")
-    if form.has_head and getattr(model, "head", None) is None:
+    if form.has_head and model.output_head is None:
         yield Problem(f"--loss {settings.loss} runs the model's head, and it has none", "leave --loss out")
     yield from _unmatched(settings.recompute, model)
 
@@ -222,7 +222,7 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
         yield CACHE_TWICE
     if settings.phase == "serve":
         yield ENGINES
-    if settings.phase == "train" and getattr(model, "head", None) is None:
+    if settings.phase == "train" and model.output_head is None:
         yield NO_HEAD
     if plan.dp > 1 and not plan.zero and settings.phase == "train":
         yield DDP

@@ -28,6 +28,7 @@ from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
 from archcli.modules.spec.base import substitute
+from archcli.modules.spec.kinds import kind_of
 
 
 class Held(NamedTuple):
@@ -88,7 +89,7 @@ def _of_pass(model: Model, settings: MemorySettings) -> MemorySettings:
 
 def _ends_before_head(model: Model, settings: MemorySettings) -> bool:
     """Whether the loss runs the head, so that the pass ends with the hidden states."""
-    return parse_loss(settings.loss).has_head and getattr(model, "head", None) is not None
+    return parse_loss(settings.loss).has_head and model.output_head is not None
 
 
 def _traced(model: Model, settings: MemorySettings) -> TracedPass:
@@ -164,7 +165,7 @@ def _losses(model: Any, traced: TracedPass, form: LossForm, output: Tensor) -> I
     """The moments of the loss that stands outside of the model."""
     width = traced.execution.width
     tokens = prod(output.shape[:-1])
-    if getattr(model, "head", None) is None:
+    if model.output_head is None:
         return
     if form.has_head:
         tied = model.embedding.tied
@@ -206,7 +207,7 @@ def _without_head(model: Any) -> Model:
 
 def _ends_in_one_matrix(model: Any) -> bool:
     """Whether all that training does behind the hidden states is to multiply by one matrix."""
-    head = getattr(model, "head", None)
+    head = model.output_head
     adapted = model.lora is not None and {"lm_head", "embedding"} & {*model.lora.targets}
-    is_linear = head is not None and getattr(head, "kind", "linear") == "linear"
+    is_linear = head is not None and (kind_of(head) or "linear") == "linear"
     return is_linear and not model.trains_on_targets and not adapted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -17,8 +17,7 @@ from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving.engines import ENGINES, EngineName, with_engine
 from archcli.modules import Model
-from archcli.modules.spec.request import ABOVE_0, ABOVE_0_OR_NONE, check_values
-from archcli.modules.spec.values import Interval, ValueType, value_type
+from archcli.modules.spec.values import AboveZero, Interval, check_values
 
 if TYPE_CHECKING:
     from archcli.measure.predict.serving.serving import ServedTokens
@@ -29,18 +28,8 @@ DEFAULT_NEW = 128
 Curve = Literal["batch", "context", "devices"]
 """What a curve changes from point to point."""
 FitTime = Literal["time"]
-MOST_PRICE = 1e9
+Price = Annotated[float, Interval(ge=0, le=1e9)]
 """Of an hour of a device, in any currency."""
-FIELDS: Mapping[str, ValueType] = {
-    "new": ABOVE_0,
-    "engine": value_type(EngineName),
-    "kv_read": value_type(CacheReads),
-    "dtype": value_type(str),
-    "tokens": ABOVE_0_OR_NONE,
-    "compiled": value_type(bool),
-    "price_per_hour": value_type(Annotated[float, Interval(ge=0, le=MOST_PRICE)] | None),
-}
-"""The values that each field of PredictSettings accepts."""
 
 
 class PredictedDevice(NamedTuple):
@@ -70,16 +59,16 @@ class PredictSettings:
     accept are an ArchError.
     """
 
-    new: int = DEFAULT_NEW
+    new: AboveZero = DEFAULT_NEW
     engine: EngineName = "none"
     kv_read: CacheReads = "groups"
     dtype: str = "bf16"
-    tokens: int | None = None
-    price_per_hour: float | None = None
+    tokens: AboveZero | None = None
+    price_per_hour: Price | None = None
     compiled: bool = False
 
     def __post_init__(self) -> None:
-        check_values("predict", self, FIELDS)
+        check_values("predict", self)
 
 
 class PredictAnswer(NamedTuple):

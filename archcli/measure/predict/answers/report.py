@@ -24,6 +24,7 @@ from archcli.measure.predict.answers.limits import (
     title,
 )
 from archcli.measure.predict.answers.question import (
+    OF_INFERENCE,
     Curve,
     FitTime,
     PredictAnswer,
@@ -155,7 +156,7 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
 def _inputs(question: PredictQuestion) -> Record:
     settings, asked, train = question.settings, question.asked, question.phase == "train"
     names = ("phase", "batch_size", "attention", "backend", *(("recompute", "grad_accum") if train else ()))
-    of_phase: Record = {} if train else {"engine": asked.engine, "kv_read": asked.kv_read}
+    of_phase: Record = {} if train else {name: getattr(asked, name) for name in OF_INFERENCE}
     if question.phase == "serve":
         of_phase["new"] = asked.new
     if question.phase == "prefill":

@@ -11,6 +11,7 @@ from archcli.measure.passes import Pass
 from archcli.modules import Block, Group, Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import Stack, stacks
+from archcli.modules.spec.kinds import kind_of
 
 SMALL_VOCABULARY = 64
 """Entries of a vocabulary in stacks that time layers alone."""
@@ -96,7 +97,7 @@ def without_ends(model: Model) -> Model:
         "unread": {},
     }
     for stem, stack in stacks(model):
-        if stem and getattr(stack, "vocab_size", None):
+        if stem and getattr(stack, "vocab_size", None):  # an encoder of words, not of sounds
             changes[stem[:-1]] = stack.replace(vocab_size=SMALL_VOCABULARY)
     return model.replace(**{name: value for name, value in changes.items() if name in model.fields})
 
@@ -107,7 +108,7 @@ def stand_alone(model: Model) -> bool:
     lent = any(
         {block.facts().kv_from, block.facts().index_from} != {None} or block.streams > 1 for block in blocks
     )
-    return not lent and getattr(model, "per_layer_embedding", None) is None
+    return not lent and model.layer_embedding is None
 
 
 def may_be_empty(model: Model) -> bool:
@@ -144,19 +145,14 @@ def _descriptions(blocks: list[Block]) -> list[str]:
 def _attention(block: Block, attributes: list[str]) -> str:
     values = [(name, _setting(block, name)) for name in attributes]
     settings = "".join(f" {name} {value}" for name, value in values if value not in {"", "none"})
-    cross = " + cross" if getattr(block, "cross_attention", None) is not None else ""
+    cross = " + cross" if block.crosses_source else ""
     return f"{block.facts().kind or 'no mixer'}{settings}{cross}"
 
 
 def _ffn(block: Block) -> str:
-    networks = [net for net in (block.ffn, getattr(block, "beside", None)) if net is not None]
-    return " + ".join(map(_kind, networks)) or "no ffn"
+    return " + ".join(kind_of(net) or type(net).__name__ for net in block.all_networks) or "no ffn"
 
 
 def _setting(block: Block, name: str) -> str:
     value = getattr(block.mixing and block.mixing[1], name, None)
-    return "" if value is None else str(getattr(value, "kind", value))
-
-
-def _kind(module: Any) -> str:
-    return str(getattr(module, "kind", type(module).__name__))
+    return "" if value is None else kind_of(value) or str(value)

@@ -23,6 +23,7 @@ from archcli.modules import Block, Group, Mixer, Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.base import Spec
+from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.request import Request
 from archcli.modules.stored.formats import cache_bytes
 
@@ -130,7 +131,7 @@ def _format(value: Any) -> str | None:
     if value is _NO_PLACE:
         return ABSENT
     # of a spec only the kind is shown: each of its fields has a path, and so a row
-    return getattr(value, "kind", "{}") if isinstance(value, Spec) else format_setting(value)
+    return (kind_of(value) or "{}") if isinstance(value, Spec) else format_setting(value)
 
 
 def _of_models(path: str, models: Sequence[ModelSettings]) -> Difference:
@@ -162,12 +163,12 @@ def _group(group: Group) -> str:
 
 def _is_named(models: Sequence[ModelSettings]) -> bool:
     """Whether stacks need names, as the models are of several kinds."""
-    return len({getattr(stated.model, "kind", "") for stated in models}) > 1
+    return len({kind_of(stated.model) for stated in models}) > 1
 
 
 def _stack_path(model: Model, stem: str, named: bool) -> str:
     """The stack's path; a model's only stack is named by the model's kind if `named`."""
-    return stem or (f"{getattr(model, 'kind', 'decoder')}." if named else "")
+    return stem or (f"{kind_of(model) or 'decoder'}." if named else "")
 
 
 def _of_layers(paths: Iterable[str], models: Sequence[ModelSettings]) -> Iterator[Difference]:

@@ -82,7 +82,7 @@ def _of_layer(layer: DistinctLayer, model: Model, question: Question) -> Iterato
         return  # the encoder has run
     if seen is not None:
         yield seen
-    if getattr(layer.block, "cross_attention", None) is not None:
+    if layer.block.crosses_source:
         yield EVERY_KEY
 
 

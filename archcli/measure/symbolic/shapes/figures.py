@@ -17,9 +17,11 @@ from archcli.measure.report import Unit
 from archcli.measure.survey.attributes import Architecture, architecture_of
 from archcli.measure.survey.columns import COLUMNS
 from archcli.modules import Model
-from archcli.modules.spec.arguments import accept
+from archcli.modules.spec.arguments import CountedPairs, DtypeName, Mla, PlainDtype, Scan
 from archcli.modules.spec.base import Spec, find
-from archcli.modules.spec.request import FIELDS, Request
+from archcli.modules.spec.calls import accept
+from archcli.modules.spec.request import Request
+from archcli.modules.spec.values import AboveZero, ValueType, accepted, value_type
 from archcli.units import parse_count
 
 
@@ -96,7 +98,7 @@ def no_length(_: Model, __: Settings) -> dict[str, Number]:
 
 
 class SweepFigure(NamedTuple):
-    """A figure: its name, unit, the settings that it takes, and how it is read.
+    """A figure: its name, unit, the values that its settings take when asked, and how it is read.
 
     One that is `slow` is read of one model at a time, after all others. `check` refuses settings that no
     model could be asked with. `length` gives the tokens that a figure is read at, by the setting's name.
@@ -104,15 +106,24 @@ class SweepFigure(NamedTuple):
 
     name: str
     unit: Unit
-    settings: tuple[str, ...]
+    settings: Callable[[], Mapping[str, ValueType]]
     read: Callable[[Reading, Settings], Any]
     slow: bool = False
     check: Callable[[Settings], object] = dict
     length: Callable[[Model, Settings], dict[str, Number]] = no_length
 
 
-PASS = ("phase", "batch_size", "seq_len", "past", "source_len", "logits", "mla", "scan", "mask")
-CACHE = ("context", "batch_size", "dtype", "state_dtype", "source_len")
+FORMS = {"mla": value_type(Mla), "scan": value_type(Scan)}
+SIZES = {name: known for name, known in accepted(Request).items() if name != "forms"}
+PASS = {**SIZES, **FORMS, "mask": value_type(CountedPairs)}
+CACHE = {
+    "context": value_type(AboveZero),
+    "batch_size": SIZES["batch_size"],
+    "dtype": value_type(DtypeName),
+    "state_dtype": value_type(PlainDtype),
+    "source_len": SIZES["source_len"],
+}
+DTYPE = {"dtype": CACHE["dtype"]}
 PARAMS = (
     "params",
     "active_params",
@@ -133,12 +144,12 @@ def _of_pass(name: str, fold: Callable[[Number, Number, Number], Number]) -> Swe
     def read(reading: Reading, settings: Settings) -> Number:
         return fold(*reading.flops(_request(settings), settings.get("mask", "exact")))
 
-    return SweepFigure(name, "flops", PASS, read, length=_tokens_of_pass)
+    return SweepFigure(name, "flops", lambda: PASS, read, length=_tokens_of_pass)
 
 
 def _request(settings: Settings) -> Request:
-    sizes = {name: settings[name] for name in FIELDS if name in settings}
-    return Request(**sizes, forms={name: settings[name] for name in ("mla", "scan") if name in settings})
+    sizes = {name: settings[name] for name in SIZES if name in settings}
+    return Request(**sizes, forms={name: settings[name] for name in FORMS if name in settings})
 
 
 def _tokens_of_pass(_: Model, settings: Settings) -> dict[str, Number]:
@@ -166,7 +177,7 @@ def _context(model: Model, settings: Settings) -> dict[str, Number]:
 
 
 def _of_cache(name: str, kinds: tuple[StateKind, ...]) -> SweepFigure:
-    return SweepFigure(name, "bytes", CACHE, _cached(kinds), length=_context)
+    return SweepFigure(name, "bytes", lambda: CACHE, _cached(kinds), length=_context)
 
 
 def _column(key: str) -> Callable[[Reading, Settings], Any]:
@@ -176,21 +187,21 @@ def _column(key: str) -> Callable[[Reading, Settings], Any]:
 FIGURES: dict[str, SweepFigure] = {
     figure.name: figure
     for figure in (
-        *(SweepFigure(name, "count", (), _params(name)) for name in PARAMS),
+        *(SweepFigure(name, "count", dict, _params(name)) for name in PARAMS),
         _of_pass("flops", lambda matmul, _, __: matmul),
         _of_pass("matmul_flops", lambda matmul, _, __: matmul),
         _of_pass("other_flops", lambda _, others, __: others),
         _of_pass("flops_per_token", lambda matmul, _, tokens: matmul / tokens),
         _of_cache("kv_bytes", GROWING),
         _of_cache("cache_bytes", OWN),
-        SweepFigure("kv_bytes_per_token", "bytes", ("dtype",), _cached(GROWING, per_token=True)),
-        SweepFigure("state_bytes", "bytes", CACHE, _cached((StateKind.FIXED,))),
+        SweepFigure("kv_bytes_per_token", "bytes", lambda: DTYPE, _cached(GROWING, per_token=True)),
+        SweepFigure("state_bytes", "bytes", lambda: CACHE, _cached((StateKind.FIXED,))),
     )
 }
 """Figures of `archcli params`, `flops` and `kvcache` by name."""
 
 _OF_SURVEY = {
-    key: SweepFigure(key, column.unit, (), _column(key))
+    key: SweepFigure(key, column.unit, dict, _column(key))
     for key, column in COLUMNS.items()
     if column.is_figure and key not in FIGURES
 }
@@ -200,20 +211,21 @@ FIGURES |= _OF_SURVEY
 def read_settings(figure: SweepFigure, given: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     """The settings of a figure's call, as its option accepts them; ArchError for any other."""
     settings: dict[str, Any] = {}
+    known = figure.settings() if given else {}
     for name, text in given:
-        if name not in figure.settings:
+        if name not in known:
             what = f"{figure.name} has no setting {name[:40]!r}"
-            hint = suggest(name, figure.settings, "it has") if figure.settings else "it has none"
-            raise ArchError(Problem(what, hint))
-        settings[name] = _setting(name, text, figure)
+            raise ArchError(Problem(what, suggest(name, known, "it has") if known else "it has none"))
+        value = _value(text)
+        # what several settings of a slow figure make together is checked by the figure
+        settings[name] = value if figure.slow else accept(name, value, known, figure.name)
     figure.check(settings)
     return settings
 
 
-def _setting(name: str, text: str, figure: SweepFigure) -> Any:
-    value: Any = text
+def _value(text: str) -> Any:
+    """A count, true or false, or the text."""
     try:
-        value = parse_count(text)
+        return parse_count(text)
     except ArchError:
-        value = {"true": True, "false": False}.get(text.lower(), text)
-    return value if figure.slow else accept(name, value, figure.name)
+        return {"true": True, "false": False}.get(text.lower(), text)

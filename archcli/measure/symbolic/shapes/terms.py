@@ -66,7 +66,7 @@ class SweepNames(Vocabulary):
         name, settings = (key, ()) if isinstance(key, str) else (key.name, key.settings)
         figure = self.figures.get(name)
         if figure is None and isinstance(key, str) and self.is_size(key):
-            figure = SweepFigure(key, "number", (), lambda reading, _: size_of(reading.model, key))
+            figure = SweepFigure(key, "number", dict, lambda reading, _: size_of(reading.model, key))
         if figure is None:
             raise ArchError(*self.unknown(name))
         read = read_settings(figure, settings)

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import archcli
-from archcli.api.subject import subject
+from archcli.api.asking.subject import subject
 from archcli.render.plain import plain
 from different_layers import different_layers
 

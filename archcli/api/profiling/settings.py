@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from archcli.commands.profile.launch import RankLaunch
+from archcli.api.profiling.rank import RankLaunch
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
 from archcli.measure.memory.timed_run import require_memory, run_memory
@@ -19,6 +19,7 @@ from archcli.recording.machine import available_memory, cache_size
 if TYPE_CHECKING:
     from archcli.runtime.profile.work import BuildSettings
 
+RunDtype = Literal["fp32", "bf16", "fp16"]
 REPORTED = {"dtype", "device", "hide_launch", "attention", "compile", "threads", "pairs"}
 """Settings that a report has among its inputs."""
 

@@ -12,7 +12,6 @@ from archcli.load.loaded import Loaded
 from archcli.load.source import load, load_given
 from archcli.measure.report import Report
 from archcli.modules import Model
-from archcli.modules.spec.request import Request
 from archcli.render import show
 
 INTERRUPTED = 130
@@ -51,16 +50,20 @@ class Subject(NamedTuple):
         show(self.named(report), form, output, as_json=as_json)
 
 
-def subject(model: str, overrides: Sequence[str] | None) -> Subject:
+def subject(model: Any, overrides: Sequence[str] | None) -> Subject:
     """Load the model that MODEL names."""
     return _subject(load(model, overrides or ()), overrides)
 
 
-def given(model: Any) -> Subject:
-    """Load what a Python caller gives as a model; a `Model` is used as it is."""
-    if isinstance(model, Model):  # whatever a caller hands over
+def given(model: Any, overrides: Sequence[str] = ()) -> Subject:
+    """Load what a Python caller gives as a model; a `Model` without overrides is used as it is."""
+    if not isinstance(model, Model):  # whatever a caller hands over
+        return _subject(load_given(model, overrides), overrides)
+    if not overrides:
         return Subject(model, model.name, model.source, [])
-    return _subject(load_given(model))
+    from archcli.load.yaml.writer import to_mapping
+
+    return _subject(load_given(to_mapping(model), overrides), overrides)
 
 
 def _subject(loaded: Loaded, overrides: Sequence[str] | None = None) -> Subject:
@@ -81,18 +84,3 @@ def subjects(models: Sequence[str], overrides: Sequence[Sequence[str]] = ()) -> 
     if problems:
         raise ArchError(problems)
     return loaded
-
-
-def compared(asked: Sequence[Subject], request: Request, context: int | None, dtype: str) -> Report:
-    """The report of `archcli compare` on loaded models, with their notes; ArchError for fewer than two."""
-    from archcli.load.yaml.writer import to_mapping
-    from archcli.measure.survey.compare.differences import ModelSettings
-    from archcli.measure.survey.compare.report import Compared, compare_models
-
-    models = [
-        Compared(model.name, model.source, ModelSettings(model.model, to_mapping(model.model)))
-        for model in asked
-    ]
-    report = compare_models(models, request, context=context, dtype=dtype)
-    notes = [f"{model.name}: {note}" for model in asked for note in model.notes]
-    return replace(report, notes=(*report.notes, *notes))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.commands.profile.launch import RankLaunch
+from archcli.api.profiling.rank import RankLaunch
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
 from archcli.measure.report import Report
@@ -16,7 +16,7 @@ from archcli.modules.spec.request import Request
 from archcli.recording.classes import COMMUNICATION
 
 if TYPE_CHECKING:
-    from archcli.api.profiles import CalibratedClock
+    from archcli.api.profiling.profiles import CalibratedClock
 
 REFUSED = {
     "vs": "--vs",
@@ -54,7 +54,7 @@ class PassPrediction(NamedTuple):
         """
         if not calibrations:
             return cls(None)
-        from archcli.api.profiles import calibrated  # reads and fits profiles
+        from archcli.api.profiling.profiles import calibrated  # reads and fits profiles
 
         found = calibrated(calibrations, *_machine(device))
         found.clock.rates.peak(dtype)
@@ -65,7 +65,7 @@ class PassPrediction(NamedTuple):
         ceilings, inputs = report.totals["ceilings"], report.inputs
         if ceilings is None or report.totals["extrapolated"]:
             return replace(report, notes=(*report.notes, NOT_WHOLE))
-        from archcli.api.profiles import NO_CONSTANTS, kernels_of
+        from archcli.api.profiling.profiles import NO_CONSTANTS, kernels_of
         from archcli.measure.predict.calibrate.against import against_table, compared, seconds_by_class
         from archcli.measure.predict.calibrate.calibration import local_rates
         from archcli.measure.predict.times import KernelClock
@@ -114,7 +114,7 @@ def _of_rank(model: Model, request: Request, launch: RankLaunch | None) -> tuple
     """What the first rank runs: its share of the model, its replica's part of the batch."""
     if launch is None:
         return model, request
-    from archcli.commands.profile.ranks import batches  # of several processes alone
+    from archcli.api.profiling.ranks import batches  # of several processes alone
     from archcli.modules.tensor_parallel.shard import shard
 
     return shard(model, launch.tp), batches(request, launch.dp)[0]

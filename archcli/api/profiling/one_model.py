@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import typer
-
-from archcli.api.subject import INTERRUPTED, Subject
-from archcli.commands.profile.by_kind import machine_ceilings, plan_stacks, profile_by_kind
-from archcli.commands.profile.settings import Detail, RunSettings, check_pass, check_shares, needed_memory
+from archcli.api.asking.subject import Subject
+from archcli.api.profiling.by_kind import machine_ceilings, plan_stacks, profile_by_kind
+from archcli.api.profiling.settings import Detail, RunSettings, check_pass, check_shares, needed_memory
 from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, other_form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
@@ -38,7 +36,7 @@ def profile_model(
     ranks the report is that of all, and ranks but the first end here.
     """
     if settings.launch is not None:
-        from archcli.commands.profile.ranks import profile_ranks  # of several processes alone
+        from archcli.api.profiling.ranks import profile_ranks  # of several processes alone
 
         return profile_ranks(asked, request, settings, detail, settings.launch, layers=layers)
     check_shares(asked.model, request)
@@ -99,4 +97,4 @@ def _measure(
             return recording, machine_ceilings(recording, settings, tick)
     except KeyboardInterrupt:
         tell("interrupted before the first pair of passes was timed")
-        raise typer.Exit(INTERRUPTED) from None
+        raise

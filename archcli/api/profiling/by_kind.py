@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import typer
-
-from archcli.api.subject import INTERRUPTED, Subject
-from archcli.commands.profile.settings import (
+from archcli.api.asking.subject import Subject
+from archcli.api.profiling.settings import (
     Detail,
     RunSettings,
     available,
@@ -170,7 +168,7 @@ def _measure(
             return recordings, machine_ceilings(recordings[plan.ends.name], settings, tick)
     except KeyboardInterrupt:
         tell("interrupted before every kind of layer was measured")
-        raise typer.Exit(INTERRUPTED) from None
+        raise
 
 
 def _stack_recordings(plan: StackPlan, settings: RunSettings, tick: Tick) -> Iterator[tuple[str, Recording]]:

@@ -6,11 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import typer
-
-from archcli.api.subject import INTERRUPTED
-from archcli.commands.profile.settings import Detail, check_pass
-from archcli.commands.profile.vs_changes import RequestedVariant
+from archcli.api.profiling.settings import Detail, check_pass
+from archcli.api.profiling.vs_changes import RequestedVariant
 from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
@@ -111,7 +108,7 @@ def _timed(pairs: Sequence[tuple[RequestedVariant, Pass]], memory: dict[str, int
             return in_turn.record_variants(ready, settings.pairs, tick)
     except KeyboardInterrupt:
         tell("interrupted before the first round of passes was timed")
-        raise typer.Exit(INTERRUPTED) from None
+        raise
 
 
 def _timed_variant(variant: RequestedVariant, counted: Pass, tick: Tick) -> Any:

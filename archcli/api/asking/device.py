@@ -69,7 +69,7 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
         raise ArchError("--device names no device", "such as 8xh100-sxm, or local")
     memory = _memory_of(budget)
     if budget.datasheet is None:
-        from archcli.api.profiles import local_device  # of this machine alone
+        from archcli.api.profiling.profiles import local_device  # of this machine alone
 
         return local_device(memory, budget.kind, calibrations)
     if calibrations:

@@ -7,12 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import typer
-
-from archcli.api.subject import Subject
-from archcli.commands.profile.by_kind import machine_ceilings
-from archcli.commands.profile.launch import RankLaunch, ending_together, holding_signals, said_once
-from archcli.commands.profile.settings import (
+from archcli.api.asking.subject import Subject
+from archcli.api.profiling.by_kind import machine_ceilings
+from archcli.api.profiling.rank import RankLaunch, ending_together, holding_signals, said_once
+from archcli.api.profiling.settings import (
     Detail,
     RunSettings,
     check_positions,
@@ -64,7 +62,7 @@ def profile_ranks(
     with ending_together(launch):
         measured = _measure(ready, settings, launch, inputs, detail)
     if not launch.is_first:
-        raise typer.Exit(0)
+        raise SystemExit(0)
     inputs["batch_size"] = request.batch_size
     report = of_ranks(
         measured.documents, RunOfRanks(launch.tp, launch.dp, measured.backend), inputs, detail.top

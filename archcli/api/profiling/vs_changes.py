@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from archcli.api.subject import Subject, subject
-from archcli.commands.profile.options import Dtype
-from archcli.commands.profile.settings import RunSettings
+from archcli.api.asking.subject import Subject
+from archcli.api.profiling.settings import RunDtype, RunSettings
 from archcli.errors import SET, ArchError, Problem
 from archcli.load.yaml.writer import to_mapping
 from archcli.measure.profile.schema.versus import Setting
@@ -19,10 +18,11 @@ OPENING, CLOSING, QUOTES = "[{(", ")}]", "'\""
 SWITCH = {"true": True, "false": False}
 RUN_CHANGES: dict[str, tuple[str, ...]] = {
     "attention": get_args(AttentionKernel),
-    "dtype": get_args(get_args(Dtype)[0]),
+    "dtype": get_args(RunDtype),
     "compile": tuple(SWITCH),
 }
 """Run settings that a variant may change, and their values."""
+Read = Callable[[Sequence[str]], Subject]
 MOST_VARIANTS = 25  # the letters after A
 
 
@@ -37,18 +37,19 @@ class RequestedVariant:
     changes: tuple[Setting, ...] = ()
 
 
-def requested_variants(
-    model: str, overrides: Sequence[str] | None, settings: RunSettings, texts: Sequence[str]
-) -> list[RequestedVariant]:
-    """Variant A, the model unchanged, and the requested variants. ArchError with all problems."""
+def requested_variants(read: Read, settings: RunSettings, texts: Sequence[str]) -> list[RequestedVariant]:
+    """Variant A, the model unchanged, and the requested variants. ArchError with all problems.
+
+    `read` loads the model with overrides.
+    """
     if len(texts) > MOST_VARIANTS:
         what = f"{len(texts)} variants are too many"
         raise ArchError(Problem(what, f"at most {MOST_VARIANTS} at once", path="--vs"))
-    base = RequestedVariant("A", "as it is", subject(model, overrides), settings)
+    base = RequestedVariant("A", "as it is", read(()), settings)
     variants, problems = [base], list[Problem]()
     for i, text in enumerate(texts):
         try:
-            variants.append(_variant(chr(ord("B") + i), text, model, list(overrides or ()), base))
+            variants.append(_variant(chr(ord("B") + i), text, read, base))
         except ArchError as error:
             problems += [_renamed(problem) for problem in error.problems]
     if problems:
@@ -56,9 +57,7 @@ def requested_variants(
     return variants
 
 
-def _variant(
-    letter: str, text: str, model: str, overrides: list[str], base: RequestedVariant
-) -> RequestedVariant:
+def _variant(letter: str, text: str, read: Read, base: RequestedVariant) -> RequestedVariant:
     run_changes, fields = dict[str, Any](), list[str]()
     for item in split(text):
         key, _, value = item.partition("=")
@@ -67,7 +66,7 @@ def _variant(
         else:
             fields.append(item)
     settings = replace(base.settings, **run_changes)
-    changed = subject(model, [*overrides, *fields]) if fields else base.subject
+    changed = read(fields) if fields else base.subject
     changes = (*_changed_fields(base.subject, changed), *_changed_settings(base.settings, settings))
     if not changes:
         what, hint = "this variant is the model as it is", "name something that differs"

@@ -1,0 +1,135 @@
+"""Options that several questions share: type, limits, help and letter of each, stated once.
+
+A question's fields are annotated with these names; the defaults stand in the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any
+
+from archcli.api.asking.question import Option, count_option, tokens_option
+from archcli.graph.kept import Backend as KernelBackend
+from archcli.modules.spec import arguments, request
+from archcli.modules.spec.values import AboveZero, Conversion, ZeroOrMore, refused
+
+
+def _files(value: Any) -> tuple[Path, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(file, str | PathLike) for file in value):
+        raise refused(value, "a list of files")
+    return tuple(map(Path, value))
+
+
+Files = Annotated[Sequence[Path], Conversion("a list of files", _files)]
+
+# sizes of a pass
+BatchSize = Annotated[AboveZero, count_option("Sequences in the batch.", "-b")]
+SeqLen = Annotated[AboveZero, tokens_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s")]
+Tokens = Annotated[
+    ZeroOrMore | None,
+    tokens_option("Tokens of a sequence. [default: 2048, or max_seq_len]", "-s"),
+]
+Past = Annotated[
+    ZeroOrMore | None,
+    tokens_option("Tokens already in the cache. [decode default: --seq-len]"),
+]
+Context = Annotated[AboveZero | None, tokens_option("Tokens in the cache.", "-c")]
+SourceLen = Annotated[
+    AboveZero | None,
+    tokens_option("Tokens that the encoder of an encoder-decoder reads. [default: as many as the decoder]"),
+]
+Chunk = Annotated[AboveZero | None, count_option("Tokens of a prefill at a time.")]
+GradAccum = Annotated[AboveZero, count_option("Micro batches per step.")]
+
+# what runs
+PassPhase = Annotated[
+    request.Phase,
+    Option("A full pass; with its backward; a pass that fills the cache; one token against a filled cache."),
+]
+CountedMask = Annotated[
+    arguments.CountedPairs,
+    Option("Count the scores that the mask allows, or all S x S, as torch's counter does."),
+]
+CountedLogits = Annotated[
+    request.Logits | None,
+    Option("Logits of every position or of the last. [default: all; of prefill and decode last]"),
+]
+MlaForm = Annotated[
+    arguments.Mla,
+    Option(
+        "Latent attention (MLA): naive rebuilds keys and values, absorbed works on the latents; auto is "
+        "absorbed where a token is decoded, as in engines, and naive elsewhere."
+    ),
+]
+ScanForm = Annotated[
+    arguments.Scan,
+    Option(
+        "Recurrent layers: chunked computes a chunk of tokens at once by matrix products, recurrent one "
+        "token after the other; auto is recurrent where a token is decoded, and chunked elsewhere."
+    ),
+]
+Backend = Annotated[KernelBackend, Option("Whose kernels run.")]
+Recompute = Annotated[
+    str,
+    Option(
+        "What backward recomputes: none, attention, layer, or a pattern such as layers.*.ffn.",
+        metavar="WHAT",
+    ),
+]
+
+# number formats
+Dtype = Annotated[
+    arguments.DtypeName,
+    Option(
+        "Type of an element, fp32, bf16, fp8, int4, or a stored format: q8_0, nf4, mxfp4 and others.",
+        metavar="DTYPE",
+        reads="text",
+        completes="dtypes",
+    ),
+]
+StateDtype = Annotated[
+    arguments.PlainDtype | None,
+    Option(
+        "Type of recurrent states, which transformers keeps in fp32. [default: --dtype]",
+        metavar="DTYPE",
+        reads="text",
+        completes="dtypes",
+    ),
+]
+
+# what is shown
+Depth = Annotated[ZeroOrMore, count_option("Steps of a path to show; deeper ones are summed.")]
+Where = Annotated[
+    Sequence[str],
+    Option(
+        "Only models that meet it: params>10B, params in 7e9±1%. Repeatable; all must hold.",
+        metavar="CONDITION",
+        completes="columns",
+    ),
+]
+Sort = Annotated[str | None, Option("Sort by a column.", metavar="COLUMN[:desc]", completes="orders")]
+
+# a device
+Device = Annotated[
+    str | None,
+    Option(
+        "Of `archcli devices`, a YAML file, or local: 8xh100-sxm.",
+        metavar="[Nx]NAME",
+        completes="devices",
+    ),
+]
+
+# devices that share a model
+Tp = Annotated[AboveZero, count_option("Devices that share each matrix (tensor parallelism).")]
+Sp = Annotated[
+    bool,
+    Option(
+        "With --tp, but not in decoding: devices also share the tokens of norms and residuals (sequence "
+        "parallelism)."
+    ),
+]
+Pp = Annotated[AboveZero, count_option("Stages that the layers are cut into (pipeline parallelism).")]
+Ep = Annotated[AboveZero, count_option("Devices that share the experts (expert parallelism).")]
+Dp = Annotated[AboveZero, count_option("Replicas, each with its own sequences (data parallelism).")]

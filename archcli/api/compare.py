@@ -1,0 +1,85 @@
+"""compare: `archcli compare` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from archcli.api.asking.options import (
+    BatchSize,
+    Context,
+    Dtype,
+    MlaForm,
+    Past,
+    ScanForm,
+    SeqLen,
+    SourceLen,
+)
+from archcli.api.asking.subject import Subject, given
+from archcli.load.yaml.writer import to_mapping
+from archcli.measure.report import Report
+from archcli.measure.survey.compare.differences import ModelSettings
+from archcli.measure.survey.compare.report import Compared, compare_models
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.calls import checked
+from archcli.modules.spec.request import Request
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """What `archcli compare` asks of its models."""
+
+    batch_size: BatchSize = 1
+    seq_len: SeqLen = 2048
+    past: Past = None
+    context: Context = None
+    source_len: SourceLen = None
+    dtype: Dtype = "bf16"
+    mla: MlaForm = "auto"
+    scan: ScanForm = "auto"
+
+
+def compared(subjects: Sequence[Subject], options: CompareOptions) -> Report:
+    """The report on loaded models, with their notes; ArchError for fewer than two."""
+    forms = {"mla": options.mla, "scan": options.scan}
+    sizes = (options.batch_size, options.seq_len, options.past, options.source_len)
+    models = [
+        Compared(model.name, model.source, ModelSettings(model.model, to_mapping(model.model)))
+        for model in subjects
+    ]
+    request = Request("forward", *sizes, forms=forms)
+    report = compare_models(models, request, context=options.context, dtype=options.dtype)
+    notes = [f"{model.name}: {note}" for model in subjects for note in model.notes]
+    return replace(report, notes=(*report.notes, *notes))
+
+
+@checked
+def compare(  # noqa: PLR0913
+    *models: ModelLike,
+    batch_size: BatchSize = 1,
+    seq_len: SeqLen = 2048,
+    past: Past = None,
+    context: Context = None,
+    source_len: SourceLen = None,
+    dtype: Dtype = "bf16",
+    mla: MlaForm = "auto",
+    scan: ScanForm = "auto",
+) -> Report:
+    """Two or more architectures side by side: the report of `archcli compare`.
+
+    What they state differently, parameters, FLOPs of a forward of `seq_len` tokens and of a token after
+    `past`, cache of `context` (both left out: `seq_len`), as multiples of the first. `rows` hold value_1, ….
+
+    Example: `compare("gpt2", "gpt2", seq_len=1024).totals["differences"]` is 0.
+    """
+    options = CompareOptions(
+        batch_size=batch_size,
+        seq_len=seq_len,
+        past=past,
+        context=context,
+        source_len=source_len,
+        dtype=dtype,
+        mla=mla,
+        scan=scan,
+    )
+    return compared([given(model) for model in models], options)

@@ -1,0 +1,157 @@
+"""devices: `archcli devices` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from archcli.api.asking.question import Option, asks
+from archcli.errors import ArchError, quote
+from archcli.load.devices.datasheet import FIGURES, Datasheet, load_datasheet
+from archcli.load.devices.datasheet import devices as names_of_devices
+from archcli.load.devices.efficiency import GROUPS
+from archcli.load.devices.names import LOCAL, is_file, split_count
+from archcli.measure.report import Column, Report, Table
+from archcli.measure.survey.presets import select
+
+CONVENTION = (
+    "Rates are dense, in 1e12 per second, and of a GeForce with fp32 accumulation; bandwidths in 1e9 bytes "
+    "per second. memory_bytes is what the driver reports as total where that is known, else the label's GB "
+    "taken as GiB. Certainty: A the maker's document, B computed from one or read in one place, C estimated. "
+    "`archcli devices NAME` shows the source of each figure."
+)
+COLUMNS = (
+    Column("name", "device"),
+    Column("vendor", "vendor", minor=True),
+    Column("kind", "kind", minor=True),
+    Column("memory_bytes", "memory", "bytes"),
+    Column("bandwidth_gb_s", "bandwidth GB/s", "number"),
+    Column("bf16_tflops", "bf16 TFLOP/s", "number"),
+    Column("fp8_tflops", "fp8 TFLOP/s", "number"),
+    Column("fp32_tflops", "fp32 TFLOP/s", "number", minor=True),
+    Column("link_gb_s", "link GB/s", "number", minor=True),
+)
+TEXTS = ("name", "vendor", "kind", "architecture", "link")
+CONDITIONS = (
+    *COLUMNS,
+    Column("architecture", "architecture"),
+    *(Column(key, key, "number") for key in FIGURES if key not in {column.key for column in COLUMNS}),
+)
+
+OF_CONSTANTS = (
+    "Constants turn counts into an expected time. Their error is the mean on measurements not used for "
+    "fitting; for 80% of these, measured over expected lies within the range."
+)
+CONSTANTS = (
+    Column("of", "constants"),
+    Column("values", "values"),
+    Column("error", "error", "share"),
+    Column("within", "80% within"),
+    Column("rows", "rows", "number", minor=True),
+    Column("table", "fitted on", minor=True),
+    Column("fitted_on", "of device", minor=True),
+    Column("fitted", "on", "date", minor=True),
+)
+
+DeviceName = Annotated[
+    str | None,
+    Option(
+        "One device, or a YAML file of one's own.", metavar="[DEVICE]", completes="devices", argument=True
+    ),
+]
+Where = Annotated[
+    Sequence[str],
+    Option(
+        "Only devices that meet it: memory_bytes in 40GB..80GB, vendor=AMD. Repeatable; all must hold.",
+        metavar="CONDITION",
+    ),
+]
+Order = Annotated[str | None, Option("Sort by a column.", metavar="COLUMN[:desc]")]
+
+
+@dataclass(frozen=True)
+class DevicesOptions:
+    """What `archcli devices` asks."""
+
+    device: DeviceName = None
+    where: Where = ()
+    sort: Order = None
+
+
+@asks(DevicesOptions)
+def devices(options: DevicesOptions) -> Report:
+    """GPUs and other devices, or one with the source of each figure: the report of `archcli devices`.
+
+    `where` are conditions such as "memory_bytes in 40GB..80GB", all of which must hold; `sort` is a column.
+
+    Example: `devices("h100-sxm").rows[0]["figure"]` is memory_bytes.
+    """
+    if options.device is None:
+        return _listed(options.where, options.sort)
+    return _one(_datasheet(options.device))
+
+
+def _datasheet(asked: str) -> Datasheet:
+    """The figures of one device. Raises ArchError where several are asked for, or this machine."""
+    number, name = (1, asked) if is_file(asked) else split_count(asked)
+    if name == LOCAL:
+        what = f"{LOCAL} is this machine, and its figures are measured"
+        raise ArchError(what, "`archcli profile MODEL` measures its ceilings")
+    if number > 1:
+        raise ArchError(f"figures are those of one device, and {quote(asked)} are {number:,}", name)
+    return load_datasheet(name)
+
+
+def _listed(where: Sequence[str], sort: str | None) -> Report:
+    rows = select([_record(load_datasheet(name)) for name in names_of_devices()], CONDITIONS, where, sort)
+    asked = {key: value for key, value in (("where", list(where)), ("sort", sort)) if value}
+    notes = () if rows else ("no device meets the conditions.",)
+    table = Table("", COLUMNS, rows)
+    totals = {"devices": len(rows)}
+    return Report("devices", {}, asked, CONVENTION, totals, rows, (table,), notes, keys=(*TEXTS, *FIGURES))
+
+
+def _record(device: Datasheet) -> dict[str, Any]:
+    """A record of texts and figures; a figure that is not known is None."""
+    texts = {key: getattr(device, key) for key in TEXTS}
+    return texts | {key: device.figures[key].value if key in device.figures else None for key in FIGURES}
+
+
+def _one(device: Datasheet) -> Report:
+    """The report of one device: a line for each figure, with its certainty and source."""
+    rows = [
+        {"figure": key, "unit": FIGURES[key], **figure._asdict()} for key, figure in device.figures.items()
+    ]
+    columns = (
+        Column("figure", "figure"),
+        Column("value", "value", "number"),
+        Column("unit", "unit", minor=True),
+        Column("certainty", "certainty"),
+        Column("source", "source"),
+    )
+    also = f"also in {device.second_source}" if device.second_source else ""
+    facts = {"architecture": device.architecture, "link": device.link}
+    stated = (f"{key}: {value}" for key, value in facts.items() if value)
+    notes = (*stated, *filter(None, (also, device.remark)))
+    about = {"name": device.name, "source": f"device {device.name}"}
+    constants = list(_constants(device))
+    totals = {"figures": len(rows), "efficiency": device.efficiency}
+    tables = [Table("", columns, rows)]
+    if constants:
+        tables.append(Table("constants", CONSTANTS, constants))
+    convention = f"{CONVENTION} {OF_CONSTANTS}" if constants else CONVENTION
+    return Report("devices", about, {}, convention, totals, rows, tables, notes)
+
+
+def _constants(device: Datasheet) -> Iterator[dict[str, Any]]:
+    """A record for each of the device's constants: what they are, and how well they predict."""
+    for group, entries in device.efficiency.items():
+        for name, entry in entries.items():
+            values = {key: value for key, value in entry.items() if key in GROUPS[group].numbers}
+            yield {
+                **entry,
+                "of": f"{group.replace('_', ' ')}, {name.replace('_', ' ')}",
+                "values": ", ".join(f"{key} {value:g}" for key, value in values.items()),
+                "within": f"{entry['low']:g} to {entry['high']:g}",
+            }

@@ -1,0 +1,83 @@
+"""count_kv_cache: `archcli kvcache` in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from archcli.api.asking.device import device_memory
+from archcli.api.asking.options import BatchSize, Context, Dtype, SourceLen, StateDtype, Tp
+from archcli.api.asking.question import Option, asks
+from archcli.api.asking.subject import Subject, given
+from archcli.errors import ArchError
+from archcli.measure.kvcache.kvcache import count_kv_cache as count
+from archcli.measure.report import Report
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import MemorySize
+
+Memory = Annotated[
+    MemorySize | None,
+    Option("Memory for the cache: say how much fits. 80GiB, 24GB.", metavar="SIZE", reads="bytes"),
+]
+Device = Annotated[
+    str | None,
+    Option(
+        "Of `archcli devices`, a YAML file, or local, in place of --memory.",
+        metavar="NAME",
+        completes="devices",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class KvcacheOptions:
+    """What `archcli kvcache` asks."""
+
+    model: ModelLike
+    context: Context = None
+    batch_size: BatchSize = 1
+    dtype: Dtype = "bf16"
+    state_dtype: StateDtype = field(default=None, kw_only=True)
+    source_len: SourceLen = None
+    memory: Memory = field(default=None, kw_only=True)
+    device: Device = field(default=None, kw_only=True)
+    tp: Tp = field(default=1, kw_only=True)
+
+
+def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
+    """The report on a loaded model. Raises ArchError for devices that cannot share it as asked."""
+    tp, chosen = options.tp, device_memory(options.device, options.memory)
+    if chosen is not None and chosen.n_devices not in {1, tp}:
+        what = f"--device names {chosen.n_devices:,} devices, and --tp {tp} shares the model among {tp:,}"
+        from archcli.measure.memory.plan import Plan  # of this refusal alone
+
+        wider = f"--tp {chosen.n_devices}, or " if Plan(tp=chosen.n_devices).suits(subject.model) else ""
+        raise ArchError(what, f"{wider}--device {chosen.name}")
+    available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
+    report = count(
+        subject.model,
+        options.context,
+        options.batch_size,
+        options.dtype,
+        available,
+        options.source_len,
+        options.state_dtype,
+        tp=tp,
+        architecture=architecture,
+    )
+    return subject.named(report)
+
+
+@asks(KvcacheOptions)
+def count_kv_cache(options: KvcacheOptions) -> Report:
+    """The cache of an architecture, and with other kinds of attention: the report of `archcli kvcache`.
+
+    Of `batch_size` sequences of `context` tokens each (left out: max_seq_len, else 2048). `totals` holds
+    elements, bytes in `dtype`, and both per token; kv_elements grow with the tokens, state_elements do not;
+    `rows` the same by kind of layer. Recurrent states are kept in `state_dtype` (left out: `dtype`). With
+    `memory`, bytes or "80GiB", or a `device`, also how many tokens and sequences fit. With `tp` all is of one
+    rank of these.
+
+    Example: `count_kv_cache("llama-3.1-8b", 131_072).totals["bytes"]` is 17,179,869,184.
+    """
+    return cache_report(given(options.model), options)

@@ -1,0 +1,71 @@
+"""count_params: `archcli params` in Python."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
+
+from archcli.api.asking.options import Depth, Dtype
+from archcli.api.asking.question import Option, asks
+from archcli.api.asking.subject import Subject, given
+from archcli.errors import ArchError
+from archcli.measure.params import count_params as count
+from archcli.measure.report import Report
+from archcli.modules.models.model import ModelLike
+
+Against = Annotated[
+    str | None,
+    Option(
+        "Compare with a .safetensors file, its index, a folder, or org/name on the hub.", metavar="CHECKPOINT"
+    ),
+]
+Explain = Annotated[
+    str | None,
+    Option("Say which formula gave a row: layers.*.attention, layers.3.ffn.", metavar="PATH"),
+]
+
+
+@dataclass(frozen=True)
+class ParamsOptions:
+    """What `archcli params` asks."""
+
+    model: ModelLike
+    dtype: Dtype = "bf16"
+    depth: Depth = 3
+    _: KW_ONLY
+    against: Against = None
+    explain: Explain = None
+
+
+def params_report(subject: Subject, options: ParamsOptions) -> Report:
+    """The report on a loaded model. Raises ArchError where two reports are asked for."""
+    if options.explain is not None and options.against is not None:
+        raise ArchError("--explain and --against ask for different reports", "leave one of them out")
+    if options.explain is not None:
+        from archcli.api.explain import explained  # not for counting alone
+
+        return subject.named(explained(subject, "params", {"path": options.explain}, steps=True))
+    if options.against is not None:
+        return subject.named(_compared(subject, options.against))
+    return subject.named(count(subject.model, options.dtype, options.depth))
+
+
+def _compared(subject: Subject, against: str) -> Report:
+    from archcli.api.weights import compare_checkpoint
+    from archcli.measure.weights.checkpoint import count_checkpoint
+
+    model, checkpoint, comparison = compare_checkpoint(subject, against)
+    return count_checkpoint(model, checkpoint.source, comparison, checkpoint.notes)
+
+
+@asks(ParamsOptions)
+def count_params(options: ParamsOptions) -> Report:
+    """Parameters and bytes of an architecture: the report of `archcli params`.
+
+    `totals` holds params, active_params (per token), bytes in `dtype` and parameters by group;
+    `rows` are the same by path, cut after `depth` steps. With `against`, a checkpoint, the report compares
+    its tensors by name and shape; with `explain`, the path of a row, it says which formula gave that.
+
+    Example: `count_params("llama-3.1-8b").totals["params"]` is 8,030,261,248.
+    """
+    return params_report(given(options.model), options)

@@ -1,0 +1,195 @@
+"""profile: `archcli profile` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, NamedTuple
+
+from archcli.api.asking.options import Files, MlaForm, Past, ScanForm, SourceLen
+from archcli.api.asking.question import Option, asks, count_option
+from archcli.api.asking.subject import Subject, given
+from archcli.api.profiling.against import PassPrediction, check_against
+from archcli.api.profiling.by_kind import cut_to
+from archcli.api.profiling.one_model import profile_model
+from archcli.api.profiling.rank import RankLaunch, said_once
+from archcli.api.profiling.settings import Detail, RunDtype, RunSettings
+from archcli.api.profiling.versus import compare
+from archcli.api.profiling.vs_changes import Read, requested_variants
+from archcli.measure.profile.workloads import Workload, workload_of
+from archcli.measure.report import Report
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import AttentionKernel
+from archcli.modules.spec.request import Phase
+from archcli.modules.spec.values import AboveZero, ZeroOrMore
+from archcli.recording.recording import Recording
+
+PassPhase = Annotated[
+    Phase | None,
+    Option(
+        "A full pass; with its backward; a pass that fills the cache; one token against a filled cache.",
+        default="forward",
+    ),
+]
+BatchSize = Annotated[AboveZero | None, count_option("Sequences in the batch.", "-b", default="1")]
+SeqLen = Annotated[
+    AboveZero | None,
+    count_option("New tokens of each sequence; 8k is 8,000, 8K is 8,192.", "-s", default="128"),
+]
+Dtype = Annotated[RunDtype, Option("Number format to run in.", any_case=True)]
+Device = Annotated[str, Option("cpu, cuda or cuda:N.", metavar="DEVICE", completes="torch_devices")]
+HideLaunch = Annotated[
+    bool,
+    Option(
+        "On a GPU, queue each pass behind a waiting kernel, which hides launch overhead, and time the device."
+    ),
+]
+Threads = Annotated[AboveZero | None, count_option("Threads of an operation. [default: torch's choice]")]
+Attention = Annotated[
+    AttentionKernel | None,
+    Option(
+        "torch's fused kernel where it applies, or products and softmax each on their own.", default="sdpa"
+    ),
+]
+Compile = Annotated[
+    bool,
+    Option(
+        "Run under torch.compile, on the CPU; operations fused into one kernel share a line. Needs g++.",
+        name="compile",
+    ),
+]
+Pairs = Annotated[
+    AboveZero | None,
+    count_option("Pairs of a plain and a traced pass. [default: 10, fewer if that takes over 8 s]"),
+]
+Vs = Annotated[
+    Sequence[str],
+    Option(
+        "Time a variant against the model, passes in turn: norm.kind=layernorm as with --set, "
+        "attention=eager, dtype=bf16, compile=true. Repeatable.",
+        metavar="CHANGE[,CHANGE]",
+        completes="variants",
+    ),
+]
+Layers = Annotated[AboveZero | None, count_option("Run only the first N layers of each stack.")]
+PerKind = Annotated[
+    bool,
+    Option("Run one and two layers of each kind and extrapolate; automatic where the model does not fit."),
+]
+NoCeilings = Annotated[bool, Option("Do not measure the peak FLOP/s and bandwidth of this machine.")]
+Refresh = Annotated[bool, Option("Measure those peaks anew in spite of an earlier run.")]
+AgainstPrediction = Annotated[
+    bool, Option("Set what `archcli predict` says of the same pass beside it, by class of operation.")
+]
+Calibrate = Annotated[
+    Files,
+    Option(
+        "With --against-prediction: fit its constants to this `archcli profile --json`. Repeatable.",
+        metavar="FILE",
+    ),
+]
+Depth = Annotated[ZeroOrMore, count_option("Steps of a path to show; 0 for all.")]
+Top = Annotated[ZeroOrMore, count_option("Operators in the table, the slowest first; 0 for all.")]
+
+
+@dataclass(frozen=True)
+class ProfileOptions:
+    """What `archcli profile` asks; None is what the model's workload has, or the usual."""
+
+    model: ModelLike
+    _: KW_ONLY
+    phase: PassPhase = None
+    batch_size: BatchSize = None
+    seq_len: SeqLen = None
+    past: Past = None
+    source_len: SourceLen = None
+    mla: MlaForm = "auto"
+    scan: ScanForm = "auto"
+    dtype: Dtype = "fp32"
+    device: Device = "cpu"
+    hide_launch: HideLaunch = False
+    threads: Threads = None
+    attention: Attention = None
+    compiled: Compile = False
+    pairs: Pairs = None
+    vs: Vs = ()
+    layers: Layers = None
+    per_kind: PerKind = False
+    no_ceilings: NoCeilings = False
+    refresh: Refresh = False
+    against_prediction: AgainstPrediction = False
+    calibrate: Calibrate = ()
+    depth: Depth = 0
+    top: Top = 15
+
+    def workload(self) -> Workload:
+        """The workload of a paper that the model's name says, or of any model."""
+        return workload_of(self.model if isinstance(self.model, str) else "", compiled=self.compiled)
+
+    def settings(self, launch: RankLaunch | None = None, *, trace: bool = False) -> RunSettings:
+        """How passes are run. Raises ArchError for what a device cannot do."""
+        return RunSettings(
+            dtype=self.dtype,
+            device=self.device,
+            attention=self.attention or self.workload().attention,
+            threads=self.threads,
+            pairs=self.pairs,
+            ceilings=not self.no_ceilings,
+            refresh=self.refresh,
+            trace=trace,
+            hide_launch=self.hide_launch,
+            compile=self.compiled,
+            launch=launch,
+        )
+
+
+class MeasuredModel(NamedTuple):
+    """The report of a profile, the model it is of, and the recording; None of several variants."""
+
+    report: Report
+    subject: Subject
+    recording: Recording | None
+
+
+def measured(
+    read: Read, options: ProfileOptions, launch: RankLaunch | None = None, *, trace: bool = False
+) -> MeasuredModel:
+    """Run and time the pass of a model, which `read` loads. Imports torch.
+
+    An interrupt before anything was timed is a KeyboardInterrupt, told in a line; a later one gives what was
+    measured so far.
+    """
+    with said_once(launch):
+        usual, detail = options.workload(), Detail(options.depth, options.top)
+        settings = options.settings(launch, trace=trace)
+        sizes = (options.batch_size, options.seq_len, options.past, options.source_len)
+        request = usual.request(options.phase, *sizes, {"mla": options.mla, "scan": options.scan})
+        if not options.vs:
+            subject = cut_to(read(()), options.layers, per_kind=options.per_kind)
+            prediction = None
+            if options.against_prediction:
+                prediction = PassPrediction.of(options.calibrate, options.device, options.dtype)
+    if options.vs:
+        variants = requested_variants(read, settings, options.vs)
+        return MeasuredModel(compare(variants, request, detail), variants[0].subject, None)
+    report, recording = profile_model(
+        subject, request, settings, usual, detail, layers=options.layers, per_kind=options.per_kind
+    )
+    if prediction is not None:
+        report = prediction.beside(report, subject.model, request, launch)
+    return MeasuredModel(report, subject, recording)
+
+
+@asks(ProfileOptions)
+def profile(options: ProfileOptions) -> Report:
+    """Where the time of a pass goes on this machine: the report of `archcli profile` (needs torch).
+
+    Builds the model with random weights, runs the pass in this process and times every operation. `vs` are
+    variants to time against it, "attention=eager". `rows` are operations, slowest first, with seconds, share,
+    flops and bytes; `totals` hold seconds, by_class, by_module, ceilings and machine.
+
+    Example: `profile("gpt2", seq_len=8, layers=1, pairs=1, no_ceilings=True).totals["partial"]` is False.
+    """
+    check_against(vars(options) | {"repeat_process": None})
+    found = measured(lambda overrides: given(options.model, overrides), options)
+    return found.subject.named(found.report)

@@ -1,0 +1,1 @@
+"""The run of a profile: one model, kinds of layer, variants, ranks; and profiles read back."""

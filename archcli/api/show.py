@@ -1,0 +1,37 @@
+"""show: `archcli show` in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from archcli.api.asking.options import BatchSize, SeqLen
+from archcli.api.asking.question import asks
+from archcli.api.asking.subject import Subject, given
+from archcli.measure.report import Report
+from archcli.measure.survey.show import list_rows
+from archcli.modules.models.model import ModelLike
+
+
+@dataclass(frozen=True)
+class ShowOptions:
+    """What `archcli show` asks."""
+
+    model: ModelLike
+    batch_size: BatchSize = 1
+    seq_len: SeqLen = 2048
+
+
+def shown_forward(subject: Subject, options: ShowOptions) -> Report:
+    """The report on a loaded model."""
+    return subject.named(list_rows(subject.model, options.batch_size, options.seq_len))
+
+
+@asks(ShowOptions)
+def show(options: ShowOptions) -> Report:
+    """The forward pass, operation by operation, with shapes: the report of `archcli show`.
+
+    `rows` have path, times, op, inputs, outputs, weights and params; `totals` params and recurrences.
+
+    Example: `show("gpt2", seq_len=16).rows[0]["path"]` is positions.
+    """
+    return shown_forward(given(options.model), options)

@@ -1,0 +1,125 @@
+"""Figures of memory and of time in a sweep, each read of one candidate at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from archcli.api.asking.plan_options import PlanOptions
+from archcli.arith import Number
+from archcli.errors import ArchError
+from archcli.measure.memory.answers.question import MemoryQuestion, check_question
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.report import Unit
+from archcli.measure.symbolic.shapes.figures import Reading, Settings, SweepFigure
+from archcli.modules import Model
+from archcli.modules.spec.calls import accept
+from archcli.modules.spec.values import ValueType, accepted
+
+OF_PLAN = {name: known for name, known in accepted(PlanOptions).items() if name != "plan"}
+OF_MEMORY = {**accepted(MemorySettings), **OF_PLAN}
+ANSWERED = {"calibrate", "curve", "fit", "plan", "price_per_hour", "tokens"}
+"""Options of predict that change its answer, and not the time of a pass."""
+
+
+def _memory(total: Callable[[MemoryQuestion], int]) -> Callable[[Reading, Settings], int]:
+    def read(reading: Reading, settings: Settings) -> int:
+        question = MemoryQuestion(reading.model, _memory_settings(settings), _plan(settings))
+        check_question(question)
+        return total(question)
+
+    return read
+
+
+def _memory_settings(settings: Settings) -> MemorySettings:
+    return MemorySettings(**{name: value for name, value in settings.items() if name not in OF_PLAN})
+
+
+def _plan(settings: Settings) -> Plan:
+    return Plan(**{name: accept(name, settings[name], OF_PLAN) for name in settings if name in OF_PLAN})
+
+
+def _check_memory(settings: Settings) -> None:
+    _ = _memory_settings(settings).width  # refuses a type that torch computes nothing in
+    _plan(settings)
+
+
+def _peak(question: MemoryQuestion) -> int:
+    return question.answer().peak_bytes
+
+
+def _needed(question: MemoryQuestion) -> int:
+    return question.answer().needed_bytes
+
+
+def _kept(question: MemoryQuestion) -> int:
+    return int(question.answer().largest.traced.ledger.kept)
+
+
+def _time(reading: Reading, settings: Settings) -> float:
+    from archcli.measure.predict.prediction import told  # of predictions alone
+
+    return told(_prediction(reading.model, settings).time)
+
+
+def _rate(reading: Reading, settings: Settings) -> float:
+    rates = _prediction(reading.model, settings).tokens_per_s
+    rate: float = rates["floor"] if rates["expected"] is None else rates["expected"]
+    return rate
+
+
+def _prediction(model: Model, settings: Settings) -> Any:
+    from archcli.api.predict import PredictOptions, predict_question
+    from archcli.measure.predict.answers.question import check_prediction
+
+    question = predict_question(model, PredictOptions(model, **settings))
+    check_prediction(question)
+    check_question(question.memory())
+    return question.answer().prediction
+
+
+def _check_time(settings: Settings) -> None:
+    from archcli.api.asking.device import predicted_device
+    from archcli.api.predict import PredictOptions
+
+    if "device" not in settings:
+        raise ArchError("a time is that of a device", "such as time(device=h100-sxm)")
+    asked = PredictOptions("", **settings)  # of whichever model
+    asked.settings(), asked.beyond(), predicted_device(asked.device)
+    _plan(settings)
+
+
+def _tokens(model: Model, settings: Settings) -> dict[str, Number]:
+    return {"seq_len": _memory_settings(settings).tokens(model)}
+
+
+def _asked_tokens(model: Model, settings: Settings) -> dict[str, Number]:
+    from archcli.api.predict import PredictOptions
+
+    asked = PredictOptions(model, **settings)
+    return {"past" if asked.phase == "decode" else "seq_len": asked.settings().tokens(model)}
+
+
+def _of_memory(name: str, total: Callable[[MemoryQuestion], int]) -> SweepFigure:
+    return SweepFigure(name, "bytes", lambda: OF_MEMORY, _memory(total), True, _check_memory, _tokens)
+
+
+def _of_time(name: str, unit: Unit, read: Callable[[Reading, Settings], float]) -> SweepFigure:
+    return SweepFigure(name, unit, _settings_of_time, read, True, _check_time, _asked_tokens)
+
+
+def _settings_of_time() -> Mapping[str, ValueType]:
+    from archcli.api.predict import PredictOptions  # of times alone
+
+    return {name: known for name, known in accepted(PredictOptions).items() if name not in ANSWERED}
+
+
+SLOW = (
+    _of_memory("kept_bytes", _kept),
+    _of_memory("peak_bytes", _peak),
+    _of_memory("needed_bytes", _needed),
+    _of_time("time", "seconds", _time),
+    _of_time("tokens_per_s", "number", _rate),
+)
+"""Figures of `archcli memory` and `archcli predict` by name."""

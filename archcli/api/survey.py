@@ -1,0 +1,84 @@
+"""survey: `archcli survey` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from archcli.api.asking.options import Sort, Where
+from archcli.api.asking.question import Option
+from archcli.api.asking.subject import Subject, given
+from archcli.load.presets import preset_records, surveyed_presets
+from archcli.measure.report import Report
+from archcli.measure.survey.columns import COLUMNS, describe
+from archcli.measure.survey.survey import survey_records
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import By
+from archcli.modules.spec.calls import checked
+
+Columns = Annotated[
+    Sequence[str],
+    Option(
+        f"Show only these, in one table: {', '.join(COLUMNS)}.",
+        metavar="COL,COL",
+        completes="several_columns",
+    ),
+]
+Grouping = Annotated[
+    By | None, Option("Show the spread of each figure by year or by series instead of the models.")
+]
+AllPresets = Annotated[
+    bool, Option("Take every preset, and not one of each series and generation.", name="all")
+]
+NoPresets = Annotated[bool, Option("Leave the presets out.")]
+
+
+@dataclass(frozen=True)
+class SurveyOptions:
+    """What `archcli survey` asks of its models and of the presets."""
+
+    columns: Columns = ()
+    where: Where = ()
+    sort: Sort = None
+    by: Grouping = None
+    all_presets: AllPresets = False
+    no_presets: NoPresets = False
+
+
+def surveyed(records: Sequence[dict[str, Any]], options: SurveyOptions) -> Report:
+    """The report on described models."""
+    keys = [key.strip() for text in options.columns for key in text.split(",")]
+    return survey_records(records, keys, options.where, options.sort, options.by)
+
+
+def described(subjects: Sequence[Subject]) -> list[dict[str, Any]]:
+    """A record of every loaded model."""
+    return [describe(model.name, model.model) for model in subjects]
+
+
+def described_presets(options: SurveyOptions, beside: Sequence[str]) -> list[dict[str, Any]]:
+    """The records of the presets that are surveyed, but for those `beside` them. Reads an index alone."""
+    names = set() if options.no_presets else {*surveyed_presets(every=options.all_presets)} - {*beside}
+    return [record for record in preset_records(COLUMNS) if record["name"] in names]
+
+
+@checked
+def survey(
+    *models: ModelLike,
+    columns: Columns = (),
+    where: Where = (),
+    sort: Sort = None,
+    by: Grouping = None,
+    all_presets: AllPresets = False,
+) -> Report:
+    """Many architectures by the same columns, and how figures spread: the report of `archcli survey`.
+
+    Where no model is given, of one preset of each series and generation, or of `all_presets`. `columns` are
+    shown alone; `where` are conditions such as "params>10B", all of which must hold; `sort` is a column,
+    "params:desc" for the largest first; `by` "year" or "series" gives the spread in each. `rows` are records.
+
+    Example: `survey("gpt2", columns=["params", "head_ratio"]).rows[0]["head_ratio"]` is 1.0.
+    """
+    options = SurveyOptions(columns=columns, where=where, sort=sort, by=by, all_presets=all_presets)
+    return surveyed(described(list(map(given, models))) or described_presets(options, ()), options)

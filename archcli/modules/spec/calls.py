@@ -1,0 +1,93 @@
+"""Calls whose arguments are checked by the annotations of a function, or of a question's record.
+
+A call with anything else raises one ArchError with all that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from inspect import BoundArguments, Signature, signature
+from typing import Any, ParamSpec, TypeVar
+
+from archcli.errors import ArchError, Problem, either, quote, suggest
+from archcli.modules.spec.request import Request
+from archcli.modules.spec.values import Refusal, ValueType, accepted, bare, hints
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def accept(name: str, value: Any, known: Mapping[str, ValueType], where: str = "") -> Any:
+    """The value converted to what `name` accepts; ArchError with `where` otherwise."""
+    try:
+        return known[name].convert(value)
+    except Refusal as refusal:
+        what, hint = f"{name}{refusal.path} {refusal.of_argument()}", ""
+    except ArchError as error:
+        what, hint = error.problems[0].what, error.problems[0].hint
+    raise ArchError(Problem(what, hint, path=where)) from None
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator that checks a function's arguments by their annotations; ArchError for a wrong one."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        arguments = bound(function, args, options)
+        return function(*arguments.args, **arguments.kwargs)
+
+    call.__dict__["__signature__"] = plain_signature(function, function)  # which help() shows
+    return call
+
+
+def plain_signature(asker: Callable[..., Any], returning: Callable[..., Any]) -> Signature:
+    """The signature of a function or record with plain types in place of annotated ones.
+
+    What a record inherits stands last.
+    """
+    plain, found = {name: bare(hint) for name, hint in hints(asker).items()}, signature(asker)
+    parameters = [
+        parameter.replace(annotation=plain.get(name, parameter.annotation))
+        for name, parameter in found.parameters.items()
+    ]
+    parameters.sort(key=lambda parameter: (parameter.kind, parameter.name not in asker.__annotations__))
+    return found.replace(parameters=parameters, return_annotation=returning.__annotations__["return"])
+
+
+def bound(
+    asker: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any], where: str = ""
+) -> BoundArguments:
+    """The arguments of a call of a function or record, each checked; ArchError with all that is wrong.
+
+    `where` is the name that errors give it.
+    """
+    where, known = where or asker.__name__, signature(asker)
+    problems = [_unknown(name, known.parameters, where) for name in options if name not in known.parameters]
+    if problems:
+        raise ArchError(problems)
+    try:
+        call = known.bind(*args, **options)
+    except TypeError as error:
+        raise ArchError(Problem(str(error), f"help(archcli.{where}) shows them", path=where)) from None
+    problems = list(_checked(call, where, accepted(asker)))
+    if problems:
+        raise ArchError(problems)
+    return call
+
+
+def _unknown(name: str, known: Mapping[str, Any], where: str) -> Problem:
+    return Problem(f"unknown argument {quote(name)}", suggest(name, known, "it has"), path=where)
+
+
+def _checked(call: BoundArguments, where: str, known: Mapping[str, ValueType]) -> Iterator[Problem]:
+    """Convert the arguments of a call; yields what is refused. A default that is repeated is accepted."""
+    for name, value in call.arguments.items():
+        if name in known and value is not call.signature.parameters[name].default:
+            try:
+                call.arguments[name] = accept(name, value, known, where)
+            except ArchError as error:
+                yield from error.problems
+    twice = [name for name in call.arguments if name in {*accepted(Request), "mla", "scan"}]
+    if call.arguments.get("request") is not None and twice:
+        yield Problem(f"{either(twice)} stands beside a request", "state it in the Request alone", path=where)

@@ -1,0 +1,100 @@
+"""A question is stated once: the command, the Python function and the records of `measure` agree with it."""
+
+from dataclasses import dataclass, fields
+from importlib import import_module
+from inspect import signature
+
+import pytest
+
+import archcli
+from archcli.api.asking.plan_options import PlanOptions
+from archcli.api.asking.question import part
+from archcli.api.check import CheckOptions
+from archcli.api.compare import CompareOptions
+from archcli.api.memory import MemoryOptions
+from archcli.api.predict import PredictOptions
+from archcli.api.scale import ScaleOptions
+from archcli.api.survey import SurveyOptions
+from archcli.api.sweep_question import SweepOptions
+from archcli.commands.line.application import COMMANDS
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.answers.question import DEFAULT_NEW, PredictSettings
+from archcli.measure.scale.question import ScaleSettings
+from archcli.modules.spec.values import bare, hints
+
+FUNCTIONS = {"list": "presets", "rules": "design_rules", "rule": "design_rules", "schema": "yaml_schema"}
+"""Python functions by their command, where the name is another."""
+OF_THE_LINE = {"overrides", "form", "as_json", "output"}
+LINE_ALONE = {
+    "check": {"statistics_only", "suggest", "exit_zero", "strict_files", "severity"},
+    "memory": {"plot"},
+    "plot": set(),
+    "predict": {"plot"},
+    "profile": {"context", "repeat_process", "allocator", "tp", "dp", "plot", "trace"},
+    "scale": {"write_yaml"},
+    "schema": {"of"},
+    "survey": {"no_presets"},
+}
+"""Options about the process, its exit code and its files, and of presets beside models."""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_function_has_the_options_of_its_command(command):
+    run = import_module(f"archcli.commands.{command}").run
+    function = getattr(archcli, FUNCTIONS.get(command, command))
+    options = set(signature(run).parameters) - LINE_ALONE.get(command, set())
+    options -= OF_THE_LINE if command != "plot" else set()
+    assert options <= set(signature(function).parameters)
+
+
+@pytest.mark.parametrize(
+    ("function", "record", "beside"),
+    [
+        (archcli.check, CheckOptions, {"severity"}),
+        (archcli.compare, CompareOptions, set()),
+        (archcli.survey, SurveyOptions, {"no_presets"}),
+        (archcli.sweep, SweepOptions, set()),
+    ],
+    ids=["check", "compare", "survey", "sweep"],
+)
+def test_a_signature_that_is_written_out_is_that_of_its_record(function, record, beside):
+    """Functions of several models, and sweep, which has two signatures."""
+    stated = signature(function).parameters
+    for field in fields(record):
+        if field.name not in {*beside, "model"}:
+            assert stated[field.name].default == field.default
+            assert stated[field.name].annotation == bare(hints(record)[field.name])
+
+
+@pytest.mark.parametrize(
+    ("question", "record", "others"),
+    [
+        (MemoryOptions, MemorySettings, {"cache_dtype": None, "past": None}),
+        (PlanOptions, Plan, {}),
+        (PredictOptions, PredictSettings, {"new": DEFAULT_NEW}),
+        (ScaleOptions, ScaleSettings, {}),
+    ],
+    ids=["memory", "plan", "predict", "scale"],
+)
+def test_what_is_left_out_is_the_same_for_whoever_asks(question, record, others):
+    usual = {field.name: field.default for field in fields(question)}
+    for field in fields(record):
+        if field.name not in others:
+            assert usual[field.name] == field.default
+
+
+def test_an_option_that_is_renamed_in_one_place_is_not_lost():
+    @dataclass(frozen=True)
+    class Renamed:
+        dp: int = 8
+
+    with pytest.raises(AttributeError, match="zero"):
+        part(Renamed(), Plan)
+
+
+def test_a_plan_is_stated_once():
+    whole = archcli.memory("gpt2", dp=8, zero=3)
+    assert whole.totals == archcli.memory("gpt2", plan={"dp": 8, "zero": 3}).totals
+    with pytest.raises(archcli.ArchError, match="dp stands beside plan"):
+        archcli.memory("gpt2", dp=8, plan={"dp": 4})

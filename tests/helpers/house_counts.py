@@ -1,13 +1,17 @@
 """Counts of the house: what makes a package hard to live in, as functions of parsed source.
 
-Like `house.py`: each function returns its offences as `module:line: what`, and runs no archcli code.
+Like `house.py`: each function returns its offences as `module:line: what`, and runs no archcli code. As a
+program it prints the figures of the whole: `python tests/helpers/house_counts.py`.
 """
 
 import ast
 import re
+import subprocess
+import sys
 from collections import defaultdict
 
 import house
+from own_source import ROOT, parsed, sources
 
 MOST_IN_A_FOLDER = 14
 MOST_AT_THE_TOP = 20
@@ -129,3 +133,69 @@ def _names(node):
     if isinstance(node, ast.BinOp):
         return _names(node.left) | _names(node.right)
     return {name for item in getattr(node, "elts", ()) for name in _names(item)}
+
+
+COMMANDS = (
+    "params llama-3.1-8b",
+    "flops llama-3.1-8b",
+    "kvcache llama-3.1-8b",
+    "memory llama-3.1-8b",
+    "sweep gpt2 --vary d_ff=1024:2048:512",
+    "predict llama-3.1-8b --device h100-sxm",
+    "profile gpt2 -s 16 --layers 1 --pairs 1 --no-ceilings --allocator system",
+    "scale llama-3.1-8b --params 3e9",
+)
+TRACED = """
+import contextlib, io, sys
+from archcli.cli import main
+
+seen = set()
+sys.setprofile(lambda frame, event, _: seen.add((frame.f_code.co_filename, frame.f_code.co_name)))
+try:
+    with contextlib.redirect_stdout(io.StringIO()):
+        main()
+except SystemExit:
+    pass
+finally:
+    sys.setprofile(None)
+print(len({file for file, name in seen if "/archcli/" in file and name != "<module>"}))
+"""
+"""Runs a command line and prints of how many files of archcli it runs a function."""
+
+
+def files_run(command):
+    """Of how many files a command runs something."""
+    line = [sys.executable, "-c", TRACED, *command.split()]
+    return int(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
+
+
+def comment_lines(texts):
+    """Lines that are a comment and nothing else."""
+    return sum(line.lstrip().startswith("#") for text in texts for line in text.splitlines())
+
+
+def cases():
+    """Cases of tests, both stages together."""
+    asked = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-m", ""]
+    counted = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    return re.findall(r"^(\d+)(?:/\d+)? tests? collected", counted, re.MULTILINE)[-1]
+
+
+def table():
+    """The figures of the house, a line each."""
+    texts = list(sources("archcli").values())
+    lengths = sorted(text.count("\n") for text in texts)
+    yield "files", len(texts)
+    yield "lines", sum(lengths)
+    yield "median lines of a file", lengths[len(lengths) // 2]
+    yield "lines that are comments", comment_lines(texts)
+    yield "words of CONTRIBUTING", len((ROOT / "CONTRIBUTING.md").read_text().split())
+    yield "isinstance and getattr about modules", len(list(type_tests(parsed("archcli"))))
+    for command in COMMANDS:
+        yield f"files that {command.split()[0]} runs", files_run(command)
+    yield "cases of tests", cases()
+
+
+if __name__ == "__main__":  # python tests/helpers/house_counts.py
+    for what, figure in table():
+        sys.stdout.write(f"{what:40} {figure}\n")

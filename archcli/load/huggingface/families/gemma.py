@@ -143,7 +143,7 @@ def _t5gemma(config: Config) -> Mapped:
     config.only_architectures("T5GemmaForConditionalGeneration", "T5GemmaModel")
     config.only("is_encoder_decoder", True, default=True)
     config.ignore(*T5GEMMA_HARMLESS)
-    of_halves = class_defaults("gemma2")
+    of_halves = class_defaults("gemma2")  # T5GemmaModuleConfig has the same
     encoder, decoder = config.inner("encoder", of_halves), config.inner("decoder", of_halves)
     width, wide = encoder.size("hidden_size"), decoder.size("hidden_size")
     read = {"d_model": width if width != wide else None, "vocab_size": encoder.size("vocab_size")}

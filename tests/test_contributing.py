@@ -1,6 +1,8 @@
 """CONTRIBUTING shows the house as it stands: its map is the tree, its examples are the code."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -53,3 +55,32 @@ def test_the_family_shown_is_the_family_shipped():
     shown = re.search(r"a whole family\s\((\w+)\)", (ROOT / "docs" / "extending.md").read_text())[1]
     assert f'"{shown.lower()}": Family(' in record
     assert len((importer + record).splitlines()) <= 5
+
+
+WALKED = """
+import contextlib, io, sys
+
+sys.argv = ["archcli", "params", "llama-3.1-8b"]
+called = {}
+
+def note(frame, event, _):
+    place = frame.f_code.co_filename.rpartition("/archcli/")[2]
+    called.setdefault(f"{place}:{frame.f_code.co_qualname}")
+
+sys.setprofile(note)
+from archcli.cli import main
+
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+    main()
+sys.setprofile(None)
+print("\\n".join(called))
+"""
+
+
+def test_the_walk_names_functions_in_the_order_in_which_they_run():
+    named = re.findall(r"`([\w/]+\.py:[\w.]+)`", (ROOT / "docs" / "walk.md").read_text())
+    run = subprocess.run([sys.executable, "-c", WALKED], capture_output=True, text=True, check=True)
+    order = {name: i for i, name in enumerate(run.stdout.splitlines())}
+    assert [name for name in named if name not in order] == []
+    places = [order[name] for name in dict.fromkeys(named)]
+    assert [name for name, at, after in zip(named, places, places[1:], strict=False) if at > after] == []

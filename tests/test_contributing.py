@@ -1,4 +1,4 @@
-"""CONTRIBUTING shows the house as it stands: its map is the tree, its examples are the code."""
+"""The guide shows the house as it stands: its map is the tree, its examples are the code."""
 
 import re
 import subprocess
@@ -6,13 +6,15 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SHOWN = re.findall(
-    r"^```python\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.DOTALL | re.MULTILINE
+GUIDE, LAYOUT, RECIPES = (
+    (ROOT / page).read_text() for page in ("CONTRIBUTING.md", "docs/layout.md", "docs/recipes.md")
 )
-
-MAP = re.search(
-    r"^```\n(archcli/ .*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.DOTALL | re.MULTILINE
-)[1]
+SHOWN = re.findall(r"^```python\n(.*?)^```$", RECIPES, flags=re.DOTALL | re.MULTILINE)
+SHORT, MAP = (
+    re.search(r"^```\n(archcli/.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)[1]
+    for text in (GUIDE, LAYOUT)
+)
+MOST_WORDS = 1500
 
 
 def mapped(text):
@@ -30,6 +32,11 @@ def test_the_map_shows_every_package_and_nothing_else():
     shown = [path for path in mapped(MAP) if path.startswith("archcli/")]
     assert {path for path in shown if path.endswith("/")} == packages
     assert len(shown) == len(set(shown))
+
+
+def test_the_guide_is_short_and_its_map_is_the_beginning_of_the_whole():
+    assert len(GUIDE.split()) <= MOST_WORDS
+    assert set(mapped(SHORT)) <= set(mapped(MAP))
 
 
 def test_the_map_names_what_lies_beside_the_packages():

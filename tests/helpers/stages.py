@@ -1,6 +1,6 @@
 """Which tests run when: `fast` needs no torch, `long` is the second stage, `exhaustive` runs when asked for.
 
-See CONTRIBUTING, Checks.
+See docs/testing.md.
 """
 
 import ast

@@ -135,6 +135,7 @@ class KernelClock(NamedTuple):
         floor, moved = floor_terms(kernel, of_memory, self.rates), kernel.read + kernel.written
         least, is_cached = max(floor.compute, floor.memory), self.rates.is_cached(moved)
         if op_class == TimeClass.FRAMEWORK and constants is not None:  # the host binds
+            # a floor of 0: a device's peaks say nothing of its host
             expected, origin = constants.terms(of_memory, 0.0).joined(1.0), constants.origin
             return KernelTime(0.0, expected, origin.low * expected, origin.high * expected, "launch")
         if constants is None:

@@ -85,6 +85,7 @@ def training_work(
     planned = planned_pass(model, settings, plan)
     rank = rank_kernels(planned, settings, plan)
     works = [_of_stage(rank, settings, plan, stage, clock, fabric) for stage in planned.stages(plan)]
+    # without the floor, which counts the same kernels a second time
     return max(works, key=lambda work: sum(work) - work.floor)
 
 

@@ -53,6 +53,7 @@ def of_context(
         _, keys, values, *_ = row.inputs
         elements = times * (prod(keys) + prod(values))
         ahead = around * (2 if row.path in repeated else 1)
+        # backward: keys and values once around, their gradients too, and these one step further, home
         turns: dict[Moment, int] = {"forward": ahead, "backward": 2 * around + 1}
         for stage, steps in turns.items():
             sent = steps * elements * width
@@ -117,6 +118,7 @@ def of_replicas(
             often = micro_batches if plan.zero == OF_GRADIENTS else ONCE_A_STEP
             yield from _summed(held, group, stage, width, often, plan.zero)
     if plan.pp > 1 and (stage.is_first or stage.is_last):
+        # both end stages hold a tied table, and each has only its own part of the gradient
         tied = sum(weight.elements for weight in weights if weight.first and weight.last and weight.trained)
         if tied:
             ends = end_group(plan)
@@ -136,6 +138,7 @@ def _summed(
         buckets = -(-int(trained * width) // BUCKET_BYTES)
         yield Collective("all_reduce", "gradients", group, 2 * sent, buckets, "backward", "backward")
         return
+    # padded as a whole: DeepSpeed's ZeRO flattens weights into one buffer, FSDP2 pads each tensor
     padded = -(-trained // n) * (n - 1) * width
     yield Collective("reduce_scatter", "gradients", group, often * padded, often, "backward", "backward")
     yield Collective("all_gather", "weights", group, padded, ONCE_A_STEP, "step")

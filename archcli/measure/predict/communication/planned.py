@@ -42,6 +42,7 @@ class PlannedPass:
 
     def repeating(self, settings: MemorySettings) -> PlannedPass:
         """The same pass with what these settings recompute."""
+        # an empty cache: the backward sends again what repeated rows send
         return replace(self, repeated=_repeated(self.rows, settings), _of_stages={})
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:

@@ -27,7 +27,7 @@ class TimedCollective(NamedTuple):
 
 
 class Exposed(NamedTuple):
-    """A timed collective, and the least and the most of its seconds in which nothing is computed."""
+    """A timed collective, and the least and most of its seconds that no computing hides."""
 
     timed: TimedCollective
     least_s: float

@@ -50,6 +50,7 @@ def with_engine(time: KernelTime, engine: Engine) -> KernelTime:
     """The seconds of an engine; the floor stays that of the kernels."""
     if time.expected is None or time.low is None or time.high is None:
         return time
+    # the fastest engine has the shortest time
     seconds = time.expected / engine.speed, time.low / engine.high, time.high / engine.low
     return KernelTime(time.floor, *seconds, time.bound_by)
 

@@ -159,6 +159,7 @@ def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:
 
     def halve(low: int, high: int, left: int) -> None:
         middle = (low + high) // 2
+        # with one new token first and last are the same
         part = (middle - low) / max(high - low, 1)
         chord = (1 - part) * told(at(low).time) + part * told(at(high).time)
         if left and high - low > 1 and abs(chord / told(at(middle).time) - 1) > OFF_THE_CHORD:

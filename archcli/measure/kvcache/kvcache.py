@@ -187,8 +187,8 @@ CONVERSIONS: dict[str, Callable[[MixerFacts, Norm], Mixer]] = {
 
 def cached_attention(model: Model) -> dict[str, MixerFacts]:
     """By full path, mixers that cache an entry per token: causal softmax attention, run in inference."""
+    # layers of multi-token prediction run in training alone, and cache nothing
     facts = {
-        # layers of multi-token prediction run in training alone, and cache nothing
         path: mixer.facts(model.d_model) for path, mixer in mixers(model) if not path.startswith(f"{MTP}.")
     }
     return {path: mixer for path, mixer in facts.items() if mixer.causal and mixer.has_scores}

@@ -36,6 +36,7 @@ def overhead_ratio(recording: Recording) -> float:
 def is_reliable(recording: Recording, breakdown: Breakdown) -> bool:
     """Whether trace and census agree, at most a tenth is unattributed, and no pass was disturbed."""
     is_complete = not recording.differing and not recording.lost
+    # negative where traced passes took longer than the plain ones
     is_attributed = abs(breakdown.share_of(UNATTRIBUTED)) <= MOST_UNATTRIBUTED
     return is_complete and is_attributed and not is_disturbed(recording)
 

@@ -28,6 +28,7 @@ class GroupDepth(NamedTuple):
 
     def scaled(self, ratio: float) -> int:
         """About `ratio` times the layers: whole periods more or less, so that it ends as it ended."""
+        # not one whole period, and so none to add or to drop
         if self.n_layers < self.period:
             return self.n_layers
         rest = self.n_layers % self.period
@@ -58,6 +59,7 @@ def depths_near(groups: list[GroupDepth], ratio: float, most: int, kept: bool = 
         tried = ratio * REACH ** (step / STEPS)
         numbers = [group.scaled(tried) for group in alike]
         reached = sum(map(mul, numbers, alike.values())) / total
+        # several ratios round to the same depths: the first is the nearest, as steps go outwards
         spread.setdefault(tuple(numbers), (abs(step), abs(reached / ratio - 1), tried))
     nearest = sorted(spread.values(), key=lambda entry: entry[:2])[:most]
     return [{group.path: group.scaled(tried) for group in groups} for *_, tried in nearest]
@@ -162,6 +164,7 @@ def _of_role(path: str, spec: Spec, value: int, keep: Collection[str]) -> Scaled
         return ScaledSize(path, Role.DEPTH, value)
     if set(above) & set(APART):
         return ScaledSize(path, Role.KEPT, value)
+    # one KV head is multi-query attention, and stays one
     if name in KV_HEADS and value > 1:
         shared = ".".join([*above, KV_HEADS[name]])
         return ScaledSize(path, Role.KV_HEADS, value, head_parts(spec), shared)
@@ -188,6 +191,7 @@ def _block(spec: Spec, value: int) -> int:
 
 def nearest(value: int, numerator: int, denominator: int, unit: int) -> int:
     """value * numerator / denominator to the nearest multiple of the unit, at least one; half goes up."""
+    # ints alone: as floats, halves of large widths might round either way
     return max(unit, (2 * value * numerator + denominator * unit) // (2 * denominator * unit) * unit)
 
 
@@ -196,6 +200,7 @@ def unit_of(base: int, ideal: float) -> int:
 
     TILE, or COARSE where the base's is and rounding stays small; a narrow one (a rank) what its base is.
     """
+    # the largest power of two that divides the base
     two = base & -base
     least = TILE if ideal >= TILE * NARROW else min(two, TILE)
     unit = COARSE if two >= COARSE else least
@@ -206,6 +211,7 @@ def unit_of(base: int, ideal: float) -> int:
 
 def shared_unit(base: int, ideal: float) -> int:
     """What heads near `ideal` are a multiple of where the base's are, so that devices can share them."""
+    # as many devices of a node as could share the base's heads
     unit = min(base & -base, DEVICES)
     while unit > 1 and ideal < unit * SHARED_STEPS:
         unit //= 2

@@ -76,6 +76,7 @@ def _layer_operations(pair: StackPair, recording: Recording) -> Iterator[OpTime]
             below = replace(timed, path=timed.path.removeprefix(prefix))
             by_operation[below.path, below.phase, below.name, below.op_class].append(below)
     for same in by_operation.values():
+        # exact: equal layers call an operation equally often
         calls = sum(timed.calls for timed in same) // len(prefixes)
         yield replace(same[0], seconds=_seconds(same) / len(prefixes), calls=calls)
 
@@ -102,6 +103,7 @@ def extrapolated(plan: StackPlan, recordings: Recordings) -> Recording:
         counted=sum(stack.counted for stack in stacks),
         differing=tuple(_named_by_stack(plan, recordings, lambda stack: stack.differing)),
         rejected=sum(stack.rejected for stack in stacks),
+        # a difference of noisy counts, which may be negative
         page_faults=max(0, round(_linear(plan, recordings, lambda stack: stack.page_faults))),
         system_s=max(0.0, _linear(plan, recordings, lambda stack: stack.system_s)),
         census=(),

@@ -147,6 +147,7 @@ def count_pass(model: Model, request: Request, counting: type[CountTape] = Count
 
     `counting` is the tape: a ShapeTape leaves costs out, a StateTape all but what is cached.
     """
+    # everything below reads values that the phase decides: past, logits, one token in decoding
     request = request.resolved()
     if request.phase == "train":
         model.require_tokens(request.seq_len)

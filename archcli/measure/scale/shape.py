@@ -123,6 +123,7 @@ class BaseShape:
         model = substitute(self.model, {**values, **moved})
         params, active = counted(model)
         layers = sum(depths.values())
+        # fsum, whose result does not depend on the order of the sizes
         distortion = math.fsum(self._distortions(d_model, values))
         return Shape(model, values, d_model, layers, layers / self.n_layers, params, active, distortion)
 
@@ -132,6 +133,7 @@ class BaseShape:
     def _widths(self, d_model: int, stretch: float) -> dict[str, int]:
         base, widths = self.model.d_model, {}
         for size in self._of(Role.WIDTH):
+            # a whole number of GRAIN-ths, as `nearest` computes with ints
             stretched = round(stretch * GRAIN) if size.name == D_FF else GRAIN
             ideal = size.value * d_model * stretched / (base * GRAIN)
             unit = size.unit or unit_of(size.value, ideal)
@@ -156,6 +158,7 @@ class BaseShape:
                 before = self._tied[heads]
                 of_heads = next(one for one in self.sizes if one.path == heads)
                 rotated[size.path] = size.value * self.head_width(of_heads, d_model) // before
+        # RoPE turns pairs: where it would be an odd number, the base's stays
         return {path: n for path, n in rotated.items() if n % 2 == 0}
 
     def _kv_heads(self, values: Mapping[str, int]) -> dict[str, int]:

@@ -161,6 +161,7 @@ class ScaleProblem(NamedTuple):
         params = round(self._wanted(base.model) * share)
         for _ in range(ROUNDS):
             shape = self._ranked(base, params)
+            # the active share of a mixture changes with its width and depth
             share = shape.params / shape.active_params
             before, params = params, round(self._wanted(shape.model) * share)
             if abs(params / before - 1) < CLOSE:

@@ -80,6 +80,7 @@ def size_table(title: str, answer: ScaleAnswer, rows: Sequence[Record]) -> Table
             **row,
             "field": row["field"] if times[row["field"]] == 1 else row["paths"][0],
             "exact": round(row["exact"], 1),
+            # an empty cell rather than 0.0% where nothing was rounded
             "off": row["off"] or None,
         }
         for row in rows

@@ -172,6 +172,7 @@ class RankTimes:
 
     def _timed(self, kernel: RankKernel) -> TimedKernelRun:
         """The kernel with its time: in a step by the constants of steps, if the device has any."""
+        # layers and candidates of a search launch the same few kernels
         key = kernel.kernel, kernel.op_class
         if key not in self._known:
             self._known[key] = self._time(kernel)

@@ -181,6 +181,7 @@ def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: 
         too_large.extend([] if fitting else [candidate])
         return False
 
+    # by time first: memory is asked about exactly, which traces each plan, only until two plans fit
     for one in by_time(known, timer, may_fit):
         if fitting and _degrees(one) == _degrees(fitting[0]):
             continue  # the best with other batches or more recomputation

@@ -172,6 +172,7 @@ def approximations(model: Model, question: Question, counted: Pass) -> list[dict
     rows = shape_pass(model).rows
     totals = param_totals(model, rows)
     values["P"] = totals["active_params"]
+    # Kaplan's N has neither embeddings nor head; of a mixture it has the active experts alone
     values["N"] = totals["active_params"] - (totals["params"] - totals["non_embedding_params"])
     forms = {"params": _of_params(totals), "kvcache": _of_cache(model, question, counted)}
     chosen = forms.get(question.quantity) or _of_flops(model, question, counted)

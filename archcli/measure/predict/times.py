@@ -29,6 +29,7 @@ KINDS: Mapping[str, str] = {
     TimeClass.CONTRACTION: PRODUCTS,
     TimeClass.FUSED_ATTENTION: ATTENTION,
     TimeClass.NORMALIZATION: "normalization",
+    # in the devices' YAML the constants of additions: nothing nearer was measured
     TimeClass.MOVEMENT: "movement",
 }
 """Kinds of kernels by class; any other is element-wise, as far as its name says no more."""
@@ -77,8 +78,10 @@ def kind_of(op_class: str, name: str) -> str:
     """
     if op_class == TimeClass.FRAMEWORK:
         return name
+    # before the class: a lookup has constants of its own, whatever operation makes it
     if name in GATHERS:
         return "gather"
+    # an operation of products launches copies and fills as well, which are no products
     if op_class in KINDS and (KINDS[op_class] != PRODUCTS or is_product(name)):
         return KINDS[op_class]
     if name in ADDITIONS:

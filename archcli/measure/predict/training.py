@@ -102,6 +102,7 @@ def _of_stage(
     for kernel in rank.of_stage(stage):
         work += work_of(kernel, clock).scaled(kernel.times)
     bubble = (plan.pp - 1) / plan.virtual_stages
+    # each accumulation fills and drains the pipeline anew
     work = work.scaled((plan.micro_batches + bubble) * settings.grad_accum)
     work += work_of(update_kernel(rank.planned, settings, plan, stage), clock)
     collectives = timed(rank.planned.collectives(plan, stage, settings.grad_accum), fabric)

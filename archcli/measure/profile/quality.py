@@ -30,6 +30,7 @@ MOST_SPREAD = 0.25
 def overhead_ratio(recording: Recording) -> float:
     """Time of the traced pass over that of the plain pass: the median over pairs."""
     pairs = zip(recording.plain_s, recording.traced_s, strict=True)
+    # within pairs, whose passes ran one after the other: the machine's own speed wanders
     return median(traced / plain for plain, traced in pairs)
 
 

@@ -69,6 +69,7 @@ def _dense(base: BaseShape, params: int) -> tuple[float, float]:
 def cost(base: BaseShape, shape: Shape, params: int, growth: float) -> float:
     """Distance from the asked size, from the family's ratios, and from sizes that divide well."""
     size = abs(log(shape.params / params))
+    # relative to the base, so that a family that is deep for its width stays so
     aspect = abs(log(shape.d_model / base.model.d_model / shape.ratio / growth))
     return SIZE_WEIGHT * size + aspect + RATIO_WEIGHT * shape.distortion + ODD * _oddness(base, shape)
 

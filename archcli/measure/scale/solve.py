@@ -16,6 +16,7 @@ from archcli.measure.scale.search import ChosenShape, Judge, chosen, ranked
 from archcli.measure.scale.shape import BaseShape, Shape
 from archcli.modules import Model
 
+# the largest first, as the first that fits is taken
 MICRO_BATCHES = (8, 4, 2, 1)
 RECOMPUTED = ("none", "layer")
 

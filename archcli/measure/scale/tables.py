@@ -47,6 +47,7 @@ def size_rows(answer: ScaleAnswer) -> list[Record]:
     rows: dict[tuple[Any, ...], Record] = {}
     for size in answer.base.sizes:
         value = answer.best.shape.values.get(size.path, size.value)
+        # depth follows the width, less the growth of d_model / n_layers
         exact = {Role.KEPT: size.value, Role.DEPTH: size.value * wider / growth}.get(
             size.role, answer.base.exact(size, width)
         )

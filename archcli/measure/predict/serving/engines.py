@@ -34,6 +34,7 @@ class Engine(NamedTuple):
 
 ENGINES: Mapping[EngineName, Engine] = {
     "none": Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else"),
+    # of live servers, whose measurements are not kept with the others: a rule of thumb
     "vllm": Engine("vLLM", 0.78, 0.78, 1.0, "live serving: about 0.78 of what its kernels allow"),
     "trtllm": Engine(
         "TensorRT-LLM",

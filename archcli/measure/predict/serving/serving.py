@@ -51,6 +51,7 @@ def break_even(
         return BreakEven(None, None, None)
     rates, constants = device.clock.rates, device.clock.efficiency.products(dtype)
     batch = (widths[0] * weights / rates.bandwidth) / (flops / batch_size / rates.peak(dtype))
+    # b F / (P compute) = W / (B memory)
     reached = None if constants is None else batch * constants.compute / constants.memory
     return BreakEven(batch, reached, _context(rows, widths[0] * weights / widths[1]))
 

@@ -76,7 +76,6 @@ def _layer_operations(pair: StackPair, recording: Recording) -> Iterator[OpTime]
             below = replace(timed, path=timed.path.removeprefix(prefix))
             by_operation[below.path, below.phase, below.name, below.op_class].append(below)
     for same in by_operation.values():
-        # exact: equal layers call an operation equally often
         calls = sum(timed.calls for timed in same) // len(prefixes)
         yield replace(same[0], seconds=_seconds(same) / len(prefixes), calls=calls)
 

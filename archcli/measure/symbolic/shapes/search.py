@@ -238,6 +238,7 @@ def _meet(chunk: Chunk, conditions: Iterable[Any], tally: SweepTally) -> None:
 def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[Any], dict[Any, Any]]:
     """(what is to be small, by objective; the columns) of the candidates of a chunk."""
     np = required("numpy")
+    # a structure may lack a varied field: its zeros are told from sizes by `paths` in the report
     keys, columns = [], {name: np.zeros(chunk.length, dtype=np.int64) for name in question.names.varied}
     columns |= chunk.sizes
     for expression, largest in question.objectives:

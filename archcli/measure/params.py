@@ -73,7 +73,7 @@ def param_counts(model: Model, rows: Iterable[Row]) -> tuple[dict[str, Number], 
     counts = {
         "params": total,
         "active_params": active,
-        # a tied table is the head as well, which every token is multiplied by
+        # a tied table is the head as well, and multiplies every token
         "active_params_excl_input_embedding": active if model.embedding.tied else active - tokens,
         "embedding_params": tokens,
         "head_params": head,
@@ -86,7 +86,7 @@ def param_counts(model: Model, rows: Iterable[Row]) -> tuple[dict[str, Number], 
 
 def prediction_rows(model: Model) -> tuple[Row, ...]:
     """The rows of multi-token prediction, which only training runs."""
-    # the fewest tokens that leave each depth a target; shapes of weights depend on none
+    # the fewest tokens that leave each depth a target; weights have the same shapes with any number
     rows = train_pass(model, 1, model.mtp_depth + 1).rows if model.mtp_depth else ()
     return tuple(row for row in rows if is_prediction(row))
 

@@ -176,7 +176,7 @@ def _of_role(path: str, spec: Spec, value: int, keep: Collection[str]) -> Scaled
 
 
 def _head_unit(path: str, spec: Spec, value: int, keep: Collection[str]) -> int:
-    """What a number of heads is a multiple of: groups of heads or of the norm, and KV heads that are kept."""
+    """The multiple of a number of heads: groups of heads or of the norm, and KV heads that are kept."""
     stem, _, name = path.rpartition(".")
     sharing = [kv for kv, heads in KV_HEADS.items() if heads == name and _is_kept(f"{stem}.{kv}", keep)]
     kept = [n for kv in sharing if (n := getattr(spec, kv, None)) and value % n == 0]
@@ -196,7 +196,7 @@ def nearest(value: int, numerator: int, denominator: int, unit: int) -> int:
 
 
 def unit_of(base: int, ideal: float) -> int:
-    """What a width near `ideal` is to be a multiple of, where the base's is `base`.
+    """The multiple that a width near `ideal` is rounded to, where the base's width is `base`.
 
     TILE, or COARSE where the base's is and rounding stays small; a narrow one (a rank) what its base is.
     """
@@ -210,7 +210,7 @@ def unit_of(base: int, ideal: float) -> int:
 
 
 def shared_unit(base: int, ideal: float) -> int:
-    """What heads near `ideal` are a multiple of where the base's are, so that devices can share them."""
+    """The power of two that heads near `ideal` are rounded to, so that devices can share them."""
     # as many devices of a node as could share the base's heads
     unit = min(base & -base, DEVICES)
     while unit > 1 and ideal < unit * SHARED_STEPS:
@@ -256,7 +256,7 @@ def tied_heads(model: Model, roles: list[ScaledSize]) -> Iterator[tuple[ScaledSi
 
 
 def kept_heads(model: Model, roles: list[ScaledSize]) -> Iterator[int]:
-    """What d_model is a multiple of, for heads whose number is kept and whose width no field states.
+    """Numbers that d_model must be a multiple of, for heads of a kept number and no stated width.
 
     Heads of an even width, as RoPE needs, stay so.
     """

@@ -35,7 +35,7 @@ MOST_HALVINGS = 40
 
 
 class RankedShape(NamedTuple):
-    """A shape and what is against it, the less the better: see `cost`."""
+    """A shape and its `cost`: less is better."""
 
     shape: Shape
     cost: float
@@ -75,7 +75,7 @@ def cost(base: BaseShape, shape: Shape, params: int, growth: float) -> float:
 
 
 def _oddness(base: BaseShape, shape: Shape) -> int:
-    """Factors of two that d_model and numbers of heads have fewer than is worth having and the base has."""
+    """Factors of two that d_model, heads and layers lose against the base, as far as TWOS counts them."""
     lost: dict[tuple[str | int, ...], tuple[int, int, int]] = {
         ("d_model", base.model.d_model): (base.model.d_model, shape.d_model, TWOS["d_model"])
     }

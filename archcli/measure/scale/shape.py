@@ -76,7 +76,7 @@ class BaseShape:
         return sum(group.n_layers for group in self.groups)
 
     def unit(self, ideal: float, *, shared: bool = True) -> int:
-        """What a d_model near `ideal` is a multiple of: tiles, and heads whose width no field states.
+        """The multiple that a d_model near `ideal` is rounded to: of tiles, and of heads of no stated width.
 
         With `shared` their number is one that devices can share.
         """
@@ -86,7 +86,7 @@ class BaseShape:
         return lcm(tile, *tied, *kept_heads(self.model, self.sizes))
 
     def _tied_unit(self, size: ScaledSize, ideal: float, shared: bool) -> int:
-        """What a d_model near `ideal` is a multiple of for the sake of these heads."""
+        """The multiple that these heads round a d_model near `ideal` to."""
         whole = self._tied[size.path] * size.unit
         near = max(round(ideal / whole), 1) * whole
         return self.head_width(size, near) * (self._heads_unit(size, near) if shared else size.unit)

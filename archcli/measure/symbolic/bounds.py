@@ -37,8 +37,7 @@ def quotients(a: Ends, b: Ends) -> Ends:
 def remainders(a: Ends, b: Ends) -> Ends:
     """Of the remainder of a division, of a divisor that is not 0."""
     if b[0] > 0:
-        # less than any divisor, it is its own remainder; any other is from 0 to below the divisor, as Python
-        # has it
+        # a number below every divisor is its own remainder; else it lies from 0 to the largest divisor - 1
         return a if a[0] >= 0 and a[1] < b[0] else (0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1)
     # a remainder has the sign of its divisor; here it may have either
     most = max(abs(b[0]), abs(b[1]))

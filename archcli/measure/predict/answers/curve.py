@@ -27,7 +27,7 @@ def curve_points(question: PredictQuestion, curve: Curve) -> list[Record]:
     points = []
     for size, changed in ASKED[curve](question):
         points.append(_point(curve, size, changed))
-        # more devices may hold what fewer do not; any other curve ends there, but with two points at least
+        # a batch or a context too large ends its curve, behind two points at least; more devices may fit yet
         if curve != "devices" and not points[-1]["fits"] and len(points) > 1:
             break
     return points

@@ -105,7 +105,7 @@ def _check(name: str, number: int, source: CalibrationSource) -> None:
 def _products(samples: Sequence[RowSample]) -> Fitted:
     # logarithms, as the fit searches them: constants stay above 0
     start = (launch_start(samples), log(0.8), log(0.8))
-    # exp(0) above the least exponent: the search begins at 2, the exponent that few sizes leave as it is
+    # exp(0) above the least exponent, 1: the search begins at 2, which stays where sizes are few
     more = (0.0,) if len(_sizes(samples)) >= SIZES_FOR_EXPONENT else ()
     return fit(samples, (*start, *more), of_products)
 

@@ -82,6 +82,8 @@ def of_rows(
 
 def _of(name: Any, plan: Plan, times: Number, sent: Number, stage: Any = "forward") -> Collective:
     routed = name == "all_to_all"
+    # tokens go to experts by all-to-all; all else adds up split matrices (arXiv:1909.08053 section 3) or
+    # shares tokens between them (arXiv:2205.05198 section 4.2)
     group = expert_group(plan) if routed else tensor_group(plan)
     return Collective(name, "experts" if routed else "tensor", group, sent, times, stage)
 
@@ -115,6 +117,7 @@ def of_replicas(
         if plan.zero == OF_WEIGHTS:
             yield from _sharded(held, group, stage, width, micro_batches)
         else:
+            # with ZeRO 2 a rank keeps only its part of the gradients, so that each micro batch scatters its own
             often = micro_batches if plan.zero == OF_GRADIENTS else ONCE_A_STEP
             yield from _summed(held, group, stage, width, often, plan.zero)
     if plan.pp > 1 and (stage.is_first or stage.is_last):
@@ -136,6 +139,7 @@ def _summed(
     sent = part_of(trained * width, n - 1, n)
     if not zero:
         buckets = -(-int(trained * width) // BUCKET_BYTES)
+        # twice: over a ring an all-reduce is a scatter and a gather
         yield Collective("all_reduce", "gradients", group, 2 * sent, buckets, "backward", "backward")
         return
     # padded as a whole: DeepSpeed's ZeRO flattens weights into one buffer, FSDP2 pads each tensor

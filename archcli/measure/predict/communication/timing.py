@@ -76,7 +76,7 @@ def exposed(collectives: Iterable[TimedCollective], compute_s: Mapping[Cover, fl
         cover = one.collective.cover
         sums[cover] = sums.get(cover, 0.0) + one.time_s
     left = {
-        # what computing does not hide of all together is the part of each; an empty cover hides nothing
+        # the exposed share of all that one cover may hide; an empty cover hides nothing
         cover: max(0.0, 1 - compute_s.get(cover, 0.0) / total) if cover and total else 1.0
         for cover, total in sums.items()
     }

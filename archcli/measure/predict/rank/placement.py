@@ -36,8 +36,7 @@ class StagePlacement:
         for path in dict.fromkeys(paths):
             prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
             if prefix is None:
-                # paths come in the order of the forward: behind the first layer's rows means behind all
-                # layers
+                # paths come in the order of the forward: one behind some layer is behind all of them
                 self._behind[path] = bool(numbered)
             else:
                 numbered[path] = prefix, int(path.removeprefix(prefix).partition(".")[0])

@@ -117,7 +117,7 @@ def of_replicas(
         if plan.zero == OF_WEIGHTS:
             yield from _sharded(held, group, stage, width, micro_batches)
         else:
-            # with ZeRO 2 a rank keeps only its part of the gradients, so that each micro batch scatters its own
+            # ZeRO 2: a rank keeps only its part of the gradients, so that each micro batch scatters its own
             often = micro_batches if plan.zero == OF_GRADIENTS else ONCE_A_STEP
             yield from _summed(held, group, stage, width, often, plan.zero)
     if plan.pp > 1 and (stage.is_first or stage.is_last):

@@ -50,6 +50,7 @@ def count_flops(
     rows, classes = _folds(counted, unmasked=mask == "dense")
     tokens = counted.batch_size * counted.new
     matmul, other_flops = (sum(row[key] for row in rows) for key in AMOUNTS)
+    # rounded only behind the sums: a share of targets or of zero experts makes FLOPs fractions
     rows = [{key: rounded(value) if key in AMOUNTS else value for key, value in row.items()} for row in rows]
     inputs = plan_inputs(model)
     plan_totals = {"sent_elements": counted.sent_elements()} if inputs else {}
@@ -100,6 +101,7 @@ def _folds(counted: Pass, *, unmasked: bool) -> tuple[list[dict[str, Any]], dict
         classes[op_class.value] = classes.get(op_class.value, 0) + flops
     rows = [entry for entry in components.values() if entry["matmul_flops"] or entry["other_flops"]]
     rows.sort(key=lambda entry: (-entry["matmul_flops"], -entry["other_flops"]))
+    # every class, also one without FLOPs, so that the keys of the JSON are the same for all models
     return rows, {op_class.value: rounded(classes.get(op_class.value, 0)) for op_class in OpClass}
 
 
@@ -111,6 +113,7 @@ def _per(amount: int, count: int) -> float:
 def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -> Iterator[Table]:
     half, unit, word = (2, "macs", "MACs") if macs else (1, "flops", "FLOPs")
     shown: Unit = unit  # type: ignore[assignment]
+    # only matrix products consist of multiply-adds: --macs leaves the other FLOPs as they are
     matmul, other_flops = totals["matmul_flops"] // half, totals["other_flops"]
     per_token = _per(matmul, totals["tokens"])
     expected = ", expected" if totals["expected"] else ""

@@ -86,6 +86,7 @@ def other_form_notes(
     """FLOPs of a pass that takes `matmul`, in each other form that its modules have."""
     for key, form, in_other in in_other_forms(model, request):
         flops, _ = count_pass(model, in_other).flops(unmasked=unmasked)
+        # float first: a Fraction cannot be formatted with g before Python 3.12
         ratio = f"{float(flops / matmul):.3g}"
         if ratio != "1":  # a decoded token is a chunk of one
             yield f"--{key} {form} takes {rounded(flops):,} matmul FLOPs, {ratio}x as many."

@@ -73,6 +73,7 @@ def param_counts(model: Model, rows: Iterable[Row]) -> tuple[dict[str, Number], 
     counts = {
         "params": total,
         "active_params": active,
+        # a tied table is the head as well, and multiplies every token
         "active_params_excl_input_embedding": active if model.embedding.tied else active - tokens,
         "embedding_params": tokens,
         "head_params": head,
@@ -85,6 +86,7 @@ def param_counts(model: Model, rows: Iterable[Row]) -> tuple[dict[str, Number], 
 
 def prediction_rows(model: Model) -> tuple[Row, ...]:
     """The rows of multi-token prediction, which only training runs."""
+    # the fewest tokens that leave each depth a target; weights have the same shapes with any number
     rows = train_pass(model, 1, model.mtp_depth + 1).rows if model.mtp_depth else ()
     return tuple(row for row in rows if is_prediction(row))
 
@@ -156,6 +158,7 @@ def _summary(model: Model, totals: Totals, dtype: str) -> Table:
         ("active", totals["active_params"]),
         ("active, without the input table", totals["active_params_excl_input_embedding"]),
     ]
+    # -1 is no total, so that the first line always stays
     new = [line for before, line in zip([("", -1), *lines], lines, strict=False) if line[1] != before[1]]
     parts = [
         ("token embedding", totals["embedding_params"]),

@@ -147,13 +147,16 @@ def count_pass(model: Model, request: Request, counting: type[CountTape] = Count
 
     `counting` is the tape: a ShapeTape leaves costs out, a StateTape all but what is cached.
     """
+    # everything below reads values that the phase decides: past, logits, one token in decoding
     request = request.resolved()
     if request.phase == "train":
         model.require_tokens(request.seq_len)
+    # the forms first: they decide which operations the trace finds
     model, forms = formed(model, request)
     runs, cache, source_cached = model.adapted, (() if request.caches else None), 0
     if request.continues:
         rows, cache = trace(model, request.filling(), adapted=runs, cache=(), counting=StateTape)
+        # the pass itself only reads keys and values of the source, so that its own rows lack them
         source_cached = _elements(rows, (StateKind.SOURCE,))
     rows, _ = trace(model, request, adapted=runs, cache=cache, counting=counting)
     return Pass(request, rows, model.source_length(request.source_positions), source_cached, forms)

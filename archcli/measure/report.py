@@ -105,6 +105,7 @@ class Report:
     not_modelled: Sequence[str] = ()
 
     def __format__(self, form: str) -> str:
+        # the format is empty for str() and for an f-string that states none
         text: str = import_module(RENDER).formatted(self, form or "plain")
         return text.removesuffix("\n")
 
@@ -117,6 +118,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The object that the command prints with `--json`: plain dicts, lists, texts and numbers."""
+        # by way of the text, so that it is what --json prints: str keys, lists, plain numbers
         document: dict[str, Any] = json.loads(format(self, "json"))
         return document
 

@@ -55,6 +55,7 @@ class Deferred:
     def __rfloordiv__(self, other: Number) -> Deferred:
         return Operation(operator.floordiv, other, self)
 
+    # `arith.minimum` looks for a method of this name
     def minimum(self, other: Number) -> Deferred:
         """The smaller of two numbers."""
         return Operation(min, self, other)
@@ -75,6 +76,7 @@ class Unknown(Deferred):
 class Operation(Deferred):
     """An operation on two numbers, at least one of which is deferred."""
 
+    # a function of `operator` or a builtin, no lambda: two equal expressions must compare equal
     compute: Callable[[Any, Any], int]
     left: Number
     right: Number
@@ -115,6 +117,7 @@ class CacheDtypes(NamedTuple):
         """Bytes of this many elements of each content."""
         by_dtype: Counter[str] = Counter()
         for content, n in elements.items():
+            # added up by dtype first: widths below a byte and blocks are rounded up once, not by content
             by_dtype[self.of(content)] += n
         return sum(cache_bytes(n, dtype) for dtype, n in by_dtype.items())
 
@@ -135,6 +138,7 @@ class CacheSize:
         self._elements: Counter[tuple[StateKind, StateContent, Number]] = Counter()
         for row in rows:
             for state in row.states:
+                # equal expressions are equal keys, so that layers that cache alike are one entry
                 self._elements[state.kind, state.holds, state.elements] += row.times
 
     def elements(
@@ -157,10 +161,12 @@ class CacheSize:
     @property
     def growth(self) -> Counter[StateContent]:
         """Elements that each token adds before any window is full, by what they hold."""
+        # one token fills no window, so that all that grows has grown by one
         return self.contents(1, kinds=GROWING)
 
     def of_layer(self, path: str, context: int, batch_size: int) -> list[State]:
         """The states that the layer of a path keeps of its tokens."""
+        # states of the source are left out below, so that its length does not matter
         sizes = _sizes(context, batch_size, 1)
         states = chain.from_iterable(row.states for row in self._layers.get(path, ()))
         return [_evaluated(state, sizes) for state in states if state.kind in OWN]
@@ -172,4 +178,5 @@ def _evaluated(state: State, sizes: Mapping[str, int]) -> State:
 
 
 def _sizes(context: int, batch_size: int, source_len: int) -> dict[str, int]:
+    # in the order of SIZES
     return dict(zip(SIZES, (batch_size, context, source_len), strict=True))

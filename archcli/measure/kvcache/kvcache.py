@@ -139,6 +139,7 @@ def _alternatives(model: Model, tp: int, *asked: Any) -> Record:
     found: dict[str, Record] = {key: {} for key in variants}
     for key, models in variants.items():
         for name, changed in models:
+            # shared only after the conversion: in a rank's share heads and widths are a rank's
             with suppress(ArchError):  # heads of another kind may not divide
                 found[key][name] = _held(CacheSize(_share(changed, tp)), *asked)
     return found
@@ -152,6 +153,7 @@ def _growing_and_constant(size: CacheSize, context: int, batch_size: int, dtypes
 
     states = size.contents(context, batch_size, kinds=(StateKind.FIXED,))
     constant = dtypes.bytes_of(states)
+    # the last context whose cache is no larger than the constant part; one token more exceeds it
     most = longest(growing, constant) if constant else None
     return {
         "kv_elements": size.elements(context, batch_size, kinds=GROWING),
@@ -185,6 +187,7 @@ CONVERSIONS: dict[str, Callable[[MixerFacts, Norm], Mixer]] = {
 
 def cached_attention(model: Model) -> dict[str, MixerFacts]:
     """By full path, mixers that cache an entry per token: causal softmax attention, run in inference."""
+    # layers of multi-token prediction run in training alone, and cache nothing
     facts = {
         path: mixer.facts(model.d_model) for path, mixer in mixers(model) if not path.startswith(f"{MTP}.")
     }
@@ -198,6 +201,7 @@ def _engines(model: Model) -> Iterator[tuple[str, Model]]:
     bounds |= {f"{path}.chunk": mixer.chunk for path, mixer in cached.items() if mixer.chunk is not None}
     if bounds:
         yield "every layer at full length", substitute(model, dict.fromkeys(bounds))
+    # a window of one token would leave none
     if bounds and min(bounds.values()) > 1:
         # the new token arrives with the pass that reads it, so transformers keeps those before it
         less = {path: bound - 1 for path, bound in bounds.items()}
@@ -214,6 +218,7 @@ def _kinds(model: Model) -> Iterator[tuple[str, Model]]:
     """(kind, model) with all attention converted to each kind; attention without heads is unchanged."""
     heads = {path: mixer for path, mixer in cached_attention(model).items() if mixer.content_dim is not None}
     for name, convert in CONVERSIONS.items() if heads else ():
+        # a mixer of that kind already keeps its own number of KV heads
         changed = {path: convert(mixer, model.norm) for path, mixer in heads.items() if mixer.kind != name}
         yield name, substitute(model, changed)
     without_recurrence = attention_only(model)

@@ -35,6 +35,7 @@ def fits(
     def both(budget: int) -> Record:
         return {
             "tokens": longest(held, budget),
+            # the budget is negative where the weights alone are larger than the memory
             "sequences": max(budget, 0) // per_sequence if per_sequence else None,
         }
 
@@ -54,6 +55,7 @@ def longest(held: Callable[[int], int], budget: int) -> int | None:
     low, high = 0, 1
     while held(high) <= budget:
         low, high = high, 2 * high
+        # twice the tokens take nothing more: every window is full, and no layer is without one
         if held(high) == held(low):
             return None
     while high - low > 1:
@@ -70,7 +72,7 @@ MOST = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model on `tp` GPUs that serves sequences: `size` is the cache of one.
+    """A model on `tp` GPUs that serves sequences: `size` is the cache of one GPU.
 
     `architecture` is that of the GPUs, such as sm_90; empty where it is not known.
     """
@@ -83,6 +85,7 @@ class ServedModel:
     known: TracedModel = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        # one for all sizes that are tried, as it keeps what it has traced; the class is frozen
         object.__setattr__(self, "known", TracedModel(self.model))
 
     def fits(self, budget: int, context: int, batch_size: int) -> dict[str, Any]:
@@ -132,7 +135,9 @@ def most_within(needed: Callable[[int], int], budget: int, most: int) -> int:
     tries = 0
     while high - low > 1:
         tries += 1
+        # regula falsi alone creeps where the curve bends, as one end then stays; halving bounds the tries
         step = (high - low) // 2 if tries % 3 == 0 else (high - low) * under // (under + over)
+        # strictly inside, as the interval would not shrink otherwise
         middle = min(max(low + step, low + 1), high - 1)
         rest = budget - needed(middle)
         low, under, high, over = (middle, rest, high, over) if rest >= 0 else (low, under, middle, -rest)

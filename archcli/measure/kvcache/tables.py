@@ -100,6 +100,7 @@ def _by_content(rows: list[Record], dtypes: CacheDtypes) -> Table:
         {
             **{key: row[key] for key in ("attention", "layers")},
             "cached": name,
+            # the layers of a row cache alike
             "of_layer": elements // row["layers"],
             "dtype": dtypes.of(StateContent(name)),
             "bytes": dtypes.bytes_of({StateContent(name): elements}),

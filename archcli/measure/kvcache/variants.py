@@ -48,6 +48,7 @@ def to_mla(mixer: MixerFacts, norm: Norm) -> MultiHeadLatentAttention:
     sizes = {
         "kv_lora_rank": 4 * d,
         "qk_nope_head_dim": d,
+        # d / 2, rounded up to an even number: RoPE turns pairs of dimensions
         "qk_rope_head_dim": 2 * ceil_div(d, 4),
         "v_head_dim": heads.pop("v_head_dim"),
     }
@@ -87,9 +88,11 @@ def attention_only(model: Model) -> Model | None:
         members = [member for _, member in layer.mixers()]
         own = [member for member in members if _attends(member)]
         attentions |= {attention.facts(): attention for attention in own}
+        # a Counter's update adds up, unlike that of a dict
         layers_of.update({attention.facts(): layer.times for attention in own})
         if len(own) < len(members) and layer.block.mixing is not None:
             path = f"{layer.yaml_path}.{layer.block.mixing[0]}"
+            # a layer that uses a shared block with attention needs no second one: None takes its mixer away
             lacking[path] = own[:1] if layer.uses is None or not own else [None]
     if not attentions or not lacking:
         return None

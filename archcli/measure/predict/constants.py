@@ -56,6 +56,7 @@ class Terms(NamedTuple):
 GIGA, TERA = 1e9, 1e12
 PEAKS: Mapping[str, tuple[str, ...]] = {
     "bf16": ("bf16_tflops",),
+    # tensor cores compute both at one rate
     "fp16": ("fp16_tflops", "bf16_tflops"),
     "fp8": ("fp8_tflops",),
     "fp4": ("fp4_tflops",),
@@ -303,6 +304,7 @@ def operation_calls(kernels: Iterable[LaunchedKernel], phase: str) -> Iterator[O
     calls: dict[tuple[str, str], tuple[float, float]] = {}
     for one in kernels:
         times, written = calls.get((one.path, one.stage), (one.times, 0.0))
+        # a call launches each kernel once at least, so that the rarest of them tells how many calls there are
         calls[one.path, one.stage] = min(times, one.times), written + one.times * one.kernel.written
     for (path, stage), (times, written) in calls.items():
         yield OperationCalls(path, stage, KernelCost(name, 0, 0, round(written / times), "fp32"), times)

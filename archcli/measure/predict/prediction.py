@@ -100,6 +100,7 @@ class Prediction(NamedTuple):
     def tokens_per_s(self) -> dict[str, float | None]:
         """Tokens a second of all devices: at the floor of the time, as expected, at least and at most."""
         seconds = {"floor": self.time.floor, "expected": self.time.expected}
+        # the longest time has the lowest rate
         seconds |= {"low": self.time.high, "high": self.time.low}
         return {name: None if s is None else self.tokens / s for name, s in seconds.items()}
 
@@ -140,6 +141,7 @@ def predict_pass(
     slowest = max(steps, key=lambda stage: steps[stage].total.expected)
     step, rows = steps[slowest], tuple(_rows(times, plan, slowest))
     bound_by = next(iter(bounds(rows, step.exposed_s)))
+    # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
     of_stages = ((rows if stage == slowest else _rows(times, plan, stage)) for stage in stages)
     executed = sum(row.flops for of_stage in of_stages for row in of_stage if row.op_class in PRODUCTS)
@@ -200,6 +202,7 @@ def _time(total: Seconds, bound_by: Bound, *, has_constants: bool) -> KernelTime
     """The seconds of a step; a floor alone without constants. No range goes below the floor."""
     if not has_constants:
         return KernelTime(total.floor, None, None, None, bound_by)
+    # a constant above 1 puts the expected time below the floor; low is no more than that
     low = max(total.low, min(total.floor, total.expected))
     return KernelTime(total.floor, total.expected, low, total.high, bound_by)
 

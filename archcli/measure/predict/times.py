@@ -29,6 +29,7 @@ KINDS: Mapping[str, str] = {
     TimeClass.CONTRACTION: PRODUCTS,
     TimeClass.FUSED_ATTENTION: ATTENTION,
     TimeClass.NORMALIZATION: "normalization",
+    # in the devices' YAML the constants of additions: nothing nearer was measured
     TimeClass.MOVEMENT: "movement",
 }
 """Kinds of kernels by class; any other is element-wise, as far as its name says no more."""
@@ -77,8 +78,10 @@ def kind_of(op_class: str, name: str) -> str:
     """
     if op_class == TimeClass.FRAMEWORK:
         return name
+    # before the class: a lookup has constants of its own, whatever operation makes it
     if name in GATHERS:
         return "gather"
+    # an operation of products launches copies and fills as well, which are no products
     if op_class in KINDS and (KINDS[op_class] != PRODUCTS or is_product(name)):
         return KINDS[op_class]
     if name in ADDITIONS:
@@ -135,6 +138,7 @@ class KernelClock(NamedTuple):
         floor, moved = floor_terms(kernel, of_memory, self.rates), kernel.read + kernel.written
         least, is_cached = max(floor.compute, floor.memory), self.rates.is_cached(moved)
         if op_class == TimeClass.FRAMEWORK and constants is not None:  # the host binds
+            # a floor of 0: a device's peaks say nothing of its host
             expected, origin = constants.terms(of_memory, 0.0).joined(1.0), constants.origin
             return KernelTime(0.0, expected, origin.low * expected, origin.high * expected, "launch")
         if constants is None:

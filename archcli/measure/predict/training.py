@@ -85,6 +85,7 @@ def training_work(
     planned = planned_pass(model, settings, plan)
     rank = rank_kernels(planned, settings, plan)
     works = [_of_stage(rank, settings, plan, stage, clock, fabric) for stage in planned.stages(plan)]
+    # without the floor, which counts the same kernels a second time
     return max(works, key=lambda work: sum(work) - work.floor)
 
 
@@ -101,6 +102,7 @@ def _of_stage(
     for kernel in rank.of_stage(stage):
         work += work_of(kernel, clock).scaled(kernel.times)
     bubble = (plan.pp - 1) / plan.virtual_stages
+    # each accumulation fills and drains the pipeline anew
     work = work.scaled((plan.micro_batches + bubble) * settings.grad_accum)
     work += work_of(update_kernel(rank.planned, settings, plan, stage), clock)
     collectives = timed(rank.planned.collectives(plan, stage, settings.grad_accum), fabric)

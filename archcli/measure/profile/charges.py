@@ -98,6 +98,7 @@ def _by_row(index: LayerIndex, counted: Pass, recording: Recording) -> Iterator[
                 op_class = RECURRENCE
             if row.op.exchanges:
                 op_class = COMMUNICATION
+            # with the class as timed: only a fused kernel may skip masked scores
             executed = _executed_flops(row, part, op_class)
             yield Charge(row.path, op_class, part, executed, int(row.times), experts)
 
@@ -107,6 +108,7 @@ def _mean_reached(index: LayerIndex, recording: Recording) -> dict[str, Fraction
     by_layer: dict[str, list[int]] = defaultdict(list)
     for path, experts in recording.reached.items():
         by_layer[index.counted_path(path)].append(experts)
+    # no float: bytes are rounded once, when all layers are added up
     return {path: Fraction(sum(experts), len(experts)) for path, experts in by_layer.items()}
 
 

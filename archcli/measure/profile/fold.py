@@ -46,6 +46,7 @@ class Tally:
         self.flops += charge.times * charge.part.flops
         self.executed_flops += charge.times * charge.executed
         self.bytes += moved_bytes
+        # names the class of an operator that took no time of its own, as one fused into another
         self.by_class[charge.op_class] += 0.0
 
     def add_time(self, seconds: float, op_class: str) -> None:
@@ -100,6 +101,7 @@ def fold(
 ) -> Breakdown:
     """Join the counted rows and the measured times of a pass; paths are folded to `depth` steps (0: all)."""
     alone = recording.collectives is None
+    # every class is in the JSON, but communication only where ranks ran
     by_class = {str(name): Tally() for name in TimeClass if not (alone and name == COMMUNICATION)}
     by_operator: dict[str, Tally] = defaultdict(Tally)
     for charge in charges(model, counted, recording):
@@ -112,6 +114,7 @@ def fold(
         by_class[timed.op_class].add_time(timed.seconds, timed.op_class)
         if timed.op_class != FRAMEWORK:
             by_operator[line_of(timed, depth)].add_time(timed.seconds, timed.op_class)
+    # read before `framework_s` is added: so far these are torch operations outside of any row
     unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
     by_class[FRAMEWORK].seconds += recording.framework_s
     by_class[UNATTRIBUTED].seconds = wall - _seconds(by_class.values())
@@ -139,6 +142,7 @@ def _moved_bytes(charge: Charge, dtype: str) -> int:
     if charge.op_class == COMMUNICATION:
         return 0
     part = charge.part
+    # what a part reads has the weights of one expert already
     elements = part.read + part.written + part.weights * (charge.experts - 1)
     moved: int = to_bytes(rounded(charge.times * elements), dtype)
     return moved

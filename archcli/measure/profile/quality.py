@@ -30,12 +30,14 @@ MOST_SPREAD = 0.25
 def overhead_ratio(recording: Recording) -> float:
     """Time of the traced pass over that of the plain pass: the median over pairs."""
     pairs = zip(recording.plain_s, recording.traced_s, strict=True)
+    # within pairs, whose passes ran one after the other: the machine's own speed wanders
     return median(traced / plain for plain, traced in pairs)
 
 
 def is_reliable(recording: Recording, breakdown: Breakdown) -> bool:
     """Whether trace and census agree, at most a tenth is unattributed, and no pass was disturbed."""
     is_complete = not recording.differing and not recording.lost
+    # negative where traced passes took longer than the plain ones
     is_attributed = abs(breakdown.share_of(UNATTRIBUTED)) <= MOST_UNATTRIBUTED
     return is_complete and is_attributed and not is_disturbed(recording)
 

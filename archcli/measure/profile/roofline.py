@@ -33,4 +33,5 @@ def bound(flops: int, moved: int, seconds: float, ceilings: Ceilings | None) -> 
         return Bound("compute", compute_s / seconds)
     if memory_s <= seconds:
         return Bound("memory", memory_s / seconds)
+    # faster than memory can deliver: the bytes came from a cache
     return Bound("cache", max(compute_s, moved / ceilings["cache_bytes_per_s"]) / seconds)

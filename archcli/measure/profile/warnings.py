@@ -65,6 +65,7 @@ def _unattributed(recording: Recording, share: float) -> Iterator[str]:
 def disturbance_warning(recording: Recording) -> str:
     """The warning of passes that other processes disturbed, or whose times scatter: what was seen."""
     spread, seen = recording.disturbance.spread, "; ".join(disturbances(recording))
+    # a quiet machine is no cure where the passes scatter by themselves
     cause, cure = ("a busy machine", " on a quiet one") if is_busy(recording) else ("uneven passes", "")
     uneven = f" The middle half of the plain passes spans {spread:.0%} of their median."
     return f"NOT RELIABLE: {cause}: {seen}.{uneven * (spread > MOST_SPREAD)} Repeat it{cure}."

@@ -43,6 +43,7 @@ class Workload(NamedTuple):
 
 MODEL = Workload()
 """Of a model that is no paper's workload."""
+# batch and length of the paper's table 1; eager, as it has products and softmax apart
 WORKLOADS = {"ivanov": Workload("train", 8, 512, "eager", with_table)}
 
 

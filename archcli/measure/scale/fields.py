@@ -28,6 +28,7 @@ class GroupDepth(NamedTuple):
 
     def scaled(self, ratio: float) -> int:
         """About `ratio` times the layers: whole periods more or less, so that it ends as it ended."""
+        # not one whole period, and so none to add or to drop
         if self.n_layers < self.period:
             return self.n_layers
         rest = self.n_layers % self.period
@@ -58,6 +59,7 @@ def depths_near(groups: list[GroupDepth], ratio: float, most: int, kept: bool = 
         tried = ratio * REACH ** (step / STEPS)
         numbers = [group.scaled(tried) for group in alike]
         reached = sum(map(mul, numbers, alike.values())) / total
+        # several ratios round to the same depths: the first is the nearest, as steps go outwards
         spread.setdefault(tuple(numbers), (abs(step), abs(reached / ratio - 1), tried))
     nearest = sorted(spread.values(), key=lambda entry: entry[:2])[:most]
     return [{group.path: group.scaled(tried) for group in groups} for *_, tried in nearest]
@@ -162,6 +164,7 @@ def _of_role(path: str, spec: Spec, value: int, keep: Collection[str]) -> Scaled
         return ScaledSize(path, Role.DEPTH, value)
     if set(above) & set(APART):
         return ScaledSize(path, Role.KEPT, value)
+    # one KV head is multi-query attention, and stays one
     if name in KV_HEADS and value > 1:
         shared = ".".join([*above, KV_HEADS[name]])
         return ScaledSize(path, Role.KV_HEADS, value, head_parts(spec), shared)
@@ -173,7 +176,7 @@ def _of_role(path: str, spec: Spec, value: int, keep: Collection[str]) -> Scaled
 
 
 def _head_unit(path: str, spec: Spec, value: int, keep: Collection[str]) -> int:
-    """What a number of heads is a multiple of: groups of heads or of the norm, and KV heads that are kept."""
+    """The multiple of a number of heads: groups of heads or of the norm, and KV heads that are kept."""
     stem, _, name = path.rpartition(".")
     sharing = [kv for kv, heads in KV_HEADS.items() if heads == name and _is_kept(f"{stem}.{kv}", keep)]
     kept = [n for kv in sharing if (n := getattr(spec, kv, None)) and value % n == 0]
@@ -188,14 +191,16 @@ def _block(spec: Spec, value: int) -> int:
 
 def nearest(value: int, numerator: int, denominator: int, unit: int) -> int:
     """value * numerator / denominator to the nearest multiple of the unit, at least one; half goes up."""
+    # ints alone: as floats, halves of large widths might round either way
     return max(unit, (2 * value * numerator + denominator * unit) // (2 * denominator * unit) * unit)
 
 
 def unit_of(base: int, ideal: float) -> int:
-    """What a width near `ideal` is to be a multiple of, where the base's is `base`.
+    """The multiple that a width near `ideal` is rounded to, where the base's width is `base`.
 
     TILE, or COARSE where the base's is and rounding stays small; a narrow one (a rank) what its base is.
     """
+    # the largest power of two that divides the base
     two = base & -base
     least = TILE if ideal >= TILE * NARROW else min(two, TILE)
     unit = COARSE if two >= COARSE else least
@@ -205,7 +210,8 @@ def unit_of(base: int, ideal: float) -> int:
 
 
 def shared_unit(base: int, ideal: float) -> int:
-    """What heads near `ideal` are a multiple of where the base's are, so that devices can share them."""
+    """The power of two that heads near `ideal` are rounded to, so that devices can share them."""
+    # as many devices of a node as could share the base's heads
     unit = min(base & -base, DEVICES)
     while unit > 1 and ideal < unit * SHARED_STEPS:
         unit //= 2
@@ -250,7 +256,7 @@ def tied_heads(model: Model, roles: list[ScaledSize]) -> Iterator[tuple[ScaledSi
 
 
 def kept_heads(model: Model, roles: list[ScaledSize]) -> Iterator[int]:
-    """What d_model is a multiple of, for heads whose number is kept and whose width no field states.
+    """Numbers that d_model must be a multiple of, for heads of a kept number and no stated width.
 
     Heads of an even width, as RoPE needs, stay so.
     """

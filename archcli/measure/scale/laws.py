@@ -88,6 +88,7 @@ BESIROGLU_FIT = LossFit(e=1.8172, a=482.01, b=2085.43, alpha=0.3478, beta=0.3658
 HOFFMANN_FIT = LossFit(e=1.6934, a=406.4, b=410.7, alpha=0.3392, beta=0.2849)
 FITS: Mapping[str, LossFit] = {"besiroglu": BESIROGLU_FIT, "hoffmann-3": HOFFMANN_FIT}
 """The laws that say a loss, too."""
+# (N, C) of the rows of 400M and of 10T parameters
 TABLE_3 = TableEnds((4e8, 1.92e19), (1e13, 1.30e28))
 TABLE_A3 = TableEnds((4e8, 1.84e19), (1e13, 1.75e28))
 LAWS: Mapping[LawName, ScalingLaw] = {
@@ -143,6 +144,7 @@ def training_cost(model: Model, seq_len: int | None = None) -> TrainingCost:
     """Count a training pass of one sequence. Raises ArchError where the model cannot train on it."""
     length = seq_len or min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
     matmul, other = (rounded(flops) for flops in train_pass(model, 1, length).flops())
+    # fractions: FLOPs per token as a float, times 1e13 tokens, would be off by many FLOPs
     return TrainingCost(length, Fraction(matmul, length), Fraction(other, length), counted(model)[1])
 
 
@@ -152,6 +154,7 @@ def training_totals(cost: TrainingCost, tokens: int, batch_tokens: int) -> dict[
         "tokens": tokens,
         "tokens_per_param": tokens / cost.active_params,
         "batch_tokens": batch_tokens,
+        # the last step may have fewer tokens
         "steps": -(-tokens // batch_tokens),
         "flops": rounded(cost.matmul_flops * tokens),
         "other_flops": rounded(cost.other_flops * tokens),

@@ -102,6 +102,7 @@ def _totals(problem: ScaleProblem, answer: ScaleAnswer) -> Record:
     totals["days"] = None
     if answer.step is not None:
         totals |= answer.step.record(answer.tokens)
+    # the N of the laws are the active parameters
     totals["laws"] = law_rows(answer.best.shape.active_params, totals["flops"])
     totals["alternatives"] = tables.alternative_rows(answer)
     return {**totals, "sentence": sentence(problem, answer, totals)}

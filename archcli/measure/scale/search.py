@@ -35,7 +35,7 @@ MOST_HALVINGS = 40
 
 
 class RankedShape(NamedTuple):
-    """A shape and what is against it, the less the better: see `cost`."""
+    """A shape and its `cost`: less is better."""
 
     shape: Shape
     cost: float
@@ -54,6 +54,7 @@ def ranked(base: BaseShape, params: int) -> list[RankedShape]:
     ratio = _ideal_depth(base, params, growth)
     depths = depths_near(base.groups, ratio, DEPTHS, kept=base.keeps_depth)
     tried = [shape for of_depth in depths for shape in _of_depth(base, of_depth, params, ratio, growth)]
+    # a stretched d_ff may round to the width that it had
     distinct = {tuple(shape.values.values()): shape for shape in tried}
     costs = [RankedShape(shape, cost(base, shape, params, growth)) for shape in distinct.values()]
     return sorted(costs, key=lambda entry: (entry.cost, entry.shape.params))
@@ -68,12 +69,13 @@ def _dense(base: BaseShape, params: int) -> tuple[float, float]:
 def cost(base: BaseShape, shape: Shape, params: int, growth: float) -> float:
     """Distance from the asked size, from the family's ratios, and from sizes that divide well."""
     size = abs(log(shape.params / params))
+    # relative to the base, so that a family that is deep for its width stays so
     aspect = abs(log(shape.d_model / base.model.d_model / shape.ratio / growth))
     return SIZE_WEIGHT * size + aspect + RATIO_WEIGHT * shape.distortion + ODD * _oddness(base, shape)
 
 
 def _oddness(base: BaseShape, shape: Shape) -> int:
-    """Factors of two that d_model and numbers of heads have fewer than is worth having and the base has."""
+    """Factors of two that d_model, heads and layers lose against the base, as far as TWOS counts them."""
     lost: dict[tuple[str | int, ...], tuple[int, int, int]] = {
         ("d_model", base.model.d_model): (base.model.d_model, shape.d_model, TWOS["d_model"])
     }
@@ -95,6 +97,7 @@ def _groups(base: BaseShape, shape: Shape) -> Iterator[tuple[int, int]]:
 
 def _twos(n: int) -> int:
     """How often two divides it."""
+    # n & -n is the largest power of two that divides n
     return (n & -n).bit_length() - 1
 
 
@@ -129,6 +132,7 @@ def _ideal_depth(base: BaseShape, params: int, growth: float) -> float:
         high *= 2
         if high > MOST_HALVINGS:
             raise ArchError(f"no shape has {params:,} parameters", "its width and depth are kept")
+    # 2^12 parts of the interval are finer than whole layers
     for _ in range(12):
         middle = (low + high) / 2
         if _at(base, 2.0**middle, growth).params < params:
@@ -142,6 +146,7 @@ def _ideal_depth(base: BaseShape, params: int, growth: float) -> float:
 def _of_depth(base: BaseShape, depths: Depths, params: int, ratio: float, growth: float) -> Iterator[Shape]:
     """The shapes of this depth next below and above the size, also with d_ff stretched to meet it."""
     layers = sum(depths.values()) / base.n_layers
+    # parameters go with layers times d_model^2: with fewer layers the width grows by the square root
     ideal = base.model.d_model * growth * ratio * (ratio / layers) ** 0.5
     shapes = [base.shape(width, depths) for width in _widths_around(base, depths, params, ideal)]
     yield from shapes
@@ -219,6 +224,7 @@ def chosen(base: BaseShape, params: int, judge: Judge) -> list[ChosenShape]:
     Raises ArchError where no shape has about that size, or all contradict themselves.
     """
     kept = judge(base.model, base.counts[0])
+    # a rule that the base breaks says nothing of how it was scaled
     spared = {} if kept is None else kept.broken
     candidates: list[ChosenShape] = []
     for entry in _distinct(ranked(base, params)):
@@ -241,6 +247,7 @@ def _is_settled(candidates: list[ChosenShape], cost: float, params: int) -> bool
     orders = sorted(candidate.order(params) for candidate in candidates)
     widths = {candidate.shape.d_model for candidate in candidates}
     last = orders[ALTERNATIVES] if len(widths) > ALTERNATIVES else (True, 0, True, 0.0)
+    # the right side is the best order that a shape of this cost can have
     return last < (False, 0, False, cost)
 
 

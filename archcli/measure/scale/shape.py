@@ -76,7 +76,7 @@ class BaseShape:
         return sum(group.n_layers for group in self.groups)
 
     def unit(self, ideal: float, *, shared: bool = True) -> int:
-        """What a d_model near `ideal` is a multiple of: tiles, and heads whose width no field states.
+        """The multiple that a d_model near `ideal` is rounded to: of tiles, and of heads of no stated width.
 
         With `shared` their number is one that devices can share.
         """
@@ -86,7 +86,7 @@ class BaseShape:
         return lcm(tile, *tied, *kept_heads(self.model, self.sizes))
 
     def _tied_unit(self, size: ScaledSize, ideal: float, shared: bool) -> int:
-        """What a d_model near `ideal` is a multiple of for the sake of these heads."""
+        """The multiple that these heads round a d_model near `ideal` to."""
         whole = self._tied[size.path] * size.unit
         near = max(round(ideal / whole), 1) * whole
         return self.head_width(size, near) * (self._heads_unit(size, near) if shared else size.unit)
@@ -123,6 +123,7 @@ class BaseShape:
         model = substitute(self.model, {**values, **moved})
         params, active = counted(model)
         layers = sum(depths.values())
+        # fsum, whose result does not depend on the order of the sizes
         distortion = math.fsum(self._distortions(d_model, values))
         return Shape(model, values, d_model, layers, layers / self.n_layers, params, active, distortion)
 
@@ -132,6 +133,7 @@ class BaseShape:
     def _widths(self, d_model: int, stretch: float) -> dict[str, int]:
         base, widths = self.model.d_model, {}
         for size in self._of(Role.WIDTH):
+            # a whole number of GRAIN-ths, as `nearest` computes with ints
             stretched = round(stretch * GRAIN) if size.name == D_FF else GRAIN
             ideal = size.value * d_model * stretched / (base * GRAIN)
             unit = size.unit or unit_of(size.value, ideal)
@@ -156,6 +158,7 @@ class BaseShape:
                 before = self._tied[heads]
                 of_heads = next(one for one in self.sizes if one.path == heads)
                 rotated[size.path] = size.value * self.head_width(of_heads, d_model) // before
+        # RoPE turns pairs: where it would be an odd number, the base's stays
         return {path: n for path, n in rotated.items() if n % 2 == 0}
 
     def _kv_heads(self, values: Mapping[str, int]) -> dict[str, int]:

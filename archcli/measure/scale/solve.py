@@ -16,6 +16,7 @@ from archcli.measure.scale.search import ChosenShape, Judge, chosen, ranked
 from archcli.measure.scale.shape import BaseShape, Shape
 from archcli.modules import Model
 
+# the largest first, as the first that fits is taken
 MICRO_BATCHES = (8, 4, 2, 1)
 RECOMPUTED = ("none", "layer")
 
@@ -161,6 +162,7 @@ class ScaleProblem(NamedTuple):
         params = round(self._wanted(base.model) * share)
         for _ in range(ROUNDS):
             shape = self._ranked(base, params)
+            # the active share of a mixture changes with its width and depth
             share = shape.params / shape.active_params
             before, params = params, round(self._wanted(shape.model) * share)
             if abs(params / before - 1) < CLOSE:

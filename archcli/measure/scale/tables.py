@@ -47,6 +47,7 @@ def size_rows(answer: ScaleAnswer) -> list[Record]:
     rows: dict[tuple[Any, ...], Record] = {}
     for size in answer.base.sizes:
         value = answer.best.shape.values.get(size.path, size.value)
+        # depth follows the width, less the growth of d_model / n_layers
         exact = {Role.KEPT: size.value, Role.DEPTH: size.value * wider / growth}.get(
             size.role, answer.base.exact(size, width)
         )
@@ -80,6 +81,7 @@ def size_table(title: str, answer: ScaleAnswer, rows: Sequence[Record]) -> Table
             **row,
             "field": row["field"] if times[row["field"]] == 1 else row["paths"][0],
             "exact": round(row["exact"], 1),
+            # an empty cell rather than 0.0% where nothing was rounded
             "off": row["off"] or None,
         }
         for row in rows

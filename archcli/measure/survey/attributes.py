@@ -51,6 +51,7 @@ class SurveyLayer(NamedTuple):
         for row in self.rows:
             step, _, rest = row.path[len(self.path) + 1 :].partition(".")
             if rest:
+                # a sublayer has several rows, and counts once
                 letters += "S" if step != last else ""
                 last = step
             elif row.group == Norm.group:
@@ -272,6 +273,7 @@ def active_d_ff(_: Architecture, layer: SurveyLayer) -> Number | None:
     rows = (*layer.below("ffn"), *layer.below("beside"))
     downs = [row for row in rows if row.path.endswith("down_proj")]
     width = sum(row.inputs[0][-1] * (row.experts.top_k if row.experts else 1) for row in downs)
+    # top_k is an expected value, and a fraction, where some experts compute nothing (LongCat-Flash)
     return rounded(width) or None
 
 

@@ -229,6 +229,7 @@ _ALL = (
         "KV/token",
         "bytes",
         "Heads",
+        # the pass has one token, which fills no window: what it leaves is what each token adds
         lambda architecture: to_bytes(architecture.counted.kv_elements(), DTYPE),
     ),
     SurveyColumn("mixers", "mixers", "text", "Recurrence", of.mixers),

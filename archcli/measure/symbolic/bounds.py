@@ -28,6 +28,7 @@ def products(a: Ends, b: Ends) -> Ends:
 
 def quotients(a: Ends, b: Ends) -> Ends:
     """Of a quotient rounded down, of a divisor that is not 0."""
+    # a quotient is farthest out for the divisors next to 0, which lies within the range but is no divisor
     ends = [*b, *([-1, 1] if b[0] < 0 < b[1] else [])]
     corners = [n // d for n in a for d in ends]
     return min(corners), max(corners)
@@ -36,6 +37,8 @@ def quotients(a: Ends, b: Ends) -> Ends:
 def remainders(a: Ends, b: Ends) -> Ends:
     """Of the remainder of a division, of a divisor that is not 0."""
     if b[0] > 0:
+        # a number below every divisor is its own remainder; else it lies from 0 to the largest divisor - 1
         return a if a[0] >= 0 and a[1] < b[0] else (0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1)
+    # a remainder has the sign of its divisor; here it may have either
     most = max(abs(b[0]), abs(b[1]))
     return -most, most

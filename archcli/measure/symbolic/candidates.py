@@ -53,6 +53,7 @@ def branches(
     with np.errstate(all="ignore"):  # of candidates that have left the run
         while len(waiting):
             run = CandidateRun(len(waiting))
+            # the first run takes the arrays as they are, without a copy
             whole = len(waiting) == length
             numbers = {
                 name: _number(run, array if whole else array[waiting]) for name, array in values.items()
@@ -66,6 +67,7 @@ def branches(
 def _number(run: CandidateRun, array: Any) -> Number:
     """The number that an int64 array [N] is to the code: a plain int where all are equal."""
     low, high = int(array.min()), int(array.max())
+    # a plain int decides branches for all candidates, and costs no arithmetic on arrays
     return low if low == high else Varied(run, array, low, high)
 
 

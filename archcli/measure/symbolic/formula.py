@@ -93,6 +93,7 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
         _require_kept(symbols.value(expression), activation_memory(model, batch_size, seq_len))
         return _factored(expression)
 
+    # a subclass of a NamedTuple has a __dict__, so that kept bytes are no element of the tuple
     result.find_kept = kept
     return result
 

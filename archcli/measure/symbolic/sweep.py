@@ -75,6 +75,7 @@ def sweep(
         raise ArchError(Problem("two arrays for one size", "leave one of its names out", path=twice[0]))
     counted = partial(_counted, batch_size=batch_size, seq_len=seq_len, unmasked=unmasked)
     result = Sweep(*_of_candidates(model, paths, counted))
+    # no element of the tuple: counted only when asked for
     result.count_kept = partial(_kept, model, paths, batch_size, seq_len)
     return result
 
@@ -123,6 +124,7 @@ def _sizes(np: Any, name: str, value: Any) -> Any:
     except (TypeError, ValueError):  # lists of unequal length, or what cannot be read as an array
         array = np.empty(0, dtype=object)
     whole = array.ndim == 1 and np.issubdtype(array.dtype, np.integer)
+    # unsigned arrays may hold more than an int64
     if not whole or (array.size and not 1 <= array.min() <= array.max() < 2**63):
         raise ArchError(Problem("a sweep needs a list of whole numbers above 0", path=name))
     return array.astype(np.int64)

@@ -155,6 +155,7 @@ class ModelSymbols:
         sympy = required("sympy")
         steps = _steps(expression)
         names = sorted(expression.free_symbols, key=str)
+        # no size has a slash in its name; padded with zeros, as sympy sorts by name
         places = {one: symbol(f"place/{i:04}") for i, one in enumerate((*names, *steps))}
         alike = expression.xreplace(places)
         if alike not in self._factored:
@@ -185,6 +186,7 @@ def without_idle_layers(model: Model) -> Model:
 
 def symbol(name: str) -> Any:
     """The symbol of a size: a whole number above 0."""
+    # with these assumptions sympy itself turns floor(n) into n, and Min(n, 1) into 1
     return required("sympy").Symbol(name, integer=True, positive=True)
 
 

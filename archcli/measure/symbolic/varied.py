@@ -95,6 +95,7 @@ class Varied:
         return 1
 
     def __add__(self, operand: Any) -> Any:
+        # `type`, as a Varied says to `isinstance` that it is an int, and its == 0 would split the run
         if type(operand) is int and operand == 0:
             return self
         return _made(operator.add, self, operand, bounds.sums)
@@ -211,6 +212,7 @@ class Varied:
         """Binary digits, as of an int; candidates with another number of them leave the run."""
         digits: int = self.first.bit_length()
         most = 1 << digits
+        # compared for the effect: candidates with more or fewer digits leave the run
         _ = self < most
         _ = self >= most // 2
         return digits
@@ -236,6 +238,7 @@ class Varied:
         mine, its = _ends(self), _ends(operand)
         if mine is not None and its is not None:
             answers = {compare(a, b) for a in mine for b in its}
+            # an order between all ends holds for all between them; equality within two ranges shows at no end
             if len(answers) == 1 and compare is not operator.eq:
                 return bool(answers.pop())
             if compare is operator.eq and (mine[1] < its[0] or its[1] < mine[0]):
@@ -249,6 +252,7 @@ def stands_for(number: Any) -> bool:
 
 
 def _as_flags(answers: Any) -> Any:
+    # comparing arrays of Python's ints gives an array of objects
     return answers.astype(bool)
 
 
@@ -305,6 +309,7 @@ def _divisor(number: Any) -> Any:
         raise ZeroDivisionError
     if not stands_for(number) or number.low is None or not number.low <= 0 <= number.high:
         return number
+    # 1 in the place of 0: those candidates have left the run, and nothing may divide by 0 for them
     array = number.array + (number.array == 0)
     return Varied(number.run, array, number.low or 1, max(number.high, 1))
 

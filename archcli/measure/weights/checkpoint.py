@@ -118,6 +118,7 @@ def _other_head(place: WeightTarget | None, model: Model, ours: Mapping[str, Sha
 
 def _matched_line(line: Line, place: WeightTarget, ours: Mapping[str, Shape], holders: Holders) -> Line:
     """The line of a tensor with a target: its shape fits or not, or the tensor is a duplicate."""
+    # before the tensor itself takes these places, below
     taken = next(
         (holders[name][place.nth] for name in place.names if place.nth in holders.get(name, {})), None
     )
@@ -157,6 +158,7 @@ def compare_sums(model: Model, stored: Mapping[str, Shape | None], weights: Weig
         comparison.lines.append(Line("extra" if reason else "unnamed", name, "", shape, None, reason))
     sums = [sum(prod(shape) for shape in ours.values()) for ours in tensors(model)]
     n = elements(line for line in comparison.lines if line.status == "unnamed")
+    # a checkpoint may or may not hold the buffers
     if n is None or n not in (sums[0], sum(sums)):
         number = "an unknown number of" if n is None else f"{n:,}"
         reason = f"{number} elements, and the architecture has {sums[0]:,}"
@@ -227,6 +229,7 @@ def folded(lines: Iterable[Line]) -> Iterator[dict[str, Any]]:
 
 
 def _with_wildcards(name: str) -> str:
+    # whole steps of a path alone: the 12 of layers.12, the 3 of experts[3], not the 2 of conv2
     return re.sub(r"(?<![^.\[ ])\d+(?![^.\]:])", "*", name)
 
 

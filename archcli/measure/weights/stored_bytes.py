@@ -60,6 +60,7 @@ class WeightBits:
             self.params + addend.params,
             self.value_bits + addend.value_bits,
             self.scale_bits + addend.scale_bits,
+            # the sum of two Counters leaves out widths of no weight
             self.widths + addend.widths,
         )
 

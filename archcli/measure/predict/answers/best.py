@@ -35,6 +35,7 @@ def default_plan(question: PredictQuestion, n_devices: int) -> Plan:
         except ArchError:
             continue
         return plan
+    # no plan uses all devices: the largest tp alone, which leaves some of them idle
     most = max(tp for tp in divisors(n_devices) if tp <= per_node and _splits(question, tp))
     return Plan(tp=most)
 

@@ -13,6 +13,7 @@ from archcli.measure.predict.answers.tables import FIGURES, time_record, to_four
 from archcli.measure.report import Column, Table
 
 Record = dict[str, Any]
+# batches of 1 to 4,096 sequences, of inference for each replica
 DOUBLINGS = 13
 SHORTEST, LONGEST = 1024, 131_072
 """Tokens of the first context, and of the last where the model states no max_seq_len."""
@@ -26,6 +27,7 @@ def curve_points(question: PredictQuestion, curve: Curve) -> list[Record]:
     points = []
     for size, changed in ASKED[curve](question):
         points.append(_point(curve, size, changed))
+        # a batch or a context too large ends its curve, behind two points at least; more devices may fit yet
         if curve != "devices" and not points[-1]["fits"] and len(points) > 1:
             break
     return points
@@ -33,6 +35,7 @@ def curve_points(question: PredictQuestion, curve: Curve) -> list[Record]:
 
 def _batches(question: PredictQuestion) -> Iterator[tuple[int, PredictQuestion]]:
     for n in range(DOUBLINGS):
+        # of inference the batch is that of all replicas, of training that of one
         size = 2**n * question.plan.dp if question.phase != "train" else 2**n
         yield size, question.changed(batch_size=size)
 
@@ -50,6 +53,7 @@ def _devices(question: PredictQuestion) -> Iterator[tuple[int, PredictQuestion]]
     n = 1
     while n <= most:
         plan = Plan() if n == 1 else default_plan(question, n)
+        # heads or batch may not divide, and the usual plan then uses fewer devices
         if plan.devices == n:
             yield n, replace(question, plan=plan)
         n *= 2

@@ -17,7 +17,7 @@ DEFAULTS, ASKED = MemorySettings(), PredictSettings()
 
 
 def title(question: PredictQuestion) -> str:
-    """What is asked: `one decoded token each, 1 x 2,048 tokens in the cache, bf16, on h100-sxm`."""
+    """The question: `one decoded token each, 1 x 2,048 tokens in the cache, bf16, on h100-sxm`."""
     return ", ".join(_parts(question))
 
 
@@ -116,6 +116,7 @@ def limits(prediction: Prediction, cached: Mapping[str, str]) -> list[Limit]:
     for what, spent in _spent(prediction, cached):
         seconds[what] = seconds.get(what, 0.0) + spent
     rest = told(prediction.time) - sum(seconds.values())
+    # less than that is what rounding leaves of the sums
     if rest > 1e-9 * told(prediction.time):
         seconds[ENGINE] = rest
     by_time = sorted(seconds.items(), key=lambda pair: -pair[1])
@@ -149,6 +150,7 @@ def in_one_unit(part: float, whole: float, between: str = " of ") -> str:
 
 def three_figures(value: float) -> str:
     """4.38, 43.8, 438 and 4,380."""
+    # from 9.995 on a value rounds to 10.0, and from 99.95 on to 100
     decimals = sum(value < limit for limit in (9.995, 99.95))
     return f"{value:,.{decimals}f}" if decimals else f"{value:,.0f}"
 

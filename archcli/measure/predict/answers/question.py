@@ -51,7 +51,7 @@ class PredictedDevice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PredictSettings:
-    """What is asked of a prediction beside what memory is asked, too.
+    """Settings of a prediction that `MemorySettings` does not have.
 
     `dtype` fp8 has matrix products and cache in fp8, and all else in bf16. `new` are the tokens that serving
     makes of each sequence, `tokens` those of a whole training, `price_per_hour` that of one device. A
@@ -148,6 +148,7 @@ class PredictQuestion:
         if self.is_served:
             settings = self._as_served(settings.tokens(model))
         if self.asked.dtype == FP8:
+            # only a served cache may have another dtype than the model
             settings = replace(settings, cache_dtype=FP8 if settings.phase == "serve" else None)
             model = in_eight_bits(model)
         return MemoryQuestion(model, settings, self.plan, self.device.memory)
@@ -207,7 +208,7 @@ def _problems(question: PredictQuestion) -> Iterator[Problem]:
 
 
 def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:
-    """What is not predicted of a compiled pass: engines have kernels of their own, ranks wait between."""
+    """Problems of a compiled pass with an engine, with several devices, or with recomputation."""
     if question.is_served:
         yield Problem(
             "--compile is of the model itself, not of an engine", "--phase prefill or decode without --engine"

@@ -131,6 +131,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
 
 def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
     """The rows of one rank that decodes far behind, where every window is full."""
+    # rounded up: the replica with most sequences is the slowest
     of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
     share = question.plan.share(question.model)
     return count_pass(share, Request("decode", of_replica, 1, FAR)).rows
@@ -222,7 +223,7 @@ def _kept(answer: PredictAnswer, decoded: Iterable[Row]) -> set[str]:
 
 
 def _of_states(question: PredictQuestion, totals: Record, kept: set[str]) -> Iterator[str]:
-    """What the kernels of caches and of recurrent states are those of."""
+    """Whose kernels are timed: those that copy a growing cache, and those of unfused scans."""
     has_past = question.phase == "decode" or question.settings.past
     if has_past and not question.is_served and OF_CACHE in kept:
         yield GROWN
@@ -246,6 +247,7 @@ def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
 
 def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[str]:
     yield from answer.prediction.not_modelled
+    # without constants there is no range that could be wide
     exposed = answer.prediction.communication if answer.prediction.origin else ()
     sent = [part.timed for part in exposed]
     if any(part.collective.bytes < SMALL_BYTES * part.collective.times for part in sent):

@@ -36,7 +36,7 @@ def scaled(record: Mapping[str, float | None], factor: float) -> Record:
 
 
 def device_record(question: PredictQuestion, origin: Origin | None) -> Record:
-    """The device, its constants of this pass, their error on what was held out, and where they are from."""
+    """The device, its constants for this pass, their held-out error, and their source."""
     source = None
     if origin is not None:
         of = f" of {origin.fitted_on}" if origin.fitted_on else ""
@@ -55,6 +55,7 @@ def _constants(question: PredictQuestion) -> Record:
     constants: Record = {}
     for group, entries in efficiency.groups.items():
         known = {name: dict(entry) for name, entry in entries.items()}
+        # groups by kind of kernel or by number of ranks name no dtype, and keep all entries
         alone = {name: entry for name, entry in known.items() if name == dtype}
         constants[group] = alone or known
     if question.phase != "train":
@@ -67,6 +68,7 @@ def cost_record(prediction: Prediction, price_per_hour: float) -> Record:
     per_second = price_per_hour * prediction.devices / HOUR
     rates = prediction.tokens_per_s
     million = {name: None if rate is None else 1e6 * per_second / rate for name, rate in rates.items()}
+    # the lowest rate has the highest price
     million["low"], million["high"] = million["high"], million["low"]
     return {
         "price_per_hour": price_per_hour,
@@ -93,7 +95,7 @@ def training_record(question: PredictQuestion, prediction: Prediction) -> Record
 
 
 def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
-    """What every prediction tells; the rest is added where it is asked for."""
+    """Totals of every prediction; with a price its costs, with training tokens the whole training."""
     prediction = answer.prediction
     rates = prediction.tokens_per_s
     totals: Record = {
@@ -175,6 +177,7 @@ def _shares(totals: Record) -> Record:
     times = totals["time_s"]
     at = totals["mfu"] * (times["floor"] if times["expected"] is None else times["expected"])
     shares = {name: None if seconds is None else at / seconds for name, seconds in times.items()}
+    # the shortest time has the highest MFU
     return {**shares, "low": shares["high"], "high": shares["low"]}
 
 
@@ -204,6 +207,7 @@ def row_table(rows: Sequence[Record], total: float, kind: str) -> Table:
             key, {"path": key[0], "stage": key[1], "flops": 0, "bytes": 0, "time_s": 0.0}
         )
         longest = record.setdefault("longest", row["time_s"])
+        # layers of one path may be bound by different things: the longest of them decides
         if row["time_s"] >= longest:
             record |= {"longest": row["time_s"], "bound_by": row["bound_by"]}
         for name in ("flops", "bytes", "time_s"):

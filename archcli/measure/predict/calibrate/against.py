@@ -31,7 +31,8 @@ NONE = Seconds()
 
 
 def seconds_by_class(kernels: Iterable[KernelRun], clock: KernelClock, phase: str) -> dict[str, Seconds]:
-    """Predicted seconds of a pass by class; those beside kernels among them where constants are known."""
+    """Predicted seconds of a pass by class, the framework's among them where its constants are known."""
+    # read twice
     kernels = [*kernels]
     predicted: dict[str, Seconds] = {}
     for run in kernels:
@@ -51,6 +52,7 @@ def compared(measured: Mapping[str, float], predicted: Mapping[str, Seconds]) ->
     """
     seconds = {name: s for name, s in measured.items() if s and name not in {FRAMEWORK, UNATTRIBUTED}}
     seconds |= {name: 0.0 for name in predicted if name not in seconds}
+    # measured apart, predicted as one
     seconds[BESIDE] = sum(measured.get(name, 0.0) for name in (FRAMEWORK, UNATTRIBUTED))
     calibrated, whole = BESIDE in predicted, NONE
     for of_class in predicted.values():

@@ -80,6 +80,7 @@ def calibrate(runs: Sequence[MeasuredRun], rates: Rates, source: CalibrationSour
     if fused:
         _check(ATTENTION, len(_sizes(fused)), source)
     _check(FRAMEWORK, len({run.sizes for run in runs}), source)
+    # products first: attention takes all but its fraction of the peak from them
     fitted = _products(products)
     groups: dict[str, Entries] = {
         PRODUCTS: {source.dtype: _product_entry(fitted, source)},
@@ -102,7 +103,9 @@ def _check(name: str, number: int, source: CalibrationSource) -> None:
 
 
 def _products(samples: Sequence[RowSample]) -> Fitted:
+    # logarithms, as the fit searches them: constants stay above 0
     start = (launch_start(samples), log(0.8), log(0.8))
+    # exp(0) above the least exponent, 1: the search begins at 2, which stays where sizes are few
     more = (0.0,) if len(_sizes(samples)) >= SIZES_FOR_EXPONENT else ()
     return fit(samples, (*start, *more), of_products)
 
@@ -141,7 +144,7 @@ def _movement_entry(samples: Sequence[RowSample], source: CalibrationSource) -> 
 
 
 def _frameworks(runs: Sequence[MeasuredRun], rates: Rates, source: CalibrationSource) -> Entries:
-    """Those of passes and of training, whose backward autograd calls; of all where either has too few."""
+    """Framework constants of inference and of training; of both together where one has too few passes."""
     every = [framework_sample(run, rates) for run in runs]
     entries: dict[str, Mapping[str, Any]] = {}
     for name in (FRAMEWORK, TRAINING_FRAMEWORK):

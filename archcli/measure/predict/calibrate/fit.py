@@ -24,6 +24,7 @@ ROUNDS, CLOSE, SIZES = 300, 1e-12, (0.5, 0.2, 0.05)
 def minimized(loss: Loss, start: Point) -> Point:
     """The numbers where a function is least near `start`, from simplices of shrinking size."""
     for size in SIZES:
+        # begun anew at the minimum: a simplex may have become flat before it got there
         start = _descended(loss, start, size)
     return start
 
@@ -50,6 +51,7 @@ def _moved(loss: Loss, vertices: Sequence[Vertex]) -> Vertex | None:
     worst, others = vertices[-1], [point for _, point in vertices[:-1]]
     centre = tuple(sum(numbers) / len(others) for numbers in zip(*others, strict=True))
 
+    # Nelder and Mead 1965 (doi:10.1093/comjnl/7.4.308): reflect by 1, expand by 2, contract by 1/2
     def tried(factor: float) -> Vertex:
         point = _between(centre, worst[1], -factor)
         return loss(point), point
@@ -93,7 +95,7 @@ class Constants(NamedTuple):
     exponent: float = EXPONENT
 
     def seconds(self, sample: RowSample) -> float:
-        """Expected seconds of a row, what runs beside the kernels that it stands for at its floor."""
+        """Expected seconds of a row; its kernels of other kinds count at their floor."""
         total = sample.beside
         for work in sample.works:
             compute, memory = work.bare.compute / self.compute, work.bare.memory / self.memory
@@ -114,18 +116,16 @@ class HeldOut(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Constants of all samples, and how far they are off each while its size was left out."""
+    """Constants fitted to all samples, and their errors on sizes that were held out in turn."""
 
     constants: Constants
     held_out: tuple[HeldOut, ...]
 
     def origin(self, table: str, date: str) -> Origin:
-        """Where the constants are from, and how far they were off, seconds counted alike.
-
-        The range holds the expected time, also where all that was held out lies on one side of it.
-        """
+        """Where the constants are from, and how far they were off, seconds counted alike."""
         error = sum(one.share * abs(1 / one.ratio - 1) for one in self.held_out)
         error /= sum(one.share for one in self.held_out)
+        # the range holds the expected time, also where all that was held out lies on one side of it
         edges = (min(1.0, quantile(self.held_out, LOW)), max(1.0, quantile(self.held_out, HIGH)))
         return Origin(error, *edges, len(self.held_out), table, date)
 
@@ -133,6 +133,7 @@ class Fitted(NamedTuple):
 def fit(samples: Sequence[RowSample], start: Point, constants_of: ConstantsOf) -> Fitted:
     """Fit constants to samples, and to all but a part of the sizes in turn, at most FOLDS times."""
     every = _numbers(samples, start, constants_of)
+    # by size, not by row: another row of the same kernels would tell the fit what is held out
     folds = {size: i % FOLDS for i, size in enumerate(dict.fromkeys(sample.size for sample in samples))}
     held_out = []
     for fold in range(min(FOLDS, len(folds))):
@@ -147,6 +148,7 @@ def _numbers(samples: Sequence[RowSample], start: Point, constants_of: Constants
     """The numbers of least loss: rows count by their share of their pass."""
     alike: dict[RowSample, list[RowSample]] = {}
     for sample in samples:
+        # equal kernels have one expected time, which the loss computes once for all their rows
         alike.setdefault(sample._replace(seconds=0.0, share=0.0), []).append(sample)
     measured = [(one, [(log(row.seconds), row.share) for row in rows]) for one, rows in alike.items()]
 
@@ -163,6 +165,7 @@ def _numbers(samples: Sequence[RowSample], start: Point, constants_of: Constants
 def of_movements(numbers: Point) -> Constants:
     """Constants of kernels that memory bounds: launch and memory."""
     launch, memory = map(_positive, numbers)
+    # these kernels have no compute term, so that its fraction and the exponent have no effect
     return Constants(launch, 1.0, memory, 1.0)
 
 
@@ -179,6 +182,7 @@ def of_attention(products: Constants) -> ConstantsOf:
 
 
 def _positive(number: float) -> float:
+    # a simplex may step far out: exp would overflow, or give a 0 that times are divided by
     return exp(max(-LARGEST, min(number, LARGEST)))
 
 

@@ -11,6 +11,7 @@ from archcli.measure.predict.constants import Rates, Terms, operation_calls
 from archcli.measure.predict.times import NO_TERMS, bare_terms, floor_terms, kind_of, least_terms
 from archcli.measure.profile.charges import GRADIENT_SUMS, operator_name
 
+# the fit takes the logarithm of measured seconds
 LEAST_S = 1e-9
 LEAST_SHARE, LEAST_LAUNCHES = 0.9, 0.5
 """A row stands for a kind of kernels that has so much of its floor's time, and so many of its launches."""

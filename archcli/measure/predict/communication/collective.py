@@ -46,6 +46,7 @@ def context_group(plan: Plan) -> GroupOfRanks:
 def replica_group(plan: Plan, *, routed: bool = False) -> GroupOfRanks:
     """The ranks that hold the same weights, or with `routed` the same experts."""
     if routed and plan.ep > 1:
+        # neighbours share experts, so that the replicas of one expert lie ep ranks apart
         return GroupOfRanks(plan.expert_replicas, plan.ep)
     return GroupOfRanks(plan.replicas, plan.tp)
 
@@ -150,6 +151,7 @@ class Fabric(NamedTuple):
 
     def ring(self, ranks: int, near: int) -> float:
         """Rate of a ring of which `near` ranks lie in each node."""
+        # with one rank in a node the ring takes no link, and a device may state no rate of one
         network = near * self._rate("network_gb_s")
         return network if near == 1 else min(network, self._rate("link_gb_s"))
 

@@ -53,6 +53,7 @@ def of_context(
         _, keys, values, *_ = row.inputs
         elements = times * (prod(keys) + prod(values))
         ahead = around * (2 if row.path in repeated else 1)
+        # backward: keys and values once around, their gradients too, and these one step further, home
         turns: dict[Moment, int] = {"forward": ahead, "backward": 2 * around + 1}
         for stage, steps in turns.items():
             sent = steps * elements * width
@@ -81,6 +82,8 @@ def of_rows(
 
 def _of(name: Any, plan: Plan, times: Number, sent: Number, stage: Any = "forward") -> Collective:
     routed = name == "all_to_all"
+    # tokens go to experts by all-to-all; all else adds up split matrices (arXiv:1909.08053 section 3) or
+    # shares tokens between them (arXiv:2205.05198 section 4.2)
     group = expert_group(plan) if routed else tensor_group(plan)
     return Collective(name, "experts" if routed else "tensor", group, sent, times, stage)
 
@@ -114,9 +117,11 @@ def of_replicas(
         if plan.zero == OF_WEIGHTS:
             yield from _sharded(held, group, stage, width, micro_batches)
         else:
+            # ZeRO 2: a rank keeps only its part of the gradients, so that each micro batch scatters its own
             often = micro_batches if plan.zero == OF_GRADIENTS else ONCE_A_STEP
             yield from _summed(held, group, stage, width, often, plan.zero)
     if plan.pp > 1 and (stage.is_first or stage.is_last):
+        # both end stages hold a tied table, and each has only its own part of the gradient
         tied = sum(weight.elements for weight in weights if weight.first and weight.last and weight.trained)
         if tied:
             ends = end_group(plan)
@@ -134,8 +139,10 @@ def _summed(
     sent = part_of(trained * width, n - 1, n)
     if not zero:
         buckets = -(-int(trained * width) // BUCKET_BYTES)
+        # twice: over a ring an all-reduce is a scatter and a gather
         yield Collective("all_reduce", "gradients", group, 2 * sent, buckets, "backward", "backward")
         return
+    # padded as a whole: DeepSpeed's ZeRO flattens weights into one buffer, FSDP2 pads each tensor
     padded = -(-trained // n) * (n - 1) * width
     yield Collective("reduce_scatter", "gradients", group, often * padded, often, "backward", "backward")
     yield Collective("all_gather", "weights", group, padded, ONCE_A_STEP, "step")

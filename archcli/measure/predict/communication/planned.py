@@ -42,6 +42,7 @@ class PlannedPass:
 
     def repeating(self, settings: MemorySettings) -> PlannedPass:
         """The same pass with what these settings recompute."""
+        # an empty cache: the backward sends again what repeated rows send
         return replace(self, repeated=_repeated(self.rows, settings), _of_stages={})
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
@@ -97,6 +98,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
     tokens = settings.tokens(model)
     mine = replace(settings, seq_len=tokens // plan.cp) if training else replica_settings(settings, plan)
     request = mine.request(model)
+    # multi-token prediction runs in training alone: inference holds no weights of it
     share = plan.share(model if training else inferring(model))
     passed = shape_pass(share, request)
     return PlannedPass(
@@ -123,4 +125,5 @@ def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
 
 def replica_settings(settings: MemorySettings, plan: Plan) -> MemorySettings:
     """The settings of one replica, which has its part of all sequences in flight."""
+    # rounded up: the replica with most sequences decides
     return replace(settings, batch_size=-(-settings.batch_size // plan.dp))

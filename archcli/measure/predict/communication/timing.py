@@ -27,7 +27,7 @@ class TimedCollective(NamedTuple):
 
 
 class Exposed(NamedTuple):
-    """A timed collective, and the least and the most of its seconds in which nothing is computed."""
+    """A timed collective, and the least and most of its seconds that no computing hides."""
 
     timed: TimedCollective
     least_s: float
@@ -76,6 +76,7 @@ def exposed(collectives: Iterable[TimedCollective], compute_s: Mapping[Cover, fl
         cover = one.collective.cover
         sums[cover] = sums.get(cover, 0.0) + one.time_s
     left = {
+        # the exposed share of all that one cover may hide; an empty cover hides nothing
         cover: max(0.0, 1 - compute_s.get(cover, 0.0) / total) if cover and total else 1.0
         for cover, total in sums.items()
     }

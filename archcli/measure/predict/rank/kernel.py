@@ -109,5 +109,6 @@ def _keeps_inputs_alone(row: Row, execution: Execution) -> bool:
     call = Call(execution, (True,) * n, (execution.width,) * n, row.trained, experts)
     try:
         return all(isinstance(kept, In) for kept in row.op.kept(call, *row.inputs))
+    # not known: as if it kept results, so that it is run again
     except NotImplementedError:
         return False

@@ -141,6 +141,7 @@ def _of_rows(
             if run.op_class == TimeClass.FUSED_ATTENTION:
                 kernel = _reading(kernel, row, int(planned.width), use)
         elif row is not None and row.states and use.form == "in_place":
+            # one kernel writes all that a row of several adds to the cache
             if run.path in written:
                 continue
             written.add(run.path)
@@ -157,6 +158,7 @@ def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelC
     Those that this pass makes, as in a prefill, it reads in the model's dtype.
     """
     queries, keys, values, *_ = row.inputs
+    # [B, T, H, D]; with more keys than queries some of the keys come from the cache
     shared = int(queries[2]) // int(keys[2]) if use.reads == "heads" else 1
     cached = use.cached_width(width) if int(keys[1]) > int(queries[1]) else width
     more = max(shared, 1) * cached - width

@@ -36,6 +36,7 @@ class StagePlacement:
         for path in dict.fromkeys(paths):
             prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
             if prefix is None:
+                # paths come in the order of the forward: one behind some layer is behind all of them
                 self._behind[path] = bool(numbered)
             else:
                 numbered[path] = prefix, int(path.removeprefix(prefix).partition(".")[0])
@@ -58,7 +59,7 @@ class StagePlacement:
         return self._layers.get(path, range(0))
 
     def place(self, path: str) -> range | bool:
-        """The layers that a row stands for; of one outside of them whether it comes behind them."""
+        """The layers that a row stands for; for a row outside of layers whether it comes behind them."""
         return self._layers[path] if path in self._layers else self._behind[path]
 
     def share(self, path: str, stage: Stage) -> Fraction:
@@ -66,6 +67,7 @@ class StagePlacement:
         numbers = self._layers.get(path)
         if numbers is None:
             return Fraction(int(stage.is_last if self._behind[path] else stage.is_first))
+        # no float: shares of all stages must add up to whole occurrences
         return Fraction(stage.layers_of(numbers), len(numbers))
 
 

@@ -47,6 +47,7 @@ class TimingDevice(NamedTuple):
         dtype = low_dtype or settings.dtype
         peak, efficiency = self.clock.rates.peak(dtype), self.clock.efficiency
         if low_dtype:
+            # products are in the low dtype, attention stays in the model's
             return max(peak, self.clock.rates.peak(settings.dtype))
         products, attention = efficiency.products(dtype), efficiency.attention(dtype)
         step = self.step_constants(settings)
@@ -54,6 +55,7 @@ class TimingDevice(NamedTuple):
             return peak
         if step is not None:
             return peak * max(products.compute * step.matrix_products, step.attention)
+        # without constants of its own attention may reach the peak
         return peak * max(products.compute, attention.compute if attention else 1.0)
 
     def origin(self, settings: MemorySettings) -> Origin | None:
@@ -63,7 +65,7 @@ class TimingDevice(NamedTuple):
 
 
 class StageTimes(NamedTuple):
-    """Seconds of a stage's micro batch: forward, all else, and of these attention and what is repeated."""
+    """Seconds of a stage's micro batch: forward and the rest; of both, attention and recomputed kernels."""
 
     forward: Seconds = Seconds()
     other: Seconds = Seconds()
@@ -126,6 +128,7 @@ class RankTimes:
         self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
         self._places: dict[object, tuple[str, StageTimes]] = {}
         for run in self.runs:
+            # kernels of the same layers have the same share of every stage: added up once for all stages
             place = rank.placement.place(run.kernel.path)
             path, times = self._places.get(place, (run.kernel.path, StageTimes()))
             self._places[place] = path, times.with_run(run)
@@ -169,6 +172,7 @@ class RankTimes:
 
     def _timed(self, kernel: RankKernel) -> TimedKernelRun:
         """The kernel with its time: in a step by the constants of steps, if the device has any."""
+        # layers and candidates of a search launch the same few kernels
         key = kernel.kernel, kernel.op_class
         if key not in self._known:
             self._known[key] = self._time(kernel)
@@ -219,6 +223,7 @@ def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> S
     computing, waiting = one.all.scaled(number), Seconds()
     if training:
         computing = computing.plus(Seconds.of(times.update(plan, stage).time))
+        # the pipeline fills and drains once for each accumulation
         waiting = one.all.scaled((plan.pp - 1) / plan.virtual_stages * grad_accum)
     seconds, recomputed = computing.plus(waiting), one.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))

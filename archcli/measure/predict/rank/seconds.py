@@ -26,6 +26,7 @@ class Seconds(NamedTuple):
         return Seconds(
             self.floor + other.floor,
             self.expected + other.expected,
+            # as if all kernels erred the same way: the range of a pass is wide rather than narrow
             self.low + other.low,
             self.high + other.high,
         )

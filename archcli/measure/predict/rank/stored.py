@@ -77,6 +77,7 @@ def _reading(kernel: KernelCost, row: Row, matrix: StoredMatrix) -> KernelCost:
     """A product that reads this matrix; of experts one, or those that tokens go to."""
     matrices = 1
     if row.experts is not None and kernel.name == GROUPED:
+        # 2 FLOPs for each number of one expert's matrix and each token; a token reads one expert's at most
         tokens = kernel.flops // (2 * int(prod(row.weights["weight"])))
         matrices = min(tokens, int(row.experts.n_experts))
     unpacked = matrices * matrix.numbers * (Fraction(WIDTHS[kernel.dtype]) - matrix.width)

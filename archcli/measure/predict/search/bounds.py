@@ -155,7 +155,7 @@ class StageAtLeast(NamedTuple):
 
 @dataclass(slots=True)
 class LeastTime:
-    """Tells how long candidates of a question take at least."""
+    """Lower bounds of the seconds that candidates of a question take."""
 
     question: MemoryQuestion
     device: TimingDevice
@@ -221,14 +221,13 @@ class LeastTime:
         return one.all.told(expected=self._has_constants) - repeated
 
     def _is_no_more(self, known: TimedRank, plan: Plan, batch: int) -> bool:
-        """Whether what is known of a rank holds for one of the plan at least.
-
-        Inference is so short that what ranks do to share experts may outweigh what they gain; and a small
-        batch may lie in a cache. In training the gradient of an expert's weight is a longer sum where fewer
-        have more of its tokens, by far less than its weights take to be read.
-        """
+        """Whether a rank of the plan takes no less than the known one, so that its time is a bound."""
+        # inference is so short that what ranks do to share experts may outweigh what they gain; and a small
+        # batch may lie in a cache
         if self.question.settings.phase != "train" or self.device.clock.rates.cache is not None:
             return (known.ep, known.batch) == (plan.ep, batch)
+        # the gradient of an expert's weight is a longer sum where fewer have more of its tokens, by far less
+        # than its weights take to be read
         return known.ep >= plan.ep and known.batch >= batch
 
     def _of_sequence(self) -> float:
@@ -281,6 +280,7 @@ class LeastTime:
             return 0.0
         key = plan.dp, plan.zero, _degrees(plan), stage
         if key not in self._replicas:
+            # seconds are a + b n of n micro batches, so that two points tell both numbers
             one, two = (sum(one.time_s for one in self._of_step(plan, stage, n)) for n in (1, 2))
             self._replicas[key] = 2 * one - two, two - one
         once, each = self._replicas[key]
@@ -296,12 +296,14 @@ class LeastTime:
         seconds = 0.0
         for one in collectives:
             ring = self.device.clock.efficiency.ring(one.group.ranks) if self._has_constants else None
+            # no latency, which keeps it a lower bound however the bytes are cut into messages
             pace = LinkPace(0.0, ring.link if ring else 1.0)
             seconds += sum(each.time_s for each in timed([one], self.device.fabric, pace))
         return seconds
 
 
 def _of_one_stage(plan: Plan) -> Plan:
+    # 1f1b, as a plan of one stage is refused an interleaved schedule
     return replace(plan, pp=1, micro_batches=1, virtual_stages=1, schedule="1f1b")
 
 

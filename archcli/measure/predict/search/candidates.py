@@ -76,6 +76,7 @@ class PlanCandidates:
 
     def _training(self) -> Iterator[Candidate]:
         for plan in self._layouts():
+            # ZeRO shards over replicas, of which one has nothing to shard with
             for zero in STAGES_OF_ZERO if plan.replicas > 1 else STAGES_OF_ZERO[:1]:
                 yield from self._batches(replace(plan, zero=zero))
 
@@ -98,10 +99,12 @@ class PlanCandidates:
         stated = self.question.plan
         if pp > 1:
             of_stages = (stated.schedule, stated.virtual_stages)
+            # pp micro batches, the fewest that an interleaved schedule takes
             stages = Plan(pp=pp, micro_batches=pp, schedule=of_stages[0], virtual_stages=of_stages[1])
             if not self._can_be(stages):
                 return None
         forms = [replace(plan, sp=True), plan] if plan.tp > 1 else [plan]
+        # dp as small as the experts allow: more replicas change nothing, and the answer is known for all
         found = next((form for form in forms if self._can_be(replace(form, dp=form.ep))), None)
         if found is None or pp == 1:
             return found

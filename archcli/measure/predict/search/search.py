@@ -29,7 +29,7 @@ TracedRank = tuple[PlannedPass, Sequence[KernelRun]]
 
 @dataclass(slots=True)
 class PlanTimer:
-    """Tells how long candidates of a question take on a device, expected or without constants at least."""
+    """Times candidates of a question on a device: expected seconds, or the floor without constants."""
 
     question: MemoryQuestion
     device: TimingDevice
@@ -109,7 +109,7 @@ Parts = Mapping[str, float]
 
 
 class StepTimer(Protocol):
-    """Tells how long candidates take. Raises ArchError for one of which that is not known."""
+    """Times candidates. Raises ArchError for a candidate that cannot be timed."""
 
     def least(self, candidate: Candidate) -> float:
         """Seconds that it takes at least, found quickly."""
@@ -181,6 +181,7 @@ def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: 
         too_large.extend([] if fitting else [candidate])
         return False
 
+    # by time first: memory is asked about exactly, which traces each plan, only until two plans fit
     for one in by_time(known, timer, may_fit):
         if fitting and _degrees(one) == _degrees(fitting[0]):
             continue  # the best with other batches or more recomputation
@@ -212,6 +213,8 @@ def by_time(
     candidates: Sequence[Candidate], timer: StepTimer, may_fit: Callable[[Candidate], bool]
 ) -> Iterator[TimedPlan]:
     """The candidates that may fit from the fastest on; one is timed when it may be the next."""
+    # of equal seconds those not yet timed come first, then the first in order; numbers differ, so that plans,
+    # which have no order, are never compared
     waiting: list[tuple[float, bool, int, TimedPlan | None]] = [
         (timer.least(candidate), False, number, None) for number, candidate in enumerate(candidates)
     ]

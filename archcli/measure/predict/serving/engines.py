@@ -34,6 +34,7 @@ class Engine(NamedTuple):
 
 ENGINES: Mapping[EngineName, Engine] = {
     "none": Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else"),
+    # of live servers, whose measurements are not kept with the others: a rule of thumb
     "vllm": Engine("vLLM", 0.78, 0.78, 1.0, "live serving: about 0.78 of what its kernels allow"),
     "trtllm": Engine(
         "TensorRT-LLM",
@@ -50,6 +51,7 @@ def with_engine(time: KernelTime, engine: Engine) -> KernelTime:
     """The seconds of an engine; the floor stays that of the kernels."""
     if time.expected is None or time.low is None or time.high is None:
         return time
+    # the fastest engine has the shortest time
     seconds = time.expected / engine.speed, time.low / engine.high, time.high / engine.low
     return KernelTime(time.floor, *seconds, time.bound_by)
 

@@ -51,6 +51,7 @@ def break_even(
         return BreakEven(None, None, None)
     rates, constants = device.clock.rates, device.clock.efficiency.products(dtype)
     batch = (widths[0] * weights / rates.bandwidth) / (flops / batch_size / rates.peak(dtype))
+    # b F / (P compute) = W / (B memory)
     reached = None if constants is None else batch * constants.compute / constants.memory
     return BreakEven(batch, reached, _context(rows, widths[0] * weights / widths[1]))
 
@@ -159,6 +160,7 @@ def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:
 
     def halve(low: int, high: int, left: int) -> None:
         middle = (low + high) // 2
+        # with one new token first and last are the same
         part = (middle - low) / max(high - low, 1)
         chord = (1 - part) * told(at(low).time) + part * told(at(high).time)
         if left and high - low > 1 and abs(chord / told(at(middle).time) - 1) > OFF_THE_CHORD:

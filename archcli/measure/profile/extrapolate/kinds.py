@@ -98,6 +98,7 @@ def without_ends(model: Model) -> Model:
     }
     for stem, stack in stacks(model):
         if stem and getattr(stack, "vocab_size", None):  # an encoder of words, not of sounds
+            # a stem ends in a dot, the field's name does not
             changes[stem[:-1]] = stack.replace(vocab_size=SMALL_VOCABULARY)
     return model.replace(**{name: value for name, value in changes.items() if name in model.fields})
 

@@ -109,6 +109,7 @@ def with_shared_experts(stack: SmallStack, limits: MemoryLimits) -> SmallStack |
     rows = _expert_products(stack.counted)
     if not rows or limits.available is None or stack.counted.phase == "train":
         return None
+    # what the stack needs without any expert
     rest = sharing(stack, 0, limits.dtype).needed
     per_expert = sum(_expert_bytes(row, limits.dtype) * row.times for row in rows)
     distinct = min(int((MOST_FILLED * limits.available - rest) // per_expert), _fewest_experts(rows))
@@ -208,12 +209,14 @@ def _forms(
         forms.append(StackPair(kind, stack(0), single, 0))
     shared = with_shared_experts(double, limits)
     if shared is not None:
+        # both stacks share alike, as the slope is that of one more equal layer
         fewer = sharing(single, shared.distinct or 0, limits.dtype)
         forms.append(StackPair(kind, fewer, shared, 1))
     return forms
 
 
 def _first_fitting(pairs: list[StackPair], limits: MemoryLimits) -> StackPair | None:
+    # the larger stack decides: the smaller one fits where it does
     return next((pair for pair in pairs if limits.fits(pair.more)), None)
 
 

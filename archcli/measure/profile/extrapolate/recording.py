@@ -102,6 +102,7 @@ def extrapolated(plan: StackPlan, recordings: Recordings) -> Recording:
         counted=sum(stack.counted for stack in stacks),
         differing=tuple(_named_by_stack(plan, recordings, lambda stack: stack.differing)),
         rejected=sum(stack.rejected for stack in stacks),
+        # a difference of noisy counts, which may be negative
         page_faults=max(0, round(_linear(plan, recordings, lambda stack: stack.page_faults))),
         system_s=max(0.0, _linear(plan, recordings, lambda stack: stack.system_s)),
         census=(),

@@ -82,6 +82,7 @@ def _belongs(part: LayerPart, line: TableLine) -> bool:
 def _operator(line: TableLine, members: list[LayerPart]) -> CountedOperator:
     read = written = flops = 0
     for (row, _, _, part), again in zip(members, _shared_words(line, members), strict=True):
+        # the gradient of the shared input is written, any other part reads that input
         is_written = part.wrt == 0
         flops += row.times * part.flops
         read += row.times * (part.read - (0 if is_written else again))
@@ -156,6 +157,7 @@ def _groups(keys: Sequence[set[ClassKey]], spent: Mapping[ClassKey, float]) -> t
         common = times.union(*(group[1] for group in touching))
         joined = [*(group for group in joined if group not in touching), (members, common)]
     groups = (
+        # sorted: a set has another order in each process, and a sum of floats depends on it
         OperatorGroup(tuple(sorted(members)), sum(spent[key] for key in sorted(common)) if common else None)
         for members, common in joined
     )

@@ -103,6 +103,7 @@ def _classes(
             "flop_share": _flops(members) / flops,
             "word_share": _words(members) / words,
             "time_share": spent / wall,
+            # a fused kernel holds products and softmax, and its time is of neither class
             "share_of_three": spent / three if three and FUSED not in seconds else None,
             "paper_time_share": TIME_SHARES[op_class],
         }
@@ -119,6 +120,7 @@ def _executed(recording: Recording) -> list[ExecutedClass]:
     """
     records: dict[str, ExecutedClass] = {}
     for op in recording.census:
+        # gradients that meet are added up outside of any row; the paper has them within the layer
         if not within_layer(op.path) and op.phase != "sums":
             continue
         record = records.setdefault(op.op_class, _nothing_executed(op.op_class))

@@ -57,6 +57,7 @@ def with_table(report: Report, counted: Pass, recording: Recording) -> Report:
     times = operator_times(counted_operators, recording)
     table = ivanov_table(report, counted_operators, times, recording)
     totals = {**report.totals, "ivanov": table}
+    # the last table says how far to trust the profile
     quality = report.tables[-1:]
     return replace(
         report,
@@ -71,6 +72,7 @@ def ivanov_tables(totals: Mapping[str, Any]) -> Iterator[Table]:
     """Tables of the paper's classes and operators, and what was executed, from a report's totals."""
     table, title = totals["ivanov"], "Ivanov et al. 2021, Table 1"
     yield _class_table(title, totals)
+    # the last two are the roof and what was reached of it
     columns = BY_OPERATOR if totals["ceilings"] is not None else BY_OPERATOR[:-2]
     for phase in ("forward", "backward"):
         lines = [_operator_line(line) for line in table["operators"] if line["phase"] == phase]

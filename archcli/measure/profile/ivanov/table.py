@@ -63,6 +63,7 @@ LINES = (
     TableLine("LayerNorm 1", NORM_1, ("normalize",)),
     TableLine("linear 1", UP, ("matmul",)),
     TableLine("bias 1", UP, ("bias",)),
+    # * is the only part of an activation, and */* its gradient
     TableLine("ReLU", RELU, ("*",)),
     TableLine("dropout U", DROPOUT_U, ("dropout",)),
     TableLine("linear 2", DOWN, ("matmul",)),

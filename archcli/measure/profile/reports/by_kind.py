@@ -45,6 +45,7 @@ def by_kind(report: Report, plan: StackPlan, recordings: Mapping[str, Recording]
         "kinds": [_figures(times, recordings, wall) for times in layer_times(plan, recordings)],
         "ends": ends,
     }
+    # the quality table stays the last one
     *shares, quality = report.tables
     return replace(
         report,

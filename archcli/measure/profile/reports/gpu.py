@@ -63,6 +63,7 @@ def group_members(recording: Recording, depth: int) -> dict[str, list[str]]:
     """The operators of each line of a compiled model, by the line's name."""
     if recording.compiled is None:
         return {}
+    # no path: torch operations outside of any row
     paths = (timed.path for timed in recording.timed if timed.path)
     return {operator_name(path, depth): members(path, depth) for path in paths}
 

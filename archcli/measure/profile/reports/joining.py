@@ -28,9 +28,12 @@ def middle(values: Sequence[Any]) -> Any:
         keys = dict.fromkeys(chain.from_iterable(known))
         return {key: middle([record[key] for record in known if key in record]) for key in keys}
     if isinstance(known[0], list):
+        # lists of one entry a pass may differ in length
         return [middle(items) for items in zip(*known, strict=False)]
+    # before the numbers, as a bool is an int
     if isinstance(known[0], str | bool):
         return max(known, key=known.count)
+    # a count stays whole: the median of two counts may end in a half
     return median_low(known) if all(isinstance(value, int) for value in known) else median(known)
 
 

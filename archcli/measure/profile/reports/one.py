@@ -80,6 +80,7 @@ def figures_of(breakdown: Breakdown, tally: Tally) -> Figures:
         "time_share": tally.seconds / whole.seconds,
         "busy_share": _busy_share(breakdown, tally),
         "gflops_per_s": _giga_per_s(tally.executed_flops, tally.seconds),
+        # beside computing bytes move in hidden seconds, too
         "gbytes_per_s": _giga_per_s(tally.bytes, tally.under_way_s or tally.seconds),
         "intensity": tally.executed_flops / tally.bytes if tally.bytes else None,
         "roof": roof,
@@ -93,6 +94,7 @@ def _busy_share(breakdown: Breakdown, tally: Tally) -> float | None:
 
 
 def _giga_per_s(amount: int, seconds: float) -> float | None:
+    # what is unattributed may have less than no seconds
     return amount / seconds / 1e9 if amount and seconds > 0 else None
 
 

@@ -39,6 +39,7 @@ def joined_totals(documents: Sequence[Profile], asked: int) -> dict[str, Any]:
         "pairs": sum(process["pairs"] for process in totals),
         "pairs_rejected": sum(process["pairs_rejected"] for process in totals),
         "partial": len(totals) < asked or any(process["partial"] for process in totals),
+        # a median is sound while most processes are; an incomplete trace is no noise, and one is too many
         "reliable": 2 * reliable > len(totals) and not any(map(_is_incomplete, totals)),
         "plain_s": [seconds for process in totals for seconds in process["plain_s"]],
         "traced_s": [seconds for process in totals for seconds in process["traced_s"]],

@@ -53,6 +53,7 @@ def joined_totals(documents: Sequence[RankDocument], run: RunOfRanks) -> dict[st
     return {
         **middle(alike),
         "by_class": joined_classes(totals, of_all_ranks),
+        # all, not most: ranks wait for each other, so that one disturbed rank slows every other
         "reliable": all(rank["reliable"] for rank in totals),
         "ranks": _ranks(totals, run),
         "communication": _communication(documents),
@@ -145,6 +146,7 @@ def _rank_table(ranks: Mapping[str, Any]) -> Table:
     )
     tp = ranks["tp"]
     records = [
+        # neighbours share matrices, as in the groups of `collective.py`
         {"rank": rank, "tp": rank % tp, "dp": rank // tp, "wall_s": wall}
         for rank, wall in enumerate(ranks["walls_s"])
     ]

@@ -117,9 +117,12 @@ NONE: Ratios = {"ratio": None, "ratio_q1": None, "ratio_q3": None, "ratio_min": 
 
 def ratios(base: Sequence[float], variant: Sequence[float]) -> Ratios:
     """variant/base of every round; None where either took no time in some round."""
+    # the framework's time is a difference, and may be below 0 in a round
     if len(base) != len(variant) or not base or min(base) <= 0 or min(variant) <= 0:
         return NONE
     by_round = [after / before for before, after in zip(base, variant, strict=True)]
+    # inclusive: quartiles lie within the ratios seen, also of few rounds; of one round all three are its
+    # ratio
     q1, _, q3 = quantiles(by_round, n=4, method="inclusive") if len(by_round) > 1 else 3 * by_round
     return {
         "ratio": median(by_round),
@@ -196,6 +199,7 @@ def compared_classes(base: VariantBreakdown, side: VariantBreakdown) -> list[Com
 
 
 def _class_ratios(base: VariantBreakdown, side: VariantBreakdown, name: str) -> Ratios:
+    # what medians of whole passes leave has no value in a single round
     if name == UNATTRIBUTED:
         return NONE
     return ratios(class_seconds(base.variant.timing, name), class_seconds(side.variant.timing, name))

@@ -74,6 +74,7 @@ def _differences(base: MeasuredVariant, variants: Sequence[MeasuredVariant]) -> 
                 "compare the operators, not the classes."
             )
     for variant in variants:
+        # False sorts first: the side that is not compiled
         eager, compiled = sorted((base, variant), key=lambda side: side.recording.compiled is not None)
         if eager.recording.compiled is None and compiled.recording.compiled is not None:
             yield (

@@ -67,6 +67,7 @@ def _definition(record: Any) -> dict[str, Any]:
     required = [key for key, (_, always) in keys.items() if always]
     definition = {
         "additionalProperties": False,
+        # users read it: the docstring of a record is its description in the schema
         "description": getdoc(record),
         "properties": {key: _property(hint) for key, (hint, _) in keys.items()},
         "type": "object",

@@ -107,6 +107,7 @@ class PassFigures(Record):
         float, Meaning("Involuntary context switches a second of plain passes.")
     ]
     load_per_processor: Annotated[float, Meaning("Processes that wanted each processor when it began.")]
+    # not required, as profiles of schema version 1 were saved before it was measured; so with warnings
     disturbance: NotRequired[
         Annotated[
             DisturbanceFigures, Meaning("What disturbed the plain passes; by kinds of layer, the worst.")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from archcli.measure.profile.schema.base import Amount, Memory, Range, Record, Seconds
 from archcli.modules.spec.values import Meaning
 
+# by call, as the key `class` is a keyword of Python
 ClassField = TypedDict(
     "ClassField",
     {"class": Annotated[str, Meaning("The class of operation; several, the slowest first, with + between.")]},

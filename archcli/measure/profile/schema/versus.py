@@ -18,6 +18,7 @@ from archcli.measure.profile.schema.base import (
 from archcli.measure.profile.schema.records import ClassField, CompiledCode
 from archcli.modules.spec.values import Meaning
 
+# by call, as the key `from` is a keyword of Python
 Change = TypedDict(
     "Change",
     {

@@ -33,6 +33,7 @@ IDENTITY = {"name", "source", "published", "released", "series", "sibling_of"}
 ABSENT = None
 """What stands for a setting that a model has no place for."""
 
+# encoder.groups.0.pattern.1.attention.n_heads: stem encoder., rest attention.n_heads; no rest for n_layers
 IN_GROUPS = re.compile(r"(?P<stem>.*?)groups\.\d+\.(?:(?:layer|pattern\.\d+)\.(?P<rest>.+)|.+)")
 
 
@@ -107,6 +108,7 @@ def _is_branch(node: Any) -> bool:
     return isinstance(node, list) and any(isinstance(item, Mapping) for item in node)
 
 
+# no None, which is a value of a setting, such as that of a window
 _NO_PLACE = object()
 
 

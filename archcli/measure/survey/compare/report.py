@@ -107,6 +107,7 @@ def _side_by_side(models: Sequence[Sequence[Figure]]) -> Iterator[Record]:
     by_key = [{(figure.section, figure.key): figure for figure in of_model} for of_model in models]
     every = {place: figure for of_model in by_key for place, figure in of_model.items()}
     order = list(dict.fromkeys(section for section, _ in every))
+    # a figure that only later models have joins its section; the sort is stable, and keeps the order within
     for place, figure in sorted(every.items(), key=lambda item: order.index(item[0][0])):
         lacking = 0 if figure.section == "Parameters by group" else None
         values = [of_model[place].value if place in of_model else lacking for of_model in by_key]

@@ -43,6 +43,7 @@ def answered(model: Model, question: Question) -> Answer:
     if question.path is not None:
         require_known(measured.terms(counted), model, question.path)
     symbols = question.symbols_of(model)
+    # the second trace, now with symbols: its total at the model's sizes must be the first one's
     traced = measured.read(symbols.model, question.with_sizes(symbols.sizes))
     parts = components(symbols.model, _terms(measured.terms, traced, question, symbols.model, model), symbols)
     others = _terms(measured.beside_terms, traced, question, symbols.model, model)

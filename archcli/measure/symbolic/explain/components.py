@@ -138,6 +138,7 @@ def shortened(paths: Iterable[str]) -> Iterator[str]:
 def _runs(numbers: list[int]) -> Iterator[str]:
     """Numbers in order, neighbours as a range."""
     start = before = numbers[0]
+    # None closes the last range
     for number in [*numbers[1:], None]:
         if number is not None and number == before + 1:
             before = number

@@ -42,6 +42,7 @@ def _smooth(total: Any, symbol: Any, symbols: ModelSymbols) -> Any:
         # of two that are equal the one that stays the smaller when the symbol grows
         return min(numbers, key=lambda one: (symbols.value(one), symbols.value(sympy.diff(one, symbol))))
 
+    # sympy leaves the derivative of a floor unevaluated, and makes Heaviside steps of a minimum's
     floorless = total.replace(sympy.floor, lambda inner: inner)
     return floorless.replace(sympy.Min, branch)
 

@@ -54,12 +54,14 @@ class Question:
         tokens = {} if asked.phase == "decode" else {"seq_len": asked.seq_len}
         tokens |= {"past": asked.past} if asked.past else {}
         source = asked.source_len
+        # an encoder of fixed length, such as Whisper's, has another length than the one asked for
         if source is not None and model.source_length(source) == source:
             tokens["source_len"] = source
         return {"batch_size": asked.batch_size, **tokens}
 
     def with_sizes(self, asked: Mapping[str, Number]) -> Request:
         """The request with symbols in the place of its sizes."""
+        # the cache is read off a prefill, whose new tokens are the context
         named = {"seq_len" if name == "context" else name: size for name, size in asked.items()}
         return replace(self.request, **named)
 

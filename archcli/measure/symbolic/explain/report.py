@@ -44,6 +44,7 @@ def _components(quantity: Quantity, totals: Entry, rows: Sequence[Entry]) -> Tab
     records = [record for row in rows for record in _lines(row["component"], row, row["share"])]
     records += _lines("total", totals, 1.0)
     beside = {key: totals[f"{quantity.beside}_{key}"] for key in ("formula", "numbers", "value")}
+    # active parameters are said once where all are active
     if beside["value"] and beside["formula"] != totals["formula"]:
         records += _lines(quantity.beside_title, beside, None)
     return Table("", columns, records)

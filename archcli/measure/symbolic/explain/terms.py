@@ -102,4 +102,5 @@ def _shapes(model: Model, _: Request) -> Pass:
 
 
 def _costs(model: Model, request: Request) -> Pass:
+    # with symbols it is the second trace: the first, of numbers, has passed the check
     return checked_pass(model, request) if request.is_plain else count_pass(model, request)

@@ -17,6 +17,7 @@ from archcli.measure.symbolic.symbols import ModelSymbols
 def figure(value: Any) -> int:
     """A value of an expression as an int; an expected value to the nearest."""
     exact = required("sympy").Rational(value)
+    # `rounded`, as for counts: halves go up, which `round` takes to the even neighbour
     return int(rounded(Fraction(int(exact.p), int(exact.q))))
 
 
@@ -25,6 +26,7 @@ NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 
 def numbered(formula: str, values: Mapping[str, int]) -> str:
     """The same line with numbers in place of the names."""
+    # Min and floor are names without a value, and stay
     return NAME.sub(lambda match: str(values.get(match[0], match[0])), formula)
 
 
@@ -35,6 +37,7 @@ def latex(expression: Any, values: Mapping[str, int], *, numbers: bool = False) 
         symbol: str(values[symbol.name]) if numbers else latex_name(symbol.name)
         for symbol in expression.free_symbols
     }
+    # numbers side by side would read as one
     sign = r" \cdot " if numbers else None
     text: str = sympy.latex(expression, symbol_names=names, mul_symbol=sign)
     return text

@@ -109,6 +109,7 @@ FORMS: Mapping[tuple[str, str], str] = {
     ("params", "lm_head"): "V*d",
     ("params", "attention"): "4*L*d**2",
     ("params", "ffn"): "8*L*d**2",
+    # 2 FLOPs for each weight and token
     ("flops", "attention_proj"): "8*L*d**2*T",
     ("flops", "ffn"): "16*L*d**2*T",
     ("flops", "lm_head"): "2*V*d*T",
@@ -172,6 +173,7 @@ def approximations(model: Model, question: Question, counted: Pass) -> list[dict
     rows = shape_pass(model).rows
     totals = param_totals(model, rows)
     values["P"] = totals["active_params"]
+    # Kaplan's N has neither embeddings nor head; of a mixture it has the active experts alone
     values["N"] = totals["active_params"] - (totals["params"] - totals["non_embedding_params"])
     forms = {"params": _of_params(totals), "kvcache": _of_cache(model, question, counted)}
     chosen = forms.get(question.quantity) or _of_flops(model, question, counted)
@@ -227,5 +229,6 @@ def _of_flops(model: Model, question: Question, counted: Pass) -> Iterator[Appro
     except ArchError:  # too few tokens to train on
         return
     flops = int(trained.flops(unmasked=unmasked)[0])
+    # 2 N T forward, and twice as many backward
     yield Approximation("training, N non-embedding parameters", "6*N*T", flops, KAPLAN)
     yield Approximation("training, P all active parameters", "6*P*T", flops, HOFFMANN)

@@ -67,6 +67,7 @@ class Reading:
         return contents
 
     def _pass(self, request: Request) -> Pass:
+        # by its text: a request holds a mapping of forms, and has no hash
         return self._known(f"flops {request}", lambda: checked_pass(self.model, request))
 
     def _cache(self, request: Request) -> Pass:

@@ -195,6 +195,7 @@ class Chunk:
         exact = expression.exact(self.of)
         values = np.broadcast_to(exact.over // exact.under, (self.length,))
         whole = np.broadcast_to(exact.over % exact.under == 0, (self.length,))
+        # beyond 64 bits arrays hold Python's ints, and comparing them gives objects
         flags = whole.astype(bool) & ((values >= 1) & (values <= LARGEST)).astype(bool)
         dropped = self.keep(flags)
         self.sizes[name] = values[flags].astype(np.int64)
@@ -207,6 +208,7 @@ class Chunk:
             codes[branch.result] += len(branch.places)
             parts.append((branch.places, branch.array(0 if branch.result else 1)))
         self.keep(gathered(self.length, parts).astype(bool))
+        # the empty code stands for candidates without a conflict
         del codes[""]
         return codes
 

@@ -140,6 +140,7 @@ def _length(question: SweepQuestion, term: FigureTerm) -> Iterator[str]:
     lengths: set[tuple[str, Number]] = set()
     for structure in question.structures:
         varied = [name for name, paths in structure.paths.items() if "max_seq_len" in paths]
+        # asked with another max_seq_len as well: where that gives another length, candidates share none
         for model in (structure.model, structure.sized(dict.fromkeys(varied, 1))):
             lengths.update(term.figure.length(model, term.settings).items())
     if len(lengths) == 1:

@@ -37,6 +37,7 @@ class Best:
         np = required("numpy")
         new = _stacked(np, keys) if keys else None
         length = len(next(iter(columns.values())))
+        # first among themselves, so that few are joined with those that are held
         places = self._chosen(new, length)
         new = None if new is None else new[:, places]
         merged = {name: array[places] for name, array in columns.items()}
@@ -54,6 +55,7 @@ class Best:
         if keys is None:
             return np.arange(length)[: self.top]
         if len(keys) == 1:
+            # stable, so that equals stay in the order of the grid
             return np.argsort(keys[0], kind="stable")[: self.top]
         front = _front(keys)
         return front[np.lexsort((front, *keys[::-1, front]))]
@@ -236,6 +238,7 @@ def _meet(chunk: Chunk, conditions: Iterable[Any], tally: SweepTally) -> None:
 def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[Any], dict[Any, Any]]:
     """(what is to be small, by objective; the columns) of the candidates of a chunk."""
     np = required("numpy")
+    # a structure may lack a varied field: its zeros are told from sizes by `paths` in the report
     keys, columns = [], {name: np.zeros(chunk.length, dtype=np.int64) for name in question.names.varied}
     columns |= chunk.sizes
     for expression, largest in question.objectives:

@@ -146,6 +146,6 @@ def _names_behind(name: str, ties: Mapping[str, Any]) -> set[str]:
 
 
 def size_of(model: Model, name: str) -> Any:
-    """The value of a size by its name or the end of its path; None where fields of it differ, or none is."""
+    """The value of a size by its name or the end of its path; None where fields differ or none has it."""
     values = [value for path, _, value in sizes(model) if ends_in(path, name.split("."))]
     return values[0] if values and all(value == values[0] for value in values) else None

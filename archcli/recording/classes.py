@@ -156,6 +156,7 @@ def class_of(key: OpKey, parts: tuple[Part, ...]) -> str:
     if named is not None:
         return named
     of_phase = _of_phase(key.phase, parts)
+    # the same names occur in operations that are no scans: cumsum counts the tokens of experts
     if key.name in _SCANS and any(part.scans for part in of_phase):
         return RECURRENCE
     classes = [part.op_class for part in of_phase]

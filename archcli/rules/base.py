@@ -243,6 +243,7 @@ def describe_head(attention: Attention, d_model: int, width: int) -> str:
 
 def nearest_multiple(value: int, unit: int) -> int:
     """The multiple of `unit` closest to the value, at least one unit."""
+    # halves go upwards, in ints as everywhere
     return max(unit, (value + unit // 2) // unit * unit)
 
 
@@ -257,6 +258,7 @@ def nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:
     Searches `reach` numbers to both sides; n itself where there is none.
     """
     n, wanted = first_value(n), first_value(wanted)
+    # upwards first, as of two divisors equally near the larger wins
     near = [k for step in range(reach) for k in (wanted + step, wanted - step)]
     divisors = [k for k in near if 0 < k <= n and n % k == 0]
     even = [k for k in divisors if k % tp == 0 or tp % k == 0]

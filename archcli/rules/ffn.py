@@ -52,6 +52,7 @@ class UnusualWidth(DesignRule):
         for path, ffn, d_ff in dense(case):
             ratio = d_ff / width
             least, most = (2.5, 4.0) if ffn.is_gated else (3.9, 4.1)
+            # beyond LEAST and MOST it is FFN002's to report
             if not least <= ratio <= most and LEAST <= ratio <= MOST:
                 kind, usual = ("gated", "2.5 to 4") if ffn.is_gated else ("plain", "4")
                 message = f"d_ff {d_ff:,} = {ratio:.3g} x d_model {width:,} in a {kind} network"

@@ -100,6 +100,7 @@ def _built(spec: Model, counted: Counted, model: LanguageModel | None = None) ->
     formed = with_forms(spec, counted.request)
     if model is not None and model.spec == formed:
         return model
+    # step by step: fvcore has no formula for a fused kernel of attention
     return build_model(formed, device="meta", attention="eager")
 
 
@@ -115,6 +116,7 @@ def _require_buildable(spec: Model, rows: Sequence[Row]) -> None:
         )
     for row in rows:
         copies = row.experts.n_experts if row.experts else 1
+        # experts in the form `gather` copy a matrix for every token
         gathered = row.inputs[0][0] if row.experts else 1
         largest = max(
             prod(shape)

@@ -131,7 +131,7 @@ class FigureCall(NamedTuple):
 
 
 Call: TypeAlias = FigureCall
-"""The short name of it, for those that evaluate expressions."""
+"""Short name of FigureCall."""
 
 
 class StackStep(NamedTuple):

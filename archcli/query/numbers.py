@@ -86,11 +86,11 @@ READ: dict[str, Callable[[str], tuple[int, int]]] = {
     "seconds": parse_seconds,
     **dict.fromkeys(("share", "fine_share", "ratio", "bits"), parse_decimal),
 }
-"""How an amount is read that bounds a value of this unit; of any other unit it is a count."""
+"""Reader of an amount, by the unit of the value that it bounds; for other units it is a count."""
 
 
 class Side(NamedTuple):
-    """A side of a comparison; of the ends of `middle±tolerance` with the sign of the tolerance."""
+    """A side of a comparison, or an end of `middle±tolerance`: `middle - tolerance`."""
 
     middle: TextSpan
     sign: str = ""

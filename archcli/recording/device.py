@@ -100,7 +100,7 @@ def median_activity(accounts: Sequence[DeviceActivity]) -> DeviceActivity | None
 
 
 def launched_ns(events: Iterable[Event]) -> Callable[[Event], int]:
-    """A function: device nanoseconds of the activities launched by a CPU range or a call."""
+    """A function that gives the device time, in ns, of what a CPU range or a call launched."""
     by_range: dict[int, int] = defaultdict(int)
     by_call: dict[int, int] = defaultdict(int)
     for event in events:

@@ -21,7 +21,7 @@ LEAST_S = 0.2
 MOST_WAITED = 0.05
 """The largest share of waiting of an undisturbed pass."""
 MOST_SWITCHES_PER_S = 120.0
-"""Involuntary context switches of an undisturbed pass: asked where nothing says how long threads waited."""
+"""Most involuntary context switches of an undisturbed pass; used where waiting is not measured."""
 
 
 class ProcessorTimes(NamedTuple):
@@ -99,7 +99,7 @@ def processor_times(proc: Path = PROC) -> ProcessorTimes:
 def _spread(walls: Sequence[float]) -> float:
     if len(walls) < 2:  # noqa: PLR2004
         return 0.0
-    # inclusive: the default puts quartiles of a few passes outside of them
+    # inclusive: by the default method the quartiles of two passes lie beyond both
     lower, _, upper = quantiles(walls, method="inclusive")
     return (upper - lower) / median(walls)
 

@@ -127,7 +127,7 @@ def _kernel(
     phase: Phase = "backward" if backward else "forward"
     paths = {piece.path for piece in launch.pieces}
     parts = {path: op.op.parts(*op.inputs) for path, op in ran.items() if path in paths}
-    # a view or a copy that was fused in does not make the kernel its own
+    # an operation without costs, such as a view, does not make the kernel its own
     costing = [path for path, costs in parts.items() if costs] or list(parts)
     if not costing:  # of no operation: sums of gradients, or something of torch's own
         key = OpKey("", "sums" if backward else phase, launch.name)

@@ -111,7 +111,7 @@ def _control_group(proc: Path, groups: Path) -> list[int | None]:
     ]
     for line in _text(proc / "self" / "cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
-        # version 2 has one line, `0::/path`
+        # the line of version 2: `0::/path`
         if not controllers:
             rooms.append(_room(groups / path.lstrip("/"), "memory.max", "memory.current"))
         elif "memory" in controllers.split(","):

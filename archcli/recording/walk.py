@@ -21,7 +21,7 @@ ENGINE = "autograd::engine::evaluate_function"
 SHARDING = "FSDP::"
 """The start of the ranges in which FSDP2 gathers weights and scatters gradients."""
 ALIASES = {"_index_put_impl": "index_put"}
-"""The gradient of indexing runs the first, and under a dispatch mode, as in the census, the second."""
+"""The gradient of indexing is `_index_put_impl` in a trace, and `index_put` in the census."""
 
 
 class _Frame(NamedTuple):

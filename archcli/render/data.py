@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 # what spreadsheets take for the start of a formula; the full-width signs are of East Asian keyboards
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 HARMLESS = re.compile(r"[+-]?(\d[\d.,]*)?|- ×\d.*")
-"""A number, a sign alone, and `- ×3`, what three layers do not have: none is a formula."""
+"""No formulas: a number, a sign alone, and `- ×3` for a value that three layers lack."""
 
 
 def document(report: Report) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def check_new_files(folder: Path, names: Iterable[str]) -> None:
     """Raise ArchError, before anything is computed, for files that are there or could not be written."""
     if folder.exists() and not folder.is_dir():
         raise ArchError(f"{folder} is no folder", "name another")
-    # exists() is false of a link to nothing, which writing would follow
+    # exists() is false of a link to a file that is missing
     known = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
     if known:
         raise ArchError(f"{folder / known[0]} exists", "move it away, or name another folder")

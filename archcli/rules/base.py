@@ -73,7 +73,7 @@ class Parallelism(NamedTuple):
 
 ONE_DEVICE = Parallelism()
 DIVISOR = "divisor"
-"""The cause of findings on a number that is no multiple of what it should be."""
+"""Cause of findings on a size that is no multiple of the required number."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class DesignRule(ABC):
     spares: ClassVar[str] = ""
     evidence: ClassVar[str] = ""
     year: ClassVar[int] = 0
-    """Of a rule of a consensus, the year whose models it judges by; 0 for what holds in any year."""
+    """Year of the models that a rule of consensus judges by; 0 for a rule that holds in any year."""
     counts: ClassVar[bool] = False
     """Whether it reads counted rows, which are there once no sizes conflict."""
     parallel: ClassVar[Parallelism] = ONE_DEVICE

@@ -25,7 +25,7 @@ MISDIRECTED = {
 
 
 CAUSES = {"heads-divide-width": DIVISOR}
-"""The causes of conflicts that other rules may see as well, by the conflict's code."""
+"""Cause by a conflict's code, where another rule may report the same mistake."""
 
 
 class Contradiction(DesignRule):

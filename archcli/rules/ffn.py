@@ -11,7 +11,7 @@ from archcli.modules.spec.kinds import kind_of
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 LEAST, MOST = 1.5, 8
-"""What shipped models have in each matrix: ModernBERT-base 1,152 on 768, Gemma 1, Gemma 2 27B and LaMDA 8."""
+"""d_ff / d_model of shipped models: ModernBERT-base 1,152 on 768; Gemma 1, Gemma 2 27B, LaMDA 8."""
 SHAZEER = "Shazeer, arXiv:2002.05202 section 2: gated networks at 2/3 of the width, 8/3 (derived)"
 
 

@@ -143,7 +143,7 @@ UNPADDED = (
     "roberta-base",
     "xlm-roberta-base",
 )
-"""Presets whose vocabulary is as large as their tokenizer's, whatever kernels like."""
+"""Presets with exactly the vocabulary of their tokenizer, not padded for kernels."""
 
 
 class VocabularyFillsTiles(DesignRule):

@@ -48,7 +48,7 @@ POST_NORM = (
     "roberta-base",
     "xlm-roberta-base",
 )
-"""Presets after BERT's blocks."""
+"""Presets with the post-norm blocks of BERT."""
 
 
 class PostNormNeedsWarmUp(DesignRule):

@@ -26,7 +26,7 @@ from archcli.rules.base import (
 
 TILE = 64
 DEVICES, LARGE = 4, 3_000_000_000
-"""Devices that are to share the heads of a model from so many parameters on."""
+"""So many devices must be able to share the heads of models with LARGE parameters and more."""
 WIDE = "{kind: glu, activation: silu, d_ff: 11008}"
 ODD_HEADS = "{kind: gqa, n_heads: 34, n_kv_heads: 2, head_dim: 64, position: {kind: rope, theta: 10000}}"
 MEGATRON = "Megatron-LM, arXiv:1909.08053 section 3 (id confirmed)"

@@ -88,7 +88,7 @@ class LogScale(NamedTuple):
 LEFT, HEIGHT, BELOW = 48, 360, 48
 """Pixels of the tick labels on the left, of the diagram, and of those below it."""
 LARGEST, SMALLEST, WIDE = 26.0, 2.0, 912
-"""Radius of a mark that takes half of the time, where the drawing is so wide; and of the smallest."""
+"""Radius of a mark with half of the time in a drawing of WIDE pixels, and of the smallest mark."""
 MOST_NAMED = 8
 """Marks with a name in the drawing, where there is room; all have one as a tooltip."""
 MOST_TOGETHER = 3

@@ -34,7 +34,7 @@ from archcli.runtime.model.leaves import ON_META, Assignment, StackedLinear, lea
 from archcli.runtime.model.node import EAGER, FUSED
 
 OUTSIDE = ""
-"""The path of what no operation of the architecture does: the loss outside of the model."""
+"""The path of work that is part of no operation, such as a loss outside of the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class NodeTape:
         node = self.node
         leaf = node.part(op.name)
         if leaf is None:
-            # an op without weights is no nn.Module that train() could reach
+            # attention drops scores in training alone, and is no nn.Module that train() could reach
             op = op.in_training() if node.training else op
             op = op if node.peers is None else op.among(node.peers)
             return getattr(op, node.form)(torch, {}, *values)
@@ -104,7 +104,7 @@ class ModuleNode(nn.Module):
     """The instrumentation of its operations; the profiler sets it while it listens."""
 
     output_hook: OutputHook | None = None
-    """Told what an operation returned, within its context; asked of a node with an op hook alone."""
+    """Called with an operation and its outputs, within its context; only where `op_hook` is set, too."""
 
     peers: Any = None
     """The ranks that its operations exchange tensors with; without them one process stands for all."""

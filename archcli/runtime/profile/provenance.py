@@ -24,7 +24,7 @@ from archcli.runtime.profile.census import is_view
 
 ROW, PIECES = "archcli_row", "archcli_pieces"
 ALIASES = {"bias_addmm": "addmm"}
-"""Inductor's own name of a product that is a Python function around torch's."""
+"""Inductor's name of a Python function around one of torch's products."""
 
 
 def annotated(path: str) -> OpHook:

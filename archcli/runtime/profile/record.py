@@ -48,7 +48,7 @@ class _LoggedRange:
 
     def __init__(self, log: AutogradLog, path: str) -> None:
         self.log, self.path = log, path
-        # record_function would call two operations of torch, which cost time and stand in the trace
+        # record_function would pass through the dispatcher twice, in a pass that is timed
         self.range = torch._C._profiler._RecordFunctionFast(PREFIX + path)
 
     def __enter__(self) -> None:
@@ -83,7 +83,7 @@ def labelled(model: nn.Module) -> Iterator[AutogradLog]:
 PAIRS, FEWEST_PAIRS, BUDGET_S = 10, 3, 8.0
 """Pairs of passes by default: so many, or as many as the time allows, at least three."""
 Tick = Callable[[str, int, int], None]
-"""Told (what is going on, how far, of how much)."""
+"""A progress callback: (activity, done, total)."""
 
 
 class Traced(NamedTuple):

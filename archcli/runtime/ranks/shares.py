@@ -16,7 +16,7 @@ from archcli.arith import ceil_div
 
 
 class RankPlace(NamedTuple):
-    """Which of the ranks that share something this is."""
+    """A rank's number within its group, and the size of the group."""
 
     rank: int = 0
     ranks: int = 1

@@ -151,7 +151,7 @@ class _Parts:
 
 
 def _joined(model: LanguageModel, name: str) -> Sequence[int]:
-    """Rows of the pieces that a weight joins; of most one piece."""
+    """Rows of each piece of a joined weight, such as q, k and v; most weights are one piece."""
     path, _, leaf = name.rpartition(".")[0].rpartition(".")
     pieces: Any = getattr(getattr(model.get_submodule(path), "spec", None), "joined_rows", dict)()
     rows: Sequence[int] = pieces.get(leaf, (len(model.get_parameter(name)),))

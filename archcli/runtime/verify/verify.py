@@ -1,7 +1,7 @@
 """Verification: the figures of torch and fvcore for the built model beside those that archcli counted.
 
-The model is on the meta device, without weights and data. What a reference cannot count is told in a note; a
-contraction that none has a formula for is a result that fails.
+The model is on the meta device, without weights and data. A note lists what a reference cannot count. A
+contraction without a formula in any reference is a failed result.
 """
 
 from __future__ import annotations

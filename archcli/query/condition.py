@@ -114,6 +114,7 @@ class DateTest(NamedTuple):
         value = of(self.key)
         if value is None:
             return self.sign == "!="
+        # ISO dates compare as text, as far as both are given
         shared = min(len(str(value)), len(self.bound))
         return bool(COMPARES[self.sign](str(value)[:shared], self.bound[:shared]))
 
@@ -189,6 +190,7 @@ class ConditionReader:
 
     def _of_words(self, term: FigureName, sign: TextSpan) -> Test:
         """The test of a text or a flag, or of whether a value is missing."""
+        # all that follows is the value, further signs included
         value = span(self.phrase, sign.end, self.whole.end)
         if not value.text or value.text[0] in "<>=!~":
             raise self._fault(self.whole, f"{quote(self.whole.text)} is not a condition", EXAMPLES)
@@ -236,6 +238,7 @@ class ConditionReader:
     def _of_dates(self, tests: list[DateTest]) -> list[Test]:
         """The tests of a chain of dates, or of a range that some date is in."""
         if self.signs[0].text == "in":
+            # a range makes two tests: low <= date and date <= high
             low, high = (test.bound for test in tests)
             if low[: len(high)] > high[: len(low)]:
                 raise self._fault(self.sides[1], "no date is in this range", "write the earlier one first")
@@ -244,6 +247,7 @@ class ConditionReader:
     def _of_date(self, left: Side, sign: str, right: Side) -> DateTest:
         """The test of a date, which stands alone on one side."""
         if (term := self._date(left)) is None:
+            # the date stands on the right, as in 2024<=released: both sides change places
             left, right, sign = right, left, MIRRORED.get(sign, sign)
             term = self._date(left)
         bound = right.middle
@@ -270,6 +274,7 @@ class ConditionReader:
     def _require_room(self, low: Expression, high: Expression) -> None:
         """Raise where no number is in a range of plain numbers."""
         plain = not (low.names or low.calls or high.names or high.calls)
+        # there are no names, so that the reader is never called
         if plain and not NumberTest(low, "<=", high).holds(lambda _: None):
             raise self._fault(self.sides[1], "no number is in this range", "write the smaller end first")
 
@@ -299,6 +304,7 @@ class Condition:
         values = {what: of(what) for what in read}
         result: Any = True
         for test in self.tests:
+            # & and not `and`, as results may be arrays
             result = test.holds(values.__getitem__) & result
         return result
 

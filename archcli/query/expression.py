@@ -28,10 +28,12 @@ from archcli.units import parse_quotient
 LONGEST = 1000
 """Characters of an expression or condition that anybody writes."""
 
+# both signs for micro: U+00B5 of keyboards, and the Greek letter that NFKC makes of it
 UNIT = r" ?%|[A-Za-z]+| ?[µ\u03bc]s| [KMGTPEkmgtpe]?i?[Bb]\b| [KMGT]i?\b| k\b| (?:[mun]?s|min|h|d)\b"
 NUMBER = rf"\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?:{UNIT})?"
 """A number with its unit, which a blank may part from it where that is no name: 25 %, 2 KiB, 7 B, 7 ms."""
 NAME = r"[A-Za-z_]\w*(?:\.\w+)*"
+# longer signs come first: an alternation takes the first that fits
 TOKEN = re.compile(rf"(?P<number>{NUMBER})|(?P<name>{NAME})|(?P<sign>\.\.|\+-|//|[-+*/()@,=±])", re.ASCII)
 SETTING = re.compile(r"\s*(?P<key>[A-Za-z]\w*)\s*=(?P<value>[^,()=<>'\"`]*)", re.ASCII)
 
@@ -109,6 +111,7 @@ class Scanner:
         return match["key"], match["value"].strip(), Token("name", match["key"], match.start("key"))
 
 
+# the parser has six frames for each, and Python 1,000 in all
 DEEPEST = 50
 """Parentheses inside each other that anybody writes."""
 
@@ -128,7 +131,7 @@ class FigureCall(NamedTuple):
 
 
 Call: TypeAlias = FigureCall
-"""The short name of it, for those that evaluate expressions."""
+"""Short name of FigureCall."""
 
 
 class StackStep(NamedTuple):
@@ -185,6 +188,7 @@ class Parser:
         self._product()
         while token := self.scanner.take_sign("+", "-", "+-"):
             self._product()
+            # `+-` is one sign because of ranges; between numbers it is a plus and a minus
             self.steps.append(StackStep(token.text.strip("+") or "+"))
 
     def _product(self) -> None:
@@ -235,6 +239,7 @@ class Parser:
             raise self._unexpected(token)
 
     def _figure(self, token: Token) -> str | Call:
+        # so that no name reaches __class__ and its like, whatever looks it up
         if any(part.startswith("_") for part in token.text.split(".")):
             hint = "expressions read figures of models and nothing else"
             raise self._fault(token, f"{quote(token.text)} is no name of a figure", hint)
@@ -255,6 +260,7 @@ class Parser:
             if not self.scanner.take_sign(","):
                 break
         self._close(opening)
+        # sorted: the order of writing makes no other figure, and so no second count
         return tuple(sorted(settings.items()))
 
     def _unexpected(self, token: Token) -> ArchError:
@@ -325,6 +331,7 @@ class Expression:
                 elif step.sign == "negative":
                     stack.append(-stack.pop())
                 else:
+                    # the right side was put there last
                     right = stack.pop()
                     stack.append(BINARY[step.sign](stack.pop(), right))
         except ZeroDivisionError:

@@ -24,6 +24,7 @@ from archcli.units import parse_count, parse_decimal, parse_exact_bytes, parse_q
 SIGNS = ("=", "!=", "<", "<=", ">", ">=", "~")
 """Comparison signs as messages list them; == is = and `in` takes a range."""
 
+# `in` as a word alone, not within `min` or `x.in`
 COMPARING = re.compile(r"[()]|[<>=!]=|[<>=~]|(?<![\w.])in(?![\w.])", re.ASCII)
 RANGING = re.compile(r"[()]|\.\.|±|\+-")
 
@@ -59,6 +60,7 @@ def _outside(phrase: Phrase, within: TextSpan, signs: re.Pattern[str]) -> Iterat
     for match in signs.finditer(phrase.text, within.start, within.end):
         if match[0] in "()":
             depth += 1 if match[0] == "(" else -1
+        # below 0 as well: the parser complains of the stray parenthesis, with a caret
         elif depth <= 0:
             yield TextSpan(match[0], match.start())
 
@@ -84,11 +86,11 @@ READ: dict[str, Callable[[str], tuple[int, int]]] = {
     "seconds": parse_seconds,
     **dict.fromkeys(("share", "fine_share", "ratio", "bits"), parse_decimal),
 }
-"""How an amount is read that bounds a value of this unit; of any other unit it is a count."""
+"""Reader of an amount, by the unit of the value that it bounds; for other units it is a count."""
 
 
 class Side(NamedTuple):
-    """A side of a comparison; of the ends of `middle±tolerance` with the sign of the tolerance."""
+    """A side of a comparison, or an end of `middle±tolerance`: `middle - tolerance`."""
 
     middle: TextSpan
     sign: str = ""
@@ -124,11 +126,13 @@ class NumberReader:
             if over > under:
                 hint = f"write {tolerance.text.rstrip(' %')} for an amount, or a share such as 1%"
                 raise self._fault(tolerance, f"{quote(tolerance.text)} is more than 100%", hint)
+            # the middle is worked out once more, as a stack has no names
             return (*middle, StackStep("number", number=(over, under)), StackStep("*"))
         return self._steps(tolerance)
 
     def require_clear_amounts(self) -> None:
         """Raise where 8B may be a billion or bytes: in arithmetic with bytes."""
+        # asked when all sides are read, as the one in bytes may be the last
         for token in self.unclear if "bytes" in self.units else ():
             number = token.text.rstrip(" Bb")
             hint = f"write {number}e9, or {number} for bytes"
@@ -138,6 +142,7 @@ class NumberReader:
         term = self.vocabulary.find(side.text)
         if term:
             return (StackStep("figure", self._key(Token("name", *side), term)),)
+        # a word near a known name is a slip, for which the parser suggests that name
         if self.unit and _is_plain(side) and not self.vocabulary.near(side.text):
             return (StackStep("number", number=self._amount(side)),)
         parser = Parser(self.phrase, self._number, self._name, self._call, span=(side.start, side.end))

@@ -15,6 +15,7 @@ from archcli.arith import Number, common_divisor, maximum
 from archcli.errors import ArchError
 
 LIMIT = 2**63
+# 2**1000 is about 1e301, so that every number still fits into a float
 MOST_BITS = 1000
 """Numbers of more binary digits are refused: no figure of an architecture is that large."""
 
@@ -37,6 +38,7 @@ class Quotient:
 
     def __add__(self, other: Quotient) -> Quotient:
         a, b = _alike(self, other)
+        # an equal denominator is kept: products of them would soon leave 64 bits
         if _same(a.under, b.under):
             return _reduced(_sum(a.over, b.over), a.under)
         over = _sum(_product(a.over, b.under), _product(b.over, a.under))
@@ -80,6 +82,7 @@ class Quotient:
         if not multiple.is_whole or _any(multiple.over < 1):
             raise ArchError("@ rounds to multiples of a whole number above 0", "write EXPRESSION@128")
         step = _product(_product(self.under, multiple.over), 2)
+        # floor(x / m + 1/2) in whole numbers: halves go upwards
         times = _floored(_sum(_product(self.over, 2), _product(self.under, multiple.over)), step)
         return Quotient(_product(maximum(times, 1), multiple.over))
 
@@ -121,6 +124,7 @@ def quotient(number: Number) -> Quotient:
 
     Raises TypeError for anything else.
     """
+    # numpy's scalars wrap around at 64 bits, Python's numbers do not
     if getattr(number, "ndim", 0) == 0 and hasattr(number, "item"):
         number = number.item()
     kind = _kind(number)
@@ -128,6 +132,7 @@ def quotient(number: Number) -> Quotient:
         return Quotient(number.astype("float64"))
     if kind == "O":
         return Quotient(*(_each(number, part) for part in ("numerator", "denominator")))
+    # numpy makes float64 of uint64 and int64 together
     if kind == "u":
         return Quotient(_narrow(number.astype(object)))
     if kind and kind in "ib":
@@ -167,6 +172,7 @@ def _any(answers: Any) -> bool:
 
 def _same(a: Any, b: Any) -> bool:
     """Whether two denominators are known to be equal without looking at every candidate."""
+    # arrays are compared by identity: comparing their values costs as much as multiplying
     return a is b or (not _is_array(a, b) and bool(a == b))
 
 
@@ -190,6 +196,7 @@ def _extent(number: Any) -> Any:
     if not number.size:
         return 0
     low, high = number.min(), number.max()
+    # as Python's ints: abs(-2**63) is -2**63 in int64
     return max(abs(n.item() if hasattr(n, "item") else n) for n in (low, high))
 
 
@@ -202,6 +209,7 @@ def _product(a: Any, b: Any) -> Any:
 
 
 def _is_one(number: Any) -> bool:
+    # isinstance first, as an array == 1 is an array
     return isinstance(number, int) and number == 1
 
 
@@ -220,6 +228,7 @@ def _larger(a: Any, b: Any) -> Any:
 
 def _computed(most: Any, a: Any, b: Any, compute: Callable[[Any, Any], Any]) -> Any:
     """The result of an operation, at most `most`; of arrays in Python's ints where 64 bits do not hold it."""
+    # `most` is one of Python's numbers, which cannot wrap around where arrays would
     if most >= 1 << MOST_BITS:
         raise ArchError("a number comes to more than 1e300")
     if isinstance(most, int) and most >= LIMIT:

@@ -16,7 +16,7 @@ MOST_LISTED = 20
 
 
 class FigureName(NamedTuple):
-    """What a name stands for: the key that its value is asked for by, and its unit.
+    """What a name stands for: the key under which its value is looked up, and its unit.
 
     `text`, `flag` and `date` are no numbers; amounts beside `bytes` are read as bytes; the empty unit is any
     number. The others are those of a report's columns.

@@ -53,6 +53,7 @@ def _thread(
         end = min(event.end_ns, ends[-1]) if ends and process == PROCESS else event.end_ns
         ends.append(end)
         kind, name = _category(event, owner, prefix)
+        # a thread's number may be an address of 64 bits, and viewers take a signed int of 32
         thread = event.thread % (1 << 31)
         yield {
             "ph": "X",

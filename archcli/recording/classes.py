@@ -1,4 +1,4 @@
-"""Classes that a profile sums time by; of each torch operation its class and its FLOPs per element.
+"""Time classes of a profile; the class and the FLOPs per element of torch's operations.
 
 An operation of the architecture with one class of cost lends that class to all that it executes: the eleven
 kernels of a composite norm are the norm. Beside a matrix product, the softmax, the bias and the copies are
@@ -96,7 +96,7 @@ COLLECTIVES = {
         ("reduce_scatter_tensor", "reduce_scatter_tensor_coalesced", "_reduce_scatter_base"), "reduce_scatter"
     ),
 }
-"""The collective that each of torch's operations between ranks is."""
+"""Kind of collective by the name of torch's operation: `_allgather_base` is an all_gather."""
 WAIT = "wait_tensor"
 """Torch's operation by which a rank waits for a collective."""
 _SUMS = _names("sum cumsum")
@@ -156,6 +156,7 @@ def class_of(key: OpKey, parts: tuple[Part, ...]) -> str:
     if named is not None:
         return named
     of_phase = _of_phase(key.phase, parts)
+    # the same names occur in operations that are no scans: cumsum counts the tokens of experts
     if key.name in _SCANS and any(part.scans for part in of_phase):
         return RECURRENCE
     classes = [part.op_class for part in of_phase]

@@ -55,6 +55,7 @@ def _gpus(driver: Any) -> Iterator[LocalGpu]:
         name = ctypes.create_string_buffer(LONGEST_NAME)
         _call(driver.cuDeviceGet, ctypes.byref(device), index)
         _call(driver.cuDeviceGetName, name, LONGEST_NAME, device)
+        # the name without _v2 is the driver's old one, with sizes of 32 bits
         _call(driver.cuDeviceTotalMem_v2, ctypes.byref(size), device)
         architecture = f"sm_{_attribute(driver, MAJOR, device)}{_attribute(driver, MINOR, device)}"
         yield LocalGpu(name.value.decode(errors="replace"), size.value, architecture)

@@ -57,6 +57,7 @@ def account(events: Sequence[Event]) -> DeviceActivity:
     waiting = [event for event in events if event.on_device and WAIT_KERNEL in event.name]
     launches, others = _launches(events, whole, {event.id for event in waiting})
     activities = [event for event in events if event.on_device and event.id not in others]
+    # behind the waiting kernel, where one hides the launches
     window = Span(max([whole.start_ns, *(event.end_ns for event in waiting)]), whole.end_ns)
     occupied = _union(activities, window)
     computing = _length(_union((event for event in activities if not event.crosses), window))
@@ -99,7 +100,7 @@ def median_activity(accounts: Sequence[DeviceActivity]) -> DeviceActivity | None
 
 
 def launched_ns(events: Iterable[Event]) -> Callable[[Event], int]:
-    """A function: device nanoseconds of the activities launched by a CPU range or a call."""
+    """A function that gives the device time, in ns, of what a CPU range or a call launched."""
     by_range: dict[int, int] = defaultdict(int)
     by_call: dict[int, int] = defaultdict(int)
     for event in events:
@@ -128,6 +129,7 @@ def _launches(events: Sequence[Event], whole: Span, ahead: set[int]) -> tuple[di
     for event in sorted(launches, key=lambda event: (event.start_ns, -event.end_ns)):
         if event.id in ahead or not whole.start_ns <= event.start_ns < whole.end_ns:
             others.add(event.id)
+        # a driver's call within a runtime's is the same launch
         elif event.start_ns >= until[event.thread]:
             of_pass[event.id] = event
             until[event.thread] = event.end_ns

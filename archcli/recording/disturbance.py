@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from archcli.recording.machine import PROC, processor_seconds, waited_seconds
 
+# 20 ticks, so that one more or less is 5%
 LEAST_S = 0.2
 """Seconds below which ticks do not say how much others ran."""
 MOST_WAITED = 0.05
 """The largest share of waiting of an undisturbed pass."""
 MOST_SWITCHES_PER_S = 120.0
-"""Involuntary context switches of an undisturbed pass: asked where nothing says how long threads waited."""
+"""Most involuntary context switches of an undisturbed pass; used where waiting is not measured."""
 
 
 class ProcessorTimes(NamedTuple):
@@ -39,6 +40,7 @@ class ProcessorTimes(NamedTuple):
     def since(self, before: ProcessorTimes) -> ProcessorTimes:
         """The times from an earlier reading to this one."""
         pairs = zip(self[2:], before[2:], strict=True)
+        # the counters of a thread go with it: a later reading may be the smaller one
         unsure = (None if now is None or then is None else max(0.0, now - then) for now, then in pairs)
         return ProcessorTimes(self.wall_s - before.wall_s, self.own_s - before.own_s, *unsure)
 
@@ -97,6 +99,7 @@ def processor_times(proc: Path = PROC) -> ProcessorTimes:
 def _spread(walls: Sequence[float]) -> float:
     if len(walls) < 2:  # noqa: PLR2004
         return 0.0
+    # inclusive: by the default method the quartiles of two passes lie beyond both
     lower, _, upper = quantiles(walls, method="inclusive")
     return (upper - lower) / median(walls)
 

@@ -81,6 +81,7 @@ def _kind(raw: Any) -> Kind | None:
     """The kind of an event; None for copies of CPU ranges and the tracer's overhead."""
     activity = raw.activity_type() if hasattr(raw, "activity_type") else ""
     if raw.device_type().name != "CPU":
+        # kineto shows CPU ranges again on the device, as gpu_user_annotation: they are no work of it
         return _DEVICE_KINDS.get(activity) if activity else _device_kind(raw)
     if activity == "overhead":
         return None

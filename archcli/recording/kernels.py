@@ -89,6 +89,7 @@ def join_kernels(
     graphs: Sequence[CompiledGraph], ran: Mapping[str, OpInstance], seconds: float = 0.0
 ) -> CompiledModel:
     """Match the kernels of compiled graphs with the operations of the architecture that run in them."""
+    # backward graphs last, as they run; they may be compiled in another order
     order = sorted(graphs, key=lambda graph: graph.backward)
     fused = {key for graph in order for key in _fused_attention(graph)}
     kernels = tuple(
@@ -126,6 +127,7 @@ def _kernel(
     phase: Phase = "backward" if backward else "forward"
     paths = {piece.path for piece in launch.pieces}
     parts = {path: op.op.parts(*op.inputs) for path, op in ran.items() if path in paths}
+    # an operation without costs, such as a view, does not make the kernel its own
     costing = [path for path, costs in parts.items() if costs] or list(parts)
     if not costing:  # of no operation: sums of gradients, or something of torch's own
         key = OpKey("", "sums" if backward else phase, launch.name)
@@ -151,6 +153,7 @@ def _kernel(
 def _charged_groups(kernels: Iterable[Kernel]) -> dict[CostKey, KernelGroup]:
     """The kernels that costs are charged to, by operation, phase and class; class "" is any other class."""
     charged_groups: dict[CostKey, KernelGroup] = {}
+    # a library's kernel, such as a product, does most of an operation's work, so that it comes first
     # a stable sort keeps the order in which they run
     for kernel in sorted(kernels, key=lambda kernel: not kernel.library):
         for path, _ in kernel.pieces:

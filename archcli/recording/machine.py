@@ -27,6 +27,7 @@ class Ceilings(TypedDict):
 
 
 PROC, GROUPS, CPUS = Path("/proc"), Path("/sys/fs/cgroup"), Path("/sys/devices/system/cpu")
+# guests (8, 9) are within user and nice already; idle and iowait (3, 4) are no work
 BUSY, STOLEN = (0, 1, 2, 5, 6), 7
 """Columns of /proc/stat: user, nice, system, irq and softirq; steal, which the host of a VM took."""
 
@@ -57,12 +58,14 @@ def cache_size(cpus: Path = CPUS, usable: Iterable[int] | None = None) -> int | 
     for folder in chain.from_iterable(cpus.glob(f"cpu{number}/cache/index[0-9]*") for number in numbers):
         level, size, shared = (_text(folder / name).strip() for name in ("level", "size", "shared_cpu_list"))
         if level.isdigit() and size.removesuffix("K").isdigit():
+            # by the processors that share it, so that a cache counts once
             levels.setdefault(int(level), {})[shared] = int(size.removesuffix("K")) * 1024
     return sum(levels[max(levels)].values()) if levels else None
 
 
 def usable_processors() -> list[int]:
     """Numbers of the processors that this process may use."""
+    # macOS has no affinity
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
@@ -86,6 +89,7 @@ def processor_seconds(proc: Path = PROC) -> tuple[float | None, float | None]:
 def waited_seconds(proc: Path = PROC) -> float | None:
     """Seconds that all threads of this process were ready to run and did not; None where unknown."""
     waits = [_text(path).split() for path in (proc / "self" / "task").glob("*/schedstat")]
+    # schedstat: nanoseconds that it ran, nanoseconds that it waited, number of turns
     known = [int(values[1]) for values in waits if len(values) > 1]
     return sum(known) / 1e9 if known else None
 
@@ -93,18 +97,21 @@ def waited_seconds(proc: Path = PROC) -> float | None:
 def _kernel(proc: Path) -> int | None:
     for line in _text(proc / "meminfo").splitlines():
         if line.startswith("MemAvailable:"):
+            # "kB" of /proc are KiB
             return int(line.split()[1]) * 1024
     return None
 
 
 def _control_group(proc: Path, groups: Path) -> list[int | None]:
     """Bytes left in this process's control groups (v1, v2): the smallest limit less its use."""
+    # a container sees its own group at the root; on a host the path below says which it is
     rooms = [
         _room(groups, "memory.max", "memory.current"),
         _room(groups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
     ]
     for line in _text(proc / "self" / "cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
+        # the line of version 2: `0::/path`
         if not controllers:
             rooms.append(_room(groups / path.lstrip("/"), "memory.max", "memory.current"))
         elif "memory" in controllers.split(","):

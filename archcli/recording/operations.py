@@ -42,7 +42,7 @@ class CallTime(NamedTuple):
 
 
 REPLICAS = "(weights and gradients of replicas)"
-"""The path of what FSDP2 does between operations of the architecture, of none of which it is part."""
+"""The path of FSDP2's own work, such as gathering weights, which is part of no operation."""
 
 
 class CollectiveTime(NamedTuple):

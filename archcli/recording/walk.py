@@ -21,7 +21,7 @@ ENGINE = "autograd::engine::evaluate_function"
 SHARDING = "FSDP::"
 """The start of the ranges in which FSDP2 gathers weights and scatters gradients."""
 ALIASES = {"_index_put_impl": "index_put"}
-"""The gradient of indexing runs the first, and under a dispatch mode, as in the census, the second."""
+"""The gradient of indexing is `_index_put_impl` in a trace, and `index_put` in the census."""
 
 
 class _Frame(NamedTuple):
@@ -67,15 +67,18 @@ def _walk_thread(
     launched: Callable[[Event], int] | None,
     spent: dict[OpKey, CallTime],
 ) -> None:
+    # of ranges that begin together the outer one first; of equal ones that with the lower number
     ranges.sort(key=lambda event: (event.start_ns, -event.end_ns, event.id))
     wrappers = _wrappers(ranges)
     stack = [_Frame(ranges[-1].end_ns, "", "forward")]
     for i, event in enumerate(ranges):
+        # the first frame is that of no operation and stays, whatever its end
         while len(stack) > 1 and stack[-1].end_ns <= event.start_ns:
             stack.pop()
         inner = _entered(stack[-1], event, () if i in wrappers else known, owner, prefix)
         if inner.taken is not None:
             first = stack[-1].taken is None
+            # on a CPU the outer range has all the time; on a device each has what it launched itself
             ns = (event.end_ns - event.start_ns) * first if launched is None else launched(event)
             spent[inner.taken] = spent[inner.taken].plus(ns, int(first))
         stack.append(inner)
@@ -107,8 +110,10 @@ def _entered(
         return _Frame(event.end_ns, owner(event.sequence), "backward", engine=True)
     key = OpKey(outer.path, outer.phase, operation(event.name))
     if key in known:
+        # the engine adds gradients right in its own range; a node adds within the range of its function
         taken = key._replace(phase="sums") if outer.engine and key.name == "add" else key
         return outer._replace(end_ns=event.end_ns, taken=taken)
+    # torch::autograd::AccumulateGrad lies between the engine's range and its addition
     return outer._replace(end_ns=event.end_ns, engine=outer.engine and "::AccumulateGrad" in event.name)
 
 
@@ -141,6 +146,7 @@ def walk_compiled(events: Iterable[Event], graphs: Sequence[Sequence[Kernel]]) -
 def with_groups(events: Sequence[Event], graphs: Sequence[Sequence[Kernel]], prefix: str) -> list[Event]:
     """The trace with a range around each kernel, named after the operations that it holds."""
     around = [
+        # -1 sorts the range before the kernel with the same times, so that it is the outer one
         event._replace(name=prefix + kernel.key.path, id=-1)
         for event, kernel in launched(events, graphs)
         if kernel
@@ -190,6 +196,7 @@ def matched(seen: Sequence[str], expected: Sequence[str]) -> list[int | None]:
         for place, i in enumerate(known):
             places[i] = place
         return places
+    # autojunk would drop names that are frequent in a long trace, as those of kernels are
     for block in SequenceMatcher(None, seen, expected, autojunk=False).get_matching_blocks():
         places[block.a : block.a + block.size] = range(block.b, block.b + block.size)
     return places

@@ -46,6 +46,7 @@ def _message(row: Mapping[str, Any]) -> str:
 def _data(text: str) -> str:
     """Text escaped as GitHub's runner reads it; it has no escape for other control characters."""
     kept = "".join(c if c.isprintable() or c in "\r\n" else c.encode("unicode_escape").decode() for c in text)
+    # % first, as the other escapes hold one (escapeData in actions/toolkit's command.ts)
     return kept.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -59,6 +60,7 @@ def sarif(report: Report) -> str:
     order = {code: i for i, code in enumerate(rules)}
     driver = {"name": "archcli", "rules": list(rules.values())}
     results = [_result(row, order[row["code"]]) for row in report.rows]
+    # a Mark counts characters; SARIF's other choice are code units of UTF-16
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return inert(json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)) + "\n"
 

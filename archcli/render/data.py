@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 SCHEMA_VERSION = 1
+# what spreadsheets take for the start of a formula; the full-width signs are of East Asian keyboards
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 HARMLESS = re.compile(r"[+-]?(\d[\d.,]*)?|- ×\d.*")
-"""A number, a sign alone, and `- ×3`, what three layers do not have: none is a formula."""
+"""No formulas: a number, a sign alone, and `- ×3` for a value that three layers lack."""
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -35,6 +36,7 @@ def document(report: Report) -> dict[str, Any]:
 
 def as_json(report: Report) -> str:
     """The report as one JSON object, in ASCII so that it prints everywhere."""
+    # NaN is no JSON: better no output than one that parsers refuse
     return inert(json.dumps(document(report), indent=2, allow_nan=False)) + "\n"
 
 

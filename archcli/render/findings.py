@@ -30,6 +30,7 @@ def excerpt(mark: Mark, width: int | None = None) -> tuple[str, ...]:
     """
     if not mark.text.strip():
         return ()
+    # a mark counts characters, carets count columns: a tab or an escape takes several
     cells = [sanitize(TAB if char == "\t" else char) for char in mark.text]
     widths = [cell_width(cell) for cell in cells]
     start = min(mark.column - 1, len(cells))
@@ -48,6 +49,7 @@ def _window(widths: Sequence[int], start: int, room: int) -> tuple[int, int]:
         return 0, len(widths)
     first = _reach(widths[:start][::-1], min(BEFORE, room // 2))
     last = _reach(widths[start:], room - sum(widths[start - first : start]))
+    # what the right end leaves over goes to the left
     first = _reach(widths[:start][::-1], room - sum(widths[start : start + last]))
     while first and not widths[start - first]:  # a combining mark without the letter below it
         first -= 1
@@ -80,6 +82,7 @@ def explain(error: ArchError, width: int | None = None) -> str:
     marks = [problem.mark for problem in error.problems]
     shown = [
         replace(problem, mark=replace(mark, text="")) if mark and mark == before else problem
+        # each beside the one before it; the last list is one longer
         for problem, mark, before in zip(error.problems, marks, [None, *marks], strict=False)
     ]
     return "\n".join(paragraph(problem, width=width) for problem in shown)

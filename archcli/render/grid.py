@@ -60,6 +60,7 @@ def grid(table: Table, *, brief: bool = False, wrapped: bool = False) -> Grid:
     heads = [cell for column in table.columns for cell in (sanitize(column.title), "")]
     numeric = [flag for column in table.columns for flag in (_numeric(table, column), True)]
     lines = [*rows, *([footer] if footer else [])]
+    # every second column has short figures, and goes where no record has one
     kept = [i for i, head in enumerate(heads) if i % 2 == 0 or head or any(line[i] for line in lines)]
 
     def pick(line: list[Any]) -> tuple[Any, ...]:
@@ -83,6 +84,7 @@ def _wrapped(columns: Sequence[Column], row: Sequence[str]) -> Iterator[list[str
 
 def _broken(cell: str) -> list[str]:
     """The lines of a cell, the further ones indented by two."""
+    # lines break at plain blanks: one is left behind + and -, none behind a comma
     glued = OPERATOR.sub(lambda sign: f"{GLUE}{sign[1]} " if sign[1] else f",{GLUE}", cell)
     lines = wrap(
         glued, WIDEST, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False

@@ -42,6 +42,7 @@ def frame(report: Report) -> pd.DataFrame:
 
 def _dtype(values: Sequence[Any]) -> Any:
     """The narrowest dtype that holds the values as they are; else object."""
+    # not isinstance: a bool is an int, and would make a column of flags one of numbers
     types = {type(value) for value in values} - {NoneType}
     for known, dtype in DTYPES:
         if types and types <= known:
@@ -96,6 +97,7 @@ def latex(report: Report) -> str:
 def _equation(name: str, row: Mapping[str, Any], *, last: bool = False) -> Iterator[str]:
     r"""A formula, the same with numbers, and the value; a line `\\` between each two."""
     words = sanitize(name).replace("_", r"\_")
+    # in mathematics TeX sets a space behind a comma, as in a list
     value = f"{row['value']:,}".replace(",", r"\,")
     yield rf"\text{{{words}}} &= {row['latex']} \\"
     if row["latex_numbers"] not in {row["latex"], str(row["value"])}:

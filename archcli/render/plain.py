@@ -40,6 +40,7 @@ def heading(report: Report) -> str:
     if report.title:
         overrides = [_input("set", report.inputs["set"])] if report.inputs.get("set") else []
         return sanitize(f"{report.model['name']}: {', '.join([report.title, *overrides])}")
+    # no set, as lists, such as that of --set, have no hash
     usual = list(report.usual.items())
     inputs = [
         _input(key, value)
@@ -102,6 +103,7 @@ def _line(cells: tuple[str, ...], *, escaped: bool = False) -> str:
 
 def _escaped(text: str) -> str:
     """Text escaped for Markdown and the HTML in it."""
+    # the backslash first, as it escapes the others
     for mark in "\\`*_[]<>|#":
         text = text.replace(mark, f"\\{mark}")
     return text

@@ -47,6 +47,7 @@ def columns(stream: TextIO | None = None) -> int | None:
         reported = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):
         reported = UNKNOWN
+    # COLUMNS wins, then standard output's size, then that of this stream
     return max(NARROWEST, shutil.get_terminal_size(reported).columns)
 
 
@@ -58,6 +59,7 @@ def painted(text: str, stream: TextIO | None = None) -> str:
     from rich.text import Text
 
     out = io.StringIO()
+    # soft_wrap: the text is folded already; highlight would colour numbers and paths
     console = Console(file=out, force_terminal=True, highlight=False, emoji=False, soft_wrap=True)
     for line in text.split("\n"):
         drawn = Text(line)
@@ -148,6 +150,7 @@ def progress(title: str) -> Iterator[Tick]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        # a model's name may hold brackets, which rich takes for markup
         task = bar.add_task(escape(title), total=None)
         yield lambda what, done, total: bar.update(
             task, description=escape(f"{title}: {what}"), completed=done, total=total

@@ -78,6 +78,7 @@ def terminal(report: Report) -> str:
     width = shutil.get_terminal_size().columns if live or os.environ.get("COLUMNS") else WIDE
     out = io.StringIO()
     _print(report, Console(file=out, width=width, force_terminal=live, highlight=False, emoji=False))
+    # rich fills lines up with blanks
     return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
 
 

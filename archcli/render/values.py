@@ -29,12 +29,14 @@ def exact(value: Any, unit: Unit) -> str:
     """The exact value: integers with all digits, in groups of three."""
     if value is None:
         return NOTHING
+    # before ints, as a bool is one
     if isinstance(value, bool):
         return "✓" if value else "✗"
     if unit == "bits":
         return f"{value:.4g}"
     if unit in SHORT_ALONE:
         return short(value, unit)
+    # a year has no comma
     if isinstance(value, int) and unit != "date":
         return f"{value:,}"
     return f"{value:,.1f}" if isinstance(value, float) else sanitize(str(value))
@@ -51,6 +53,7 @@ def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") ->
     power = 0
     while (
         power + 1 < len(prefixes)
+        # judged as it will be shown: 999,996 is 1.00M, not 1,000K
         and round(abs(value) / base**power, _decimals(value, base**power)) >= FOUR_FIGURES
     ):
         power += 1
@@ -63,6 +66,7 @@ def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") ->
 def _decimals(value: float, unit: int) -> int:
     """How many decimals give three figures."""
     whole = abs(value) / unit
+    # from these on rounding brings a figure more: 9.995 would be 10.00
     return 2 if whole < 9.995 else 1 if whole < 99.95 else 0  # noqa: PLR2004
 
 

@@ -44,6 +44,7 @@ def write_data(data: bytes, output: Path | None) -> None:
     if output is None or number == STDOUT:
         _guarded(None, lambda: _send(data))
     elif number is not None:
+        # a copy: closing it leaves the caller's own file open
         _guarded(output, lambda: _fill(os.dup(number), data))
     else:
         _guarded(output, lambda: _write_file(output, data))
@@ -59,6 +60,7 @@ def check_new_files(folder: Path, names: Iterable[str]) -> None:
     """Raise ArchError, before anything is computed, for files that are there or could not be written."""
     if folder.exists() and not folder.is_dir():
         raise ArchError(f"{folder} is no folder", "name another")
+    # exists() is false of a link to a file that is missing
     known = [name for name in names if (folder / name).exists() or (folder / name).is_symlink()]
     if known:
         raise ArchError(f"{folder / known[0]} exists", "move it away, or name another folder")
@@ -78,6 +80,7 @@ def write_new_files(folder: Path, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             write_data(text.encode(), folder / name)
             written.append(folder / name)
+    # Ctrl-C included
     except BaseException as problem:
         with suppress(OSError):
             for path in written:
@@ -119,6 +122,7 @@ def replace_closed_streams() -> None:
     No other file is then given its number, to be written by whoever prints.
     """
     closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+    # the system gives the lowest free number: that of a closed stream
     for _ in closed:
         os.open(os.devnull, os.O_WRONLY)
     if "stdout" in closed:
@@ -138,6 +142,7 @@ def _guarded(output: Path | None, write_it: Callable[[], object]) -> None:
     """Run a writer: a closed pipe ends the program quietly, any other OSError becomes an ArchError."""
     try:
         write_it()
+    # first, as it is an OSError
     except BrokenPipeError:
         _mute()
         raise SystemExit(BROKEN_PIPE) from None
@@ -151,6 +156,7 @@ def _guarded(output: Path | None, write_it: Callable[[], object]) -> None:
 def _print(text: str) -> None:
     stream = sys.stdout
     encoding = stream.encoding or "utf-8"
+    # what a terminal cannot show becomes ?, where print would raise
     stream.write(text.encode(encoding, "replace").decode(encoding))
     stream.flush()
 
@@ -171,19 +177,24 @@ def _fill(opened: int, data: bytes) -> None:
 def _write_file(path: Path, data: bytes) -> None:
     """Replace a file by one that is complete, or write into a pipe or a device."""
     known = _require_writable(path)
+    # renaming a file over a pipe or /dev/null would put the file in its place
     if known is not None and not stat.S_ISREG(known.st_mode):
         _fill(os.open(path, os.O_WRONLY), data)
         return
+    # a link stays one: what it names is replaced
     target = Path(os.path.realpath(path))
+    # in the same folder, as a rename does not reach another file system
     beside = target.with_name(f".archcli-{os.urandom(8).hex()}")
     # O_EXCL: a file or a link that somebody has put there is neither followed nor written
     opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         if known is not None and hasattr(os, "fchmod"):
+            # the file keeps its rights; a new one has those of the umask
             os.fchmod(opened, stat.S_IMODE(known.st_mode))
         _fill(opened, data)
         beside.replace(target)
     except BaseException:
+        # after Ctrl-C too, no half of a file is left
         beside.unlink(missing_ok=True)
         raise
 
@@ -199,6 +210,7 @@ def _require_writable(path: Path) -> os.stat_result | None:
             path.parent.stat()  # which says what is wrong with it
             raise PermissionError(0, f"the folder {path.absolute().parent} may not be written") from None
         return None
+    # a folder too: the system's own message says what is wrong
     if stat.S_ISREG(known.st_mode) or stat.S_ISDIR(known.st_mode):
         os.close(os.open(path, os.O_WRONLY))  # the system refuses links of others in /tmp as well
     if not known.st_mode & WRITABLE:  # which nobody refuses to root

@@ -137,6 +137,7 @@ def _grouped(model: Model, path: str, attention: Attention) -> tuple[int, str]:
     """(suggested n_kv_heads, message on the cache that it saves)."""
     facts, context = attention.facts(model.d_model), model.max_seq_len or 0
     grouped = to_gqa(facts)
+    # to_gqa takes up to 8 kv heads: with 8 heads or fewer it may change nothing
     groups = grouped.n_kv_heads if grouped.n_kv_heads < attention.n_heads else 1
     smaller = substitute(model, {path: grouped if groups > 1 else to_mqa(facts)})
     now, then = cached_bytes(model, context) / 2**30, cached_bytes(smaller, context) / 2**30
@@ -198,6 +199,7 @@ class NoGlobalLayer(DesignRule):
         """Report every stack whose layers all have a window or a chunk."""
         for stem, _ in stacks(case.model):
             mixers = [(path, facts) for path, facts in case.mixers if path.startswith(f"{stem}groups.")]
+            # 0: this layer sees everything
             widths = [facts.window or facts.chunk or 0 for _, facts in mixers]
             if widths and all(widths):
                 path, facts = mixers[0]

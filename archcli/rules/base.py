@@ -73,7 +73,7 @@ class Parallelism(NamedTuple):
 
 ONE_DEVICE = Parallelism()
 DIVISOR = "divisor"
-"""The cause of findings on a number that is no multiple of what it should be."""
+"""Cause of findings on a size that is no multiple of the required number."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class DesignRule(ABC):
     spares: ClassVar[str] = ""
     evidence: ClassVar[str] = ""
     year: ClassVar[int] = 0
-    """Of a rule of a consensus, the year whose models it judges by; 0 for what holds in any year."""
+    """Year of the models that a rule of consensus judges by; 0 for a rule that holds in any year."""
     counts: ClassVar[bool] = False
     """Whether it reads counted rows, which are there once no sizes conflict."""
     parallel: ClassVar[Parallelism] = ONE_DEVICE
@@ -243,6 +243,7 @@ def describe_head(attention: Attention, d_model: int, width: int) -> str:
 
 def nearest_multiple(value: int, unit: int) -> int:
     """The multiple of `unit` closest to the value, at least one unit."""
+    # halves go upwards, in ints as everywhere
     return max(unit, (value + unit // 2) // unit * unit)
 
 
@@ -257,6 +258,7 @@ def nearest_divisor(n: int, wanted: int, tp: int, reach: int = 4096) -> int:
     Searches `reach` numbers to both sides; n itself where there is none.
     """
     n, wanted = first_value(n), first_value(wanted)
+    # upwards first, as of two divisors equally near the larger wins
     near = [k for step in range(reach) for k in (wanted + step, wanted - step)]
     divisors = [k for k in near if 0 < k <= n and n % k == 0]
     even = [k for k in divisors if k % tp == 0 or tp % k == 0]

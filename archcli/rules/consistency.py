@@ -25,7 +25,7 @@ MISDIRECTED = {
 
 
 CAUSES = {"heads-divide-width": DIVISOR}
-"""The causes of conflicts that other rules may see as well, by the conflict's code."""
+"""Cause by a conflict's code, where another rule may report the same mistake."""
 
 
 class Contradiction(DesignRule):
@@ -42,6 +42,7 @@ class Contradiction(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every conflict that no other rule reports."""
         for conflict in case.conflicts:
+            # one finding a conflict: ATT001, MOE001, POS003 and REC007 have their own
             if not any(rule.reports_conflict(conflict) for rule in all_rules().values()):
                 yield Finding(
                     conflict.path, conflict.what, help=conflict.hint, cause=CAUSES.get(conflict.code, "")
@@ -94,6 +95,7 @@ class WrongCausality(DesignRule):
         """Report every attention that is causal in an encoder, or bidirectional in a decoder."""
         is_causal = {stem: stack.is_causal for stem, stack in stacks(case.model)}
         for path, facts in case.mixers:
+            # the longest, as the empty stem of a decoder begins every path
             stem = max((stem for stem in is_causal if path.startswith(stem)), key=len)
             wanted = is_causal[stem]
             states_direction = facts.pattern not in {None, RECURRENT} and facts.sparsity is None
@@ -151,9 +153,11 @@ class PublishedDiffers(DesignRule):
         """Report every figure of `published` that differs from archcli's count."""
         totals: dict[str, Any] = {} if case.altered else dict(case.totals)
         if "lora_params" in totals:
+            # what is published is the model without its adapters
             totals["params"] -= totals["lora_params"]
         for name, stated in case.model.published.items():
             counted = totals.get(name)
+            # totals hold mappings too, such as by_group
             if isinstance(counted, int) and not agrees(stated, counted):
                 shown = stated if isinstance(stated, str) else f"{stated:,}"
                 differ = "" if isinstance(stated, str) else f"{counted - stated:+,}"

@@ -45,6 +45,7 @@ def diagnose(
             first = merged[key].finding
             merged[key] = merged[key]._replace(finding=replace(first, fixes=first.fixes + finding.fixes))
         else:
+            # a preset is not compared with itself
             among = standing(index, rule.evidence, finding.value, name) if rule.evidence else None
             merged[key] = Diagnostic(name, rule, finding, mark, among)
     return sorted(_one_per_cause(merged.values()), key=_position)

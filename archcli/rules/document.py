@@ -62,6 +62,7 @@ def as_page(rules: Iterable[DesignRule]) -> str:
 
 def _anchor(rule: DesignRule) -> str:
     """The anchor that GitHub gives the heading."""
+    # GitHub drops signs and turns blanks into dashes
     kept = [c for c in f"{rule.code}: {rule.title}".lower() if c.isalnum() or c in " -_"]
     return "".join(kept).replace(" ", "-")
 

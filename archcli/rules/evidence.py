@@ -80,6 +80,7 @@ def standing(index: Index, column: str, value: float, excluded: str = "") -> Sta
     equal = sum(model.value == value for model in models)
 
     def distance(model: Neighbour) -> tuple[float, int, str]:
+        # of equally near ones the newest first; names make the order the same in every run
         return max(model.value / value, value / model.value), -model.year, model.name
 
     nearest = sorted(models, key=distance)[:NEAREST]

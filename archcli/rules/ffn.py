@@ -11,7 +11,7 @@ from archcli.modules.spec.kinds import kind_of
 from archcli.rules.base import Case, DesignRule, Finding, Severity, example
 
 LEAST, MOST = 1.5, 8
-"""What shipped models have in each matrix: ModernBERT-base 1,152 on 768, Gemma 1, Gemma 2 27B and LaMDA 8."""
+"""d_ff / d_model of shipped models: ModernBERT-base 1,152 on 768; Gemma 1, Gemma 2 27B, LaMDA 8."""
 SHAZEER = "Shazeer, arXiv:2002.05202 section 2: gated networks at 2/3 of the width, 8/3 (derived)"
 
 
@@ -52,6 +52,7 @@ class UnusualWidth(DesignRule):
         for path, ffn, d_ff in dense(case):
             ratio = d_ff / width
             least, most = (2.5, 4.0) if ffn.is_gated else (3.9, 4.1)
+            # beyond LEAST and MOST it is FFN002's to report
             if not least <= ratio <= most and LEAST <= ratio <= MOST:
                 kind, usual = ("gated", "2.5 to 4") if ffn.is_gated else ("plain", "4")
                 message = f"d_ff {d_ff:,} = {ratio:.3g} x d_model {width:,} in a {kind} network"

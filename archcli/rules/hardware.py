@@ -52,6 +52,7 @@ class WidthsFillTiles(DesignRule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every d_model and d_ff that is no multiple of 64."""
+        # with --tp a multiple of 64 on every device, or HWD010 would report the fix
         unit = TILE * case.parallel.tp
         sizes = [("d_model", "d_model", case.model.d_model)]
         sizes += [(path, "d_ff", d_ff) for path, d_ff in widths(case)]
@@ -62,6 +63,7 @@ class WidthsFillTiles(DesignRule):
                     f"{name} {value:,} is no multiple of {TILE}: padded to {full:,}, "
                     f"{(full - value) / full:.2%} wasted"
                 )
+                # d_model is tied to the heads: no single value mends it
                 fixes = (Fix(path, nearest_multiple(value, unit)),) if name == "d_ff" else ()
                 yield Finding(path, message, value, f"a multiple of {TILE}", fixes=fixes, cause=DIVISOR)
 
@@ -90,6 +92,7 @@ class HeadsFillTiles(DesignRule):
         for path, attention, dim in _heads(case):
             if dim % HALF_TILE:
                 name = head_key(attention)
+                # above 32 straight to a multiple of 64, as HWD003 would ask for one next
                 unit = TILE if dim > TILE // 2 else HALF_TILE
                 fixes = (Fix(f"{path}.head_dim", nearest_multiple(dim, unit)),) if name == "head_dim" else ()
                 expected = f"a multiple of {HALF_TILE}, at best of {TILE}"
@@ -140,7 +143,7 @@ UNPADDED = (
     "roberta-base",
     "xlm-roberta-base",
 )
-"""Presets whose vocabulary is as large as their tokenizer's, whatever kernels like."""
+"""Presets with exactly the vocabulary of their tokenizer, not padded for kernels."""
 
 
 class VocabularyFillsTiles(DesignRule):

@@ -64,6 +64,7 @@ class HeadsBeyondKernels(DesignRule):
         for path, attention, qk_width, v_width in _widths(case):
             widest = max(qk_width, v_width)
             if widest > WIDEST:
+                # the caret belongs below the field that is too wide
                 key = "v_head_dim" if v_width > qk_width else head_key(attention)
                 width = case.model.d_model
                 message = (
@@ -166,6 +167,7 @@ def _masks(case: Case) -> Iterator[tuple[str, str]]:
     for path, attention in find(case.model, SoftmaxAttention):
         facts = attention.facts()
         for name, width in (("window", facts.window), ("chunk", facts.chunk)):
+            # a window as long as the context masks nothing; ATT006 reports it
             if width is not None and (context is None or width < context):
                 yield f"{path}.{name}", f"a {name}"
         if facts.sparsity is not None:

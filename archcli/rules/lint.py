@@ -37,6 +37,7 @@ class Selection:
         """Whether the rule with this code runs; `ignored` are the prefixes that the model lists."""
         wanted = 0 if not self.select else _longest(code, self.select)
         wanted = max(wanted, _longest(code, self.extend))
+        # -1 where nothing is ignored: then the 0 of all rules or of ALL is enough
         return wanted > _longest(code, (*self.ignore, *(prefix.upper() for prefix in ignored)))
 
 
@@ -79,6 +80,7 @@ def is_prefix(prefix: str) -> bool:
 
 
 def _close_codes_hint(code: str) -> str:
+    # only for a code that is wrong
     from difflib import get_close_matches
 
     below = [known for known in all_rules() if code and known.startswith(code.upper())]

@@ -85,6 +85,7 @@ class ActiveShare(DesignRule):
         first = next(iter(find(case.model, MixtureOfExperts)), None)
         if first is not None:
             total, active = case.totals["params"], case.totals["active_params"]
+            # folklore, as `reason` says: shown as a help, never compared with anything
             mean = _short_count((total * active) ** 0.5)
             multiple = f"2 to 3 x active {_short_count(2 * active)} to {_short_count(3 * active)}"
             help_ = f"heuristics of the dense equivalent: sqrt(total x active) {mean}, {multiple}"

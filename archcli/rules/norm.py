@@ -48,7 +48,7 @@ POST_NORM = (
     "roberta-base",
     "xlm-roberta-base",
 )
-"""Presets after BERT's blocks."""
+"""Presets with the post-norm blocks of BERT."""
 
 
 class PostNormNeedsWarmUp(DesignRule):
@@ -175,6 +175,7 @@ class PreNormWithoutFinalNorm(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report every stack that ends in a pre-norm layer and has no final norm."""
         for stem, stack in stacks(case.model):
+            # the last layer decides: its output is what the head reads
             blocks = stack.groups[-1].blocks
             if not stack.final_norm and blocks and kind_of(blocks[-1]) in {"pre_norm", "parallel"}:
                 message = "final_norm false: the output of the last layer is never normalized"

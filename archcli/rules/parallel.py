@@ -26,7 +26,7 @@ from archcli.rules.base import (
 
 TILE = 64
 DEVICES, LARGE = 4, 3_000_000_000
-"""Devices that are to share the heads of a model from so many parameters on."""
+"""So many devices must be able to share the heads of models with LARGE parameters and more."""
 WIDE = "{kind: glu, activation: silu, d_ff: 11008}"
 ODD_HEADS = "{kind: gqa, n_heads: 34, n_kv_heads: 2, head_dim: 64, position: {kind: rope, theta: 10000}}"
 MEGATRON = "Megatron-LM, arXiv:1909.08053 section 3 (id confirmed)"
@@ -65,6 +65,7 @@ class TensorParallel(DesignRule):
                 cause=DIVISOR,
             )
         for path, value in widths(case):
+            # --ep gives whole experts to devices, so that their d_ff is not cut
             if value % tp and not (case.parallel.ep > 1 and path.endswith(".expert.d_ff")):
                 fixes = (Fix(path, nearest_multiple(value, TILE * tp)),)
                 message = f"d_ff {value:,} is not divisible by --tp {tp}"
@@ -191,6 +192,7 @@ class CopiedKvHeads(DesignRule):
         tp = case.parallel.tp
         for path, attention in find(case.model, ProjectedHeads):
             groups = int(attention.kv_heads)
+            # otherwise the heads have no equal shares, which HWD010 reports
             if groups < tp and tp % groups == 0 and attention.n_heads % tp == 0:
                 # multi-query attention has one KV head by its kind
                 name = "n_kv_heads" if getattr(attention, "n_kv_heads", None) else "kind"
@@ -226,6 +228,7 @@ class HeadsOfFourDevices(DesignRule):
 
     def check(self, case: Case) -> Iterator[Finding]:
         """Report each number of heads that 4 devices cannot share."""
+        # with --tp HWD010 asks for that number of devices
         if case.parallel.tp > 1 or case.totals["params"] < LARGE:
             return
         seen: set[tuple[str, int]] = set()

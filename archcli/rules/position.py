@@ -116,12 +116,15 @@ class BaseBelowBound(DesignRule):
         for path, mixer in mixers(case.model):
             facts = mixer.facts(case.model.d_model)
             base = facts.position.unscaled_base
+            # a window bounds the distances that the base has to tell apart
             if base is None or facts.window or facts.chunk:
                 continue
             dims = facts.position.rotary_width(facts.rotary_dim)
             least = least_base(dims, context)
+            # odd dims are POS003's to report
             if least is not None and base < least and dims % 2 == 0:
                 message = f"theta {base:,.0f} with {dims} rotary dimensions and max_seq_len {context:,}"
+                # two digits, as the table has no more
                 expected = f"at least {float(f'{least:.2g}'):,.0f}"
                 yield Finding(f"{path}.position.theta", message, base, expected)
 

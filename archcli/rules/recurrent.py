@@ -49,8 +49,10 @@ class StateBelowContext(DesignRule):
         if context is None or first is None or not case.model.caches:
             return
         counted = cache_pass(case.model, Request("prefill", 1, context))
+        # a cache that grows with the tokens holds all of them
         if any(state.kind is StateKind.TOKENS for row in counted.rows for state in row.states):
             return
+        # the bits of a text whose tokens are drawn evenly: L log2(V)
         held, needed = BITS * counted.cached(), round(context * log2(case.model.vocab_size))
         if held < needed:
             message = f"{held:,} bits of states (bf16), and {context:,} tokens have {needed:,}"

@@ -95,6 +95,7 @@ def _row(diagnostic: Diagnostic) -> dict[str, Any]:
             "file": mark.file,
             "line": mark.line,
             "column": mark.column,
+            # one behind the last character, as SARIF has it
             "end_column": mark.column + mark.width,
             "path": finding.path,
         },

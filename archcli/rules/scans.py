@@ -79,6 +79,7 @@ class ChunkOfKernels(DesignRule):
         """Report every chunk that is another number, with the power of two below it."""
         for path, name, value in sizes(case, "chunk"):
             if not is_power(value) or value > LONGEST:
+                # the largest power of two up to the value
                 best = min(LONGEST, 1 << (value.bit_length() - 1))
                 message, expected = f"{name} {value:,}", f"a power of two up to {LONGEST}"
                 yield Finding(path, message, value, expected, fixes=(Fix(path, best),))
@@ -164,12 +165,14 @@ class StatePadded(DesignRule):
     def check(self, case: Case) -> Iterator[Finding]:
         """Report the first place of each width of a key or value that blocks pad."""
         seen: set[tuple[str, int]] = set()
+        # Mamba's scan has no chunks and pads nothing
         chunked = {path for path, _, recurrence in case.recurrences if recurrence.chunk is not None}
         for fact in ("key_dim", "value_dim"):
             for path, name, value in sizes(case, fact):
                 padded_here = path.rpartition(".")[0] in chunked and not is_power(value)
                 if padded_here and (name, value) not in seen:
                     seen.add((name, value))
+                    # the next power of two, as the value is none itself
                     padded = 1 << value.bit_length()
                     message = f"{name} {value:,}: runs as {padded:,}, {1 - value / padded:.0%} idle"
                     yield Finding(path, message, value, "a power of two")

@@ -117,6 +117,7 @@ class ExtremeAspectRatio(DesignRule):
         """Report every stack far outside of that range, unless it has one or two layers."""
         least, most = (15 if is_small_or_sparse(case) else 30), 260
         if not has_whole_layers(case):
+            # such stacks count twice as many layers for the same depth
             least = least // 2
         for path, layers, ratio, message in aspect_ratios(case):
             if not least <= ratio <= most and layers > 2:
@@ -161,6 +162,7 @@ class HeadsAgainstWidth(DesignRule):
             if path in beside:
                 continue
             heads, dim = attention.n_heads, head_width(attention, width)
+            # None: CON001 reports heads that do not divide d_model
             ratio = 1.0 if dim is None else heads * dim / width
             if not 0.6 <= ratio <= 3.1:
                 message = f"head_dim {dim} x {heads} heads = {ratio:.3g} x d_model {width:,}"

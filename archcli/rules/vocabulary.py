@@ -64,6 +64,7 @@ class TieSmallEmbeddings(DesignRule):
         can_tie = head is not None and head.ties and not case.model.embedding.tied
         if not can_tie or totals["params"] >= SMALL:
             return
+        # an untied head is the second table; embedding_params holds the first
         second = totals["by_group"].get("lm_head", 0)
         share = (second + totals["embedding_params"]) / totals["params"]
         if share > LARGE_SHARE:

@@ -28,7 +28,9 @@ def weights_dtype(name: str) -> torch.dtype:
 def require_device(name: str) -> None:
     """Raise ArchError for a device that torch does not know or cannot use here."""
     try:
+        # torch.device(name) alone accepts "cuda" on a machine without a GPU
         torch.empty(0, device=name)
+    # AssertionError: torch was built without CUDA; NotImplementedError: it has no kernels for this kind
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).partition("\n")[0]
         raise ArchError(

@@ -47,6 +47,7 @@ def height(by_class: Classes, width: float) -> float:
 def _bar(shares: Mapping[str, float], y: float, whole: float) -> Iterator[str]:
     """One bar of shares by class. A negative share, of unattributed time, is left out; a line marks 100%."""
     drawn = {name: share for name, share in shares.items() if share > 0}
+    # beyond 1 where a traced pass took longer than the plain one that shares are of
     unit = whole / max(1.0, sum(drawn.values()))
     x = 0.0
     for name, share in drawn.items():

@@ -135,6 +135,7 @@ def leader(box: Box, circle: Circle) -> Segment:
     """The line from the nearest point of a box to the rim of a circle."""
     x = min(max(circle.x, box.left), box.right)
     y = min(max(circle.y, box.top), box.bottom)
+    # 0 where the mark's centre lies in the box, which then needs no line
     away = hypot(x - circle.x, y - circle.y) or 1.0
     rim = circle.radius / away
     return Segment(x, y, circle.x + (x - circle.x) * rim, circle.y + (y - circle.y) * rim)

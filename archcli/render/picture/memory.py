@@ -115,6 +115,7 @@ def _chart(curve: BatchCurve, top: float, width: float) -> Plotted:
     shapes, y = paragraph(title, top, width, "name")
     is_wide = width >= WIDTH
     left, right, bottom = float(TICK), width - (NAME_AND_SIZE if is_wide else NAME), y + CHART
+    # a curve may have one point
     step = (right - left) / max(len(curve.points) - 1, 1)
 
     def up(size: float) -> float:

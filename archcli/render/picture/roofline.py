@@ -32,6 +32,7 @@ def ticks(values: Sequence[float]) -> list[float]:
     within = [step for step in steps if below[-1] <= step <= above[0]]
     if len(within) <= MOST_TICKS:
         return within
+    # floats may be compared here: 1 * 10.0**power is exactly 10.0**power
     powers = [step for step in within[1:-1] if step in {10.0**power for power in range(least, most + 1)}]
     return [within[0], *powers, within[-1]]
 
@@ -87,7 +88,7 @@ class LogScale(NamedTuple):
 LEFT, HEIGHT, BELOW = 48, 360, 48
 """Pixels of the tick labels on the left, of the diagram, and of those below it."""
 LARGEST, SMALLEST, WIDE = 26.0, 2.0, 912
-"""Radius of a mark that takes half of the time, where the drawing is so wide; and of the smallest."""
+"""Radius of a mark with half of the time in a drawing of WIDE pixels, and of the smallest mark."""
 MOST_NAMED = 8
 """Marks with a name in the drawing, where there is room; all have one as a tooltip."""
 MOST_TOGETHER = 3
@@ -111,8 +112,10 @@ def roofline(
     if not marks:
         yield text(0, top + 20, "No operator computed anything.", "soft")
         return
+    # the largest first: smaller ones are drawn over it, and it is the first to get a name
     marks.sort(key=lambda row: -row["time_share"])
     largest = LARGEST * min(1.0, width / WIDE)
+    # the area is the share, so that the radius goes with its root
     radii = [max(SMALLEST, largest * sqrt(min(row["time_share"], 1.0) / 0.5)) for row in marks]
     frame = Box(LEFT, top, width, top + HEIGHT)
     scale = _scale(marks, ceilings or {}, frame, radii[0] + 4)
@@ -140,7 +143,11 @@ def _scale(marks: Sequence[Row], ceilings: Mapping[str, float], frame: Box, marg
     highest = [log10(ceilings["gemm_flops_per_s"])] if ceilings.get("gemm_flops_per_s") else []
     least, most = floor(min(across)), ceil(max(across))
     return LogScale(
-        (least, max(most, least + 1)), (floor(min(up)), ceil(max([*up, *highest]) + 0.1)), frame, margin
+        # one decade at least, as its width divides; 0.1 keeps the peak off the upper edge
+        (least, max(most, least + 1)),
+        (floor(min(up)), ceil(max([*up, *highest]) + 0.1)),
+        frame,
+        margin,
     )
 
 
@@ -175,6 +182,7 @@ def _ceiling_lines(scale: LogScale, ceilings: Mapping[str, float]) -> Iterator[t
     for key, name in SLOPES:
         bandwidth = ceilings.get(key)
         if bandwidth:
+            # within the frame, and no further right than where products become the limit
             start, end = max(least, scale.speeds()[0] / bandwidth), min(peak / bandwidth, most)
             if start < end:
                 ends = (*scale.at(start, start * bandwidth), *scale.at(end, end * bandwidth))

@@ -127,6 +127,7 @@ def _attention(
 
 def _dropout(x: torch.Tensor, p: float, train: bool) -> torch.Tensor:  # torch's order
     """Dropout by the kernel that writes a mask, where there is anything to drop."""
+    # is_fused_kernel_acceptable of ATen/native/Dropout.cpp asks for a p between 0 and 1
     answer: torch.Tensor = aten.native_dropout(x, p, train)[0] if train and 0 < p < 1 else x
     return answer
 
@@ -162,6 +163,7 @@ def _flash(
     width = q.shape[-1]
     scale = 1 / math.sqrt(width) if scale is None else scale
     if width % 8:
+        # pad_last_dim of ATen/native/transformers/attention.cpp
         q, k, v = (torch.nn.functional.pad(x, (0, -width % 8)) for x in (q, k, v))
     out: torch.Tensor = aten._scaled_dot_product_flash_attention(
         q, k, v, dropout, causal, False, scale=scale
@@ -181,4 +183,5 @@ def _aligned_bias(bias: torch.Tensor) -> torch.Tensor:
     if bias.stride(-1) == 1 and not any(stride % 8 for stride in bias.stride()[:-1]):
         return bias
     width = bias.shape[-1]
+    # 8 more even where 8 divides the width, as pad_bias of torch's attention.cpp has it
     return torch.nn.functional.pad(bias, (0, 8 - width % 8))[..., :width]

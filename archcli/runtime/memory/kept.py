@@ -34,7 +34,7 @@ from archcli.runtime.model.leaves import ON_META, Assignment, StackedLinear, lea
 from archcli.runtime.model.node import EAGER, FUSED
 
 OUTSIDE = ""
-"""The path of what no operation of the architecture does: the loss outside of the model."""
+"""The path of work that is part of no operation, such as a loss outside of the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +152,7 @@ class KeptRecorder:
 
     def _settle(self) -> None:
         """Book what the running operation's nodes saved."""
+        # only now: a node saves its output before the operation has returned it
         running, self._op = self._op, _Running(OUTSIDE, ())
         for tensor in running.saved:
             self._ledger.enter([tensor], running.path)
@@ -163,6 +164,7 @@ class KeptRecorder:
     def _role(self, running: _Running, tensor: torch.Tensor) -> SavedByOp:
         """What a saved tensor is to the operation that saves it."""
         storage, maker = self._ledger.of(tensor)
+        # inputs first: an output that is a view of one shares its storage
         for role, tensors in (("in", running.inputs), ("out", running.outputs)):
             for i, other in enumerate(tensors):
                 if address(other) == storage._cdata:

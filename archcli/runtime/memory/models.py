@@ -64,6 +64,7 @@ def prepared(
             stack.enter_context(torch.device(setting.device))
         else:
             model = built(spec, request, setting, "meta")
+            # fake tensors take their shapes from Meta kernels, which must be there first
             stack.enter_context(grouped_products_on_meta())
             stack.enter_context(FakeTensorMode())
             replace_tensors(model, lambda x: torch.empty(x.shape, dtype=x.dtype, device="cpu"))
@@ -147,6 +148,7 @@ def chunked_loss(weight: torch.Tensor, chunks: int) -> Loss:
 
     def loss(hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         tokens = targets.numel()
+        # rounded up, as rounding down would leave one piece too many
         size = -(-tokens // chunks)
         parts = zip(hidden.flatten(0, 1).split(size), targets.flatten().split(size), strict=True)
         sums = [

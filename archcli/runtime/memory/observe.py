@@ -1,4 +1,4 @@
-"""Observe: be told of every operation of the architecture that a built model runs."""
+"""Observe: callbacks around every operation of the architecture that a built model runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archcli.runtime.model.op_log import join, op_hooks
 
 
 class OpObserver(Protocol):
-    """Told of the inputs of an operation, by its path, and of what it returned."""
+    """Callbacks at the start, the return and the end of an operation, with its path."""
 
     def began(self, path: str, op: Op, inputs: Sequence[Any]) -> None:
         """An operation begins on its inputs."""
@@ -30,7 +30,7 @@ class OpObserver(Protocol):
 
 @contextmanager
 def observed(model: nn.Module, observer: OpObserver) -> Iterator[None]:
-    """Tell the observer of every operation of the model within the block."""
+    """Call the observer around every operation of the model within the block."""
 
     def hook_of(path: str) -> OpHook:
         def enter(op: Op, inputs: Sequence[Any], _: Assignment | None) -> AbstractContextManager[None]:

@@ -92,6 +92,7 @@ class LiveStorages(TorchDispatchMode):
             return
         self._live[key] = storage.nbytes()
         self.now += self._live[key]
+        # at exit there is nothing left to book
         weakref.finalize(storage, self._free, key).atexit = False
         if self.now > self._peak:
             self._peak, self._at = self.now, self._place()
@@ -138,6 +139,7 @@ def training_step_peak(  # noqa: PLR0913
             for _ in range(micro_batches):
                 out = model(**inputs)
                 total = out if "targets" in inputs else loss(out, targets)
+                # as a training loop does: a name for the logits would keep them alive through the backward
                 del out
                 total.backward()
                 del total
@@ -175,11 +177,13 @@ def inference_peak(
         held = [*model.parameters(), *model.buffers(), tokens, *given.values(), *before.values()]
         with op_log(model, experts=False) as log, LiveStorages(held, _placed(log)) as live:
             cache = model.prefill(**before)[1] if request.continues else Cache()
+            # filling the cache is no part of the pass, and what it holds is
             live.reset()
             if request.phase == "forward":
                 model(tokens, **given)
                 return live.peak
             for piece in tokens.split(size, 1):
+                # the first piece reads the source; later ones find it in the cache
                 source = {} if cache.length else given
                 cache = model.step(piece, cache, last_only=True, **source)[1]
         return live.peak

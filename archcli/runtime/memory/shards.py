@@ -75,6 +75,7 @@ def shard_layers(model: nn.Module, mesh: DeviceMesh) -> None:
     A layer whose weights others use as well stays with the model, whose weights are there all along.
     """
     nodes = {path: node for path, node in model.named_modules() if isinstance(node, ModuleNode)}
+    # FSDP2 frees a layer's weights after its forward, when a borrower may still need them
     lenders = {id(node.lender) for node in nodes.values() if node.lender is not None}
     for path, node in nodes.items():
         if is_layer(path) and not any(id(inner) in lenders for inner in node.modules()):

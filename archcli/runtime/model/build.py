@@ -95,9 +95,11 @@ class BuildTape(NodeTape):
             module, self.node.form, None if experts is None else n_experts, self._lender(name, key)
         )
         if key is not None:
+            # after _lender: the first child of a key must not find itself as its lender
             self.first.setdefault(key, child)
         place.add_module(last, child)
         tape = BuildTape(child, self._below(name), n_experts, self.first)
+        # not child(...): its own tape would find no leaves yet
         out = module.forward(*tree_map(lambda x: Tensor(tape, x.value), Tensor, args))
         return tree_map(lambda x: Tensor(self, x.value), Tensor, out)
 
@@ -110,6 +112,7 @@ class BuildTape(NodeTape):
 
     def _run(self, op: Op, values: list[Any]) -> Any:
         if self.n_experts is not None and values:
+            # on meta every assignment has the same shapes: all tokens go to expert 0
             self.routed = Assignment(values[0].new_zeros(len(values[0]), dtype=torch.int64))
         return super()._run(op, values)
 
@@ -217,6 +220,7 @@ def build_model(
     """
     whole = spec.adapted
     model = LanguageModel(whole, EAGER if attention == "eager" else FUSED)
+    # no_grad: this forward only makes leaves, and nobody needs its graph
     with default_dtype(dtype), torch.device("meta"), torch.no_grad():
         tape = BuildTape(model, "", None)
         # training runs the layers of multi-token prediction, which no other pass does
@@ -249,10 +253,12 @@ def _given(**inputs: torch.Tensor | None) -> dict[str, torch.Tensor]:
 
 def _materialized(model: LanguageModel, device: str) -> LanguageModel:
     """Allocate the weights on the device and initialise every leaf; ArchError where the CPU lacks memory."""
+    # Linux promises more memory than it has and kills the process later; a GPU refuses at once
     if torch.device(device).type == "cpu":
         _require_memory(model)
     model.to_empty(device=device)
     for leaf in model.modules():
+        # to_empty leaves whatever was in memory; nodes and containers own nothing to reset
         reset = getattr(leaf, "reset_parameters", None)
         if reset is not None:
             reset()

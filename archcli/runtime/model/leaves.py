@@ -43,6 +43,7 @@ class TokenBatchNorm(nn.BatchNorm1d):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Normalize x, viewed as [tokens, D]."""
+        # BatchNorm1d has its channels on axis 1, ours are on the last
         return super().forward(x.flatten(0, -2)).view_as(x)
 
 
@@ -94,6 +95,7 @@ class Assignment:
     def ends(self, n_experts: int) -> torch.Tensor:
         """Ends of the experts' tokens [E]."""
         if self._ends is None:
+            # torch's grouped_mm takes its offsets in int32 alone
             self._ends = self.sizes(n_experts).cumsum(0, dtype=torch.int32)
         return self._ends
 
@@ -175,6 +177,7 @@ class StackedLinear(Leaf):
         """[N k, in] to [N k, out]."""
         weight, bias = cast("torch.Tensor", self._parameters["weight"]), self._parameters.get("bias")
         eager = self.form == ON_META or (self.form == "grouped" and x.device.type != "meta")
+        # numbers of tokens depend on data: a graph without breaks cannot hold them
         eager = eager and not torch.compiler.is_compiling()
         eager = eager and len(x) > 0  # zero experts may take all tokens
         y = _grouped(x, weight, routed, self.n_experts) if eager else _gathered(x, weight, routed.expert_of)
@@ -187,10 +190,12 @@ def _gathered(x: torch.Tensor, weight: torch.Tensor, expert_of: torch.Tensor) ->
 
 def _grouped(x: torch.Tensor, weight: torch.Tensor, routed: Assignment, n_experts: int) -> torch.Tensor:
     if len(weight) == n_experts and _in_one_kernel(x, weight):
+        # [E, out, in] -> [E, in, out]: a view, which the kernel takes without a copy
         y = torch.nn.functional.grouped_mm(x, weight.transpose(1, 2), offs=routed.ends(n_experts))
         if y.requires_grad:
             y.register_hook(_aligned)
         return y
+    # strict=False, as cycle never ends
     pairs = zip(x.split(routed.lengths(n_experts)), cycle(weight), strict=False)
     return torch.cat([torch.nn.functional.linear(tokens, matrix) for tokens, matrix in pairs if len(tokens)])
 
@@ -221,6 +226,7 @@ def _in_one_kernel(x: torch.Tensor, weight: torch.Tensor) -> bool:
     ):
         return False
     _, rows, columns = weight.shape
+    # both: rows of x have `columns` elements, and those of the gradient that comes back `rows`
     if rows * x.itemsize % ALIGNED or columns * x.itemsize % ALIGNED:
         return False
     return x.device.type in {"cpu", "meta"} or (

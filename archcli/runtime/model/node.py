@@ -52,6 +52,7 @@ class NodeTape:
         node = self.node
         leaf = node.part(op.name)
         if leaf is None:
+            # attention drops scores in training alone, and is no nn.Module that train() could reach
             op = op.in_training() if node.training else op
             op = op if node.peers is None else op.among(node.peers)
             return getattr(op, node.form)(torch, {}, *values)
@@ -103,7 +104,7 @@ class ModuleNode(nn.Module):
     """The instrumentation of its operations; the profiler sets it while it listens."""
 
     output_hook: OutputHook | None = None
-    """Told what an operation returned, within its context; asked of a node with an op hook alone."""
+    """Called with an operation and its outputs, within its context; only where `op_hook` is set, too."""
 
     peers: Any = None
     """The ranks that its operations exchange tensors with; without them one process stands for all."""
@@ -115,6 +116,7 @@ class ModuleNode(nn.Module):
     ) -> None:
         super().__init__()
         self._lenders = () if lender is None else (lender,)  # a tuple, as this is no child
+        # with an adapter `runs` is the wrapped module; `spec` is always the one that the file states
         self.runs, self.spec = spec, unadapted(spec)
         self.form, self.n_experts = form, n_experts
 
@@ -125,6 +127,7 @@ class ModuleNode(nn.Module):
             holder, _, rest = name.partition(".")
             above = self._modules.get(holder)
             part = None if above is None else above._modules.get(rest)
+        # the op above an adapter has no weights here and runs by itself
         part = None if isinstance(part, AdapterHolder) else part
         return self._lenders[0].part(name) if part is None and self._lenders else part
 

@@ -27,6 +27,7 @@ def remove_op_hooks(model: nn.Module) -> None:
     """Remove the hooks of all operations of the model."""
     for node in model.modules():
         if isinstance(node, ModuleNode):
+            # what is left is the None of the class
             vars(node).pop("op_hook", None)
 
 
@@ -65,11 +66,13 @@ class AutogradLog:
 
     def owner(self, sequence: int) -> str:
         """The path of the operation that made an autograd node, by its sequence number; else empty."""
+        # of entries with one number the last counts: an operation that made no node has the same twice
         place = bisect_right(self.entries, sequence, key=lambda entry: entry[0])
         return self.entries[place - 1][1] if place else ""
 
 
 def _next_number() -> int:
+    # a peek: the number that the next node of this thread will get
     number: int = torch._C._autograd._get_sequence_nr()
     return number
 
@@ -89,6 +92,7 @@ class OpLog:
 
     def place(self) -> tuple[str, Phase]:
         """The path and phase of the running operation: forward, or backward within autograd."""
+        # None outside of the engine; a recomputed forward runs within it and counts as backward
         node = torch._C._current_autograd_node()
         if node is None:
             return self.current, "forward"

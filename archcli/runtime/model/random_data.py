@@ -56,6 +56,7 @@ def fill(model: nn.Module, generator: torch.Generator) -> None:
 
 def block_of_weights(generator: torch.Generator) -> torch.Tensor:
     """The block of small random numbers that matrices are copies of."""
+    # 0.02 is GPT-2's initializer_range
     return torch.randn(BLOCK, generator=generator) * 0.02
 
 
@@ -67,6 +68,7 @@ def constant_of(name: str) -> float:
 def tile(tensor: torch.Tensor, block: torch.Tensor) -> torch.Tensor:
     """Fill a tensor with copies of the block, end to end."""
     block = block.to(tensor.device, tensor.dtype)
+    # view, not reshape: reshape would copy a tensor that is not contiguous, and fill the copy
     for piece in tensor.view(-1).split(len(block)):
         piece.copy_(block[: len(piece)])
     return tensor

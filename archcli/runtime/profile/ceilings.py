@@ -46,6 +46,7 @@ def measure_ceilings(name: str, dtype: torch.dtype, device: str) -> Ceilings:
     return Ceilings(
         gemm_flops_per_s=gemm,
         dram_bytes_per_s=dram,
+        # small copies pay more for their calls, and may come out slower than large ones
         cache_bytes_per_s=max(cache, dram),
         dtype=name,
         measured="now",
@@ -75,6 +76,8 @@ def _gemm(side: int, dtype: torch.dtype, device: str, clock: Clock) -> float:
 
 def _copy(size: int, least: int, device: str, clock: Clock) -> float:
     """Bytes read and written per second by copying initialised buffers of `size` bytes."""
+    # size / 2 bytes each, of 4 a float: a copy reads one buffer and writes the other
+    # ones, as fresh pages that were never written are all one page of zeros, which stays in the cache
     source, target = (torch.ones(size // 8, dtype=torch.float32, device=device) for _ in range(2))
     repeats = max(1, least // size)
 

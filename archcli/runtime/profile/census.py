@@ -131,8 +131,11 @@ class Counting(TorchDispatchMode):
 def is_view(func: Any) -> bool:
     """Whether every result is a view of an argument, `_unsafe_view` among them."""
     returns = func._schema.returns
+    # its schema declares no alias, though the result shares the storage
     if func._schema.name == "aten::_unsafe_view":
         return True
     return bool(returns) and all(
-        result.alias_info is not None and not result.alias_info.is_write for result in returns
+        # an alias that is written to is the result of an operation in place
+        result.alias_info is not None and not result.alias_info.is_write
+        for result in returns
     )

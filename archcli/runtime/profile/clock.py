@@ -51,6 +51,7 @@ class Run(NamedTuple):
     @property
     def disturbed(self) -> bool:
         """Whether threads waited for a processor, or were switched, more than on a quiet machine."""
+        # waiting is what disturbs; switches only hint at it, where /proc is missing
         if self.times.waited_share is not None:
             return self.times.waited_share > MOST_WAITED
         return self.switches > MOST_SWITCHES_PER_S * self.lasted_s
@@ -115,13 +116,16 @@ class DeviceClock:
 
     def run(self, step: Step) -> tuple[Any, float | None]:
         """One pass, until the device is done; a range of the trace, where one is made."""
+        # events and the waiting kernel go to the current device's stream
         with torch.cuda.device(self.device), torch._C._profiler._RecordFunctionFast(TIMED):
             begun, done = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            # before the first event, so that the wait is not in the time
             self.ahead()
             begun.record()
             result = step()
             done.record()
             self.ready()
+            # torch says milliseconds
             return result, begun.elapsed_time(done) / 1e3
 
     def ahead(self) -> None:
@@ -144,8 +148,10 @@ class HidingClock(DeviceClock):
         self.ready()
         start = time.perf_counter()
         step()
+        # the device is not waited for here: step() returns once all is launched
         launching_s = time.perf_counter() - start
         self.ready()
+        # cycles are measured anew, as a device raises its clock while it warms up
         self.cycles = round(max(LEAST_WAIT_S, MARGIN * launching_s) * self._cycles_per_s())
 
     def ahead(self) -> None:
@@ -177,6 +183,7 @@ def clock_of(device: str, *, hide_launch: bool = False) -> Clock:
 def run_pass(step: Step, clock: Clock) -> Run:
     """Run and time one pass; its outputs are freed outside of the timed interval."""
     clock.ready()
+    # the finest clock is read innermost: reading /proc takes time that must not count
     times = processor_times()
     before = resource.getrusage(resource.RUSAGE_SELF)
     start = time.perf_counter()
@@ -187,7 +194,9 @@ def run_pass(step: Step, clock: Clock) -> Run:
     del result
     return Run(
         clock.counted(host_s, device_s),
+        # faults that read no disk: fresh pages
         after.ru_minflt - before.ru_minflt,
+        # involuntary switches: another process took the processor
         after.ru_nivcsw - before.ru_nivcsw,
         after.ru_stime - before.ru_stime,
         host_s,

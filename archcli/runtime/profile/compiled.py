@@ -35,6 +35,7 @@ from archcli.runtime.profile.record import PREFIX, Pair, Tick, Traced, recording
 from archcli.runtime.profile.variants import TimedVariant, record_variants
 from archcli.runtime.profile.work import Work
 
+# those for which torch/_inductor/codegen/cpp.py writes a profiler's range into a kernel
 PLATFORMS = ("linux", "win32")
 """Where inductor can name its kernels in a trace."""
 
@@ -51,6 +52,7 @@ def check_compiler(device: str) -> None:
             f"torch {torch.__version__} on {sys.platform} cannot tell compiled kernels apart",
             "torch 2.9 on Linux can",
         )
+    # inductor takes seconds to import: an uncompiled profile does without
     from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
 
@@ -101,8 +103,10 @@ def compile_work(work: Work, ran: dict[str, OpInstance]) -> tuple[CompiledModel,
     """Compile the model; returns its kernels, and a function that runs one pass of it."""
     start = time.perf_counter()
     set_op_hooks(work.model, annotated)
+    # no breaks and no symbolic sizes: every kernel of the pass is then known beforehand
     options: dict[str, Any] = {"fullgraph": True, "dynamic": False}
     work.model.compile(**options)
+    # Module.compile covers __call__ alone, and passes through a cache enter by `step`
     vars(work.model)["step"] = torch.compile(work.model.step, **options)
     with _without_leftovers(), provenance() as noted:
         try:
@@ -131,6 +135,7 @@ def _without_leftovers() -> Iterator[None]:
     environment = dict(os.environ)
     from torch._inductor import async_compile
 
+    # what was there before stays: a caller may compile models of its own
     pool = async_compile.AsyncCompile.pool
     threads, processes, watched = (
         pool.cache_info().currsize,
@@ -151,6 +156,7 @@ def _without_leftovers() -> Iterator[None]:
             async_compile.shutdown_compile_workers()
         if not watched and (watch := _progress_watch()) is not None:
             watch.exit()
+            # tqdm starts a new watch where it finds none
             sys.modules["tqdm"].tqdm.monitor = None
         os.environ.clear()
         os.environ.update(environment)

@@ -98,6 +98,7 @@ def _ranges(work: Work) -> list[tuple[int, str]]:
     with labelled(work.model), tracing(clock) as trace:
         run_pass(work.step, clock)
     rows = [event for event in events_of(trace) if event.name.startswith(PREFIX)]
+    # sorted, an end (0) comes before a start (1) of the same nanosecond
     log = [(event.start_ns, 1, event.name.removeprefix(PREFIX)) for event in rows] + [
         (event.end_ns, 0, "") for event in rows
     ]

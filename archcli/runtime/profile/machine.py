@@ -66,6 +66,7 @@ def threads(number: int | None) -> Iterator[None]:
 def release_memory() -> None:
     """Return freed memory to the system, though glibc is set to keep large blocks."""
     gc.collect()
+    # malloc_trim is glibc's own: musl has none
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
@@ -90,6 +91,7 @@ def without_garbage_collection() -> Iterator[None]:
 def quiet_tracer() -> Iterator[None]:
     """Silence torch's tracer where it starts within the block: it reads its log level only once."""
     before = os.environ.get("KINETO_LOG_LEVEL")
+    # above every level that kineto writes at
     os.environ["KINETO_LOG_LEVEL"] = before or "6"
     try:
         yield
@@ -127,6 +129,7 @@ def gpu_state(device: str) -> dict[str, Any] | None:
 def _readings(nvml: Any, place: torch.device) -> Iterator[tuple[str, Callable[[], Any]]]:
     def handle() -> Any:
         nvml.nvmlInit()
+        # by UUID: NVML numbers all cards, torch those of CUDA_VISIBLE_DEVICES
         return nvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(place).uuid}")
 
     yield "sm_clock_mhz", lambda: torch.cuda.clock_rate(place)

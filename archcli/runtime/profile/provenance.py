@@ -24,7 +24,7 @@ from archcli.runtime.profile.census import is_view
 
 ROW, PIECES = "archcli_row", "archcli_pieces"
 ALIASES = {"bias_addmm": "addmm"}
-"""Inductor's own name of a product that is a Python function around torch's."""
+"""Inductor's name of a Python function around one of torch's products."""
 
 
 def annotated(path: str) -> OpHook:
@@ -67,6 +67,7 @@ class Provenance:
         for node in graph.nodes:
             if node.op != "call_function" or node.name in self._before:
                 continue
+            # through other new nodes down to nodes of before
             given[node.name] = frozenset[str]().union(
                 *(given.get(name, {name}) for name in _names(node.all_input_nodes))
             )
@@ -85,9 +86,11 @@ class Provenance:
         if V.graph not in self._owners:
             self._owners.append(V.graph)
             self.graphs.append(CompiledGraph(V.graph.is_backward))
+        # nodes of torch.fx sort by their place in the graph
         named = [(node.name, piece) for node in sorted(nodes) for piece in pieces_of(node)]
         new = [piece for node, piece in named if (node, piece.path) not in self._seen]
         self._seen.update((node, piece.path) for node, piece in named)
+        # a kernel that only computes again what an earlier one did is still of those operations
         pieces = dict.fromkeys(new or [piece for _, piece in named])
         self.graphs[self._owners.index(V.graph)].launches.append(
             Launch(operation(name), tuple(pieces), library)
@@ -99,8 +102,10 @@ def pieces_of(node: fx.Node) -> tuple[GraphOp, ...]:
     if PIECES in node.meta:
         pieces: tuple[GraphOp, ...] = node.meta[PIECES]
         return pieces
+    # operator.getitem and other Python functions have no schema
     if node.op != "call_function" or not hasattr(node.target, "_schema") or is_view(node.target):
         return ()
+    # "custom" is where fx.traceback.annotate writes
     return (GraphOp(node.meta.get("custom", {}).get(ROW, ""), operation(node.target._schema.name)),)
 
 
@@ -112,6 +117,7 @@ def _replaced(gone: dict[str, _OriginalNode], given: frozenset[str]) -> list[str
     """The removed nodes that a new node replaces: those computable from its inputs."""
     constants = {name for name, known in gone.items() if not known.inputs}
     chosen: dict[str, None] = {}
+    # in the order of the graph, so that inputs are chosen before what is computed from them
     for name, known in gone.items():
         if (
             known.inputs
@@ -136,10 +142,12 @@ def provenance() -> Iterator[Provenance]:
 
     noted = Provenance()
     settings = {
+        # every generated kernel opens a range of its name in the trace
         "cpp.enable_kernel_profile": True,
         "cpp_wrapper": False,
         "fx_graph_cache": False,
         "fx_graph_remote_cache": False,
+        # twice: passes replace nodes of the joint graph, and again of its two halves
         "joint_custom_pre_pass": noted.remember,
         "joint_custom_post_pass": noted.inherit_pieces,
         "post_grad_custom_pre_pass": noted.remember,
@@ -150,6 +158,7 @@ def provenance() -> Iterator[Provenance]:
         stack.enter_context(functorch.patch({"enable_autograd_cache": False}))
         stack.enter_context(
             dynamo.patch(
+                # dynamo counts by code object, and all variants of a process compile the same `forward`
                 {"recompile_limit": 1 << 16, "accumulated_recompile_limit": 1 << 16, "suppress_errors": False}
             )
         )

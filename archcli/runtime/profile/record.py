@@ -48,6 +48,7 @@ class _LoggedRange:
 
     def __init__(self, log: AutogradLog, path: str) -> None:
         self.log, self.path = log, path
+        # record_function would pass through the dispatcher twice, in a pass that is timed
         self.range = torch._C._profiler._RecordFunctionFast(PREFIX + path)
 
     def __enter__(self) -> None:
@@ -82,7 +83,7 @@ def labelled(model: nn.Module) -> Iterator[AutogradLog]:
 PAIRS, FEWEST_PAIRS, BUDGET_S = 10, 3, 8.0
 """Pairs of passes by default: so many, or as many as the time allows, at least three."""
 Tick = Callable[[str, int, int], None]
-"""Told (what is going on, how far, of how much)."""
+"""A progress callback: (activity, done, total)."""
 
 
 class Traced(NamedTuple):
@@ -118,6 +119,7 @@ def record(
     `trace` the last traced pass is kept whole. On a GPU `hide_launch` puts each pass
     behind a waiting kernel.
     """
+    # the load is read before the passes add to it
     clock, load = clock_of(device, hide_launch=hide_launch), os.getloadavg()[0] / (os.cpu_count() or 1)
     warm_up(work, clock, tick)
     tick("counting operations", 0, 1)
@@ -171,6 +173,7 @@ def rounds(pairs: int | None, budget_s: float = BUDGET_S, most: int = PAIRS) -> 
         return
     start = time.perf_counter()
     for i in range(most):
+        # stops before the pair that would end beyond the budget; i is above 0 here
         if i >= FEWEST_PAIRS and (time.perf_counter() - start) * (i + 1) / i > budget_s:
             return
         yield i
@@ -247,6 +250,7 @@ def _differing(counted: list[Counter[OpKey]], census: Census) -> tuple[str, ...]
 def _executed(kept: list[Pair], census: Census) -> Iterator[ExecutedOp]:
     """The census by time class; additions that the trace shows to be gradient sums are element-wise."""
     class_at = _classes(census)
+    # the census cannot tell sums of gradients from other additions, and a trace can
     sums = {(key.path, key.name) for key in kept[0].spent if key.phase == "sums"}
     for key, calls in sorted(census.calls.items()):
         place = (

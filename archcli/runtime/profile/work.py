@@ -55,6 +55,7 @@ def prepare(spec: Model, request: Request, settings: BuildSettings | None = None
     generator = torch.Generator().manual_seed(SEED)
     spec = with_forms(spec if train else inferring(spec), request)
     skeleton = build_model(spec, device="meta", dtype=dtype, attention=settings.attention).train(train)
+    # the order of drawing is that of ranks/work.py, so that ranks hold parts of the same numbers
     drawn = random_inputs(spec, request, dtype, generator)
     inputs = {name: value.to(settings.device) for name, value in drawn.items()}
     cache = _filled_cache(skeleton, request, settings.device, generator)
@@ -102,7 +103,9 @@ def _through_cache(
 
 def _training(model: LanguageModel, inputs: Inputs, gradients: Sequence[torch.Tensor]) -> Callable[[], Any]:
     def step() -> None:
+        # to None: a backward that adds to old gradients would run additions that nobody counts
         model.zero_grad(set_to_none=True)
+        # None for a loss, a scalar, whose gradient is 1
         torch.autograd.backward(tree_leaves(model(**inputs)), gradients or None)
 
     return step

@@ -37,6 +37,7 @@ class RankCounting(Counting):
     def place_of(self, func: Any, args: Any) -> tuple[str, Phase] | None:
         """The path and phase that an operation counts for; None for FSDP2's copies."""
         name = func._schema.name
+        # FSDP2 opens its ranges by record_function, whose operations pass through here
         if name.startswith("profiler::"):
             self._enter_or_leave(name, args)
             return None
@@ -66,6 +67,7 @@ def _all_reduced(args: Any) -> int:
 
 def _gathered(args: Any) -> int:
     """A rank's part goes round: t - 1 times."""
+    # some calls are given the output as well, which is the whole
     return (_ranks_of(args) - 1) * _bytes(_smallest(args))
 
 
@@ -124,6 +126,7 @@ def under_way(events: Sequence[Event], computing: Container[str], *, device: boo
     """Every collective of a traced pass, in order; `computing` are names of operations that hide one."""
     transfers = sorted((event for event in events if _is_transfer(event, device=device)), key=_start)
     called = sorted((event for event in events if _is_call(event)), key=_start)
+    # paired by order, which means something only where there are as many of both
     calls: list[Event | None] = list(called) if len(called) == len(transfers) else [None] * len(transfers)
     waits = _waits(events)
     busy = joined_spans(_computing(events, computing, device=device))

@@ -28,10 +28,12 @@ class JoinedRanks:
         self.device = device
         self.backend = CPU_BACKEND if device == "cpu" else GPU_BACKEND
         kind = torch.device(device).type
+        # row by row: the last axis, tp, is that of neighbouring ranks
         self._mesh = init_device_mesh(kind, (dp, tp), mesh_dim_names=("dp", "tp"))
         self.rank, self.number = dist.get_rank(), dist.get_world_size()
         self.tp, self.dp = RankPlace(self.rank % tp, tp), RankPlace(self.rank // tp, dp)
         self.peers = ProcessPeers(self._mesh.get_group("tp")) if tp > 1 else None
+        # over gloo on GPUs too: NCCL would run kernels on the device that is timed
         self._agreeing: Any = (
             dist.group.WORLD if self.backend == CPU_BACKEND else dist.new_group(backend="gloo")
         )

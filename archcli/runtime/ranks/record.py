@@ -105,6 +105,7 @@ def _agreed_rounds(group: JoinedRanks, pairs: int | None) -> Iterator[int]:
     numbers = rounds(pairs)
     while True:
         i = next(numbers, None) if group.rank == 0 or pairs is not None else 0
+        # by its own clock each rank would stop at another pair, and the rest wait forever
         if not group.shared(i is not None):
             return
         yield i or 0
@@ -118,6 +119,7 @@ def _traced(work: Work, census: Census, clock: Clock, name: str, kept: list[dict
     spent = walk(events, census.calls, log.owner, PREFIX, device=clock.on_gpu)
     computing = {key.name for key in census.calls if not communicates(key.name)}
     collectives = under_way(events, computing, device=clock.on_gpu)
+    # these run beside computing: only the exposed part is time of the pass
     of_replicas = [key for key in spent if key.path == REPLICAS and communicates(key.name)]
     for key in of_replicas:
         spent[key] = CallTime(0, spent[key].calls)

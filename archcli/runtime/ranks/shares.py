@@ -16,7 +16,7 @@ from archcli.arith import ceil_div
 
 
 class RankPlace(NamedTuple):
-    """Which of the ranks that share something this is."""
+    """A rank's number within its group, and the size of the group."""
 
     rank: int = 0
     ranks: int = 1
@@ -34,6 +34,7 @@ def starts_of(whole: Sequence[int], own: Sequence[int], place: RankPlace) -> lis
 def _start(size: int, part: int, place: RankPlace) -> int:
     if size == part:
         return 0
+    # torch.chunk: all parts but the last ones have this size
     largest = ceil_div(size, place.ranks)
     if part > largest or size < place.ranks:
         return place.rank * (size // part) // place.ranks * part
@@ -53,6 +54,7 @@ def fill_part(part: torch.Tensor, whole: Sequence[int], starts: Sequence[int], b
         along = (torch.arange(size, device=part.device) + start) * stride
         rest = (rest[:, None] + along).flatten()
     rows = part.view(len(part), -1)
+    # so many rows that the index below is about as large as the block
     at_once = max(1, len(block) // rows.shape[1])
     for begin in range(0, len(rows), at_once):
         piece = rows[begin : begin + at_once]
@@ -85,6 +87,7 @@ class OwnWords:
     def _shifted(self, table: Any, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
         ids = inputs[0] - self.start
         self._absent = (ids < 0) | (ids >= table.num_embeddings)
+        # word 0 stands in for a word of another rank: its vector is zeroed afterwards
         return (ids.masked_fill(self._absent, 0),)
 
     def _zeroed(self, table: Any, inputs: Any, vectors: torch.Tensor) -> torch.Tensor:

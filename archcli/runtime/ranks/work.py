@@ -52,6 +52,7 @@ def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: 
     for on_meta in (whole, own):
         on_meta.model.train(train)
     parts = _Parts(group, generator, settings.device)
+    # drawn in the order of profile/work.py: inputs, cache, gradients, weights
     inputs = parts.inputs(random_inputs(spec, request, dtype, generator), request)
     cache = parts.cache(whole, own) if request.continues else Cache()
     gradients = parts.gradients(whole, own) if train and not spec.trains_on_targets else []
@@ -61,6 +62,7 @@ def prepare_rank(spec: Model, request: Request, settings: BuildSettings, group: 
             node.peers = group.peers
     read_own_words(model, whole.model, group.tp)
     if train and group.dp.ranks > 1:
+        # on meta, so that no replica ever allocates the whole share
         shard_layers(model, group.replicas)
     model = model.to_empty(device=settings.device)
     parts.fill(whole.model, model)
@@ -77,6 +79,7 @@ class _Parts:
         """The replica's sequences of every input."""
         replicas, own = self.group.dp.ranks, self.group.dp.rank
         return {
+            # inputs without an axis of sequences go to every replica whole
             name: (x.chunk(replicas)[own] if len(x) == request.batch_size else x).to(self.device)
             for name, x in drawn.items()
         }
@@ -132,6 +135,7 @@ class _Parts:
         """
         weight = model.get_parameter(name)
         local, sharded = _local(weight), isinstance(weight, DTensor)
+        # FSDP2 divides rows as torch.chunk does: the last ranks may have fewer
         begin = self.group.dp.rank * ceil_div(len(weight), self.group.dp.ranks) if sharded else 0
         of_whole, own = 0, 0
         for size, part in zip(_joined(whole, name), _joined(model, name), strict=True):
@@ -147,7 +151,7 @@ class _Parts:
 
 
 def _joined(model: LanguageModel, name: str) -> Sequence[int]:
-    """Rows of the pieces that a weight joins; of most one piece."""
+    """Rows of each piece of a joined weight, such as q, k and v; most weights are one piece."""
     path, _, leaf = name.rpartition(".")[0].rpartition(".")
     pieces: Any = getattr(getattr(model.get_submodule(path), "spec", None), "joined_rows", dict)()
     rows: Sequence[int] = pieces.get(leaf, (len(model.get_parameter(name)),))

@@ -118,6 +118,7 @@ def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:
         jit_handles.matmul_flop_jit,
         jit_handles.bmm_flop_jit,
     )
+    # fvcore's default handles count norms and pools too, by conventions of its own
     analysis = FlopCountAnalysis(model, tuple(inputs)).clear_op_handles()
     analysis.set_op_handle(
         "aten::linear", linear, "aten::matmul", matmul, "aten::mm", matmul, "aten::bmm", product
@@ -126,6 +127,7 @@ def _analysis(model: LanguageModel, inputs: Sequence[Any]) -> Any:
     analysis.unsupported_ops_warnings(False).uncalled_modules_warnings(False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        # the analysis is lazy: the model is traced here, with all the warnings of that
         analysis.total()
     return analysis
 

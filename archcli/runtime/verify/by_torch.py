@@ -99,6 +99,7 @@ def verify_training(model: LanguageModel, inputs: Inputs, train: Counted, layers
     The backward starts at the loss where the model trains on targets.
     """
     model.train()
+    # any ids will do: on meta nothing reads them
     targets = inputs[0] if model.spec.trains_on_targets else None
     with contractions(model) as executed, _counter() as counter:
         outputs = tree_leaves(model(*inputs, targets=targets))

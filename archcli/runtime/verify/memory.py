@@ -32,6 +32,7 @@ def verify_kept(
         theirs[folded_path(path)] += size
     reference = OPERATORS[setting.backend]
     yield ReferenceResult(reference, "kept for the backward, bytes", sum(ours.values()), sum(theirs.values()))
+    # a row that keeps nothing has no entry among ours
     theirs = Counter({path: size for path, size in theirs.items() if size})
     yield from compare_entries(reference, "kept by row, rows", ours, theirs, str)
 

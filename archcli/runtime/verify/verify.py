@@ -1,7 +1,7 @@
 """Verification: the figures of torch and fvcore for the built model beside those that archcli counted.
 
-The model is on the meta device, without weights and data. What a reference cannot count is told in a note; a
-contraction that none has a formula for is a result that fails.
+The model is on the meta device, without weights and data. A note lists what a reference cannot count. A
+contraction without a formula in any reference is a failed result.
 """
 
 from __future__ import annotations
@@ -100,6 +100,7 @@ def _built(spec: Model, counted: Counted, model: LanguageModel | None = None) ->
     formed = with_forms(spec, counted.request)
     if model is not None and model.spec == formed:
         return model
+    # step by step: fvcore has no formula for a fused kernel of attention
     return build_model(formed, device="meta", attention="eager")
 
 
@@ -115,6 +116,7 @@ def _require_buildable(spec: Model, rows: Sequence[Row]) -> None:
         )
     for row in rows:
         copies = row.experts.n_experts if row.experts else 1
+        # experts in the form `gather` copy a matrix for every token
         gathered = row.inputs[0][0] if row.experts else 1
         largest = max(
             prod(shape)

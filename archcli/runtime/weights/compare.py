@@ -50,14 +50,18 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
     if needed != tuple(tensor.shape):
         raise ValueError(f"{place.names[0]} needs a stored shape {needed}, not {tuple(tensor.shape)}")
     take, stacked = place.parts, place.nth is not None
+    # such as LongCat-Flash's zero experts
     tensor = tensor[: len(tensor) - take.unread] if take.unread else tensor
     tensor = tensor.flatten() if take.flat else tensor
+    # DBRX stacks its experts' matrices into one
     tensor = tensor.unflatten(0, (shapes[place.names[0]][0], -1)) if take.merged else tensor
+    # GPT-2's Conv1D is [in, out]
     tensor = tensor.transpose(-1, -2) if take.transposed and tensor.dim() > 1 else tensor
     if len(place.names) == 1:
         yield place.names[0], tensor
         return
     sizes = [shapes[name][take.axis + stacked] // take.groups for name in place.names]
+    # fused q, k, v: of head 0, then of head 1 (GPT-NeoX, BLOOM)
     grouped = tensor.unflatten(take.axis, (take.groups, -1))
     for name, piece in zip(place.names, grouped.split(sizes, dim=take.axis + 1), strict=True):
         yield name, piece.flatten(take.axis, take.axis + 1)
@@ -170,6 +174,7 @@ def check_weights(
     theirs = transformers_logits(
         cls, TransformersInput(job.folder, job.config, mapped(job.stored)), dtype, spec, inputs
     )
+    # what cycles still hold of transformers' model must go before ours is loaded
     gc.collect()
     tell("archcli's model", 1, 2)
     ours = archcli_logits(loaded(with_forms(spec, job.request), placed, dtype), spec, inputs, job.request)
@@ -207,6 +212,7 @@ def mapped(stored: Mapping[str, TensorEntry]) -> dict[str, torch.Tensor]:
 
 def loaded(spec: Model, placed: PlacedTensors, dtype: torch.dtype) -> LanguageModel:
     """archcli's model with the stored weights, read tensor by tensor."""
+    # step by step on both sides: a fused kernel sums in another order
     model = build_model(inferring(spec), device="meta", dtype=dtype, attention="eager").to_empty(device="cpu")
     fill(model, ((place, _tensor(stored, placed.read)) for stored, place in placed.tensors))
     return model.eval()
@@ -217,6 +223,7 @@ def _tensor(stored: TensorEntry, read: Callable[[TensorEntry], bytearray]) -> to
         raise ArchError(
             f"{stored.path}: weights of {stored.dtype} are quantized", "give a checkpoint that is not"
         )
+    # torch.frombuffer refuses an empty buffer
     data = read(stored)
     empty = torch.empty(stored.shape, dtype=STORED[stored.dtype])
     return torch.frombuffer(data, dtype=STORED[stored.dtype]).reshape(stored.shape) if data else empty
@@ -265,6 +272,7 @@ def _sharing(model: LanguageModel, spec: Model) -> LanguageModel:
         return model
     dtype = next(model.parameters()).dtype
     built = build_model(spec, device="meta", dtype=dtype, attention="eager").eval()
+    # assign: copying into tensors on meta would do nothing, and say so in a warning only
     built.load_state_dict(model.state_dict(), assign=True)
     return built
 

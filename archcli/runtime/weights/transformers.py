@@ -89,6 +89,7 @@ def transformers_class(config: Mapping[str, Any]) -> Any:
         # built without memory, as only the class is wanted
         with torch.device("meta"):
             return type(cls.from_config(transformers.AutoConfig.for_model(**without_loaders(config))))
+    # the name is a file's: it may be any attribute of transformers, a function too
     if isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel):
         return cls
     raise ArchError(
@@ -123,6 +124,7 @@ def transformers_logits(
         steps = _steps(
             model, spec, inputs
         )  # first: frequencies that stretch with the length seen do not shrink again
+        # the forward of an encoder may not know the argument
         cached = {"use_cache": False} if spec.caches else {}
         return Logits(_comparable(model(**_arguments(model, inputs, inputs.tokens), **cached), spec), steps)
 
@@ -152,6 +154,7 @@ def _model(cls: Any, job: TransformersInput, dtype: torch.dtype) -> Any:
         said = str(problem).strip().partition("\n")[0]
         what = f"transformers cannot load {job.folder} as {cls.__name__}: {said[:MOST_SHOWN]}"
         raise ArchError(what) from None
+    # transformers would draw these at random and only warn
     lost = sorted(map(str, loading["missing_keys"]))
     if lost:
         example = lost[0][:MOST_SHOWN]
@@ -219,10 +222,12 @@ def _arguments(model: Any, inputs: Inputs, tokens: torch.Tensor) -> dict[str, An
 
 def _comparable(out: Any, spec: Model) -> torch.Tensor:
     """The part of transformers' output to compare: logits, else pooled output, else hidden states."""
+    # question answering: our head gives both columns in one tensor
     if "start_logits" in out:
         return torch.stack([out.start_logits, out.end_logits], dim=-1)
     keys = (
         "logits",
+        # of classes with several heads, such as BertForPreTraining
         "prediction_logits",
         *(("pooler_output",) if getattr(spec, "pooler", False) else ()),  # an encoder's
         "last_hidden_state",

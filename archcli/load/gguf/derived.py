@@ -39,6 +39,7 @@ def query_scale(largest: int) -> Callable[[Facts, ConfigData], None]:
         config["query_pre_attn_scalar"] = (
             wide if facts.whole("block_count") == largest else facts.whole("attention.key_length", wide)
         )
+        # the class would fill in a window of 4096
         if facts.name == "gemma3":
             config.setdefault("sliding_window", None)
 
@@ -147,6 +148,7 @@ def _by_layer(facts: Facts, key: str, default: int | None = None) -> list[Any]:
     """The numbers of a key by layer, which may state one for all."""
     values, layers = facts.per_layer(key), facts.whole("block_count")
     if not isinstance(values, list):
+        # a forged block_count must not make a list of billions
         return [facts.whole(key, default)] * min(layers, LONGEST_LIST)
     if len(values) != layers or any(isinstance(value, bool) for value in values):
         raise facts.error(f"{facts.name}.{key} is not one number for each layer")
@@ -164,6 +166,7 @@ EXPERTS = (
 )
 """What every file with experts of Nemotron-H states, and no default of the class stands for."""
 
+# convert_hf_to_gguf.py of llama.cpp: add_context_length(2**20), "arbitrary value"
 MADE_UP = 2**20
 CONTEXT = "the context that the model was trained for is not stated"
 MLP, MOE = "mlp", "moe"
@@ -178,6 +181,7 @@ def _jamba(facts: Facts, config: ConfigData) -> None:
     attends = [index for index, count in enumerate(heads) if count]
     routed = [index for index in range(layers) if facts.has(f"blk.{index}.ffn_gate_inp.weight")]
     for name, found in (("attn", attends), ("expert", routed)):
+        # without this the class's own period would make some layers attend
         if found or name == "attn":
             offset, period = _period(facts, found, layers)
             config |= {f"{name}_layer_offset": offset, f"{name}_layer_period": period}
@@ -185,7 +189,9 @@ def _jamba(facts: Facts, config: ConfigData) -> None:
 
 def _period(facts: Facts, indices: list[int], layers: int) -> tuple[int, int]:
     """(offset, period) of the layers that come once in a period."""
+    # a layer that comes once needs no period: any beyond the last layer gives the same indices
     first, second = (*indices, layers, layers + 1)[:2] if indices else (layers, 2 * layers + 1)
+    # the class takes i % period == offset, which an offset of period or more never meets
     period = max(second - first, first + 1)
     if list(range(first, layers, period)) != indices:
         raise facts.error("its layers of one kind do not come at equal distances")
@@ -283,6 +289,7 @@ def _scanned(facts: Facts, *keys: str) -> tuple[int, float]:
     for key in keys:
         facts.trace(key, "ssm.inner_size")
     _note_chunks(facts)
+    # an int where it divides, as a config.json has it: expand 2, and not 2.0
     return inner // heads, inner / width if inner % width else inner // width
 
 

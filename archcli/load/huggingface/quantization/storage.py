@@ -59,6 +59,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
     """The format of every matrix of every layer, layers together where nothing tells them apart."""
     layers = LayerIndex(model)
     for row in outline(model):
+        # a weight that is borrowed is stored by its owner
         if not quantizable(row) or row.stored == 0:
             continue
         span = layers.stored_span(row)
@@ -66,6 +67,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
         apart = scheme.numbered and in_layer and len(span) <= MOST_NUMBERED
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
         outputs = row.weights["weight"][0]
+        # all experts of a layer are stored alike: the names of the first stand for them
         names, first = _names(path, weights, nth=0 if row.experts else None)
         for numbers in [range(n, n + 1) for n in span] if apart else [span]:
             called = [name.replace("*", str(numbers[0])) for name in names]

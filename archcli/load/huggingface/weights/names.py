@@ -52,6 +52,7 @@ EXPERTS: Weights = {
         f"[model.]layers.*.mlp.experts.#.{name}_proj.weight": f"layers.*.ffn.experts.{name}_proj.weight"
         for name in ("gate", "up", "down")
     },
+    # [E, 2 F, D]: axis 0 counts the experts, and gate and up share axis 1
     "[model.]layers.*.mlp.experts.gate_up_proj": Parts(
         ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"), axis=1
     ),

@@ -111,6 +111,7 @@ def memory_report(
         what_fits=options.fit,
         show_alternatives=options.alternatives,
         tell=tell,
+        # reads a file for each device of the package, so only where the fewest devices are looked for
         devices=known_gpus() if options.fit == "devices" and question.device is None else (),
     )
     return subject.named(report)

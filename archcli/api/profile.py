@@ -169,6 +169,7 @@ def measured(
             prediction = None
             if options.against_prediction:
                 prediction = PassPrediction.of(options.calibrate, options.device, options.dtype)
+    # outside of said_once: `launch_of` has refused --vs on several ranks
     if options.vs:
         variants = requested_variants(read, settings, options.vs)
         return MeasuredModel(compare(variants, request, detail), variants[0].subject, None)
@@ -190,6 +191,7 @@ def profile(options: ProfileOptions) -> Report:
 
     Example: `profile("gpt2", seq_len=8, layers=1, pairs=1, no_ceilings=True).totals["partial"]` is False.
     """
+    # an option of the command alone, which `check_against` looks at too
     check_against(vars(options) | {"repeat_process": None})
     found = measured(lambda overrides: given(options.model, overrides), options)
     return found.subject.named(found.report)

@@ -75,6 +75,7 @@ def asking(record: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
         options = {parameter.name: parameter for parameter in _parameters(record)}
         usual = {field.name: field.default for field in fields(record)}
+        # annotations are texts under `from __future__ import annotations`; the first parameter is the record
         own = [*inspect.signature(run, eval_str=True).parameters.values()][1:]
 
         @wraps(run)
@@ -157,6 +158,7 @@ READ: dict[str, type] = {"count": int, "tokens": int, "bytes": int, "text": str,
 
 def _read(text: object, name: str, how: str, known: ValueType) -> Any:
     """The value that a text stands for; typer.BadParameter for one that the field does not take."""
+    # typer sends a default through the parser too, which may be a number
     written = str(text)
     value: Any = written
     try:

@@ -105,7 +105,7 @@ def memory_report(
     options: MemoryOptions,
     tell: Callable[[str], None] = lambda attempt: None,  # noqa: ARG005
 ) -> Report:
-    """The report on a loaded model; `tell` is told of each attempt of a search for what fits."""
+    """The report on a loaded model; `tell` receives a text for each attempt to find what fits."""
     report = count(
         question,
         what_fits=options.fit,

@@ -118,7 +118,7 @@ class PredictOptions(PlanOptions):
     fit: FitOption = None
 
     def settings(self) -> MemorySettings:
-        """What memory is asked as well. Raises ArchError for `past` that the phase has not."""
+        """The MemorySettings of the pass. Raises ArchError for `past` in a phase that takes none."""
         decodes = self.phase == "decode"
         if self.past is not None and self.phase not in {"decode", "prefill"}:
             what = f"--past applies to decode and prefill only, and the phase is {self.phase}"
@@ -139,7 +139,7 @@ class PredictOptions(PlanOptions):
         )
 
     def beyond(self) -> PredictSettings:
-        """What a prediction is asked beside that."""
+        """The PredictSettings: what a prediction takes beyond the settings of memory."""
         settings = replace(self, new=self.new or DEFAULT_NEW)
         return part(settings, PredictSettings)
 

@@ -94,7 +94,7 @@ Top = Annotated[ZeroOrMore, count_option("Operators in the table, the slowest fi
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    """What `archcli profile` asks; None is what the model's workload has, or the usual."""
+    """What `archcli profile` asks; None stands for the value of the workload, or the usual one."""
 
     model: ModelLike
     _: KW_ONLY
@@ -123,7 +123,7 @@ class ProfileOptions:
     top: Top = 15
 
     def workload(self) -> Workload:
-        """The workload of a paper that the model's name says, or of any model."""
+        """The workload of a paper where the model is named after it (ivanov), else that of any model."""
         return workload_of(self.model if isinstance(self.model, str) else "", compiled=self.compiled)
 
     def settings(self, launch: RankLaunch | None = None, *, trace: bool = False) -> RunSettings:

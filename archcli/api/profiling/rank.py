@@ -54,7 +54,7 @@ ENDING = {
     signal.SIGINT: (1, "interrupted"),
     signal.SIGTERM: (2, "ended by SIGTERM, as launchers send it where another rank has failed"),
 }
-"""How many ranks say it, and what. Where one failed two say so, as that may be the first."""
+"""Signal: how many ranks report it, and the words; two after a failure, as rank 0 may have failed."""
 POLL_S = 0.5
 OF_PEERS = ("gloo", "nccl", "Connection closed", "Connection reset", "Broken pipe")
 """Words of torch's errors where another rank has gone."""

@@ -150,7 +150,7 @@ def _scaling(facts: Facts) -> ConfigData | None:
     """Set `linear` or `yarn` RoPE scaling by the metadata; factors stored as a tensor are ignored."""
     kind, factor = facts.get("rope.scaling.type", "none"), facts.number("rope.scaling.factor")
     original = facts.get("rope.scaling.original_context_length")
-    # constants.py knows both keys, and a file has one of them
+    # constants.py of gguf-py has both keys, and a file one of them
     attention = facts.get("rope.scaling.attn_factor") or facts.get("rope.scaling.yarn_attn_factor")
     more = {
         "beta_fast": facts.get("rope.scaling.yarn_beta_fast"),

@@ -133,7 +133,7 @@ def _networks(facts: Facts, config: ConfigData) -> None:
 
 
 def _per_layer_vocabulary(facts: Facts, config: ConfigData) -> None:
-    """Set the tokens that the table of per-layer embeddings has: all, where the file lists no tensors."""
+    """Set vocab_size_per_layer_input: rows of the table, or vocab_size where no tensors are listed."""
     table = facts.header.tensors.get("per_layer_token_embd.weight")
     config["vocab_size_per_layer_input"] = table.shape[0] if table else config["vocab_size"]
 
@@ -181,7 +181,7 @@ def _jamba(facts: Facts, config: ConfigData) -> None:
     attends = [index for index, count in enumerate(heads) if count]
     routed = [index for index in range(layers) if facts.has(f"blk.{index}.ffn_gate_inp.weight")]
     for name, found in (("attn", attends), ("expert", routed)):
-        # without this the class's own period would make some layers attend
+        # also where no layer attends: the class's default, every eighth from layer 4 on, would make some
         if found or name == "attn":
             offset, period = _period(facts, found, layers)
             config |= {f"{name}_layer_offset": offset, f"{name}_layer_period": period}
@@ -204,7 +204,7 @@ def _short_convolutions(facts: Facts, config: ConfigData) -> None:
 
 
 def _mamba2(facts: Facts, config: ConfigData) -> None:
-    """Set the width of a head and the factor that all of them are of the model's width."""
+    """Set head_dim, and expand: the width of all heads over that of the model."""
     config["head_dim"], config["expand"] = _scanned(facts, "head_dim", "expand")
 
 
@@ -252,7 +252,7 @@ def _mamba2_hybrid(facts: Facts, config: ConfigData) -> None:
 
 
 def _nemotron_h(facts: Facts, config: ConfigData) -> None:
-    """Set the kinds of layers, by kv heads and by widths of the network, and the width that these have.
+    """Set the kinds of layers by their kv heads and network widths, and the width of a network.
 
     Layers that predict further tokens come last.
     """
@@ -280,7 +280,7 @@ def _nemotron_h(facts: Facts, config: ConfigData) -> None:
 
 
 def _scanned(facts: Facts, *keys: str) -> tuple[int, float]:
-    """(width of a head of Mamba-2, the width of all heads over that of the model), which `keys` are named."""
+    """(head width of Mamba-2, width of all heads / d_model); `keys` are traced to ssm.inner_size."""
     _require(facts, *SCANS)
     heads, inner = max(1, facts.whole("ssm.time_step_rank")), facts.whole("ssm.inner_size")
     width = max(1, facts.whole("embedding_length"))
@@ -319,7 +319,7 @@ def _by_heads(facts: Facts, config: ConfigData, other: str) -> None:
 
 
 def _kv_heads(facts: Facts, config: ConfigData) -> list[int]:
-    """The number of kv heads of each layer, 0 where it does not attend; sets that of those that do."""
+    """The kv heads of each layer, 0 where it does not attend; sets num_key_value_heads."""
     heads = facts.of_layers("attention.head_count_kv")
     config["num_key_value_heads"] = _same(facts, "attention.head_count_kv", heads) or facts.whole(
         "attention.head_count"
@@ -329,7 +329,7 @@ def _kv_heads(facts: Facts, config: ConfigData) -> list[int]:
 
 
 def _same(facts: Facts, key: str, values: list[int]) -> int:
-    """The value that all layers have for which it is not 0; ArchError where they differ."""
+    """The one value other than 0, such as kv heads of the layers that attend; ArchError for several."""
     distinct = {value for value in values if value}
     if len(distinct) > 1:
         what = f"{facts.name}.{key} differs from layer to layer"

@@ -35,7 +35,7 @@ REFINED = (
     ("granitehybrid", "rope.scaling.finetuned", BAMBA),
     ("granitemoe", "expert_shared_feed_forward_length", GRANITE_SHARED),
 )
-"""(architecture, metadata key, what a file holds that states the key); the first that fits."""
+"""(architecture, metadata key, the Arch of files with that key); the first that fits is taken."""
 
 
 @dataclass

@@ -183,7 +183,7 @@ def _readers(model: Model) -> Iterator[int]:
 
 
 def _is_unread(name: str, readers: Container[int]) -> bool:
-    """Whether a weight is a key's or a value's in a layer that reads those of another."""
+    """Whether a weight makes keys or values in a layer that reads those of another layer."""
     own = OWN_KEYS.fullmatch(name)
     return own is not None and int(own[1]) in readers
 

@@ -84,7 +84,7 @@ def merge(base: Node | None, over: Node | None) -> Node | None:
 
 
 def _kind(entries: Mapping[str, Node]) -> Any:
-    """The kind that a mapping states, or that a key of a layer tells."""
+    """The kind that a mapping states, or that one of its keys implies."""
     return entries["kind"].value if "kind" in entries else implied(Block.family, entries)
 
 

@@ -145,7 +145,7 @@ def _put_everywhere(
         problems += [] if meant else ambiguities
         for path in meant:
             steps = path.split(".")
-            # an inherited value is changed at the top alone: a copy here would be deaf to later changes there
+            # what it inherits from is among the places meant: it is changed there, and not copied to here
             root = (
                 root if _written_at(root, steps, model) in meant else _put(root, steps, override, model, root)
             )

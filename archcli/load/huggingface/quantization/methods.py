@@ -146,7 +146,7 @@ def gptq(config: Config) -> Scheme | None:
 
 
 def _modules_in_block(config: Config) -> Patterns | None:
-    """The modules of a layer that alone are packed, listed by the steps of calibration; None for all."""
+    """The only modules of a layer that are packed, listed by step of calibration; None: all are."""
     steps = entries(config, "modules_in_block_to_quantize")
     names = [name for step in steps for name in (step if isinstance(step, list) else [step])]
     return Patterns(names) if names else None

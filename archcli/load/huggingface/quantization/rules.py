@@ -13,7 +13,7 @@ Matrices = list["Decision"]
 
 
 class Decision(NamedTuple):
-    """The format of a matrix: its group of rows, its path with * for the layer, and the layers it is of."""
+    """The format of a matrix, with its group, its path (* for the layer) and its layers."""
 
     group: str
     path: str

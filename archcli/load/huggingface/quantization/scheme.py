@@ -171,7 +171,7 @@ class Scheme(NamedTuple):
         return [*self.kept.unread, *(entry for patterns, _ in self.overrides for entry in patterns.unread)]
 
     def packing_of(self, group: str, names: Iterable[str], outputs: Any, *, in_layer: bool) -> Packing:
-        """The format of a linear layer of a group of rows, whose module has these names."""
+        """The format of a linear layer: `group` is that of its row, `names` are those of its module."""
         names = list(names)
         if group in self.keeps or (self.only and group not in self.only):
             return AS_IT_IS

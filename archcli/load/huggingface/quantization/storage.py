@@ -79,7 +79,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
 
 
 def _names(path: str, weights: WeightMap | None, nth: int | None) -> tuple[list[str], bool]:
-    """The names of a matrix's module in files, and whether it is the first of those stored in one."""
+    """The names of a matrix's module in files, and whether it is the first matrix of its tensor."""
     ours = f"{path}.weight"
     if weights is None:
         return [path], True
@@ -92,6 +92,6 @@ def _names(path: str, weights: WeightMap | None, nth: int | None) -> tuple[list[
 
 
 def _beside(packing: Packing) -> Packing:
-    """The format of a matrix stored in one with another, which holds what both share."""
+    """The format of a matrix that shares a tensor: what both share is counted with the first."""
     scale = 0 if packing.group_size == "tensor" else packing.scale_bits
     return packing._replace(scale_bits=scale, input_bits=0, matrix_bits=0) if packing != AS_IT_IS else packing

@@ -94,7 +94,7 @@ SHARED: Weights = {
     for plural in ("", "s")
     for name in ("gate", "up", "down")
 }
-"""The expert that sees every token, or as many of them as DeepSeek makes one."""
+"""The shared expert; DeepSeek stores several shared experts as one wide network."""
 
 CORRECTED: Weights = {
     "[model.]layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.route.correction_bias"

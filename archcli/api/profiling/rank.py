@@ -90,7 +90,7 @@ class Ending:
 
     def end(self, why: str, code: int, saying: int | None = 2) -> None:
         """End the process with all its threads; the first `saying` ranks say why, once; None: all do."""
-        # never released: a second reason must not be said, nor cut the first short
+        # held until the exit: a second thread must not say another reason or cut this one short
         with self._lock:
             if saying is None or self._launch.rank < saying:
                 tell(f"rank {self._launch.rank}: {why}")

@@ -39,7 +39,7 @@ def read_folder(folder: Path, files: Sequence[Path]) -> tuple[Tensors, list[str]
     taken: Tensors = {}
     notes: list[str] = []
     sets = [(names, _merged(parts, folder)) for names, parts in _by_stem(files)]
-    # the fullest set first, so that a copy of a part of it is known as a copy
+    # the fullest set first, so that a smaller copy is recognised as one
     for name, tensors in sorted(sets, key=lambda read: (-len(read[1]), read[0])):
         twice = [key for key in tensors if key in taken]
         if not twice:

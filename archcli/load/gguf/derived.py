@@ -189,7 +189,7 @@ def _jamba(facts: Facts, config: ConfigData) -> None:
 
 def _period(facts: Facts, indices: list[int], layers: int) -> tuple[int, int]:
     """(offset, period) of the layers that come once in a period."""
-    # a layer that comes once needs no period: any beyond the last layer gives the same indices
+    # a layer that comes once needs no period: any that ends past the last layer gives the same indices
     first, second = (*indices, layers, layers + 1)[:2] if indices else (layers, 2 * layers + 1)
     # the class takes i % period == offset, which an offset of period or more never meets
     period = max(second - first, first + 1)

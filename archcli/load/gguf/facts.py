@@ -139,7 +139,7 @@ def facts_of(header: Header, file: str) -> Facts:
         what = f"architecture {quote(name)} is not supported"
         raise ArchError(Problem(what, f"nearest known: {near}", path=file))
     facts = Facts(header, file, name, ARCHS[name])
-    # a count of 0 states nothing: `facts.get` must find a value that is true
+    # a value of 0 or false does not count as stated: expert_count 0 is no mixture
     facts.arch = next((arch for of, key, arch in REFINED if of == name and facts.get(key)), facts.arch)
     # llama.cpp names V2, V3 and R1 alike; V3 scores its experts by a sigmoid (arXiv:2412.19437)
     if name == "deepseek2" and facts.get("expert_gating_func") == SIGMOID:

@@ -175,7 +175,7 @@ class _Builder:
             return FAILED
         cls = self._class(whole, path, base, unstated(base, whole.value))
         made = FAILED if cls is None else self._instance(cls, whole, path, base)
-        # of texts none: Python may hold equal ones as one object, and each has a place of its own
+        # not for texts: Python may hold equal texts as one object, and each has a place of its own
         if isinstance(node.value, dict):
             self.built[seen] = made
         return made

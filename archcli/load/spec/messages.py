@@ -74,7 +74,7 @@ def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, st
     known = [*(("kind",) if takes_kind else ()), *fields(cls)]
     what = f"unknown key {quote(key)}"
     ours = OUR_WORD.get(key, "")
-    # first, as a Hugging Face name is no slip of a key that happens to look like it
+    # before near names: a key of Hugging Face is no misspelling
     if ours:
         return what, f"Hugging Face's {key} is {ours} here", [ours]
     below = [

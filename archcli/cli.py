@@ -27,6 +27,7 @@ def main() -> None:
 
             replace_closed_streams()
             app = application(sys.argv[1:])
+        # what was imported is left out of all later collections
         gc.freeze()
         gc.set_threshold(GARBAGE)
         gc.enable()

@@ -101,6 +101,7 @@ class FileCheck(NamedTuple):
         """
         is_folder = Path(name).is_dir()
         strict = not is_folder if self.strict is None else self.strict
+        # of files that are named, a config.json alone may belong to another program
         may_be_foreign = is_folder or Path(name).name == "config.json"
         return may_be_foreign and not strict and isinstance(error, NoModelError)
 
@@ -117,9 +118,11 @@ def check_files(names: Sequence[str], check: FileCheck) -> tuple[list[CheckedMod
     problems: list[Problem] = []
     unique: dict[str, str] = {}
     for name in names:
+        # a file that is named twice, or found in two ways, is judged once
         unique.setdefault(identity(name), name)
     for name in unique.values():
         try:
+            # values that contradict each other are findings of rules here, and no refusal
             checked.append(check.of_model(load(name, check.overrides, strict=False)))
         except ArchError as error:
             if check.skips(name, error):

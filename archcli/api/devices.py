@@ -94,6 +94,7 @@ def devices(options: DevicesOptions) -> Report:
 
 def _datasheet(asked: str) -> Datasheet:
     """The figures of one device. Raises ArchError where several are asked for, or this machine."""
+    # a file may be called 2x4.yaml, which is no count
     number, name = (1, asked) if is_file(asked) else split_count(asked)
     if name == LOCAL:
         what = f"{LOCAL} is this machine, and its figures are measured"

@@ -77,7 +77,7 @@ ScanForm = Annotated[Scan | None, Option("The form of recurrent layers, as in ar
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """What `archcli explain` asks; None is what the quantity is usually asked."""
+    """What `archcli explain` asks; None stands for the default of the quantity."""
 
     model: ModelLike
     quantity: QuantityArgument = "params"

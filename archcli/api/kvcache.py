@@ -47,6 +47,7 @@ class KvcacheOptions:
 def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
     """The report on a loaded model. Raises ArchError for devices that cannot share it as asked."""
     tp, chosen = options.tp, device_memory(options.device, options.memory)
+    # one named device stands for each of the tp that share the cache
     if chosen is not None and chosen.n_devices not in {1, tp}:
         what = f"--device names {chosen.n_devices:,} devices, and --tp {tp} shares the model among {tp:,}"
         from archcli.measure.memory.plan import Plan  # of this refusal alone

@@ -105,12 +105,13 @@ def memory_report(
     options: MemoryOptions,
     tell: Callable[[str], None] = lambda attempt: None,  # noqa: ARG005
 ) -> Report:
-    """The report on a loaded model; `tell` is told of each attempt of a search for what fits."""
+    """The report on a loaded model; `tell` receives a text for each attempt to find what fits."""
     report = count(
         question,
         what_fits=options.fit,
         show_alternatives=options.alternatives,
         tell=tell,
+        # reads a file for each device of the package, so only where the fewest devices are looked for
         devices=known_gpus() if options.fit == "devices" and question.device is None else (),
     )
     return subject.named(report)

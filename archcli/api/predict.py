@@ -118,7 +118,7 @@ class PredictOptions(PlanOptions):
     fit: FitOption = None
 
     def settings(self) -> MemorySettings:
-        """What memory is asked as well. Raises ArchError for `past` that the phase has not."""
+        """The MemorySettings of the pass. Raises ArchError for `past` in a phase that takes none."""
         decodes = self.phase == "decode"
         if self.past is not None and self.phase not in {"decode", "prefill"}:
             what = f"--past applies to decode and prefill only, and the phase is {self.phase}"
@@ -126,9 +126,11 @@ class PredictOptions(PlanOptions):
         return MemorySettings(
             phase=self.phase,
             batch_size=self.batch_size,
+            # in decoding MemorySettings calls the tokens of the cache seq_len
             seq_len=self.past if decodes and self.past is not None else self.seq_len,
             past=0 if decodes else self.past or 0,
             source_len=self.source_len,
+            # fp8 is of matrix products and the cache; all else is in bf16
             dtype="bf16" if self.dtype == FP8 else self.dtype,
             attention=self.attention,
             backend=self.backend,
@@ -137,7 +139,7 @@ class PredictOptions(PlanOptions):
         )
 
     def beyond(self) -> PredictSettings:
-        """What a prediction is asked beside that."""
+        """The PredictSettings: what a prediction takes beyond the settings of memory."""
         settings = replace(self, new=self.new or DEFAULT_NEW)
         return part(settings, PredictSettings)
 
@@ -146,6 +148,7 @@ def predict_question(model: Model, asked: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
     device, plan = predicted_device(asked.device, asked.calibrate), asked.devices_plan()
     settings = asked.settings()
+    # a device that was measured has constants of its own kernels, whatever --backend says
     if device.backend is not None:
         settings = replace(settings, backend=device.backend)
     question = PredictQuestion(model, settings, device, plan, asked.beyond())

@@ -94,7 +94,7 @@ Top = Annotated[ZeroOrMore, count_option("Operators in the table, the slowest fi
 
 @dataclass(frozen=True)
 class ProfileOptions:
-    """What `archcli profile` asks; None is what the model's workload has, or the usual."""
+    """What `archcli profile` asks; None stands for the value of the workload, or the usual one."""
 
     model: ModelLike
     _: KW_ONLY
@@ -123,7 +123,7 @@ class ProfileOptions:
     top: Top = 15
 
     def workload(self) -> Workload:
-        """The workload of a paper that the model's name says, or of any model."""
+        """The workload of a paper where the model is named after it (ivanov), else that of any model."""
         return workload_of(self.model if isinstance(self.model, str) else "", compiled=self.compiled)
 
     def settings(self, launch: RankLaunch | None = None, *, trace: bool = False) -> RunSettings:
@@ -169,6 +169,7 @@ def measured(
             prediction = None
             if options.against_prediction:
                 prediction = PassPrediction.of(options.calibrate, options.device, options.dtype)
+    # outside of said_once: `launch_of` has refused --vs on several ranks
     if options.vs:
         variants = requested_variants(read, settings, options.vs)
         return MeasuredModel(compare(variants, request, detail), variants[0].subject, None)
@@ -190,6 +191,7 @@ def profile(options: ProfileOptions) -> Report:
 
     Example: `profile("gpt2", seq_len=8, layers=1, pairs=1, no_ceilings=True).totals["partial"]` is False.
     """
+    # an option of the command alone, which `check_against` looks at too
     check_against(vars(options) | {"repeat_process": None})
     found = measured(lambda overrides: given(options.model, overrides), options)
     return found.subject.named(found.report)

@@ -65,6 +65,7 @@ def _time(reading: Reading, settings: Settings) -> float:
 
 def _rate(reading: Reading, settings: Settings) -> float:
     rates = _prediction(reading.model, settings).tokens_per_s
+    # a device without fitted constants has a floor alone
     rate: float = rates["floor"] if rates["expected"] is None else rates["expected"]
     return rate
 
@@ -86,6 +87,7 @@ def _check_time(settings: Settings) -> None:
     if "device" not in settings:
         raise ArchError("a time is that of a device", "such as time(device=h100-sxm)")
     asked = PredictOptions("", **settings)  # of whichever model
+    # each of these raises what is wrong with its part
     asked.settings(), asked.beyond(), predicted_device(asked.device)
     _plan(settings)
 

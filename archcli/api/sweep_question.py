@@ -147,6 +147,7 @@ def built_sweep(base: Model, asked: SweepOptions) -> BuiltSweep:
         *((expression, True) for expression in _expressions(asked.maximize, MAXIMIZE)),
     ]
     shown = [parse_expression("params"), *_expressions(asked.show, SHOW)]
+    # by name here, before models are built; by path in `_structure`, as d_ff and ffn.d_ff may be one field
     _require_once([*(axis.name for axis in axes), *(text.partition("=")[0].strip() for text in asked.tie)])
     structures, of_kinds = _structures(base, axes, list(ties))
     varied = [axis.name for axis in axes if axis.name not in structures[0].kinds]
@@ -272,6 +273,7 @@ def _of_kinds(base: Model, texts: dict[str, str], firsts: Sequence[str], taken: 
     try:
         return _loaded(base, _settings(texts), firsts)
     except ArchError:
+        # attention.kind=mla alone lacks the sizes of its latents: `archcli kvcache` knows usual ones
         needs = {name: needed_sizes(base, name, kind) for name, kind in texts.items()}
         if not any(needs.values()):
             raise
@@ -281,6 +283,7 @@ def _of_kinds(base: Model, texts: dict[str, str], firsts: Sequence[str], taken: 
     model = _loaded(base, _settings(kinds | sizes | others), firsts)
     varied = [first.partition("=")[0].split(".") for first in firsts]
     for name, of_name in needs.items():
+        # a size that is varied takes its values from --vary
         own = {path: size for path, size in of_name.items() if not any(ends_in(path, it) for it in varied)}
         shown = dict.fromkeys(f"{path.rpartition('.')[2]} {size:,}" for path, size in own.items())
         if shown:
@@ -321,11 +324,13 @@ def swept(base: Subject, asked: SweepOptions, tick: Tick = no_tick) -> Report:
     names = []
     if folder is not None:
         names = file_names(base.name, min(asked.top, built.question.candidates))
+        # before the search, which may take minutes
         check_new_files(folder, names)
     outcome = search(built.question, tick)
     report = sweep_report(built.question, outcome, built.inputs(asked), perf_counter() - start)
     if folder is not None:
         models = best_models(built.question, outcome)
+        # not strict: fewer candidates may match than there are names
         named = {
             name: model.replace(name=Path(name).stem) for name, model in zip(names, models, strict=False)
         }

@@ -93,6 +93,7 @@ class VerifyOptions:
             raise ArchError("--weights and --memory are two comparisons", "leave one of them out")
         if self.dtype == "keep":
             raise ArchError("--dtype keep is of --weights", "--dtype bf16, fp16 or fp32")
+        # peaks belong to passes of different phases, each with its own form
         if {self.mla, self.scan} != {AUTO}:
             raise ArchError("--memory is of the forms that each phase runs", "leave --mla and --scan out")
         sizes = (self.batch_size, self.seq_len, self.source_len)
@@ -140,11 +141,14 @@ def verify(options: VerifyOptions) -> Report:
 def _verify_counts(asked: Subject, request: Request) -> VerifyResult:
     """Count the passes, then compare the counts with torch and fvcore."""
     model, batch_size, seq_len = asked.model, request.batch_size, request.seq_len
+    # the built model needs a number where the options leave the encoder's tokens open
     request = replace(request, source_len=seq_len if request.source_len is None else request.source_len)
+    # an adaptive head shares targets out in whole tokens: the batch grows until all shares are whole
     train_batch = lcm(batch_size * seq_len, model.token_multiple) // seq_len
     forward = count_pass(model, request, WholeTape)
     train = count_pass(model, replace(request, phase="train", batch_size=train_batch), WholeTape)
     steps = None
+    # an encoder keeps nothing, and has neither a prefill nor a decoded token
     if model.caches:
         steps = (
             count_pass(model, replace(request, phase="prefill"), WholeTape),

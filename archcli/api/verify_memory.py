@@ -46,12 +46,14 @@ def verify_memory(name: str, model: Model, settings: MemorySettings) -> VerifyRe
     _require_few(settings)
     tokens = settings.tokens(model)
     batch_size = lcm(settings.batch_size * tokens, model.token_multiple) // tokens
+    # the optimizer's step is not compared, and plain SGD adds no states to the peak
     train = replace(settings, phase="train", batch_size=batch_size, optimizer="sgd")
     backends, notes = _backends(model, settings)
     kept = [_kept(model, replace(train, backend=backend)) for backend in backends]
     passes = [train] if _has_loss(model) else []
     notes += [] if passes else [LOSSLESS]
     if model.caches:
+        # a decode pass is compared behind a filled cache, which recurrent layers fill token by token in torch
         short = _is_recurrent(model) and tokens > SHORT
         decode = replace(settings, phase="decode", seq_len=SHORT if short else tokens)
         passes += [replace(settings, phase="prefill"), decode]
@@ -61,6 +63,7 @@ def verify_memory(name: str, model: Model, settings: MemorySettings) -> VerifyRe
     # torch is imported only now, so that a model that cannot be traced is refused at once
     from archcli.runtime.verify.result import VerifyResult
 
+    # torch's live storages are seen on a CPU, so these peaks are those of a CPU's operators
     figures = [*kept, *(_peak(model, replace(each, backend="cpu")) for each in passes)]
     return VerifyResult(tuple(_results(name, model, figures)), tuple(notes))
 
@@ -108,6 +111,7 @@ def _moments(model: Model, settings: MemorySettings) -> Iterable[MemoryMoment]:
     """The moments of a pass, without an optimizer's step."""
     if settings.phase != "train":
         return inference_pass(model, settings).moments
+    # torch runs forward and backward alone here
     return [m for m in training_step(model, settings).moments if m.stage != "optimizer step"]
 
 

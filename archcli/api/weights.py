@@ -51,6 +51,7 @@ def compare_checkpoint(asked: Subject, source: str) -> CheckpointComparison:
     A config.json says which family's names they are: the model's, or the one beside the weights.
     """
     checkpoint = read_checkpoint(source)
+    # the config.json of the model itself goes first: the one beside the weights may be of another model
     config, place = asked.config, asked.source
     if config is None:
         config, place = checkpoint.config, f"{source}: config.json"
@@ -60,6 +61,7 @@ def compare_checkpoint(asked: Subject, source: str) -> CheckpointComparison:
         return CheckpointComparison(asked.model, unnamed, sums)
     weights = weight_map(config, place)
     model = as_stored(asked.model, checkpoint.shapes, weights)
+    # `as_stored` returns the model itself unless the checkpoint ties its head
     if model is not asked.model:
         checkpoint = checkpoint._replace(notes=(*checkpoint.notes, TIED_UNASKED))
     return CheckpointComparison(model, checkpoint, compare(model, checkpoint.shapes, weights))
@@ -82,6 +84,7 @@ def verify_weights(asked: Subject, folder: str, dtype: str, request: Request) ->
     placed = PlacedTensors(
         tuple((stored, place) for stored, place in tensors if stored is not None), read_tensor
     )
+    # a tensor whose shard is missing has a name and no bytes
     if len(placed.tensors) < len(comparison.places):
         raise ArchError(
             f"{folder}: some shards are not here", "params --against compares the names of their tensors"
@@ -96,6 +99,7 @@ def verify_weights(asked: Subject, folder: str, dtype: str, request: Request) ->
 
 def _refuse_quantized(comparison: Comparison, folder: str) -> None:
     for line in comparison.lines:
+        # matrices in fp8 keep their names and shapes: the scales beside them tell
         if line.status == "packed" or line.reason in {SCALE, PACKED}:
             raise ArchError(
                 f"{folder}: quantized, as {quote(line.name, LONGEST_NAME)} says",

@@ -31,6 +31,7 @@ def run(
     patterns of layers stay as in the base; sizes are aligned, and no rule breaks that the base keeps.
     The tokens are those of a published scaling law, or those that the budget pays for.
     """
+    # before the search, so that no answer is lost for want of a place
     check_writable(write_yaml)
     answer = scaled(subject(options.model, overrides), options)
     if write_yaml is not None:

@@ -38,6 +38,7 @@ def run(
     Norms, activations, wiring, positions, ratios, attention, experts and sizes: of the models given, then
     of the presets, one of each series and generation, with the median and quartiles of every figure.
     """
+    # a model that is named twice is one row
     given = list(dict.fromkeys(models or ()))
     if options.no_presets and not given:
         raise ArchError("no model to survey", "name some, or leave --no-presets out")

@@ -34,6 +34,7 @@ def run(
     and with the storages that are alive at once in a training step, a prefill and a decoded token.
     """
     chosen_format(form, output, as_json=as_json)
+    # before torch runs the model, so that no answer is lost for want of a place
     check_writable(output)
     report = verified(subject(options.model, overrides), options)
     show(report, form, output, as_json=as_json)

@@ -48,4 +48,5 @@ def load(model: ModelLike, overrides: Sequence[str] = ()) -> Model:
     return load_given(to_mapping(model), overrides).model
 
 
+# Python looks `__call__` up on the type of a module, so a function of that name in it would not do
 sys.modules[__name__].__class__ = CallablePackage

@@ -37,6 +37,7 @@ class CeilingsKey(NamedTuple):
     @classmethod
     def of(cls, text: str) -> CeilingsKey | None:
         """The parts of a key; None for one that is not archcli's."""
+        # the last field, the versions, may hold the separator itself
         parts = text.split(SEPARATOR, len(cls._fields) - 1)
         return cls(*parts) if len(parts) == len(cls._fields) else None
 
@@ -50,9 +51,11 @@ def ceilings_file() -> Path:
 def kept_ceilings(path: Path) -> dict[str, Ceilings]:
     """The valid entries of the file by key; none where the file cannot be read, or is damaged."""
     try:
+        # a named pipe in place of the file would block the read
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
             return {}
         document = json.loads(path.read_bytes())
+    # json.loads raises RecursionError on deep nesting; a damaged cache is measured anew, never an error
     except (OSError, ValueError, RecursionError):
         return {}
     entries = document.items() if isinstance(document, dict) else ()
@@ -69,6 +72,7 @@ def best_by_dtype(
         key = CeilingsKey.of(text)
         if key is None or key.cpu != processor or key.dtype != ceilings["dtype"]:
             continue
+        # cuda:0 is a device, cuda its kind
         if key.device.partition(":")[0] != device or (gpu and key.processor != gpu):
             continue
         known = best.get(key.dtype)
@@ -94,4 +98,5 @@ def _rates(entry: Any) -> Ceilings | None:
 
 
 def _is_rate(value: Any) -> TypeGuard[float]:
+    # archcli writes floats alone, so an int or a bool is damage; NaN, which json reads, fails the comparison
     return isinstance(value, float) and LEAST_RATE <= value <= MOST_RATE

@@ -33,6 +33,8 @@ def load_config(
             raise _without_sizes(config)
         loaded = load_tree(imported.tree, [], places.source.name, overrides, strict=strict)
     except ArchError as error:
+        # several settings may derive from one key, and then repeat its message; `check` needs the error's own
+        # class
         raise type(error)(dict.fromkeys(map(places.report, error.problems))) from None
     except RecursionError:
         raise too_deep(places.source.name) from None

@@ -50,6 +50,7 @@ def load_tree(
 
 
 def _explained(error: ArchError, root: Node, overrides: Sequence[str]) -> ArchError:
+    # imported where --set is used: most calls have no override
     from archcli.load.spec.overrides import with_full_paths
 
     return with_full_paths(error, root, overrides)

@@ -57,6 +57,7 @@ def respelled(name: str) -> str:
 
     llama3.1:8b is llama-3.1-8b, and Qwen3-8B is qwen3-8b: no two presets have the same letters and digits.
     """
+    # some other letters lower to ASCII (the Kelvin sign to k), and would name a preset by accident
     bare = _letters(name) if len(name) <= LONGEST_NAME and name.isascii() else ""
     return next((preset for preset in presets() if bare and _letters(preset) == bare), "")
 
@@ -102,7 +103,10 @@ def _plain(name: str) -> str:
 def preset_file(name: str) -> Path:
     """The file of a preset or workload, which may not exist; never outside the folder."""
     bare = name.replace("-", "").replace(".", "").replace("_", "")
+    # what is left of `../x` has a slash, and of `..` nothing: neither is alphanumeric, so no name leaves the
+    # folder
     if len(name) > LONGEST_NAME or not name.isascii() or not bare.isalnum():
+        # no preset has an empty name, so this file is never there
         return folder() / ".yaml"
     return folder() / WORKLOADS / f"{name}.yaml" if name in workloads() else folder() / f"{name}.yaml"
 

@@ -19,10 +19,12 @@ def read_result(path: Path, command: str) -> dict[str, Any]:
     Raises ArchError for another command, version or kind of file.
     """
     data = read_stdin(MOST_BYTES) if str(path) == "-" else read_start(path, str(path), MOST_BYTES)
+    # both readers return one byte more than allowed, which tells a longer file from one that fits
     if len(data) > MOST_BYTES:
         raise ArchError(Problem(f"larger than {MOST_BYTES >> 20} MiB", "no result is", path=str(path)))
     try:
         document = json.loads(data)
+    # json.loads raises RecursionError on deep nesting, which is no ValueError
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or "schema_version" not in document or "command" not in document:

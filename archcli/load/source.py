@@ -40,14 +40,18 @@ def load(model: str, overrides: Sequence[str] = (), *, strict: bool = True) -> L
     if model == STDIN:
         return load_text(decode(read_stdin(), STDIN_NAME), STDIN_NAME, overrides, strict=strict)
     path = Path(model)
+    # a preset's name has no such suffix: a file goes first here, and after presets below
     if model.endswith(SUFFIXES) and _exists(path):
         return _load_path(path, overrides, strict=strict)
+    # a preset goes before a folder of its name in the working directory
     if preset_file(model).is_file():
         return load_preset(model, overrides, strict=strict)
+    # Path("") is the working directory, which exists
     if model and _exists(path):
         return _load_path(path, overrides, strict=strict)
     if preset := respelled(model):
         return load_preset(preset, overrides, strict=strict)
+    # org/name.yaml is a mistyped path rather than a repository, unless hf:// stands before it
     on_hub = "/" in model and (not model.endswith(SUFFIXES) or "://" in model)
     loaded = load_hub(model, overrides, strict=strict) if on_hub else None
     return loaded or _refuse_unknown(model, path)
@@ -73,6 +77,7 @@ def load_given(model: Any, overrides: Sequence[str] = (), *, strict: bool = True
 def _json(mapping: Mapping[str, Any]) -> str:
     """A mapping as JSON, a line for each key, so that a message can show the place of a mistake."""
     try:
+        # numpy's integers have __index__, by which json can write them
         return json.dumps(dict(mapping), indent=1, default=index)
     except (TypeError, ValueError, RecursionError) as error:
         hint = "give what json.load or yaml.safe_load returns: mappings, lists, texts and numbers"
@@ -106,6 +111,7 @@ def load_preset(name: str, overrides: Sequence[str] = (), *, strict: bool = True
 
 def _config_name(path: Path) -> str:
     """The model name for a config.json: its folder's, or the file's own unless it is config.json."""
+    # the parent of a bare `config.json` has a name only once it is resolved
     return sanitize(path.resolve().parent.name if path.stem == "config" else path.stem) or "config"
 
 
@@ -151,6 +157,7 @@ def _refuse_foreign_json(text: str, file: str) -> None:
         return
     from archcli.modules.spec.kinds import kinds  # imports every kind of model, which YAML does without
 
+    # searched in the text, as a JSON with a syntax error has no keys to look at
     words = {field for model in kinds("model").values() for field in model.fields} - ABOUT
     if text.strip() and not any(f'"{word}"' in text for word in words):
         hint = "an architecture has vocab_size, d_model, norm and groups, a config.json model_type"
@@ -171,6 +178,7 @@ def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _may_be_on_hub(str(path)) else NO_CONFIG
         raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
     _refuse_beside(path)
+    # a GGUF file may have hundreds of GB: the start tells its format
     data = read_start(path, str(path))
     if path.suffix == ".gguf" or data.startswith(b"GGUF"):
         return load_gguf(path, overrides, strict=strict)

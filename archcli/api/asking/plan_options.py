@@ -75,6 +75,7 @@ class PlanOptions:
     def devices_plan(self) -> Plan:
         """The plan. Raises ArchError for a degree that is stated twice."""
         stated = part(self, Plan)
+        # a degree at its default counts as left out: a dataclass does not tell the two apart
         twice = [name for name in self.plan or {} if getattr(stated, name) != getattr(WHOLE, name)]
         if twice:
             raise ArchError(f"{twice[0]} stands beside plan, which has it too", "leave one of them out")

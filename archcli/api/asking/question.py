@@ -87,7 +87,7 @@ def asks(record: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[P, R]]
 
 
 def part(asked: Any, record: Callable[..., R], *, beside: Collection[str] = ()) -> R:
-    """The record whose fields are those of a question; but those `beside`, which keep their defaults.
+    """A `record` filled from the fields of a question; its fields `beside` keep their defaults.
 
     A field that the question lacks is an AttributeError: an option renamed in one of both cannot be lost.
     """

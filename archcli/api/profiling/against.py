@@ -57,6 +57,7 @@ class PassPrediction(NamedTuple):
         from archcli.api.profiling.profiles import calibrated  # reads and fits profiles
 
         found = calibrated(calibrations, *_machine(device))
+        # raises for a dtype of which the profiles hold no peak
         found.clock.rates.peak(dtype)
         return cls(found)
 
@@ -106,6 +107,7 @@ def _machine(device: str) -> tuple[str, Backend]:
         return processor() or "CPU", "cpu"
     from archcli.recording.cuda_driver import local_gpus
 
+    # `cuda` without a number is device 0
     number, gpus = int(device.partition(":")[2] or 0), local_gpus()
     return gpus[number].name if number < len(gpus) else device, "cuda"
 

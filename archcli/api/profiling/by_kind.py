@@ -163,6 +163,7 @@ def _measure(
         title = f"profiling {asked.name} by kinds of layer"
         with progress(title) as tick, machine.threads(settings.threads):
             recordings = dict(_stack_recordings(plan, settings, tick))
+            # a slope needs two depths of every kind, so a part of the stacks says nothing of the whole
             if any(stack.name not in recordings for stack in plan.stacks()):
                 raise KeyboardInterrupt  # noqa: TRY301
             return recordings, machine_ceilings(recordings[plan.ends.name], settings, tick)

@@ -76,6 +76,7 @@ def _measure(
         if settings.compile:
             compiled.check_compiler(settings.device)
         if settings.device != "cpu":
+            # free memory of a GPU is known only now; that of a CPU was checked before torch was imported
             require_memory(asked.name, memory, work.free_memory(settings.device), settings.dtype)
         with progress(f"profiling {asked.name}") as tick, machine.threads(settings.threads):
             tick("building", 0, 1)

@@ -139,6 +139,7 @@ class SavedRun(NamedTuple):
             what = f"its model cannot be read again: {error.problems[0].what}"
             raise self.refused(what, "profile a model that is there") from error
         request = request_of(inputs)
+        # the file or the preset may have changed since: FLOPs of the pass tell
         if count_pass(model, request).flops()[0] != totals["matmul_flops"]:
             raise self.refused(f"{self.document['model']['name']} is another model by now", "profile it anew")
         by_class = totals["by_class"]

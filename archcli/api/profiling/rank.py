@@ -54,7 +54,7 @@ ENDING = {
     signal.SIGINT: (1, "interrupted"),
     signal.SIGTERM: (2, "ended by SIGTERM, as launchers send it where another rank has failed"),
 }
-"""How many ranks say it, and what. Where one failed two say so, as that may be the first."""
+"""Signal: how many ranks report it, and the words; two after a failure, as rank 0 may have failed."""
 POLL_S = 0.5
 OF_PEERS = ("gloo", "nccl", "Connection closed", "Connection reset", "Broken pipe")
 """Words of torch's errors where another rank has gone."""
@@ -90,12 +90,14 @@ class Ending:
 
     def end(self, why: str, code: int, saying: int | None = 2) -> None:
         """End the process with all its threads; the first `saying` ranks say why, once; None: all do."""
+        # held until the exit: a second thread must not say another reason or cut this one short
         with self._lock:
             if saying is None or self._launch.rank < saying:
                 tell(f"rank {self._launch.rank}: {why}")
             os._exit(code)
 
     def _wait(self) -> None:
+        # a process whose parent is gone is given another parent
         while os.getppid() == self._parent:
             came = signal.sigtimedwait(ENDING, POLL_S)
             if came is not None:
@@ -114,6 +116,7 @@ def ending_together(launch: RankLaunch) -> Iterator[None]:
     except ArchError as error:
         ending.end(" ".join(str(error).split("\n")), BAD_INPUT, None)
     except RuntimeError as error:
+        # DistBackendError and its kin of torch.distributed; gloo raises a plain RuntimeError
         if not (type(error).__name__.startswith("Dist") or any(word in str(error) for word in OF_PEERS)):
             raise
         ending.end("ended, as another rank did, or could not be reached", BAD_INPUT)

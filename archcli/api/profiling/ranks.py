@@ -93,6 +93,7 @@ def _checked(asked: Subject, request: Request, settings: RunSettings, launch: Ra
     _check_model(asked.model, request, launch)
     check_shares(asked.model, request)
     own, whole = batches(request, launch.dp)
+    # ranks of one replica are neighbours: with tp=4, rank 5 holds share 1 of the second
     share = shard(asked.model, launch.tp, rank=launch.rank % launch.tp)
     counted = checked_pass(share, own)
     check_positions(counted)
@@ -101,6 +102,7 @@ def _checked(asked: Subject, request: Request, settings: RunSettings, launch: Ra
         memory = sharded_memory(memory, share, counted, launch.dp, settings.dtype)
     if settings.device == "cpu":
         name = f"{launch.local_ranks} ranks of {asked.name}"
+        # the ranks of a machine take their parts from one memory
         of_machine = {part: launch.local_ranks * size for part, size in memory.items()}
         require_memory(name, of_machine, available_memory(), settings.dtype)
     else:
@@ -134,6 +136,7 @@ def batches(request: Request, dp: int) -> tuple[Request, Request]:
     if batch % dp:
         raise ArchError(
             f"--dp {dp} does not divide --batch-size {batch}, the sequences of all replicas",
+            # rounded up to the next batch that all replicas can share
             f"--batch-size {-(-batch // dp) * dp}",
         )
     return replace(request, batch_size=batch // dp), request

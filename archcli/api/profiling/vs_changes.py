@@ -122,6 +122,7 @@ def _renamed(problem: Problem) -> Problem:
     mark = problem.mark
     if mark is None or mark.file != SET:
         return problem
+    # --vs is shorter than --set, so the caret moves left with the text
     shift = len("--vs") - len(SET)
     text = mark.text.replace(SET, "--vs", 1)
     return replace(problem, mark=replace(mark, file="--vs", text=text, column=mark.column + shift))

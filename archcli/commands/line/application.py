@@ -83,6 +83,7 @@ def application(args: Sequence[str]) -> typer.Typer:
         cls=PagedGroup,
         context_settings={"help_option_names": ["-h", "--help"]},
         add_completion=completes or named not in COMMANDS,
+        # typer would print tracebacks in a form of its own
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )

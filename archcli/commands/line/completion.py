@@ -31,6 +31,7 @@ COUNT = re.compile(r"\d+ ?[xX×*] ?")
 """The number of devices before the name of one."""
 SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 LONGEST_INDEX = 9
+# signs of bash's COMP_WORDBREAKS that fields, conditions and models hold
 BREAKS = {"=", ":"}
 LARGEST = 1 << 20
 MODEL_FILES = {".yaml", ".yml", ".json", ".gguf"}
@@ -63,6 +64,7 @@ def check_environment() -> None:
 def _bash_words() -> tuple[list[str], int] | None:
     """The words that bash has, and the index of the completed one; None where it is none of them."""
     words, index = os.environ.get(BASH_WORDS, "").split("\n"), os.environ.get(BASH_INDEX, "")
+    # bounds int(), which refuses thousands of digits with a ValueError
     valid = index.isdecimal() and len(index) < LONGEST_INDEX and 1 <= int(index) <= len(words)
     return (words, int(index)) if valid else None
 
@@ -73,6 +75,7 @@ def finished_words() -> list[str]:
         if (split := _bash_words()) is None:
             return []
         words, index = _joined(*split)
+        # typer reads these variables later, and must find the words as they were typed
         os.environ[BASH_WORDS], os.environ[BASH_INDEX] = "\n".join(words), str(index)
         return words[1:index]
     line = os.environ.get(OTHER_WORDS, "")
@@ -86,6 +89,7 @@ def _joined(words: list[str], index: int) -> tuple[list[str], int]:
     if current in BREAKS:
         current, start = "", index + 1
     while start - 1 > 1 and words[start - 1] in BREAKS:
+        # the = of --set=d_ff=4: the option itself is no part of the word
         if words[start - 2].startswith("-"):
             start -= 1
             break
@@ -144,6 +148,7 @@ def _changes(name: str) -> Iterator[str]:
     values: dict[str, set[str]] = {}
     for key, value in _leaves(mapping):
         values.setdefault(key, set()).add(value)
+    # a field of several values is not offered, as one KEY=VALUE would make them equal
     yield from (f"{key}={value}" for key, held in values.items() if len(held) == 1 for value in held)
     yield from (f"{key}={word}" for key, held in values.items() if held <= set(SWITCH) for word in SWITCH)
 

@@ -84,6 +84,7 @@ def _question(names: list[str]) -> str:
     return f"did you mean {either(names)}?" if names else ""
 
 
+# click's, or that of typer's own copy of click (0.29 has one): a class that typer exports leads to it
 UsageError: type[Exception] = typer.BadParameter.mro()[1]
 """What typer raises of arguments it cannot read."""
 
@@ -113,6 +114,7 @@ class PagedGroup(TyperGroup):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command line and exit; ArchError for arguments that typer refuses."""
         try:
+            # in standalone mode typer prints errors in a form of its own and exits
             code = super().main(*args, **{**options, "standalone_mode": False})
         except UsageError as error:
             raise _archcli_error(error) from None

@@ -75,6 +75,7 @@ def asking(record: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
         options = {parameter.name: parameter for parameter in _parameters(record)}
         usual = {field.name: field.default for field in fields(record)}
+        # annotations are texts under `from __future__ import annotations`; the first parameter is the record
         own = [*inspect.signature(run, eval_str=True).parameters.values()][1:]
 
         @wraps(run)
@@ -92,7 +93,7 @@ def asking(record: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 def _value(record: Any, name: str, default: Any, given: Any) -> Any:
-    """The value of a field: of an option left out the record's default, of a repeated one all values."""
+    """The value of a field: the default for an option left out, all values of a repeated one."""
     if given is None:
         return default
     return accept(name, given, accepted(record)) if isinstance(given, list) else given
@@ -111,7 +112,7 @@ def _parameters(record: Any) -> Iterator[Parameter]:
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
-    """The parameter of an annotation, as typer knows it where an Option says how."""
+    """The parameter of an annotation; an Option in it becomes an option or argument of typer."""
     option = option_of(annotation)
     if option is not None:
         annotation = Annotated[_line_type(annotation, option), _typer_option(name, option, annotation)]
@@ -157,6 +158,7 @@ READ: dict[str, type] = {"count": int, "tokens": int, "bytes": int, "text": str,
 
 def _read(text: object, name: str, how: str, known: ValueType) -> Any:
     """The value that a text stands for; typer.BadParameter for one that the field does not take."""
+    # typer sends a default through the parser too, which may be a number
     written = str(text)
     value: Any = written
     try:

@@ -36,6 +36,7 @@ def launch_of(context: typer.Context, tp: int, dp: int) -> RankLaunch | None:
     """
     number = tp * dp
     started = _number(os.environ, WORLD, 1) if RANK in os.environ else 1
+    # a cluster's job may have RANK set for its own reasons; torchrun's variable says that ranks were meant
     if number == 1 and (started == 1 or TORCHRUN not in os.environ):
         return None
     if not os.environ.keys() >= STARTED:
@@ -72,6 +73,7 @@ def _command(context: typer.Context, number: int) -> str:
     words = ["torchrun", "--no-python", "--nproc-per-node", str(number), "archcli", "profile"]
     for parameter in context.command.params:
         name = parameter.name or ""
+        # what was typed alone: an option's default need not be repeated
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             words += _words(parameter, context.params[name])

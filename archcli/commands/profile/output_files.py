@@ -59,6 +59,7 @@ def _write_trace(recording: Recording, file: Path) -> None:
 
     text = json.dumps(recording.trace, separators=(",", ":"))
     if file.name.endswith(".gz"):
+        # mtime=0: gzip would write the time of day, and one trace give two files
         write_data(gzip.compress(text.encode(), mtime=0), file)
     else:
         write(text, file)

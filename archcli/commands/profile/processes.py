@@ -56,6 +56,7 @@ def is_program() -> bool:
     return getattr(spec, "name", "") == "archcli.__main__" or Path(file).stem == "archcli"
 
 
+# glibc's mallopt(3); the last is torch's (alloc_cpu.cpp), which then asks for huge pages
 SETTINGS = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
     "MALLOC_TRIM_THRESHOLD_": "100000000000",
@@ -65,10 +66,12 @@ SETTINGS = {
 
 def keep_large_blocks(choice: str, device: str) -> None:
     """Start this command again with the settings, unless they are set: on Linux, a CPU, as a program."""
+    # any of them means a user's own choice, or that this is the new process: it would start again for ever
     if choice != "reuse" or device != "cpu" or sys.platform != "linux" or SETTINGS.keys() & os.environ.keys():
         return
     if not is_program():
         return
+    # execve drops what Python's buffers still hold
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [*program(), *sys.argv[1:]], {**os.environ, **SETTINGS})  # noqa: S606
@@ -107,9 +110,11 @@ def _documents(context: typer.Context, number: int) -> list[Any]:
         "profile",
         *_options(context),
         "--json",
+        # a MODEL may begin with a dash
         "--",
         context.params["model"],
     ]
+    # standard input can be read once, and every process needs it
     text = read_stdin() if context.params["model"] == STDIN else b""
     done: list[Any] = []
     try:
@@ -131,6 +136,7 @@ def _options(context: typer.Context) -> Iterator[str]:
         if name in NOT_PASSED_ON or value is None or value is False:
             continue
         for item in value if isinstance(value, list | tuple) else [value]:
+            # NAME=VALUE in one word, as a value may begin with a dash
             yield parameter.opts[0] if item is True else f"{parameter.opts[0]}={item}"
 
 

@@ -39,6 +39,7 @@ def read_folder(folder: Path, files: Sequence[Path]) -> tuple[Tensors, list[str]
     taken: Tensors = {}
     notes: list[str] = []
     sets = [(names, _merged(parts, folder)) for names, parts in _by_stem(files)]
+    # the fullest set first, so that a smaller copy is recognised as one
     for name, tensors in sorted(sets, key=lambda read: (-len(read[1]), read[0])):
         twice = [key for key in tensors if key in taken]
         if not twice:
@@ -156,6 +157,7 @@ def _index(path: Path, config: Any) -> Checkpoint:
         raise ArchError(Problem(what, "it maps each tensor to its file", path=str(path)))
     shards: dict[str, dict[str, TensorEntry]] = {}
     for file in sorted(set(files.values())):
+        # an index is a stranger's: a name with folders could lead out of the checkpoint's own
         if Path(file).name != file or not file.endswith(".safetensors"):
             what = f"the index names a file {quote(file)} that is no .safetensors beside it"
             raise ArchError(Problem(what, path=str(path)))
@@ -191,6 +193,7 @@ def _read_bounded(path: Path, most: int) -> bytes:
 def _hub(source: str) -> Checkpoint:
     """The safetensors headers of a hub repository; no tensor is downloaded."""
     name, _, revision = source.removeprefix("hf://").partition("@")
+    # the words that huggingface_hub takes for true (ENV_VARS_TRUE_VALUES)
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         what = f"{quote(source, LONGEST)} is on the hub, and HF_HUB_OFFLINE is set"
         raise ArchError(Problem(what, "give the path of a folder"))
@@ -202,6 +205,7 @@ def _hub(source: str) -> Checkpoint:
         raise ArchError(Problem(what, hint)) from None
     try:
         metadata = get_safetensors_metadata(name, revision=revision or None)
+    # the library raises errors of its HTTP client, of its own, of JSON and of the system
     except Exception as error:  # noqa: BLE001
         reason = shorten(str(error).strip().partition("\n")[0] or type(error).__name__, LONGEST)
         what = f"no folder {quote(source, LONGEST)}, and the hub cannot tell: {reason}"

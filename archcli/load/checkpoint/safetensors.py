@@ -96,6 +96,7 @@ def _header(file: BinaryIO, path: Path) -> dict[str, TensorEntry]:
         )
     file.seek(LENGTH_BYTES)
     entries = parsed(file.read(length), str(path))
+    # a mapping of texts beside the tensors
     entries.pop("__metadata__", None)
     return {name: _stored(name, entry, path, LENGTH_BYTES + length, size) for name, entry in entries.items()}
 
@@ -118,6 +119,7 @@ def parsed(data: bytes, path: str) -> dict[str, Any]:
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
+    # json.loads keeps the last of repeated keys without a word
     if len(mapping) < len(pairs):
         raise ValueError("a key comes twice")
     return mapping
@@ -139,6 +141,7 @@ def _stored(name: str, entry: Any, path: Path, start: int, size: int) -> TensorE
     elements = 1
     for axis in shape:
         elements *= axis
+    # a dtype that is newer than `BITS` is taken as it is; elements of 4 and 6 bits share bytes
     if begin > end or (dtype in BITS and (elements * BITS[dtype] + 7) // 8 != end - begin):
         axes = "×".join(map(str, shape)) or "scalar"
         what = f"tensor {quote(name)} of {dtype} {axes} cannot lie in bytes {begin:,} to {end:,}"

@@ -68,6 +68,7 @@ def is_file(name: str) -> bool:
 def resolve(name: str, known: Sequence[str]) -> str:
     """The known device that a name means; ArchError with the nearest ones where it means none or several."""
     plain = re.sub(r"[\s_]+", "-", name.strip().lower())
+    # the vendor before the series, as in nvidia-geforce-rtx-4090
     for prefix in ("nvidia-", "amd-", "apple-", "geforce-"):
         plain = plain.removeprefix(prefix)
     if plain in known:

@@ -59,6 +59,7 @@ def _flags(facts: Facts, config: ConfigData) -> None:
         facts.notes.append(NO_TENSORS)
         return
     config |= {key: facts.has(tensor) for key, tensor in facts.arch.flags.items()}
+    # llama.cpp reads the token table as the head where a file has no output.weight
     config["tie_word_embeddings"] = not facts.has("output.weight")
     if facts.has("output.weight") and facts.name in TIED:
         facts.notes.append(UNTIED)
@@ -75,6 +76,7 @@ def _windows(facts: Facts, config: ConfigData) -> None:
         return
     layers, pattern = facts.whole("block_count"), facts.per_layer("attention.sliding_window_pattern")
     if isinstance(pattern, int) and not isinstance(pattern, bool) and pattern > 0:
+        # as set_swa_pattern of llama.cpp; the bound is for a forged block_count
         pattern = [(index + 1) % pattern != 0 for index in range(min(layers, LONGEST_LIST))]
     if pattern is None or not config.get("sliding_window"):
         return
@@ -101,6 +103,7 @@ def _vocab_size(facts: Facts) -> int:
     facts.trace("vocab_size", "vocab_size")
     if tokens is not None:
         facts.keys.setdefault("vocab_size", "tokenizer.ggml.tokens")
+    # converters may fill the table up beyond the listed tokens: its rows are what a model holds
     size = table.shape[0] if table else stated
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         hint = f"{facts.name}.vocab_size, tokenizer.ggml.tokens or token_embd.weight would state it"
@@ -147,12 +150,14 @@ def _scaling(facts: Facts) -> ConfigData | None:
     """Set `linear` or `yarn` RoPE scaling by the metadata; factors stored as a tensor are ignored."""
     kind, factor = facts.get("rope.scaling.type", "none"), facts.number("rope.scaling.factor")
     original = facts.get("rope.scaling.original_context_length")
+    # constants.py of gguf-py has both keys, and a file one of them
     attention = facts.get("rope.scaling.attn_factor") or facts.get("rope.scaling.yarn_attn_factor")
     more = {
         "beta_fast": facts.get("rope.scaling.yarn_beta_fast"),
         "beta_slow": facts.get("rope.scaling.yarn_beta_slow"),
     }
     multiplier = facts.number("rope.scaling.yarn_log_multiplier") * 10  # written as a tenth of it
+    # of YaRN's ramp alone, on which no count depends: read, so that it is not noted as unknown
     facts.read.add("rope.scaling.yarn_ext_factor")
     stored = [name for name in facts.header.tensors if name.startswith(("rope_freqs", "rope_factors"))]
     if stored or kind == "longrope":

@@ -39,6 +39,7 @@ def query_scale(largest: int) -> Callable[[Facts, ConfigData], None]:
         config["query_pre_attn_scalar"] = (
             wide if facts.whole("block_count") == largest else facts.whole("attention.key_length", wide)
         )
+        # the class would fill in a window of 4096
         if facts.name == "gemma3":
             config.setdefault("sliding_window", None)
 
@@ -132,7 +133,7 @@ def _networks(facts: Facts, config: ConfigData) -> None:
 
 
 def _per_layer_vocabulary(facts: Facts, config: ConfigData) -> None:
-    """Set the tokens that the table of per-layer embeddings has: all, where the file lists no tensors."""
+    """Set vocab_size_per_layer_input: rows of the table, or vocab_size where no tensors are listed."""
     table = facts.header.tensors.get("per_layer_token_embd.weight")
     config["vocab_size_per_layer_input"] = table.shape[0] if table else config["vocab_size"]
 
@@ -147,6 +148,7 @@ def _by_layer(facts: Facts, key: str, default: int | None = None) -> list[Any]:
     """The numbers of a key by layer, which may state one for all."""
     values, layers = facts.per_layer(key), facts.whole("block_count")
     if not isinstance(values, list):
+        # a forged block_count must not make a list of billions
         return [facts.whole(key, default)] * min(layers, LONGEST_LIST)
     if len(values) != layers or any(isinstance(value, bool) for value in values):
         raise facts.error(f"{facts.name}.{key} is not one number for each layer")
@@ -164,6 +166,7 @@ EXPERTS = (
 )
 """What every file with experts of Nemotron-H states, and no default of the class stands for."""
 
+# convert_hf_to_gguf.py of llama.cpp: add_context_length(2**20), "arbitrary value"
 MADE_UP = 2**20
 CONTEXT = "the context that the model was trained for is not stated"
 MLP, MOE = "mlp", "moe"
@@ -178,6 +181,7 @@ def _jamba(facts: Facts, config: ConfigData) -> None:
     attends = [index for index, count in enumerate(heads) if count]
     routed = [index for index in range(layers) if facts.has(f"blk.{index}.ffn_gate_inp.weight")]
     for name, found in (("attn", attends), ("expert", routed)):
+        # also where no layer attends: the class's default, every eighth from layer 4 on, would make some
         if found or name == "attn":
             offset, period = _period(facts, found, layers)
             config |= {f"{name}_layer_offset": offset, f"{name}_layer_period": period}
@@ -185,7 +189,9 @@ def _jamba(facts: Facts, config: ConfigData) -> None:
 
 def _period(facts: Facts, indices: list[int], layers: int) -> tuple[int, int]:
     """(offset, period) of the layers that come once in a period."""
+    # a layer that comes once needs no period: any that ends past the last layer gives the same indices
     first, second = (*indices, layers, layers + 1)[:2] if indices else (layers, 2 * layers + 1)
+    # the class takes i % period == offset, which an offset of period or more never meets
     period = max(second - first, first + 1)
     if list(range(first, layers, period)) != indices:
         raise facts.error("its layers of one kind do not come at equal distances")
@@ -198,7 +204,7 @@ def _short_convolutions(facts: Facts, config: ConfigData) -> None:
 
 
 def _mamba2(facts: Facts, config: ConfigData) -> None:
-    """Set the width of a head and the factor that all of them are of the model's width."""
+    """Set head_dim, and expand: the width of all heads over that of the model."""
     config["head_dim"], config["expand"] = _scanned(facts, "head_dim", "expand")
 
 
@@ -246,7 +252,7 @@ def _mamba2_hybrid(facts: Facts, config: ConfigData) -> None:
 
 
 def _nemotron_h(facts: Facts, config: ConfigData) -> None:
-    """Set the kinds of layers, by kv heads and by widths of the network, and the width that these have.
+    """Set the kinds of layers by their kv heads and network widths, and the width of a network.
 
     Layers that predict further tokens come last.
     """
@@ -274,7 +280,7 @@ def _nemotron_h(facts: Facts, config: ConfigData) -> None:
 
 
 def _scanned(facts: Facts, *keys: str) -> tuple[int, float]:
-    """(width of a head of Mamba-2, the width of all heads over that of the model), which `keys` are named."""
+    """(head width of Mamba-2, width of all heads / d_model); `keys` are traced to ssm.inner_size."""
     _require(facts, *SCANS)
     heads, inner = max(1, facts.whole("ssm.time_step_rank")), facts.whole("ssm.inner_size")
     width = max(1, facts.whole("embedding_length"))
@@ -283,6 +289,7 @@ def _scanned(facts: Facts, *keys: str) -> tuple[int, float]:
     for key in keys:
         facts.trace(key, "ssm.inner_size")
     _note_chunks(facts)
+    # an int where it divides, as a config.json has it: expand 2, and not 2.0
     return inner // heads, inner / width if inner % width else inner // width
 
 
@@ -312,7 +319,7 @@ def _by_heads(facts: Facts, config: ConfigData, other: str) -> None:
 
 
 def _kv_heads(facts: Facts, config: ConfigData) -> list[int]:
-    """The number of kv heads of each layer, 0 where it does not attend; sets that of those that do."""
+    """The kv heads of each layer, 0 where it does not attend; sets num_key_value_heads."""
     heads = facts.of_layers("attention.head_count_kv")
     config["num_key_value_heads"] = _same(facts, "attention.head_count_kv", heads) or facts.whole(
         "attention.head_count"
@@ -322,7 +329,7 @@ def _kv_heads(facts: Facts, config: ConfigData) -> list[int]:
 
 
 def _same(facts: Facts, key: str, values: list[int]) -> int:
-    """The value that all layers have for which it is not 0; ArchError where they differ."""
+    """The one value other than 0, such as kv heads of the layers that attend; ArchError for several."""
     distinct = {value for value in values if value}
     if len(distinct) > 1:
         what = f"{facts.name}.{key} differs from layer to layer"

@@ -35,7 +35,7 @@ REFINED = (
     ("granitehybrid", "rope.scaling.finetuned", BAMBA),
     ("granitemoe", "expert_shared_feed_forward_length", GRANITE_SHARED),
 )
-"""(architecture, metadata key, what a file holds that states the key); the first that fits."""
+"""(architecture, metadata key, the Arch of files with that key); the first that fits is taken."""
 
 
 @dataclass
@@ -74,6 +74,7 @@ class Facts:
         values = self.per_layer(key)
         if not isinstance(values, list) or len(values) != self.whole("block_count"):
             raise self.error(f"{self.name}.{key} is not one value for each layer")
+        # True counts as an int here: recurrent_layers is a list of truth values
         strange = next((value for value in values if not isinstance(value, int) or value < 0), None)
         if strange is not None:
             raise self.error(f"{self.name}.{key} must be whole numbers, not {shorten(repr(strange))}")
@@ -89,6 +90,7 @@ class Facts:
     def whole(self, key: str, default: int | None = None) -> int:
         """A whole number. Raises ArchError where it is none, or there is neither key nor default."""
         value = self.get(key, default)
+        # True is an int to Python, but no size
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             fault = "is missing" if value is None else f"must be a whole number, not {shorten(repr(value))}"
             raise self.error(f"metadata key '{self.name}.{key}' {fault}")
@@ -114,8 +116,10 @@ def rounded(value: float) -> float:
     try:
         stored = FLOAT.pack(value)
         shorter = (float(f"{value:.{digits}g}") for digits in DIGITS)
+        # a value that was stored in 64 bits is not of float32, and stays
         same = FLOAT.unpack(stored)[0] == value
         return next((short for short in shorter if same and FLOAT.pack(short) == stored), value)
+    # struct refuses to pack a double beyond the range of float32
     except OverflowError:
         return value
 
@@ -135,7 +139,9 @@ def facts_of(header: Header, file: str) -> Facts:
         what = f"architecture {quote(name)} is not supported"
         raise ArchError(Problem(what, f"nearest known: {near}", path=file))
     facts = Facts(header, file, name, ARCHS[name])
+    # a value of 0 or false does not count as stated: expert_count 0 is no mixture
     facts.arch = next((arch for of, key, arch in REFINED if of == name and facts.get(key)), facts.arch)
+    # llama.cpp names V2, V3 and R1 alike; V3 scores its experts by a sigmoid (arXiv:2412.19437)
     if name == "deepseek2" and facts.get("expert_gating_func") == SIGMOID:
         facts.arch = DEEPSEEK_V3
     facts.read.add("expert_gating_func")

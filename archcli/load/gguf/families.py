@@ -25,6 +25,7 @@ FIRST: dict[str, Arch] = {
         "llama4_text",
         "Llama4ForCausalLM",
         keys={
+            # Llama 4 calls the width of an expert intermediate_size
             "feed_forward_length": "intermediate_size_mlp",
             "expert_feed_forward_length": "intermediate_size",
             "interleave_moe_layer_step": "interleave_moe_layer_step",
@@ -42,6 +43,7 @@ FIRST: dict[str, Arch] = {
         flags={"qkv_bias": "blk.0.attn_q.bias"},
     ),
     "qwen3": Arch("qwen3", "Qwen3ForCausalLM"),
+    # the class's default is false; llama.cpp normalizes the weights of the chosen experts in any qwen3moe
     "qwen3moe": Arch("qwen3_moe", "Qwen3MoeForCausalLM", fixed={"norm_topk_prob": True}, flags=BIASED),
     "gemma": Arch("gemma", "GemmaForCausalLM", flags=BIASED),
     "gemma2": Arch(
@@ -75,6 +77,7 @@ FIRST: dict[str, Arch] = {
         "FalconForCausalLM",
         keys={**EPSILON, "attention.head_count_kv": "num_kv_heads", "feed_forward_length": "ffn_hidden_size"},
         flags={"bias": "blk.0.attn_qkv.bias"},
+        # of Falcon 40B; there attn_norm is ln_mlp and attn_norm_2 ln_attn, but both have one shape
         tensors={"attn_norm_2": "ffn_norm"},
     ),
     "mpt": Arch("mpt", "MPTForCausalLM", keys={**EPSILON, "context_length": "max_seq_len"}, rope=False),
@@ -108,6 +111,7 @@ FIRST: dict[str, Arch] = {
         "olmo",
         "OlmoForCausalLM",
         keys={"attention.clamp_kqv": "clip_qkv"},
+        # OlmoLayerNorm takes 1e-5, whatever a file says
         ignored=("attention.layer_norm_epsilon",),
     ),
     "olmo2": Arch(
@@ -164,6 +168,7 @@ FIRST: dict[str, Arch] = {
         flags=BIASED,
         tensors=LATE,
         ignored=("feed_forward_length",),
+        # the default of GptOssConfig, which no metadata key states
         scaling={"truncate": False},
     ),
     "t5": Arch(
@@ -188,6 +193,7 @@ FIRST: dict[str, Arch] = {
         "BertModel",
         tensors={"attn_output_norm": "attention_norm", "layer_output_norm": "ffn_norm"},
         rope=False,
+        # convert_hf_to_gguf.py drops the pooler, as llama.cpp runs BERT for embeddings alone
         stated={"pooler": False},
         ignored=("pooling_type",),
     ),

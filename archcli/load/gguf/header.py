@@ -25,6 +25,7 @@ BEFORE = {b"lmgg": "ggml", b"fmgg": "ggmf", b"tjgg": "ggjt", b"algg": "ggla", b"
 """Magics of the formats that GGUF replaced in August 2023."""
 
 VERSIONS = (2, 3)
+# the index is the number of the type in `enum gguf_type` of ggml's gguf.h; 8 and 9 are text and arrays
 SCALARS = tuple(Struct(f"<{code}") for code in "BbHhIif?")
 WIDE = {10: Struct("<Q"), 11: Struct("<q"), 12: Struct("<d")}
 BY_TYPE: dict[int, Struct] = {**dict(enumerate(SCALARS)), **WIDE}
@@ -70,6 +71,7 @@ def read(path: Path) -> Header:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         _refuse_others(file.read(8), path)
+        # an empty file cannot be mapped: `_refuse_others` has refused it
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _HeaderReader(data, size, path).header()
 
@@ -91,6 +93,7 @@ def _refuse_others(start: bytes, path: Path) -> None:
         )
     if len(start) < 8:  # noqa: PLR2004
         raise refuse("the file ends within its header", "an unfinished download?")
+    # the magic is the same in both byte orders, so the version alone tells them apart
     if version not in VERSIONS and int.from_bytes(start[4:8], "big") in VERSIONS:
         raise refuse("a big-endian GGUF file is not read", "gguf_convert_endian.py of llama.cpp turns it")
     if version not in VERSIONS:
@@ -106,7 +109,9 @@ class _HeaderReader:
         self.strings = self.listed = 0
 
     def header(self) -> Header:
+        # at least a name's length (8), the number of axes (4), a type (4) and an offset (8)
         tensors = self.count("tensors", MOST_TENSORS, 24)
+        # at least a key's length (8), a type (4) and a value of one byte
         keys = self.count("metadata keys", MOST_KEYS, 13)
         return Header(self.metadata(keys), self.tensors(tensors))
 
@@ -128,6 +133,7 @@ class _HeaderReader:
             axes = self.number(U32)
             if axes > MOST_AXES:
                 raise self.error(f"tensor {quote(name)} has {axes} axes, more than {MOST_AXES}")
+            # GGML lists the axis that varies fastest first
             shape = tuple(self.number(U64) for _ in range(axes))[::-1]
             size = 1
             for length in shape:
@@ -165,10 +171,12 @@ class _HeaderReader:
     def skip_strings(self, key: str, length: int) -> Skipped:
         """Skip this many strings without decoding them."""
         self.strings += length
+        # every string has a length of eight bytes: a forged count is refused before the loop runs
         if length > (self.size - self.at) // U64.size:
             raise self.short()
         if self.strings > MOST_STRINGS:
             raise self.error(f"metadata key {quote(key)} has {length:,} strings, which is beyond reason")
+        # local names, as the loop runs once for each token of a vocabulary
         data, at, size, unpack, step = self.data, self.at, self.size, U64.unpack_from, U64.size
         for _ in range(length):
             if at + step > size:
@@ -181,6 +189,7 @@ class _HeaderReader:
 
     def flag(self, key: str) -> bool:
         value = self.data[self.advance(1, 1)]
+        # docs/gguf.md of ggml: 0 is false, 1 is true, anything else is invalid
         if value > 1:
             raise self.error(f"metadata key {quote(key)} is a truth value of {value}")
         return value == 1
@@ -256,6 +265,7 @@ def read_whole(path: Path) -> Header:
     metadata, tensors = header.metadata, dict(header.tensors)
     for file in files:
         part = read(file)
+        # gguf-split of llama.cpp writes the model's metadata into the first part alone
         if file == files[0]:
             metadata = {**metadata, **part.metadata}
         tensors |= part.tensors

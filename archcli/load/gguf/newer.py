@@ -146,6 +146,7 @@ NEWER: dict[str, Arch] = {
             "interleave_moe_layer_step": "moe_layer_interval",
         },
         flags={"use_bias": QUERY_BIAS},
+        # a parameter of the class (Ernie4_5_MoeStatics), where most families have a buffer
         tensors={"exp_probs_b": "ffn.correction.weight"},
         ignored=("expert_shared_feed_forward_length",),
     ),
@@ -164,6 +165,7 @@ NEWER: dict[str, Arch] = {
         tensors={
             **SANDWICH,
             "attn_gate": "attention.gate_proj",
+            # `expert_bias`, a parameter of the class
             "exp_probs_b": "ffn.correction.weight",
         },
     ),
@@ -230,6 +232,7 @@ NEWER: dict[str, Arch] = {
     "internlm2": Arch("internlm2", "InternLM2ForCausalLM", flags={"bias": QUERY_BIAS}),
     "xverse": Arch("xverse", "XverseForCausalLM", unread=("num_key_value_heads",)),
     "exaone": Arch("exaone", "ExaoneForCausalLM", keys={**EPSILON, "block_count": "num_layers"}),
+    # Orion's class has LayerNorms, and calls their epsilon rms_norm_eps
     "orion": Arch("orion", "OrionForCausalLM", keys={"attention.layer_norm_epsilon": "rms_norm_eps"}),
     "minicpm": Arch("minicpm", "MiniCPMForCausalLM", keys={"embedding_scale": "scale_emb"}),
     "deepseek": Arch("deepseek", "DeepseekForCausalLM", keys=SHARED_EXPERTS, flags=BIASED),

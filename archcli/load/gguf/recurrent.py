@@ -22,6 +22,7 @@ DELTA: dict[str, Names] = {
 QWEN_KEYS = {
     "expert_shared_feed_forward_length": "shared_expert_intermediate_size",
     "full_attention_interval": "full_attention_interval",
+    # llama.cpp has no keys for the heads of a delta rule, and states them in those of Mamba
     "ssm.conv_kernel": "linear_conv_kernel_dim",
     "ssm.state_size": "linear_key_head_dim",
     "ssm.group_count": "linear_num_key_heads",
@@ -90,6 +91,7 @@ FALCON_MAMBA = MAMBA._replace(model_type="falcon_mamba", cls="FalconMambaForCaus
 
 LFM_KEYS = {"attention.layer_norm_rms_epsilon": "norm_eps", "shortconv.l_cache": "conv_L_cache"}
 LFM: dict[str, Names] = {
+    # Lfm2Model calls its last norm embedding_norm
     "token_embd_norm": "final_norm",
     **{f"shortconv.{name}": f"mixer.{name}" for name in ("conv", "in_proj", "out_proj")},
 }
@@ -220,6 +222,7 @@ RECURRENT: dict[str, Arch] = {
         "lfm2",
         "Lfm2ForCausalLM",
         keys=LFM_KEYS,
+        # feed_forward_length is the width after this adjustment, which the class would make once more
         fixed={"block_auto_adjust_ff_dim": False},
         flags={"conv_bias": "blk.0.shortconv.conv.bias"},
         tensors=LFM,
@@ -237,6 +240,7 @@ RECURRENT: dict[str, Arch] = {
         "falcon_h1",
         "FalconH1ForCausalLM",
         keys={**MAMBA2_KEYS, "ssm.inner_size": "mamba_d_ssm"},
+        # the class's default is true, and no metadata key states it
         fixed={"mamba_norm_before_gate": False},
         flags={
             "attention_bias": "blk.0.attn_output.bias",
@@ -269,6 +273,7 @@ RECURRENT: dict[str, Arch] = {
             "kda.head_dim": "linear_head_dim",
             "ssm.conv_kernel": "linear_conv_kernel_dim",
         },
+        # one layer in four attends, of which 3 is the first
         flags={"attention_bias": "blk.3.attn_output.bias"},
         tensors=KDA,
         rope=False,

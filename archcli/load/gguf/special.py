@@ -57,16 +57,19 @@ def _deepseek2(facts: Facts, config: ConfigData) -> None:
     _latent_heads(facts, config, f"attention.key_length{mla}")
     config["v_head_dim"] = facts.whole(f"attention.value_length{mla}")
     facts.trace("v_head_dim", f"attention.value_length{mla}")
+    # V2-Lite projects queries directly; the class's default is a latent of 1536
     config.setdefault("q_lora_rank", None)
     config["attention_bias"] = facts.has("blk.0.attn_kv_a_mqa.bias")
     config.setdefault("n_shared_experts", None)
     config.setdefault("norm_topk_prob", False)
     config.setdefault("routed_scaling_factor", 1.0)
     groups = facts.whole("expert_group_count", 0) > 1
+    # DeepseekV3Config would choose 4 of 8 groups
     if facts.arch.model_type != "deepseek_v2":
         config["n_group"], config["topk_group"] = config.get("n_group", 1), config.get("topk_group", 1)
     else:
         config["topk_method"] = "group_limited_greedy" if groups else "greedy"
+    # since 2025 these two are those of the absorbed form: one head that all query heads read
     _drop_keys(config, "head_dim", "num_key_value_heads")
     _without_prediction(facts, config)
 
@@ -161,6 +164,7 @@ def _qwen(facts: Facts, config: ConfigData) -> None:
 def _minicpm(facts: Facts, config: ConfigData) -> None:
     """Set the depth and width that MiniCPM's factors on residuals and logits are made of."""
     layers, width = facts.whole("block_count"), facts.whole("embedding_length")
+    # the converter stores scale_depth / sqrt(layers), and hidden_size / dim_model_base
     config["scale_depth"] = round(facts.number("residual_scale", 1.0) * layers**0.5, FLOAT_DIGITS)
     config["dim_model_base"] = round(width / facts.number("logit_scale", 1.0))
 
@@ -175,6 +179,7 @@ def _delta_hybrid(facts: Facts, config: ConfigData) -> None:
         recurrent = facts.of_layers("attention.recurrent_layers")
         facts.trace("layer_types", "attention.recurrent_layers")
         kinds = [LINEAR if kind else FULL for kind in recurrent]
+        # the list has entries for prediction layers as well
         config["layer_types"] = kinds[: config["num_hidden_layers"]]
 
 
@@ -196,6 +201,7 @@ def _drop_keys(config: ConfigData, *keys: str) -> None:
 
 
 SPECIAL: Mapping[str, Callable[[Facts, ConfigData], None]] = {
+    # Gemma 2 27B has 46 layers, and Gemma 3 27B 62
     "gemma2": query_scale(46),
     "gemma3": query_scale(62),
     "gemma3n": gemma3n,

@@ -98,12 +98,15 @@ def weights_of(name: str, arch: Arch) -> tuple[str, ...]:
         return ()
     groups = match.groupdict()
     half, stem = HALVES[groups["half"]], groups["stem"]
+    # T5: the first layer of a half holds the table of distances that all its layers read
     if stem == "attn_rel_b":
         return (f"{half}score_bias.weight",)
     if "layer" not in groups:
+        # T5: token_embd serves both halves, and only the final norm is one of each
         known = None if half and stem != "output_norm" else arch.tensors.get(stem, MODEL_TENSORS.get(stem))
         wholes = (known,) if isinstance(known, str) else known or ()
         return tuple(f"{half}{ours}.{groups['kind']}" for ours in wholes)
+    # until April 2024 files held a tensor for each expert: blk.0.ffn_gate.3.weight
     if groups["expert"] is not None:
         stem = f"{stem}_exps"
     names = arch.tensors.get(stem, TENSORS.get(stem, T5.get(stem) if half else None))
@@ -120,6 +123,7 @@ OWN_KEYS = re.compile(r"layers\.(\d+)\.(?:attention|mixer)\.[kv]_(?:proj|norm)\.
 ATTENTION_NORM = re.compile(r"(\blayers\.\d+\.)attention_norm\.")
 IN_LAYER = re.compile(r"blk\.(\d{1,6})\..*")
 # fmt: off
+# the gaps are whole numbers (24 to 27) and formats that ggml has removed
 TYPES = {
     0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1",
     10: "Q2_K", 11: "Q3_K", 12: "Q4_K", 13: "Q5_K", 14: "Q6_K", 15: "Q8_K", 16: "IQ2_XXS",
@@ -129,6 +133,7 @@ TYPES = {
 # fmt: on
 """ggml.h of github.com/ggml-org/ggml, `enum ggml_type`."""
 
+# F32, F16, F64 and BF16
 UNQUANTIZED = {0, 1, 28, 30}
 MOST_NAMED = 8
 STRANGE = "is not among the weights of the architecture"
@@ -146,6 +151,7 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
     readers = set(_readers(model))
     problems, buffers, beyond, unread = [], set(), 0, 0
     for name, tensor in header.tensors.items():
+        # a buffer of most families is a parameter of some (exp_probs_b of ERNIE 4.5): then it is compared
         names = _as_counted(weights_of(name, arch), ours)
         if (no_parameter := buffer(name)) and not names:
             buffers.add(no_parameter)
@@ -159,6 +165,7 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
             problems.append(f"{name} {list(tensor.shape)} {STRANGE}")
     for names, theirs in stored.items():
         problems += _differing([ours.pop(name, None) for name in names], theirs)
+    # last, as the comparisons above pop what a tensor was found for
     problems += [f"no tensor for {name} {list(shape)}" for name, shape in ours.items()]
     if problems:
         raise _mismatch(problems, file)
@@ -176,7 +183,7 @@ def _readers(model: Model) -> Iterator[int]:
 
 
 def _is_unread(name: str, readers: Container[int]) -> bool:
-    """Whether a weight is a key's or a value's in a layer that reads those of another."""
+    """Whether a weight makes keys or values in a layer that reads those of another layer."""
     own = OWN_KEYS.fullmatch(name)
     return own is not None and int(own[1]) in readers
 
@@ -199,6 +206,7 @@ def _differing(ours: list[Shape | None], theirs: Theirs) -> Iterator[str]:
     elif len(shapes) == 1 == len(stored):
         if not _is_grouped(*shapes, *stored) and _squeezed(shapes[0]) != _squeezed(stored[0]):
             yield f"{first} should be {wanted}"
+    # attn_k_b is stored transposed beside attn_v_b: one weight in several tensors is compared by size alone
     elif sum(map(prod, shapes)) != sum(map(prod, stored)) or (
         len(shapes) > 1 and not _same_input((*shapes, *stored))
     ):

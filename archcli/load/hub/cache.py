@@ -10,6 +10,7 @@ from typing import NamedTuple
 from archcli.errors import ArchError, Problem, quote
 
 SCHEME, MAIN = "hf://", "main"
+# validate_repo_id of huggingface_hub: letters, digits, `.`, `_` and `-`, at most 96, no `--` and no `..`
 PART = r"[A-Za-z0-9_](?:[\w.-]{0,94}[A-Za-z0-9_])?"
 REVISION = r"(?:@(?P<revision>.*))?"
 REPO = re.compile(rf"(?P<repo>{PART}/{PART}){REVISION}", re.ASCII | re.DOTALL)
@@ -80,6 +81,7 @@ def cached(wanted: Reference) -> CachedConfig | None:
     folder = cache_folder() / f"models--{wanted.repo.replace('/', '--')}"
     commit = _ref(folder / "refs" / wanted.revision) or wanted.revision
     path = folder / "snapshots" / commit / CONFIG
+    # a revision with a slash, such as refs/pr/1, is a file of refs/ and no folder of snapshots/
     if "/" in commit or not path.is_file():
         return None
     return CachedConfig(path, Reference(wanted.repo, commit), fetched=False)
@@ -98,6 +100,7 @@ def cache_folder() -> Path:
     """The cache folder of huggingface_hub: HF_HUB_CACHE, else in HF_HOME, else in the user's cache."""
     user_cache = os.environ.get("XDG_CACHE_HOME", str(Path("~/.cache").expanduser()))
     home = _expanded(os.environ.get("HF_HOME", str(Path(user_cache) / "huggingface")))
+    # the older name of HF_HUB_CACHE, which huggingface_hub still reads
     default = os.environ.get("HUGGINGFACE_HUB_CACHE", str(Path(home) / "hub"))
     return Path(_expanded(os.environ.get("HF_HUB_CACHE", default)))
 

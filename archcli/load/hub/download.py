@@ -55,12 +55,14 @@ def _named(error: Exception, wanted: Reference, endpoint: str) -> tuple[str, str
     unknown = "no such model on the hub, or a private one", f"check the name; for a private one {TOKEN}"
     terms = f"accept its terms on {endpoint}/{wanted.repo}; {TOKEN}"
     answers: dict[type[Exception], tuple[str, str]] = {
+        # a subclass of RepositoryNotFoundError, and so before it
         errors.GatedRepoError: ("a gated model, which this user may not read", terms),
         errors.RepositoryNotFoundError: unknown,
         errors.RevisionNotFoundError: (
             f"the model has no revision {quote(wanted.revision)}",
             "without @ it is main",
         ),
+        # a subclass of EntryNotFoundError, and so before it
         errors.LocalEntryNotFoundError: (f"{endpoint} went away during the download", "try again"),
         errors.EntryNotFoundError: (
             "the model has no config.json",
@@ -91,6 +93,7 @@ TIMEOUT_S = (3.0, 10.0, 10.0, 10.0)
 
 def find(wanted: Reference) -> CachedConfig:
     """The config.json of a model, from the cache or the hub; ArchError where it cannot be had."""
+    # the cache first: it needs neither the network nor the import of huggingface_hub
     return cached(wanted) or _fetched(wanted)
 
 
@@ -103,6 +106,7 @@ def _fetched(wanted: Reference) -> CachedConfig:
             raise hub_error(wanted, what, f"the cache is {cache_folder()}")
         return _downloaded(wanted, constants.ENDPOINT)
     except ModuleNotFoundError as missing:
+        # another module is missing: an installation that is broken, and not one without the extra
         if (missing.name or "").split(".")[0] != "huggingface_hub":
             raise
         what = "this needs huggingface_hub, which is not installed"

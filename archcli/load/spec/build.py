@@ -84,7 +84,7 @@ def merge(base: Node | None, over: Node | None) -> Node | None:
 
 
 def _kind(entries: Mapping[str, Node]) -> Any:
-    """The kind that a mapping states, or that a key of a layer tells."""
+    """The kind that a mapping states, or that one of its keys implies."""
     return entries["kind"].value if "kind" in entries else implied(Block.family, entries)
 
 
@@ -116,6 +116,7 @@ def build(
     builder = _Builder(root, [*problems], conflicts)
     model = builder.model()
     if notes is not None:
+        # layers that share a mapping say the same of it
         notes += dict.fromkeys(builder.left_out)
     if builder.problems or not isinstance(model, Module):
         raise ArchError(in_order(builder.problems, root.place.source.name))
@@ -174,6 +175,7 @@ class _Builder:
             return FAILED
         cls = self._class(whole, path, base, unstated(base, whole.value))
         made = FAILED if cls is None else self._instance(cls, whole, path, base)
+        # not for texts: Python may hold equal texts as one object, and each has a place of its own
         if isinstance(node.value, dict):
             self.built[seen] = made
         return made
@@ -217,6 +219,7 @@ class _Builder:
         child, place = node.value.get(field.name), _join(path, field.name)
         if child is None and field.inherits:
             child, place = self.top.get(field.inherits), field.inherits
+            # null at the top states nothing, as if the key were left out
             child = None if child is not None and child.value is None else child
         if child is None:
             return self._left_out(field, node, path, quiet=quiet) if field.required else field.default
@@ -230,6 +233,7 @@ class _Builder:
 
     def _left_out(self, field: Field, node: Node, path: str, *, quiet: bool) -> Any:
         above = self.top_fields.get(field.inherits)
+        # the top reports a required key once, rather than every layer that inherits it
         reported_above = above is not None and above.required
         if not quiet and not reported_above:
             self._problem(*missing(field), node, path)

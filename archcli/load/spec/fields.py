@@ -45,7 +45,7 @@ def leaves_out(field: Field, value: Any) -> bool:
 
 
 def unstated(base: type[Spec], keys: Iterable[str] = ()) -> type[Spec] | None:
-    """The class for a mapping of these keys without a `kind` in a field of class `base`.
+    """The class of a mapping without `kind` in a field of class `base`, by its keys.
 
     None where `kind` is required.
     """
@@ -56,6 +56,6 @@ def unstated(base: type[Spec], keys: Iterable[str] = ()) -> type[Spec] | None:
 
 
 def implied(family: str, keys: Iterable[str]) -> str:
-    """The kind that a key of a mapping tells; empty for none."""
+    """The kind that one of the keys implies, as `IMPLIED` lists them; empty for none."""
     known = IMPLIED.get(family, {})
     return next((known[key] for key in keys if key in known), "")

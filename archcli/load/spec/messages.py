@@ -44,6 +44,7 @@ def _hint_on_text(node: Node, accepted: ValueType) -> str:
         return f"write {format_value(meant)}"
     if not isinstance(meant, str) and _accepts(accepted, meant):
         return "drop the quotes" if not node.text else f"write {format_value(meant)}"
+    # the length bounds int(), which takes quadratic time; k and K as in `parse_count`
     if text[:-1].isdecimal() and text[-1] in "kK" and len(text) < len(str(1 << 64)):
         return f"write {int(text[:-1]) * (1000 if text[-1] == 'k' else 1024)}"
     close = closest(text, [choice for choice in accepted.choices if isinstance(choice, str)])
@@ -73,6 +74,7 @@ def unknown_key(key: str, cls: type[Spec], *, takes_kind: bool) -> tuple[str, st
     known = [*(("kind",) if takes_kind else ()), *fields(cls)]
     what = f"unknown key {quote(key)}"
     ours = OUR_WORD.get(key, "")
+    # before near names: a key of Hugging Face is no misspelling
     if ours:
         return what, f"Hugging Face's {key} is {ours} here", [ours]
     below = [

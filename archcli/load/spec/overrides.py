@@ -65,6 +65,7 @@ def _sized(node: Node, key: str) -> Node:
     if not AMOUNT.fullmatch(node.text or "") or key.rpartition(".")[2] in TEXTS:
         return node
     try:
+        # the text stays, so that messages show the value as it was written
         return Node(parse_count(node.text), node.place, text=node.text)
     except ArchError:
         return node
@@ -115,6 +116,7 @@ def _put(
 
 
 def _index(step: str, length: int, path: str, override: Override) -> int:
+    # isdecimal is true of digits of other scripts; the length bounds what int() reads
     if step.isdecimal() and step.isascii() and len(step) <= len(str(length)) and int(step) < length:
         return int(step)
     entries = (
@@ -143,6 +145,7 @@ def _put_everywhere(
         problems += [] if meant else ambiguities
         for path in meant:
             steps = path.split(".")
+            # what it inherits from is among the places meant: it is changed there, and not copied to here
             root = (
                 root if _written_at(root, steps, model) in meant else _put(root, steps, override, model, root)
             )
@@ -247,4 +250,5 @@ def apply(root: Node, texts: Iterable[str], problems: list[Problem]) -> Node:
         except ArchError as error:
             problems += error.problems
     root = expand(root)
+    # conflicts are let pass, as an override may be what resolves them
     return _put_everywhere(root, build(root, problems, []), bare, problems) if bare else root

@@ -47,6 +47,7 @@ def _top() -> Json:
     """
     usual, *others = _models().items()
     chosen: Json = {"$ref": f"#/$defs/{usual[1].__name__}"}
+    # the else of each holds the next, so the innermost is made first
     for kind, cls in reversed(others):
         stated = {"type": "object", "properties": {"kind": {"const": kind}}, "required": ["kind"]}
         chosen = {"if": stated, "then": {"$ref": f"#/$defs/{cls.__name__}"}, "else": chosen}

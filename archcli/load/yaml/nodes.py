@@ -36,6 +36,7 @@ class Place(NamedTuple):
     def mark(self) -> Mark:
         """The place as a Mark for messages: line and column from 1, with the line's text."""
         lines = self.source.lines
+        # libyaml places the end of the stream on a line after the last
         line = min(self.line, max(len(lines) - 1, 0))
         text = lines[line] if lines else ""
         column = min(self.column if line == self.line else len(text), len(text))
@@ -83,6 +84,7 @@ def _step(node: Node, step: str) -> Node | None:
     if isinstance(node.value, dict):
         entry: Node | None = node.value.get(step)
         return entry
+    # `-1` is no decimal: int() would count from the end of the list
     if isinstance(node.value, list) and step.isdecimal() and int(step) < len(node.value):
         item: Node = node.value[int(step)]
         return item

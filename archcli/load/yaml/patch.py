@@ -55,6 +55,7 @@ def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
         if edit is None:
             left.append((path, value))
         else:
+            # several new keys of one mapping go before its first key, so to the same place
             before = edits.get((edit.line, edit.column))
             edits[edit.line, edit.column] = (
                 edit if before is None or edit.width else edit._replace(words=before.words + edit.words)
@@ -73,25 +74,31 @@ def _lines(source: Source) -> list[str] | None:
             text = file.read(MOST_BYTES + 1).decode("utf-8")
     except (OSError, ValueError):
         return None
+    # str.splitlines would break at form feeds and U+2028 too, where YAML's lines go on
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     bare = [line.removesuffix("\n").removesuffix("\r") for line in lines]
     if bare:
         bare[0] = bare[0].removeprefix(BOM)
+    # Source.lines comes of split("\n"): an empty line ends them where the file ends with a line end
     return lines if [*bare, ""][: len(source.lines)] == list(source.lines) else None
 
 
 def _edited(lines: Sequence[str], edits: Iterable[_Edit]) -> list[str]:
     new = list(lines)
+    # from the end, so that an edit moves no place of the edits that are left
     for edit in sorted(edits, reverse=True):
         line = new[edit.line]
+        # places do not count the byte order mark, which the file's first line still has
         start = edit.column + line.startswith(BOM)
         words = edit.words.replace("\n", "\r\n") if line.endswith("\r\n") else edit.words
         new[edit.line] = line[:start] + words + line[start + edit.width :]
+    # an inserted key brings a line break of its own; difflib needs one line an entry
     return [line for text in new for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
 
 
 def _diff(old: Sequence[str], new: Sequence[str], file: str) -> str:
     name = os.path.relpath(file)
+    # `git apply` refuses a path that climbs out of the folder with `..`
     name = file if name.startswith("..") else name.replace(os.sep, "/")
     lines = unified_diff(old, new, _quoted(f"a/{name}"), _quoted(f"b/{name}"))
     return "".join(line if line.endswith("\n") else f"{line}\n{NO_END}" for line in lines)
@@ -161,6 +168,7 @@ def _inserted(parent: Node, name: str, words: str, file: str) -> _Edit | None:
     if first is None or (parent.place.line, parent.place.column) > (first.line, first.column):
         return None
     line = first.source.lines[first.line][: first.column]
+    # blanks and dashes alone mean block style; otherwise the key stands in a flow mapping, after its brace
     block = re.fullmatch(r"[\s-]*", line) is not None
     return _Edit(
         first.line,

@@ -41,6 +41,7 @@ def resolve(text: str) -> bool | int | float | str | None:
     """
     if text in NULLS:
         return None
+    # most scalars are words: one look at the first character settles them
     if text[0] not in _BEGINNINGS:
         return BOOLEANS.get(text, text)
     number = _number(text)
@@ -49,12 +50,15 @@ def resolve(text: str) -> bool | int | float | str | None:
 
 def _number(text: str) -> int | float | None:
     base = _BASES.get(text[:2])
+    # float() takes blanks, `nan`, `infinity` and digits of other scripts, none of which YAML means by a
+    # number
     if base is None and not _NUMERIC.issuperset(text):
         return _infinity_or_nan(text)
     try:
         number = float(text) if base is None else 0.0
     except ValueError:
         return None
+    # int() of thousands of digits takes quadratic time, and raises ValueError beyond 4,300
     if len(text) > LONGEST_NUMBER:
         raise OverflowError(f"a number of {len(text):,} characters")
     try:
@@ -101,10 +105,12 @@ def explained(error: Any, source: Source) -> Problem:
     """A PyYAML MarkedYAMLError as a problem."""
     said = str(error.problem)
     what, hint = next((ours for theirs, ours in SAYS.items() if theirs in said), (f"not YAML: {said}", ""))
+    # an open bracket is noticed at the end of the file: the message points to where it was opened
     begun = error.context_mark if "not closed" in what else None
     mark = begun or error.problem_mark or error.context_mark
     if mark is None:
         return Problem(what, hint, path=source.name)
+    # the end of the stream lies on a line after the last
     line = min(mark.line, len(source.lines) - 1)
     column = (
         mark.column + (0 if mark.line else source.shift) if line == mark.line else len(source.lines[line])
@@ -117,6 +123,7 @@ def explained(error: Any, source: Source) -> Problem:
     return Problem(what, hint, Place(source, line, column).mark())
 
 
+# aliases count once for each use, which stops a "billion laughs" of nested aliases
 MOST_NODES = 20_000
 MOST_KEYS = 200
 DEEPEST = 32
@@ -170,6 +177,7 @@ class _YamlReader:
         self.nodes = 0
 
     def read(self, text: str) -> Document:
+        # PyYAML may be built without libyaml; its own Loader makes the same events, but slower
         loader = getattr(pyyaml, "CLoader", pyyaml.Loader)(text)
         take = {
             pyyaml.ScalarEvent: self._scalar,
@@ -203,12 +211,14 @@ class _YamlReader:
         place = self._place(event)
         self._refuse_tag(event, place)
         value, text = event.value, ""
+        # true of unquoted scalars alone: quoted text stays text, whatever it reads as
         if event.implicit[0]:
             text = value
             try:
                 value = resolve(text)
             except OverflowError as error:
                 self._problem(str(error), "no size is that large", place)
+                # a stand-in of the right kind, so that the field is not reported a second time
                 value = 1
         if isinstance(value, str):
             self._check_text(value, place)
@@ -235,6 +245,7 @@ class _YamlReader:
             self._stop(f"nested deeper than {DEEPEST} levels", "an architecture needs about ten", place)
         self._count(1, place)
         if event.anchor:
+            # None until the collection is closed, by which an alias inside it is known as a cycle
             self.anchors[event.anchor] = None
         self.stack.append(
             _OpenCollection(
@@ -277,6 +288,7 @@ class _YamlReader:
         if not isinstance(node.value, str):
             self._problem(f"a key must be text, not {shown(node)}", "", node.place)
             return None
+        # a quoted "<<" has no text, and is a key like any other
         if node.value == "<<" and node.text:
             self._problem("merge keys (<<) are not part of YAML 1.2", SHARING, node.place)
             return None
@@ -291,6 +303,7 @@ class _YamlReader:
             )
             self._problem(f"duplicate key {quote(node.value)}", f"it is already at {where}", node.place)
             return None
+        # a block mapping has no sign of its own and begins at its first key: the caret gets that key's width
         if len(parent.keys) == 1 and parent.node.place[1:3] == node.place[1:3]:
             parent.node.place = node.place
         return node
@@ -316,6 +329,7 @@ class _YamlReader:
         width = (
             end.column - start.column
             if start.line == end.line
+            # a scalar of several lines is marked to the end of its first
             else len(self.source.lines[start.line]) - start.column - shift
         )
         return Place(self.source, start.line, start.column + shift, max(1, width))

@@ -49,6 +49,7 @@ def decode(data: bytes, name: str) -> str:
 
     ArchError where it is binary, too large or in another encoding.
     """
+    # the limit follows from the first characters, before the whole is decoded
     refuse_huge(len(data), name, _size_limit(data[:START].decode("utf-8", "ignore")))
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ArchError(Problem("the text is UTF-16", "save it as UTF-8", path=name))
@@ -67,6 +68,7 @@ def text_of(content: str, name: str, lead: str = "") -> Text:
     refuse_huge(len(content), name, _size_limit(content[:START]))
     content = content.removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")
     source = Source(name, (lead + content).split("\n"), len(lead))
+    # one call in C for the usual text; the loop over characters runs only to find the place
     if not content.replace("\n", "").replace("\t", "").isprintable():
         _refuse_control(content, source)
     return Text(content, source)

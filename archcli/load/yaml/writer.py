@@ -42,6 +42,7 @@ def mapping_to_yaml(mapping: dict[str, Any]) -> str:
 
 def _mapping(spec: Spec, top: Spec) -> dict[str, Any]:
     kind = kind_of(type(spec))
+    # the loader takes a model without `kind` for a decoder, and any other part for its default kind
     usual = USUAL_MODEL if spec is top else spec.default_kind
     entries: dict[str, Any] = {"kind": kind} if kind and kind != usual else {}
     for name, field in fields(type(spec)).items():
@@ -50,6 +51,7 @@ def _mapping(spec: Spec, top: Spec) -> dict[str, Any]:
             expected = getattr(top, field.inherits, NOTHING)
         else:
             expected = None if field.required else field.default
+        # True == 1 and 1 == 1.0, but the loader would fill in a value of the other type
         if value != expected or type(value) is not type(expected):
             entries[name] = _plain(value, top)
     return entries
@@ -109,5 +111,6 @@ def _flow(value: Any) -> str:
 def _scalar(value: Any) -> str:
     if not isinstance(value, str):
         return format_value(value)
+    # `null` and `true` are plain words, but would be read back as something else
     bare = PLAIN.fullmatch(value) and isinstance(resolve(value), str)
     return value if bare else json.dumps(value, ensure_ascii=False)

@@ -24,6 +24,7 @@ from archcli.load.huggingface.quantization.scheme import (
 )
 from archcli.modules.stored.quantization import Packing
 
+# bits of a scale in the model's bf16 or fp16, and of an input's group in `weight_g_idx`
 MODEL, INDEX = 16, 32
 MOST_GROUPS = 100
 SHAPE = 2 * 64
@@ -31,6 +32,7 @@ SHAPE = 2 * 64
 
 LINEAR = "Linear"
 PACKED, FLOAT = ("pack-quantized",), ("float-quantized", "naive-quantized", "int-quantized")
+# NVFP4: a scale of fp8 for 16 values, and one of fp32; MXFP4 (OCP Microscaling 1.0): of e8m0 for 32
 FOUR_BITS = {"nvfp4-pack-quantized": (16, True), "mxfp4-pack-quantized": (32, False)}
 """Format: its group size, and whether a matrix has a scale of fp32 as well."""
 
@@ -69,12 +71,14 @@ def _packing(group: Config, kind: str) -> Packing | None:
         block, scaled = FOUR_BITS[kind]
         if not scaled:
             return Packing(4, block, 8)
+        # weight_global_scale, and where inputs are quantized input_global_scale
         return Packing(4, block, 8, 0, "tensor", FP32, matrix_bits=FP32 if inputs.data else 0)
     size = _size(weights)
     if size is None or kind not in PACKED + FLOAT:
         return None
     rows, width = size if isinstance(size, tuple) else (1, size)
     if kind in PACKED:
+        # with actorder "weight" groups stay in order; with "group" the group of each input is stored
         index = INDEX if weights.get("actorder", default=None) == "group" else 0
         return Packing(bits, width, MODEL, bits if asymmetric else 0, input_bits=index, matrix_bits=SHAPE)
     zero = 8 if asymmetric else 0
@@ -124,6 +128,7 @@ def gptq(config: Config) -> Scheme | None:
     layout = config.get("checkpoint_format", default="gptq")
     if layout not in ("gptq", "gptq_v2", "marlin"):
         return None
+    # the layout of Marlin's kernels has neither zero points nor g_idx
     marlin = layout == "marlin" or bool(config.get("is_marlin_format", default=False))
     packing = Packing(bits, group, FP16, 0 if marlin else bits, input_bits=0 if marlin else INDEX_BITS)
     only = _modules_in_block(config)
@@ -141,7 +146,7 @@ def gptq(config: Config) -> Scheme | None:
 
 
 def _modules_in_block(config: Config) -> Patterns | None:
-    """The modules of a layer that alone are packed, listed by the steps of calibration; None for all."""
+    """The only modules of a layer that are packed, listed by step of calibration; None: all are."""
     steps = entries(config, "modules_in_block_to_quantize")
     names = [name for step in steps for name in (step if isinstance(step, list) else [step])]
     return Patterns(names) if names else None
@@ -178,12 +183,15 @@ def bitsandbytes(config: Config) -> Scheme | None:
     """4 bits in blocks of 64 with a scale of fp32, or of 8 bits again in blocks of 256; 8 bits by row."""
     skipped = config.get("llm_int8_skip_modules", default=None)
     kept, keeps = Patterns(entries(config, "llm_int8_skip_modules")), () if skipped else ("lm_head",)
+    # BitsAndBytesConfig of transformers writes its properties with an underscore
     if config.get("load_in_8bit", "_load_in_8bit", default=False) is True:
+        # SCB, a scale of fp32 for each row, and a byte of weight_format
         packing = Packing(8, "row", FP32, matrix_bits=8)
         return Scheme("bitsandbytes, 8 bits with a scale a row", packing, kept, keeps)
     kind = config.get("bnb_4bit_quant_type", default="fp4")
     if config.get("load_in_4bit", "_load_in_4bit", default=False) is not True or kind not in ("nf4", "fp4"):
         return None
+    # the block sizes of bitsandbytes' quantize_4bit, 64 and 256, which no config.json states
     packing = Packing(4, 64, FP32, matrix_bits=NF4_TABLE)
     about = f"bitsandbytes, {kind} in blocks of 64"
     if config.get("bnb_4bit_use_double_quant", default=False) is True:
@@ -194,6 +202,7 @@ def bitsandbytes(config: Config) -> Scheme | None:
 
 def fp8(config: Config) -> Scheme | None:
     """8 bits with a scale of fp32 for a block of 128 x 128, or one for a matrix."""
+    # ignored_layers is a key of AutoFP8, whose scales are of whole matrices
     per_tensor = config.stated_null("weight_block_size") or "ignored_layers" in config.data
     static = config.get("activation_scheme", default="dynamic") == "static"
     scales = {"matrix_bits": FP32 if static else 0}
@@ -241,6 +250,7 @@ def mlx(config: Config) -> Scheme | None:
         own = _mlx_packing(config.inner(name, config.data)) or usual
         named.setdefault(own, []).append(MLX_EXPERTS.sub("mlp.experts.0", name))
     overrides = tuple((Patterns(names), own) for own, names in named.items())
+    # MLX states false for a module that stays as it is
     kept = Patterns([name for name, value in config.data.items() if value is False])
     about = f"mlx, {usual.bits} bits {grouped(usual.group_size)}"
     return Scheme(about, usual, kept, (), overrides=overrides, tables=True)

@@ -13,7 +13,7 @@ Matrices = list["Decision"]
 
 
 class Decision(NamedTuple):
-    """The format of a matrix: its group of rows, its path with * for the layer, and the layers it is of."""
+    """The format of a matrix, with its group, its path (* for the layer) and its layers."""
 
     group: str
     path: str
@@ -28,6 +28,7 @@ def rules(decisions: Iterable[Decision]) -> dict[str, Any] | None:
     if all(packing == AS_IT_IS for packing in formats):
         return None
     made = [(usual, list(_exceptions(decisions, usual))) for usual in formats]
+    # of equally short ones that whose usual format packs
     usual, exceptions = min(made, key=lambda pair: (len(pair[1]), pair[0] == AS_IT_IS))
     return {**_fields(usual, Packing("dtype")), "bits": usual.bits} | (
         {"rules": exceptions} if exceptions else {}
@@ -40,6 +41,7 @@ def _exceptions(decisions: Matrices, usual: Packing) -> Iterator[dict[str, Any]]
     for decision in decisions:
         groups.setdefault(decision.group, []).append(decision)
     steps = {name: {step for own in alike for step in own.path.split(".")} for name, alike in groups.items()}
+    # the last rule that names a matrix decides, so a group within another comes after it
     broad = {name for name in groups for other in groups if name != other and name in steps[other]}
     narrow: list[str] = []
     named: set[str] = set()

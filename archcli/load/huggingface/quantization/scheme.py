@@ -75,6 +75,7 @@ class Patterns:
         spans = ((i, j) for i in range(len(steps)) for j in range(i + 1, len(steps) + 1))
         if self.exact and any(".".join(steps[i:j]) in self.exact for i, j in spans):
             return True
+        # a wrapper's file writes its patterns for names that begin with this prefix
         names = [name, *(prefix + name for prefix in PREFIXES)]
         if name.startswith("model."):
             names += [f"model.{prefix}{name[6:]}" for prefix in PREFIXES]
@@ -82,6 +83,7 @@ class Patterns:
 
     def _add(self, regex: str) -> bool:
         variants = list(_without_choices(regex))
+        # each piece is searched once, from where the last ended: `.*` in a pattern could backtrack for hours
         split = [variant.split(".*") for variant in variants]
         crowded = len(self.matchers) + len(variants) > MOST_EXPRESSIONS
         if crowded or not variants or not all(_is_bounded(piece) for pieces in split for piece in pieces):
@@ -169,7 +171,7 @@ class Scheme(NamedTuple):
         return [*self.kept.unread, *(entry for patterns, _ in self.overrides for entry in patterns.unread)]
 
     def packing_of(self, group: str, names: Iterable[str], outputs: Any, *, in_layer: bool) -> Packing:
-        """The format of a linear layer of a group of rows, whose module has these names."""
+        """The format of a linear layer: `group` is that of its row, `names` are those of its module."""
         names = list(names)
         if group in self.keeps or (self.only and group not in self.only):
             return AS_IT_IS

@@ -59,6 +59,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
     """The format of every matrix of every layer, layers together where nothing tells them apart."""
     layers = LayerIndex(model)
     for row in outline(model):
+        # a weight that is borrowed is stored by its owner
         if not quantizable(row) or row.stored == 0:
             continue
         span = layers.stored_span(row)
@@ -66,6 +67,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
         apart = scheme.numbered and in_layer and len(span) <= MOST_NUMBERED
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
         outputs = row.weights["weight"][0]
+        # all experts of a layer are stored alike: the names of the first stand for them
         names, first = _names(path, weights, nth=0 if row.experts else None)
         for numbers in [range(n, n + 1) for n in span] if apart else [span]:
             called = [name.replace("*", str(numbers[0])) for name in names]
@@ -77,7 +79,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
 
 
 def _names(path: str, weights: WeightMap | None, nth: int | None) -> tuple[list[str], bool]:
-    """The names of a matrix's module in files, and whether it is the first of those stored in one."""
+    """The names of a matrix's module in files, and whether it is the first matrix of its tensor."""
     ours = f"{path}.weight"
     if weights is None:
         return [path], True
@@ -90,6 +92,6 @@ def _names(path: str, weights: WeightMap | None, nth: int | None) -> tuple[list[
 
 
 def _beside(packing: Packing) -> Packing:
-    """The format of a matrix stored in one with another, which holds what both share."""
+    """The format of a matrix that shares a tensor: what both share is counted with the first."""
     scale = 0 if packing.group_size == "tensor" else packing.scale_bits
     return packing._replace(scale_bits=scale, input_bits=0, matrix_bits=0) if packing != AS_IT_IS else packing

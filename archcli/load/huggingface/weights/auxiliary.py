@@ -18,13 +18,18 @@ OPTIMIZER = "state of an optimizer, left over from training"
 REASONS: tuple[tuple[str, str], ...] = (
     (r"(^|\.)rotary_(pos_)?emb\.(\w*inv_freq|cos_cached|sin_cached)$", ROTARY),
     (r"(^|\.)embeddings\.position_ids$", POSITIONS),
+    # fp8, NVFP4 and compressed-tensors
     (r"\.(weight_scale(_inv|_2)?|(input|activation|output|[kv])_scale|(weight|input)_global_scale)$", SCALE),
+    # qzeros, scales and g_idx of GPTQ and AWQ; biases of MLX; SCB of bitsandbytes in 8 bits
     (r"\.(qzeros|scales|biases|g_idx|SCB|weight_(format|shape|g_idx))$", PACKED),
     (r"\.(weight|input)_zero_point$", PACKED),
+    # bitsandbytes in 4 bits
     (r"\.(weight|[a-z_]+_proj)\.(absmax|quant_map|nested_absmax|nested_quant_map|quant_state\..+)$", PACKED),
+    # MXFP4 of gpt-oss
     (r"\.experts\.\w+_scales$", PACKED),
     (r"(^|\.)(vision_tower|vision_model|visual|audio_tower|image_newline)(\.|$)", TOWER),
     (r"(^|\.)(multi_modal|mm)_projector(\.|$)", TOWER),
+    # v_head is the value head of TRL
     (r"^(score|classifier|qa_outputs|v_head)\.", CLASSIFIER),
     (r"\.(x_min|x_max|(act|fc|weight)_scaling_factor|(weight|bias)_integer|LayerNorm\.shift)$", WHOLE),
     (r"(^|\.)optimizer(_state)?\.|\.(exp_avg|exp_avg_sq|max_exp_avg_sq|momentum_buffer)$", OPTIMIZER),

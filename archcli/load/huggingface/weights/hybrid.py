@@ -20,6 +20,7 @@ def by_kinds(kinds: Sequence[str], names: Mapping[str, Weights]) -> Weights:
 def of_layers(names: Weights, layers: Iterable[int]) -> Weights:
     """The names of some layers alone: the first `*` of each pattern stands for each of these indices."""
     return {
+        # the first alone: what follows stands for weight or bias
         pattern.replace("*", str(layer), 1): _of_layer(rule, layer)
         for layer in layers
         for pattern, rule in names.items()

@@ -111,6 +111,7 @@ class WeightTarget(NamedTuple):
                 return None
             whole[axis] = sum(shape[axis] for shape in ours)
         if self.parts.transposed and len(whole) > 1:
+            # the last two axes change places; the axis of a stack stays first
             whole[-2:] = whole[:-3:-1]
         if self.nth is None:
             whole[0] += self.parts.unread
@@ -189,6 +190,7 @@ class WeightMap:
     def _find(self, name: str) -> WeightTarget | None:
         targets: list[tuple[Parts, list[str], int | None]] = []
         for rule, words, index in _matches(self._tree, name.split(".")):
+            # decides alone: `layers.61.**`, of a prediction layer, meets names that `layers.*` meets too
             if isinstance(rule, Auxiliary):
                 return None
             targets.append((parts_of(rule), words, index))
@@ -202,6 +204,7 @@ class WeightMap:
 
 def plain(name: str) -> str:
     """The tensor's name without the prefix of the language model in wrappers."""
+    # wrappers put it in front, or after `model.`
     prefix = next((prefix for prefix in ("language_model.", "text_model.") if prefix in name), "")
     return name.replace(prefix, "", 1) if prefix else name
 
@@ -217,12 +220,14 @@ def _matches(
     step, *rest = steps
     if "**" in node:
         yield node["**"][""], list(words), None
+    # a step may be empty or `*` in a stranger's file, and must not find what the tree keeps there
     if step in node and step not in ("", "*", "#", "**"):
         yield from _matches(node[step], rest, words)
     if "*" in node and step:
         yield from _matches(node["*"], rest, (*words, step))
     for key, below in node.items():
         number = step.removeprefix(key[:-1]) if key.endswith("#") and step.startswith(key[:-1]) else ""
+        # int() reads digits of other scripts, and takes quadratic time for long ones
         if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS:
             for rule, matched, _ in _matches(below, rest, words):
                 yield rule, matched, int(number)

@@ -52,6 +52,7 @@ EXPERTS: Weights = {
         f"[model.]layers.*.mlp.experts.#.{name}_proj.weight": f"layers.*.ffn.experts.{name}_proj.weight"
         for name in ("gate", "up", "down")
     },
+    # [E, 2 F, D]: axis 0 counts the experts, and gate and up share axis 1
     "[model.]layers.*.mlp.experts.gate_up_proj": Parts(
         ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight"), axis=1
     ),
@@ -93,7 +94,7 @@ SHARED: Weights = {
     for plural in ("", "s")
     for name in ("gate", "up", "down")
 }
-"""The expert that sees every token, or as many of them as DeepSeek makes one."""
+"""The shared expert; DeepSeek stores several shared experts as one wide network."""
 
 CORRECTED: Weights = {
     "[model.]layers.*.mlp.gate.e_score_correction_bias": "layers.*.ffn.route.correction_bias"

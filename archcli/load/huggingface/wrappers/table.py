@@ -19,6 +19,7 @@ from archcli.load.huggingface.wrappers.wrapper import (
     own,
 )
 
+# defaults of the text classes of transformers where a family's differ; Qwen2-VL's are those of 72B
 QWEN2_VL = {
     "vocab_size": 152064,
     "hidden_size": 8192,
@@ -116,6 +117,7 @@ RENAMED = {"exaone4_5_text": "exaone4"}
 """Types of text parts for which the wrapper's class takes a family's."""
 
 
+# what VoxtralConfig fills in for a text_config that leaves sizes out, and GlmAsrConfig below
 VOXTRAL = {
     "vocab_size": 131072,
     "hidden_size": 3072,

@@ -124,6 +124,7 @@ def test_build_gives_a_module_of_torch():
     ("options", "message"),
     [
         ({"device": "nowhere"}, "device 'nowhere' cannot be used"),
+        ({"device": "hpu"}, "device 'hpu' cannot be used"),
         ({"device": 3}, "device must be text, not 3"),
         ({"dtype": "int4"}, "a module cannot be built in int4; give fp32, bf16, fp16 or fp64"),
     ],

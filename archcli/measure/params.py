@@ -100,9 +100,9 @@ def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:
     predicting = prediction_rows(model)
     params = sum(row.params for row in predicting)
     active = sum(row.active_params for row in predicting)
-    table = sum(row.params for row in rows if row.group == "embedding")
+    table = sum(row.params for row in rows if row.group == EMBEDDING)
     copies = table + (
-        table if model.embedding.tied else sum(row.params for row in rows if row.group == "lm_head")
+        table if model.embedding.tied else sum(row.params for row in rows if row.group == HEAD)
     )
     return {
         "mtp_params": params,

@@ -30,8 +30,9 @@ def require_device(name: str) -> None:
     try:
         # torch.device(name) alone accepts "cuda" on a machine without a GPU
         torch.empty(0, device=name)
-    # AssertionError: torch was built without CUDA; NotImplementedError: it has no kernels for this kind
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    # AssertionError: torch was built without CUDA; NotImplementedError: it has no kernels for this kind;
+    # ImportError: the kind is that of a package beside torch, such as hpu
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         raise ArchError(
             f"device {quote(name)} cannot be used: {reason}", "cpu and meta are always there"

@@ -95,6 +95,7 @@ def test_json_names_the_model_and_what_was_asked(cli):
         (("compare", "gpt2"), "compare needs two models or more"),
         (("compare", "gpt2", "gtp2"), "did you mean gpt2?"),
         (("compare", "gpt2", "gpt2", "--set", "3:d_ff=4"), "there is no model 3"),
+        (("compare", "gpt2", "gpt2", "--set", f"{'1' * 5000}:d_ff=4"), "there is no model 111111111"),
         (("compare", "gpt2", "gpt2", "--set", "0:d_ff=4"), "they count from 1 to 2"),
         (("compare", "gpt2", "gpt2", "--set", "2:d_fff=4"), "did you mean d_ff?"),
     ],

@@ -296,13 +296,14 @@ class _YamlReader:
             self._stop(
                 f"more than {MOST_KEYS} keys in one mapping", "an architecture needs about ten", node.place
             )
-        first = parent.keys.setdefault(node.value, node.place)
-        if first is not node.place:
+        first = parent.keys.get(node.value)
+        if first is not None:
             where = (
                 f"line {first.line + 1}" if first.line != node.place.line else f"column {first.column + 1}"
             )
             self._problem(f"duplicate key {quote(node.value)}", f"it is already at {where}", node.place)
             return None
+        parent.keys[node.value] = node.place
         # a block mapping has no sign of its own and begins at its first key: the caret gets that key's width
         if len(parent.keys) == 1 and parent.node.place[1:3] == node.place[1:3]:
             parent.node.place = node.place

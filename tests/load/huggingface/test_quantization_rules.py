@@ -50,6 +50,17 @@ def test_a_pattern_means_what_its_writers_mean(pattern, matches):
     assert Patterns([pattern]).match(NAME) is matches
 
 
+def test_a_pattern_of_gptqmodel_may_hold_a_colon():
+    def of(pattern):
+        settings = {"quant_method": "gptq", "bits": 4, "group_size": 8, "dynamic": {pattern: {}}}
+        return loaded({**LLAMA, "quantization_config": settings})
+
+    left_out = of("-:.*(?:q|k)_proj")
+    assert left_out.model.quantization == of("-:.*[qk]_proj").model.quantization
+    assert left_out.model.quantization != of("-:.*none").model.quantization
+    assert not any("understood" in note for note in left_out.notes)
+
+
 def test_globs_match_a_whole_name():
     assert Patterns(["model.layers.1*"], globs=True).match(NAME)
     assert not Patterns(["*.gate"], globs=True).match(NAME)

@@ -94,6 +94,10 @@ FILES = {
     "tag-of-the-core": ("a: !!int 1\n", ["1:4: a tag, '!!int'; values are written without tags"]),
     "alias-of-nothing": ("a: *b\n", ["1:4: *b refers to nothing; no value before it is marked &b"]),
     "duplicate-key": ("a: 1\nb: 2\na: 3\n", ["3:1: duplicate key 'a'; it is already at line 1"]),
+    "duplicate-key-by-alias": (
+        "k: &y foo\n*y : 1\n*y : 2\n",
+        ["1:4: duplicate key 'foo'; it is already at column 4"],
+    ),
     "duplicate-key-on-a-line": ("{a: 1, 'a': 3}\n", ["1:8: duplicate key 'a'; it is already at column 2"]),
     "merge-key": (
         "a: &a {b: 1}\nc: {<<: *a}\n",

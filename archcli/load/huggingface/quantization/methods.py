@@ -157,7 +157,8 @@ def _dynamic(config: Config, packing: Packing) -> list[tuple[Patterns, Packing]]
     rules = config.inner("dynamic", {})
     made = []
     for key in rules.data:
-        sign, _, regex = key.rpartition(":")
+        # a colon may stand in the pattern, too: (?:q|k)_proj
+        sign, regex = (key[0], key[2:]) if key[:2] in {"-:", "+:"} else ("", key)
         own = AS_IT_IS
         if sign != "-":
             stated = rules.inner(key, {})

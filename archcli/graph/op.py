@@ -220,9 +220,11 @@ def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
     if isinstance(tree, kind):
         return change(tree)
     if isinstance(tree, tuple):
+        # most items are None or sizes: told here sooner than by a call each
         items: list[Any] = [
             item if item is None or isinstance(item, PLAIN) else tree_map(change, kind, item) for item in tree
         ]
+        # a named tuple takes its fields as arguments, a tuple takes one iterable
         return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
     if isinstance(tree, list):
         return [tree_map(change, kind, item) for item in tree]

@@ -60,6 +60,7 @@ class LentEntries:
     def _asked_of(self, layer: Number, place: Place) -> list[int]:
         """The lending layers that this one is, or stands for until they have run."""
         numbers = [number for number, lender in self.places.items() if lender == place]
+        # a counted layer runs once for all that are alike, and lends for those that come later
         return [number for number in numbers if layer <= number] if self.known else numbers
 
 
@@ -106,6 +107,7 @@ def _mistake(
     """What is wrong with reading of the layer of that number, and how to mend it; empty texts if right."""
     word, number = source
     first = sum(n_layers for n_layers, _ in layers[: place[0]]) + place[1]
+    # first of all: `_place` has no place for a number beyond the last layer
     if number >= first:
         return f"{word} {number} is not before this layer, which is {first}", "layers count from 0"
     lender = dict(_mixers(layers)).get(_place(layers, number))

@@ -143,6 +143,7 @@ class Parallel(Block):
         kept: Kept = None if cache is None else ()
         first = "ffn" if self.mixing is None else self.mixing[0]
         normed = self.norm(x, name=f"{first}_norm")
+        # one sublayer has one norm, whatever n_norms says
         shares = self.n_norms == 1 or self.mixing is None or self.ffn is None
         read = normed if shares else self.norm(x, name="ffn_norm")
         if self.mixing is not None:

@@ -79,6 +79,7 @@ class Embedding(Module):
         x = self.position(x, positions, name="positions")
         x = x if self.norms_tokens else self._normalized(x)
         x = dropped(x, self.dropout)
+        # ALBERT and ELECTRA widen behind position, norm and dropout, OPT before the position
         x = Linear("project_in", d_model, True)(x, group=PROJECTION) if narrow else x
         return x, x.tape.weight(lookup, tokens)
 
@@ -106,6 +107,7 @@ class Embedding(Module):
             lookup, ids = Lookup(f"boxes_{side}", boxes, x.shape[-1]), Zeros(FIRST)(tokens)
             edge = lookup(ids, group="box_embedding")
             x = Add(f"boxes_{side}_add", meets=False)(x, edge)
+            # LayoutLM looks left and right up in the table of x, top and bottom in that of y
             if side in "xy":
                 again = Gather(f"boxes_{side}_again")(ids, x.tape.weight(lookup, tokens))
                 x = Add(f"boxes_{side}_again_add", meets=False)(x, again)

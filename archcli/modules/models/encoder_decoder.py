@@ -106,6 +106,7 @@ class EncoderDecoder(Generator):
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         self.hold(x)
+        # a cache with entries holds the source's keys and values: the encoder does not run again
         memory = None if cache or source is None else self._encoded(source, table)
         x, kept = self.decoder(
             x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder"

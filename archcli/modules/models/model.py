@@ -159,6 +159,7 @@ class Model(Holder):
                     f"{figure[:40]!r} is no figure",
                     f"write {FIGURE}",
                 )
+        # adapters and rules are checked on a trace, and layers that do not fit d_model have none
         fits = True
         for step, stack in stacks(self):
             for conflict in stack.check_width(getattr(stack, "d_model", None) or self.d_model):

@@ -77,6 +77,7 @@ class Mamba(Recurrent):
         conv = CausalConv1d("conv", self.conv_kernel, cache is not None, self.conv_bias)
         mixed, *window = conv(u, *(cache or ())[:1])
         channels = self.activation(mixed, name="conv_act")
+        # D, not d_inner: dt_rank "auto" of the reference is ceil(d_model / 16)
         rank = ceil_div(x.shape[-1], RANK) if self.dt_rank is None else self.dt_rank
         y, *state = self._scan(channels, rank, cache)
         gated = Multiply("gated")(y, Activate("gate", "silu")(z))

@@ -74,6 +74,7 @@ class Spec:
 
     def __init__(self, **values: Any) -> None:
         """Validate all values, by type and against each other; ArchError lists every problem."""
+        # `check` may rely on types: conflicts are looked for once every value is valid by itself
         problems = list(self._filled(values)) or list(self.conflicts())
         if problems:
             name = type(self).__name__
@@ -88,6 +89,7 @@ class Spec:
             if name not in values and field.required:
                 yield Problem(f"missing key {name}", path=name)
             try:
+                # past __setattr__, which refuses: a spec is frozen
                 self.__dict__[name] = field.convert(values[name]) if name in values else field.default
             except Refusal as refusal:
                 what = f"{name}{refusal.path} {refusal.of_argument()}"
@@ -247,6 +249,7 @@ def substitute(spec: M, values: Mapping[str, Any]) -> M:
 
 
 def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
+    # before any test of types: what is replaced may be a whole module
     if path in values:
         return values[path]
     if value is None or isinstance(value, PLAIN):

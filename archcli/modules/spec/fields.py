@@ -52,11 +52,13 @@ class Field:
     def evaluated(self) -> Any:
         """The evaluated annotation."""
         text = self.annotation
+        # as locals: of globals, eval would not call __missing__
         return eval(text, {}, _Names(self.module)) if isinstance(text, str) else text  # noqa: S307
 
     @cached_property
     def inherits(self) -> str:
         """The top-level key whose value the field inherits when left out; empty for none."""
+        # the text first: to evaluate an annotation imports the classes it names
         if not str(self.annotation).startswith(("Annotated", "typing.Annotated")):
             return ""
         return next((entry.name for entry in unwrapped(self.evaluated)[1] if isinstance(entry, Inherit)), "")
@@ -144,6 +146,7 @@ class _Names(dict[str, Any]):
     """
 
     def __init__(self, module: str) -> None:
+        # builtins too: a package is not to be searched for `int`
         super().__init__(vars(builtins) | vars(sys.modules[module]))
         self.module = module
 

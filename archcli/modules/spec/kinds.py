@@ -158,6 +158,7 @@ def register(kind: str, place: str) -> None:
         raise ArchError(f"{quote(place)} is no place of a class", "write my_package.module:Class")
     if registered.setdefault(kind, place) != place:
         raise ArchError(f"kind {kind!r} is registered as {registered[kind]} already", "give it another name")
+    # a kind of the library may be free in another family, which only the class itself states
     if any(kind in names for names in TABLE.values()):
         try:
             _outsider(kind)

@@ -176,8 +176,10 @@ def _scalar_type(words: str, schema: Json, accepts: Callable[[Any], bool], conve
 
 def _plain_number(value: Any) -> Any:
     """The int or float that a number of another library such as numpy is; any other value as it is."""
+    # a bool has __index__, and true would pass as 1
     if isinstance(value, bool):
         return value
+    # numpy.float64 is a float, too, but prints its type
     if isinstance(value, float):
         return float(value)
     try:
@@ -224,6 +226,7 @@ SIMPLE: dict[Any, Callable[[Interval], ValueType]] = {
 
 
 def _literal(choices: tuple[Any, ...]) -> ValueType:
+    # with the type, as 1 == True
     accepted = {(type(choice), choice) for choice in choices}
     named = {"const": choices[0]} if len(choices) == 1 else {"enum": list(choices)}
     name = "string" if all(isinstance(choice, str) for choice in choices) else "integer"
@@ -283,6 +286,7 @@ def _union(arms: Sequence[ValueType]) -> ValueType:
             try:
                 return arm.convert(value)
             except Refusal as refusal:
+                # a refusal of an entry says more than a list of what the whole could be
                 if refusal.path or len(others) == 1:
                     raise
         raise refused(value, words)
@@ -361,10 +365,12 @@ def check_values(where: str, record: Any, **others: ValueType) -> None:
 
 def _converted(known: ValueType, value: Any) -> Any:
     """The value as an int or a word, or a symbol or array of sizes as it is; Refusal for anything else."""
+    # numpy's scalars have 0 axes and are converted below, as numbers
     if getattr(value, "ndim", 0):
         _refuse_smaller(known, value)
         return value
     if getattr(value, "free_symbols", None):
+        # sympy answers None where it cannot tell: only what it knows is refused
         if value.is_integer is False or value.is_negative:
             raise refused(value, known.words)
         return value
@@ -377,4 +383,5 @@ def _refuse_smaller(known: ValueType, array: Any) -> None:
     """Raise Refusal for an array with an element that is not accepted."""
     if getattr(array.dtype, "kind", "") not in ("i", "u") or not array.size:
         raise refused(array, known.words)
+    # sizes are bounded from below alone: the least element speaks for all
     known.convert(array.min())

@@ -132,12 +132,14 @@ class Quantization(Format):
         usual = self.packing({})
         at = _number_at(row.path)
         numbers = layers.stored_span(row)
+        # no layer of the span stores its weights: an earlier row does
         if not numbers:
             return
         named = [(usual, EVERYWHERE)]
         named += [
             (rule.packing(usual._asdict()), span) for rule in self.rules for span in rule.spans(row, at)
         ]
+        # rules cut the layers into ranges, and one packing holds throughout a range
         bounds = {
             numbers.start,
             numbers.stop,

@@ -33,6 +33,7 @@ class Count(NamedTuple):
 def check_degrees(model: Model, degrees: Degrees) -> None:
     """Raise ArchError with every reason why the model cannot be split so."""
     problems = list(_refused(model, degrees))
+    # refused modules first: what a kind without a layout would divide is unknown
     problems = problems or [*_uneven(model, degrees), *_experts(model, degrees)]
     if problems:  # layers are often alike: the first of each kind is enough
         first: dict[str, Problem] = {}
@@ -92,6 +93,7 @@ def _uneven(model: Model, degrees: Degrees) -> Iterator[Problem]:
     tp, whole = degrees.tp, degrees.ep > 1
     uneven = {
         (count.path.rpartition(".")[2], count.value): count
+        # reversed: of equal keys the first of the model is the one that stays
         for count in reversed(list(counts_of(model, experts_whole=whole)))
         if not count.fits(tp)
     }

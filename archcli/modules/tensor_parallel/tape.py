@@ -59,6 +59,7 @@ class ShardTape:
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Emit the op between what it needs exchanged."""
         if self.scattered and isinstance(op, KeepLast | KeepFirst):
+            # one rank has the token that is kept, and all of them read it
             whole = self._gather(f"{op.name}_gather", xs[0], sums=False)
             return self._within().emit(op, whole, group=group, trained=trained)
         y = self.inner.emit(op, *self._read(op, xs), group=group, trained=trained)
@@ -126,6 +127,7 @@ class ShardTape:
 
     def _embedded(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Vectors of the rank's tokens, and the table."""
+        # one reduce-scatter sums a rank's words and hands out its tokens
         early = self.scattered and _adds_nothing(unadapted(module))
         y = self._called(replace(self, scattered=early), module, name, *args, **options)
         if early or not self.scattered:

@@ -68,7 +68,7 @@ def format_value(value: Any) -> str:
 
 
 EXACT = 2.0**53
-"""Below it every whole float is the whole number it reads as."""
+"""2^53: floats below it hold every whole number exactly."""
 
 
 def as_int(value: float) -> float:

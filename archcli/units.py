@@ -48,7 +48,7 @@ TIME_UNITS = {
 """Seconds of a unit, as (numerator, denominator)."""
 
 LONGEST = 30
-"""Digits of a number that anybody means."""
+"""The most digits of a number; more are a mistake."""
 
 # two digits of exponent at most: no text makes a power of ten that takes long to compute
 # ASCII: \d would match the digits of every script, and int() reads them too
@@ -171,7 +171,7 @@ def tokens_note(text: str) -> str:
 
 
 def bytes_note(text: str) -> str:
-    """A note on what 80G means, and what may be meant; empty for an unambiguous unit."""
+    """A note that 80G is read as 80GB, not as 80GiB; empty for an unambiguous unit."""
     match = re.fullmatch(r"(.*\d) ?([mgtpe])", text.strip().lower())
     if match is None:
         return ""

@@ -45,8 +45,8 @@ class OpAnswer(NamedTuple):
 def key_of(op: Op, shapes: Sequence[Shape]) -> Hashable | None:
     """What the answer depends on: the operation's settings without its name, and the shapes.
 
-    None where a size is no plain number: symbols, arrays and numbers known later are equal in ways of their
-    own, and the hash of a number that stands for many candidates would leave one of them.
+    None where a size is no plain int: symbols, arrays and deferred numbers define equality themselves, and to
+    hash the number of a sweep would narrow the sweep to one candidate.
     """
     if not INTS.issuperset(map(type, chain.from_iterable(shapes))):
         return None
@@ -223,7 +223,7 @@ class CountTape:
     def _answer(
         self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool, costs: bool = True
     ) -> OpAnswer:
-        """What the op says of these shapes; asked once of all that are equal."""
+        """Shapes, weights, cost and states of the op for these inputs, computed once for equal inputs."""
         key = key_of(op, shapes)
         if key is None:
             return self._ask(op, shapes, grads, trained=trained, costs=costs)
@@ -254,7 +254,7 @@ class CountTape:
         return op.shape(*shapes)
 
     def _parts(self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool) -> tuple[Part, ...]:
-        """The op's cost, without gradients that nothing asks for."""
+        """The op's cost, without gradients of token ids, frozen weights and the like."""
         parts = op.parts(*shapes)
         if not parts and not op.zero_cost_reason:
             raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
@@ -310,7 +310,7 @@ class GradlessTape(CountTape):
 
 
 class ShapeTape(CountTape):
-    """A CountTape that writes rows without costs, where shapes, parameters or states are asked for alone."""
+    """A CountTape that writes rows without costs, for their shapes, parameters and states."""
 
     __slots__ = ()
 

@@ -214,11 +214,11 @@ class MemoryTape(InPeriods):
         self.ledger.steps.append(step)
 
     def _alive(self) -> Number:
-        """Bytes alive of the module that is recomputed, when it has come to here again."""
+        """Bytes of the recomputed module that are alive when its second run reaches this operation."""
         return 0 if self.region is None else self.ledger.region(self.region).alive()
 
     def _alive_again(self, before: Number, kept: Mapping[int, LiveStorage]) -> Number:
-        """The most bytes alive of that module while an operation that keeps these runs again."""
+        """The most such bytes while the operation runs again, with the tensors that it keeps."""
         if self.region is None:
             return 0
         # what autograd has saved, such as the region's input, is counted there already

@@ -116,8 +116,8 @@ class RecomputedRegion:
 class Ledger:
     """What is alive as a pass runs, kept or cached, its moments and steps, and what autograd has saved.
 
-    `entries` are the inputs of each region that is recomputed, by its path. One that no longer `follows` what
-    is alive knows what is kept alone.
+    `entries` are the inputs of each region that is recomputed, by its path. With `follows` false it
+    records what is kept, but neither moments nor steps.
     """
 
     live: Number = 0

@@ -30,7 +30,7 @@ MIXING = ("attention", "mixer")
 """The keys under which a layer's mixer may be written."""
 
 RESIDUAL = "_residual"
-"""How the names of additions to the stream end."""
+"""The end of the name of each op that adds to the stream, such as attention_residual."""
 
 PLAIN = {"residual_multiplier": 1.0, "nth_branch": None, "dropout": 0.0}
 """Fields of what a sublayer adds to the stream, and their values where it is added as it is."""

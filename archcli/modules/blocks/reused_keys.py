@@ -122,7 +122,7 @@ def _mistake(
 
 
 def _unlike(mixer: Mixer, lender: Mixer, number: int, d_model: int) -> tuple[str, str]:
-    """In what the keys and values of a layer do not fit."""
+    """How a layer's keys and values differ from those it reads, and a hint; empty texts if alike."""
     ours, theirs = mixer.facts(d_model), lender.facts(d_model)
     other = [name for name in SHAPES if getattr(ours, name) != getattr(theirs, name)]
     if not other:
@@ -132,7 +132,7 @@ def _unlike(mixer: Mixer, lender: Mixer, number: int, d_model: int) -> tuple[str
 
 
 def _unlike_index(mixer: Any, lender: Any, number: int) -> tuple[str, str]:
-    """Whether a layer's index is another one, or none is stated."""
+    """How a layer's index differs from the one whose choice it reads, and a hint; empty if alike."""
     if mixer.index is None:
         what = "index_from reads what an index has chosen, and the layer states none"
         return what, "state the index of that layer here too"
@@ -160,7 +160,7 @@ def _place(layers: Layers, number: int) -> Place:
 
 
 def _alike(before: Sequence[tuple[Place, Mixer]], mixer: Mixer, word: str) -> Place:
-    """The last place before a layer that lends what it reads, where sizes are symbols or arrays."""
+    """The nearest earlier layer of the same structure; symbols and arrays hide the layers' numbers."""
     lenders = [(place, lender) for place, lender in before if getattr(lender, word, None) is None]
     structure = _structure(mixer, word)
     alike = (place for place, lender in reversed(lenders) if _structure(lender, word) == structure)

@@ -71,6 +71,7 @@ class DoubleNorm(SerialBlock):
         back = Linear(f"{LAUREL}_up", x.shape[-1])(low, group=LAUREL)
         back = self.norm(back, name=f"{LAUREL}_norm", group=LAUREL)
         learned = Add(f"{LAUREL}_add")(normed, back, group=LAUREL)
+        # the mixer's output is normalized and on the stream before LAuReL's joins it (Gemma 3n)
         both = Add(f"{LAUREL}_join")(self.after(x, y, step), learned, group=LAUREL)
         return Scale(f"{LAUREL}_scale", 2**-0.5)(both, group=LAUREL), kept
 

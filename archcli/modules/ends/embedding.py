@@ -71,6 +71,7 @@ class Embedding(Module):
         narrow = self.width_of == "all"
         x = x if self.width is None or narrow else Linear("project_in", d_model)(x, group=PROJECTION)
         x = self._joined(x, tokens, d_model) if self.joins else x
+        # ids of 0, made here: a pass is not given the kinds of its segments
         for name, kinds in self._typed():
             types = Lookup(name, kinds, x.shape[-1])(Zeros(FIRST)(tokens), group="token_type_embedding")
             x = Add(f"{name}_add", meets=False)(x, types)
@@ -109,6 +110,7 @@ class Embedding(Module):
             x = Add(f"boxes_{side}_add", meets=False)(x, edge)
             # LayoutLM looks left and right up in the table of x, top and bottom in that of y
             if side in "xy":
+                # by the weight of the first lookup: a second Lookup would count the table twice
                 again = Gather(f"boxes_{side}_again")(ids, x.tape.weight(lookup, tokens))
                 x = Add(f"boxes_{side}_again_add", meets=False)(x, again)
         return x

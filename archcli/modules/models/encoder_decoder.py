@@ -56,6 +56,7 @@ class DecoderStack(Stack):
     def forward(self, x: Tensor, context: Context, last_only: bool = False) -> tuple[Tensor, Cached]:
         """[B, T, D] to [B, T, D], or [B, 1, D] with `last_only`, and the cache afterwards."""
         x, kept = self.run(x, context)
+        # before the norm, which works on the one position that is asked for
         return self.apply_final_norm(KeepLast("last")(x) if last_only else x), kept
 
 

@@ -26,8 +26,8 @@ class DistinctLayer(NamedTuple):
 
     `path` is that of its rows (`encoder.layers.3`), `yaml_path` that of its block
     (`encoder.groups.0.pattern.1`). `prefix` begins the paths of its `stack` and ends in a dot; it is empty
-    where the model is the stack. Of a layer that adds nothing to the shared block it uses, the block is that
-    one; of another `uses` is the shared block and its YAML path.
+    where the model is the stack. A layer that only runs a shared block has that as its
+    `block`; one that adds sublayers of its own has the shared block and its YAML path in `uses`.
     """
 
     path: str

@@ -192,6 +192,7 @@ def _check_adapters(model: Model) -> Iterator[Conflict]:
 
 def inferring(model: M) -> M:
     """The model without what only training runs: multi-token prediction, where there is any."""
+    # `substitute` checks nothing anew: what is left was valid beside mtp
     return substitute(model, {"mtp": None}) if model.mtp_depth else model
 
 

@@ -1,8 +1,7 @@
 """Mixture of experts: a router sends each token to k of E feed-forward networks.
 
-B batch, T new tokens, D d_model, E experts, k experts per token, N = B T. The experts' weights are stacked.
-
-B batch, T new tokens, D d_model, E experts, k experts per token, S shared experts.
+B batch, T new tokens, D d_model, E experts, k experts per token, S shared experts. The experts' weights are
+stacked.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from archcli.errors import with_article
 from archcli.modules.spec.values import Advice, Length, Refusal, ValueType, refused, unwrapped, value_type
 
 CONTAINERS: dict[Any, int] = {tuple: 0, Mapping: 1}
-"""What may hold several specs, and which argument of the annotation is theirs."""
+"""Containers of specs, with the position of the Spec class among the arguments of the annotation."""
 
 REQUIRED: Any = object()
 """The default of a field that has none."""
@@ -86,6 +86,7 @@ class Field:
     @property
     def many(self) -> bool:
         """Whether the field holds a tuple."""
+        # the text first, as in `inherits`: a field that keeps its default is never evaluated
         return "tuple[" in str(self.annotation) and self._parts[1] is tuple
 
     @property
@@ -168,6 +169,7 @@ def collected(cls: Any) -> dict[str, Field]:
     stated = {
         name: Field(name, annotation, cls.__module__, vars(cls).get(name, REQUIRED))
         for name, annotation in get_annotations(cls).items()
+        # a text wherever a file imports annotations from __future__
         if "ClassVar" not in str(annotation)
     }
     inherited = {name: _nearest(cls, name) for base in cls.__bases__ for name in getattr(base, "fields", {})}

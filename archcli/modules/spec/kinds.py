@@ -136,13 +136,13 @@ TABLE: dict[str, dict[str, str]] = {
 """The library's own kinds by family, in the order in which messages list them."""
 
 IMPLIED: dict[str, dict[str, str]] = {"block": {"use": "shared"}}
-"""By family, keys that tell the kind of a mapping which states none."""
+"""By family, keys that imply a kind where none is stated: a block with `use` is of kind shared."""
 
 KIND = re.compile(r"[A-Za-z]\w*", re.ASCII)
 PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 registered: dict[str, str] = {}
-"""What `register` was told: the place of the class, by kind."""
+"""Classes entered by `register`, as module:Class, by kind."""
 
 
 @checked

@@ -78,7 +78,7 @@ class Meaning(NamedTuple):
 
 NOTHING: Any = object()
 MOST_DIGITS = 40
-"""Of a whole number that anybody means. Counts are products of several, and Python prints 4,300 digits."""
+"""The most digits of a whole number: counts multiply several, and Python prints up to 4,300 digits."""
 
 
 class Refusal(Exception):  # noqa: N818
@@ -122,6 +122,7 @@ def value_type(annotation: Any) -> ValueType:
 def _of_type(hint: Any, metadata: list[Any]) -> ValueType:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
+        # bounds beside a union are those of every arm
         return _union([value_type(Annotated[arg, *metadata] if metadata else arg) for arg in args])
     if origin is Literal:
         return _literal(args)
@@ -339,6 +340,7 @@ def accepted(asker: Any) -> Mapping[str, ValueType]:
 def hints(asker: Any) -> dict[str, Any]:
     """The annotations of a function or record by name, with their metadata, but for the models."""
     found: dict[str, Any] = {}
+    # from the base down, so that a field that is stated again has its last annotation
     for each in reversed(asker.__mro__[:-1]) if isinstance(asker, type) else (asker,):
         # evaluated one by one, as the names of models are there for type checkers alone
         annotations = inspect.get_annotations(each).items()

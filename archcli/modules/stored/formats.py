@@ -106,6 +106,7 @@ FORMATS: Mapping[str, StoredFormat] = {
         _INT4, 128, "GPTQ (arXiv:2210.17323): groups of 128 with a scale of fp16 and a zero point of 4 bits"
     ),
     "mxfp4": StoredFormat(
+        # 4.25 bits a weight, as in gpt-oss (arXiv:2508.10925)
         Packing(4, 32, 8),
         32,
         "OCP MX v1.0: blocks of 32 with a scale of 8 bits; of a mixture the experts alone, as in gpt-oss",

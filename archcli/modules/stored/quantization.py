@@ -47,6 +47,7 @@ class Packing(NamedTuple):
 
     def _groups(self, shape: Shape) -> Number:
         if isinstance(self.group_size, int):
+            # a row is all that one output reads: of a convolution channels times taps
             return ceil_div(shape[0], self.group_rows) * ceil_div(prod(shape[1:]), self.group_size)
         return ceil_div(shape[0], self.group_rows) if self.group_size == "row" else 1
 

@@ -60,6 +60,7 @@ def unshared_tokens(phase: str, lengths: Mapping[str, int], tp: int, cp: int = 1
 def fitting_degrees(model: Model, *, experts_whole: bool = False) -> list[int]:
     """Every tp above 1 by which the model can be split."""
     counts = list(counts_of(model, experts_whole=experts_whole))
+    # copied heads bound nothing: any multiple of them fits
     strict = [count.value for count in counts if not count.copied]
     return [
         tp for tp in range(2, min([*strict, MOST]) + 1) if strict and all(count.fits(tp) for count in counts)

@@ -95,13 +95,9 @@ LAYOUTS: Mapping[str, Layout] = {
         norms=("inner_norm",),
         refused={"sparsity": "it takes the mean and the deviation of all d_ff channels"},
     ),
+    # r_proj is whole on every rank; v_proj's partial sums are added before r gates them
     "rwkv_channel_mix": Layout(
-        # r_proj is whole on every rank; v_proj's partial sums are added before r gates them
-        ("d_ff",),
-        enters=False,
-        leaves=False,
-        reads={"k_proj": 0},
-        writes=("v_proj",),
+        ("d_ff",), enters=False, leaves=False, reads={"k_proj": 0}, writes=("v_proj",)
     ),
     "moe": Layout(enters=False, reads=EXPERTS),
     "carried_moe": Layout(enters=False, reads=EXPERTS),

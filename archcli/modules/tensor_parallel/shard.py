@@ -66,7 +66,7 @@ def _around(tape: Tape, lora: Any, degrees: Degrees) -> ShardTape:
 
 @cache
 def _sharded(cls: Any, degrees: Degrees) -> Any:
-    """The class of the model's shares; it lasts through `substitute`, as each share is made of it."""
+    """A subclass of the model's class that holds the degrees, so that `substitute` keeps them."""
     namespace = {"degrees": degrees, "__module__": cls.__module__}
     return type(cls.__name__, (Sharded, cls), namespace)
 

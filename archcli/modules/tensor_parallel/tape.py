@@ -57,7 +57,7 @@ class ShardTape:
     scattered: bool = False
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Emit the op between what it needs exchanged."""
+        """Emit the op, with the collectives that it needs before and behind it."""
         if self.scattered and isinstance(op, KeepLast | KeepFirst):
             # one rank has the token that is kept, and all of them read it
             whole = self._gather(f"{op.name}_gather", xs[0], sums=False)
@@ -95,6 +95,7 @@ class ShardTape:
         if isinstance(unadapted(module), Embedding):
             return self._embedded(module, name, *args, **options)
         layout = layout_of(unadapted(module))
+        # a block or a norm is not split itself; its children are looked at one by one
         if layout is None:
             return self._called(replace(self, layout=WITHIN), module, name, *args, **options)
         x, *rest = args
@@ -143,6 +144,7 @@ class ShardTape:
         """The op's inputs, after what is exchanged before it."""
         read, tp, ep = list(xs), self.degrees.tp, self.degrees.ep
         summed = self.layout is SUMMED
+        # of a gathered head the gather has summed the gradients: not a second time
         index = 0 if op.name in HEADS and not summed else self.layout.reads.get(op.name)
         if index is not None and tp > 1:
             read[index] = SumGradient(f"{op.name}_copy", tp)(self._inner(read[index]))

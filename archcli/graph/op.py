@@ -220,7 +220,6 @@ def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
     if isinstance(tree, kind):
         return change(tree)
     if isinstance(tree, tuple):
-        # most items are None or sizes: told here sooner than by a call each
         items: list[Any] = [
             item if item is None or isinstance(item, PLAIN) else tree_map(change, kind, item) for item in tree
         ]

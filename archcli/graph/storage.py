@@ -15,8 +15,8 @@ from archcli.graph.part import Workspace
 from archcli.graph.row import Row
 
 
-@dataclass(slots=True, eq=False)
 # eq=False: two storages of equal bytes are two
+@dataclass(slots=True, eq=False)
 class Allocation:
     """A storage as it is remembered: its bytes, how many layers have one like it, the row that made it."""
 

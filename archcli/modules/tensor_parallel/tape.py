@@ -128,7 +128,7 @@ class ShardTape:
 
     def _embedded(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Vectors of the rank's tokens, and the table."""
-        # one reduce-scatter sums a rank's words and hands out its tokens
+        # one reduce-scatter adds up the ranks' words and leaves each rank its tokens
         early = self.scattered and _adds_nothing(unadapted(module))
         y = self._called(replace(self, scattered=early), module, name, *args, **options)
         if early or not self.scattered:

@@ -40,8 +40,10 @@ def prod(numbers: Iterable[Number]) -> Number:
 
 def minimum(a: Number, b: Number) -> Number:
     """The smaller of two numbers, element by element."""
+    # type(), not isinstance(): the number of a sweep passes as an int and has a `minimum` of its own
     if type(a) is int and type(b) is int:
         return min(a, b)
+    # numbers that archcli.measure defines (Deferred, Varied); neither sympy nor numpy could compare them
     symbolic = next((number for number in (a, b) if hasattr(number, "minimum")), None)
     if symbolic is not None:
         return symbolic.minimum(b if symbolic is a else a)
@@ -56,11 +58,13 @@ def minimum(a: Number, b: Number) -> Number:
 
 def maximum(a: Number, b: Number) -> Number:
     """The larger of two numbers, element by element."""
+    # so that a type of numbers has to define `minimum` alone
     return a + b - minimum(a, b)
 
 
 def ceil_div(a: Number, b: Number) -> Number:
     """a / b rounded up."""
+    # not math.ceil(a / b): a float is exact only below 2^53, and a symbol has no ceil
     return (a + b - 1) // b
 
 
@@ -78,6 +82,7 @@ def common_divisor(a: Number, b: Number) -> Number:
 def ceil_log2(n: Number) -> Number:
     """The logarithm of n to the base 2, rounded up."""
     if isinstance(n, int):
+        # exact where math.log2 would round: beside a power of two, and above 2^53
         return (n - 1).bit_length()
     if is_symbolic(n):
         from sympy import ceiling, log
@@ -105,17 +110,20 @@ def is_less(a: Number, b: Number) -> bool:
 
 def triangle(n: Number) -> Number:
     """1 + 2 + … + n."""
+    # n (n + 1) is even; sympy would write // as floor(), which no later sum simplifies
     return n * (n + 1) / 2 if is_symbolic(n) else n * (n + 1) // 2
 
 
 def tetrahedron(n: Number) -> Number:
     """1 + (1 + 2) + … + (1 + 2 + … + n)."""
+    # a multiple of 6 for every n, so that both divisions are exact
     product = n * (n + 1) * (n + 2)
     return product / 6 if is_symbolic(n) else product // 6
 
 
 def to_bytes(elements: Number, dtype: str) -> Number:
     """Bytes of this many elements; widths below a byte are rounded up in total."""
+    # rounded once for all elements: two elements of 4 bits share a byte
     return ceil_div(elements * ELEMENT_BITS[dtype], 8)
 
 
@@ -123,6 +131,7 @@ def exact(share: float) -> Fraction:
     """The exact fraction of a decimal: 0.15 is 3/20."""
     from fractions import Fraction
 
+    # str() gives the shortest decimal; Fraction(0.15) would be 5404319552844595 / 2^55
     return Fraction(str(share))
 
 
@@ -140,17 +149,20 @@ def part_of(number: Number, part: Number, of: Number) -> Number:
     if getattr(of, "ndim", 0):
         import numpy as np
 
+        # numpy has no fractions: an array of objects keeps every quotient exact
         return number * part * np.frompyfunc(lambda n: Fraction(1, int(n)), 1, 1)(of)
     return whole(number * part * Fraction(1, int(of)))
 
 
 def whole(number: Number) -> Number:
     """A fraction that is a whole number as an int; anything else as it is."""
+    # an int's denominator is 1; an expression or an array without one stays as it is
     return number.numerator if getattr(number, "denominator", 0) == 1 else number
 
 
 def rounded(number: Number) -> Number:
     """A fraction to the nearest whole number, halves upwards; anything else as it is."""
+    # floor(x + 1/2) in whole numbers: Python's round() takes a half to the even neighbour
     fraction = getattr(number, "denominator", 1) != 1
     return (
         (2 * number.numerator + number.denominator) // (2 * number.denominator) if fraction else whole(number)
@@ -164,6 +176,7 @@ def rounded_shape(shape: Any) -> Any:
 
 def repetitions(total: Number, period: Number, i: int) -> Number:
     """The number of layers of `total` at position i of a repeated pattern."""
+    # ceil((total - i) / period), without comparing a total that may be a symbol
     return (total + period - 1 - i) // period
 
 
@@ -179,4 +192,5 @@ def label(index: Number) -> str:
 
 def is_symbolic(number: Number) -> bool:
     """Whether this is a sympy expression."""
+    # by attribute: isinstance would import sympy, only to rule it out
     return hasattr(number, "free_symbols")

@@ -37,6 +37,7 @@ def disarm(text: str) -> str:
     Their first sign is spelled out, as \x3a and \x23.
     https://docs.github.com/actions/reference/workflow-commands-for-github-actions
     """
+    # actions/runner trims a line before it looks for ::, and finds ##[ anywhere (ActionCommand.cs)
     if "::" not in text and "##[" not in text:
         return text
     return re.sub(r"^([^\S\n]*):(?=:)", r"\1\\x3a", text, flags=re.MULTILINE).replace("##[", r"\x23#[")
@@ -54,6 +55,7 @@ def quote(text: str, most: int = SHOWN) -> str:
 
 def format_value(value: Any) -> str:
     """A plain value as YAML writes it."""
+    # before numbers, as a bool is an int; YAML writes null and true, str() None and True
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -66,11 +68,12 @@ def format_value(value: Any) -> str:
 
 
 EXACT = 2.0**53
-"""Below it every whole float is the whole number it reads as."""
+"""2^53: floats below it hold every whole number exactly."""
 
 
 def as_int(value: float) -> float:
     """Convert a whole number to int if exact; leave any other value."""
+    # isfinite first: int() raises for nan and inf
     return int(value) if math.isfinite(value) and value == int(value) and abs(value) < EXACT else value
 
 
@@ -117,6 +120,7 @@ def closest(word: str, known: Iterable[str]) -> list[str]:
     by_lower = {name.lower(): name for name in known}
     if word.lower() in by_lower:
         return [by_lower[word.lower()]]
+    # twice as many as are named, for the sort to choose from
     near = get_close_matches(word.lower(), by_lower, 2 * MOST_NEAR)
     near.sort(key=lambda name: _letters(name) != _letters(word.lower()))
     return [by_lower[name] for name in near[:MOST_NEAR]]
@@ -149,6 +153,7 @@ def install(*packages: str, note: str = "") -> str:
     It names no extra of archcli: whoever has no clone would ask a package index for a name that is another's.
     From Python there is no command to repeat. `note` stands behind the packages.
     """
+    # imported here: only an error needs them
     import shlex
     from pathlib import PurePath
 

@@ -29,6 +29,7 @@ BYTE_UNITS = {
     "": 1,
     "b": 1,
     **{f"{prefix}b".lower(): 1000**power for power, prefix in enumerate(_PREFIXES, 1)},
+    # no bare k: 80k could mean either power, and `parse_exact_bytes` says so in a hint
     **{prefix.lower(): 1000**power for power, prefix in enumerate(_PREFIXES, 1) if prefix != "K"},
     **{f"{unit}b".lower(): factor for unit, factor in BINARY.items()},
     **{unit.lower(): factor for unit, factor in BINARY.items()},
@@ -47,8 +48,10 @@ TIME_UNITS = {
 """Seconds of a unit, as (numerator, denominator)."""
 
 LONGEST = 30
-"""Digits of a number that anybody means."""
+"""The most digits of a number; more are a mistake."""
 
+# two digits of exponent at most: no text makes a power of ten that takes long to compute
+# ASCII: \d would match the digits of every script, and int() reads them too
 NUMBER = re.compile(r"(\d+(?:_\d+)*)(?:\.(\d+))?(?:[eE]\+?(\d\d?))? ?([A-Za-z]*)", re.ASCII)
 DECIMAL = re.compile(r"(\d+(?:_\d+)*)(?:\.(\d+))?(?:[eE]([+-]?\d\d?))?(?: ?%|x)?", re.ASCII)
 TIME = re.compile(r"(.*?\d) ?([a-zµ\u03bc]*)")
@@ -75,6 +78,7 @@ def agrees(published: int | str, counted: int) -> bool:
     match = ROUNDED.fullmatch(published)
     if match is None:
         return False
+    # in whole numbers, at the decimals of the figure itself: 7.6B and 7.60B differ
     decimals, unit = len(match[2] or ""), COUNT_UNITS[match[3]]
     steps = (2 * counted * 10**decimals + unit) // (2 * unit)  # half rounds up
     return bool(steps == int(match[1] + (match[2] or "")))
@@ -101,9 +105,11 @@ def parse_decimal(text: str) -> tuple[int, int]:
     """(numerator, denominator) of a decimal such as 2.5, 1e-5, 25% (1/4) or 2.5x; ArchError otherwise."""
     number = DECIMAL.fullmatch(text.strip())
     power = int((number and number[3]) or 0)
+    # before int(): reading a long text takes quadratic time, and Python refuses 4,300 digits
     if number is None or len(number[1] + (number[2] or "")) > LONGEST or abs(power) > LONGEST:
         raise ArchError(f"{text[:40]!r} is not a number such as 2.5 or 25%")
     decimals = number[2] or ""
+    # a percent sign stands for two more decimals: 25% is 25e-2
     power -= len(decimals) + 2 * number[0].endswith("%")
     over, under = int(number[1] + decimals) * 10 ** max(power, 0), 10 ** max(-power, 0)
     return _lowest(over, under)
@@ -137,6 +143,7 @@ def parse_quotient(text: str) -> tuple[int, int]:
         return parse_seconds(number)
     match = NUMBER.fullmatch(number)
     unit = match[4] if match else "?"
+    # counts before bytes: 70B is 70 billion, although BYTE_UNITS reads b as a byte
     if unit in COUNT_UNITS:
         return parse_count(number), 1
     if unit.lower() in BYTE_UNITS:
@@ -155,6 +162,7 @@ def parse_dtype(text: str) -> str:
 def tokens_note(text: str) -> str:
     """A note that a length such as 128k may be meant as 131,072; empty where it is unambiguous."""
     match = re.fullmatch(r"(\d{1,6})([kM])", text.strip(), re.ASCII)
+    # only powers of two are ambiguous: few mean 102,400 by 100k, many 131,072 by 128k
     if match is None or int(match[1]).bit_count() != 1:
         return ""
     unit, power = ("Ki", 1) if match[2] == "k" else ("Mi", 2)
@@ -163,7 +171,7 @@ def tokens_note(text: str) -> str:
 
 
 def bytes_note(text: str) -> str:
-    """A note on what 80G means, and what may be meant; empty for an unambiguous unit."""
+    """A note that 80G is read as 80GB, not as 80GiB; empty for an unambiguous unit."""
     match = re.fullmatch(r"(.*\d) ?([mgtpe])", text.strip().lower())
     if match is None:
         return ""
@@ -178,6 +186,7 @@ def _amount(text: str, plain: str, units: Mapping[str, int], wanted: str, hint: 
     if number is None or number[4] not in units or len(number[1] + (number[2] or "")) > LONGEST:
         raise ArchError(f"{text[:40]!r} is not {wanted}", hint)
     whole, decimals, power = number[1].replace("_", ""), number[2] or "", int(number[3] or 0)
+    # 1e3k states two powers of ten: likelier a slip than a product
     if power > LONGEST or (power and number[4]):
         raise ArchError(f"{text[:40]!r} is not {wanted}", hint)
     return int(whole + decimals) * 10**power * units[number[4]], 10 ** len(decimals)

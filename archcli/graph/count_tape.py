@@ -21,6 +21,7 @@ from archcli.graph.row import Experts, Row
 if TYPE_CHECKING:
     from archcli.modules.spec.base import Module
 
+# exact types, not isinstance: the number of a sweep passes as an int
 INTS = frozenset({int})
 PLAIN = frozenset({bool, int, float, str, NoneType})
 
@@ -44,8 +45,8 @@ class OpAnswer(NamedTuple):
 def key_of(op: Op, shapes: Sequence[Shape]) -> Hashable | None:
     """What the answer depends on: the operation's settings without its name, and the shapes.
 
-    None where a size is no plain number: symbols, arrays and numbers known later are equal in ways of their
-    own, and the hash of a number that stands for many candidates would leave one of them.
+    None where a size is no plain int: symbols, arrays and deferred numbers define equality themselves, and to
+    hash the number of a sweep would narrow the sweep to one candidate.
     """
     if not INTS.issuperset(map(type, chain.from_iterable(shapes))):
         return None
@@ -56,7 +57,9 @@ def key_of(op: Op, shapes: Sequence[Shape]) -> Hashable | None:
 @cache
 def _settings(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
     """Reads the settings of an operation, mask or rotation as a tuple, without its name."""
+    # the name is part of the row's path and changes no cost
     names = [field.name for field in fields(kind) if field.name != "name"]
+    # attrgetter of one name returns the value itself, no tuple
     if len(names) > 1:
         return attrgetter(*names)
     return lambda record: tuple(getattr(record, name) for name in names)
@@ -84,6 +87,7 @@ def _flows(wrt: int | str | tuple[int, ...] | None, grads: list[bool], *, traine
     """Whether a gradient flows to any of the inputs or weights that `wrt` names."""
     if isinstance(wrt, str):
         return trained
+    # a part that names nothing yields all gradients of its op at once
     if wrt is None:
         return trained or any(grads)
     return any(grads[i] for i in ((wrt,) if isinstance(wrt, int) else wrt))
@@ -123,9 +127,11 @@ class CountTape:
         stored: Number | None = None,
         keys: set[str] | None = None,
     ) -> None:
+        # not `keys or set()`: a parent's set is empty at first, and children must share it
         self.stored, self.keys = stored, set() if keys is None else keys
         self.answers: dict[Any, OpAnswer] = {}
         self.rows, self.path, self.times, self.experts, self.group = rows, path, times, experts, group
+        # `weight` looks for rows from here on
         self.start = len(rows)
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
@@ -144,6 +150,7 @@ class CountTape:
         row = next((row for row in since if row.path == path), None)
         if row is None:
             shapes = [x.value.shape for x in xs]
+            # without a cost: the op that multiplies with the weight states it
             answer = self._answer(op, shapes, [], trained=trained, costs=False)
             row = self._row(op, shapes, answer, group)
         return Tensor(self, Abstract(row.weights[which], row.trained))
@@ -184,6 +191,7 @@ class CountTape:
         """A tape on the same rows, with some values changed."""
         values = {name: getattr(self, name) for name in ("path", "times", "experts", "group", "stored")}
         child = cls(self.rows, **{**values, **changes}, keys=self.keys)
+        # shared by all tapes of a trace: layers that are alike ask each op once
         child.answers = self.answers
         return child
 
@@ -193,6 +201,7 @@ class CountTape:
             return self.stored
         first = key not in self.keys
         self.keys.add(key)
+        # 0 where an enclosing module's weights are stored elsewhere: nothing in it is stored again
         return 1 if first and self.stored != 0 else 0
 
     def occurrences(
@@ -205,6 +214,7 @@ class CountTape:
         times = [(i, repetitions(n_layers, period, i)) for i in range(period)]
         yield from ((i, 1) if apart else (i, number) for i, number in times)
         if apart:
+            # a symbolic number is never 1: what is left of it stays, even where it may come to 0
             alone = [isinstance(number, int) and number == 1 for _, number in times]
             yield from (
                 (i + period, number - 1) for (i, number), one in zip(times, alone, strict=True) if not one
@@ -213,10 +223,11 @@ class CountTape:
     def _answer(
         self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool, costs: bool = True
     ) -> OpAnswer:
-        """What the op says of these shapes; asked once of all that are equal."""
+        """Shapes, weights, cost and states of the op for these inputs, computed once for equal inputs."""
         key = key_of(op, shapes)
         if key is None:
             return self._ask(op, shapes, grads, trained=trained, costs=costs)
+        # the kind of tape decides on cost and backward, and children of other kinds share the answers
         key = key, *grads, trained, costs, type(self)
         answer = self.answers.get(key)
         if answer is None:
@@ -232,6 +243,7 @@ class CountTape:
             weights,
             self._parts(op, shapes, grads, trained=trained) if costs else (),
             op.states(*shapes),
+            # a frozen op hands gradients on, but starts none
             grad=op.trained(grads, *shapes) and (trained or any(grads)),
             # a frozen table's weights get no gradient
             trained=trained and (not weights or op.trained([False] * len(shapes), *shapes)),
@@ -242,7 +254,7 @@ class CountTape:
         return op.shape(*shapes)
 
     def _parts(self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool) -> tuple[Part, ...]:
-        """The op's cost, without gradients that nothing asks for."""
+        """The op's cost, without gradients of token ids, frozen weights and the like."""
         parts = op.parts(*shapes)
         if not parts and not op.zero_cost_reason:
             raise NotImplementedError(f"{type(op).__name__} states no cost and no reason for having none")
@@ -298,7 +310,7 @@ class GradlessTape(CountTape):
 
 
 class ShapeTape(CountTape):
-    """A CountTape that writes rows without costs, where shapes, parameters or states are asked for alone."""
+    """A CountTape that writes rows without costs, for their shapes, parameters and states."""
 
     __slots__ = ()
 

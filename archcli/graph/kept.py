@@ -32,7 +32,7 @@ class New(NamedTuple):
 
 
 class OfMixture(NamedTuple):
-    """A tensor that the operations of a mixture's experts share: made once, or the `expert_of` each token."""
+    """A tensor that the experts of a mixture share, made once: `ends` of their tokens, or `expert_of`."""
 
     name: str
     elements: Number = 0
@@ -63,7 +63,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One run of an operation: of each input whether a gradient flows to it and the bytes of an element.
+    """One run of an operation: each input's width in bytes, and whether a gradient flows to it.
 
     `trained` says whether the operation's own weights get a gradient, `n_experts` how many routed experts
     share its rows; None outside of a mixture. A tensor is `strided` where heads lie before tokens in memory,

@@ -40,10 +40,12 @@ class InPeriods(CountTape):
     ) -> Iterator[tuple[int, Number]]:
         """The first period, one for the middle, and the last layers; a short group layer by layer."""
         if not isinstance(n_layers, int):
+            # a symbolic depth has no remainder: it is taken as three whole periods or more
             yield from ((i, 1) for i in range(period))
             yield from ((i + period, repetitions(n_layers, period, i) - 2) for i in range(period))
             yield from ((i + 2 * period, 1) for i in range(period))
             return
+        # with the remainder, so that the layers in the middle are whole periods
         last = period + n_layers % period
         if n_layers <= last + 2 * period:
             yield from ((i, 1) for i in range(n_layers))
@@ -81,6 +83,7 @@ class MemoryTape(InPeriods):
             child.ledger, child.execution = self.ledger, self.execution
             child.recomputed, child.region = self.recomputed, self.region
             child.mixture = self.mixture
+            # an inline module keeps the path of its caller and begins no region
             if self.region is None and child.path != self.path and self.recomputed(child.path):
                 child.region = child.path
         return child
@@ -93,12 +96,14 @@ class MemoryTape(InPeriods):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row, and note what is alive while it runs and what its backward keeps."""
         shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
+        # without moments nobody reads costs, and in symbols they are slow
         answer = self._answer(op, shapes, grads, trained=trained, costs=self.ledger.follows)
         row, grad = self._row(op, shapes, answer, group), self.records and answer.grad
         call = self._call(op, xs, trained=trained and bool(row.weights))
         places = self._places(op, call, xs, row)
         workspace = op.space(call, *row.inputs) if self.ledger.follows else NO_WORKSPACE
         if row.states and not self.execution.records:
+            # an op returns what it caches behind its other outputs: (y, state), (seen, kept)
             for place in places[-len(row.states) :]:
                 if place.storage is not None:
                     place.storage.cached()
@@ -130,6 +135,7 @@ class MemoryTape(InPeriods):
         out = super().call(module, name, *args, **options)
         times = options.get("times", 1)
         if isinstance(out, tuple) and not (isinstance(times, int) and times == 1):
+            # out[0] is the stream, which the next layer replaces; the rest stays in every layer's cache
             tree_map(_repeat, Tensor, out[1:])
         return out
 
@@ -169,6 +175,7 @@ class MemoryTape(InPeriods):
     def _new(self, size: Number, path: str) -> LiveStorage:
         storage = LiveStorage(Allocation(size, self.times, path), self.ledger)
         if self.region is not None:
+            # a weak reference: the ledger must not hold what the forward has dropped
             self.ledger.region(self.region).made.append(ref(storage))
         return storage
 
@@ -182,8 +189,10 @@ class MemoryTape(InPeriods):
         space: Workspace,
     ) -> None:
         """Write the step, and keep the storages that its backward needs."""
+        # before the op's own kept tensors are made: they need not be alive with its workspace
         region, alive = self._region(xs, row.path), self._alive()
         storages = [self._kept(kept, xs, places, row.path) for kept in self._stated(op, call, row)]
+        # by identity: an op may keep a storage twice, and equal storages are not one
         kept = {id(storage.record): storage for storage in storages if storage is not None}
         if region is None:
             for storage in kept.values():
@@ -205,13 +214,14 @@ class MemoryTape(InPeriods):
         self.ledger.steps.append(step)
 
     def _alive(self) -> Number:
-        """Bytes alive of the module that is recomputed, when it has come to here again."""
+        """Bytes of the recomputed module that are alive when its second run reaches this operation."""
         return 0 if self.region is None else self.ledger.region(self.region).alive()
 
     def _alive_again(self, before: Number, kept: Mapping[int, LiveStorage]) -> Number:
-        """The most bytes alive of that module while an operation that keeps these runs again."""
+        """The most such bytes while the operation runs again, with the tensors that it keeps."""
         if self.region is None:
             return 0
+        # what autograd has saved, such as the region's input, is counted there already
         region, saved = self.ledger.region(self.region), self.ledger.saved
         region.kept.update({key: storage.record for key, storage in kept.items() if key not in saved})
         return maximum(before, region.alive())

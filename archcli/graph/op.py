@@ -35,7 +35,7 @@ class Op(ABC):
     convolves: ClassVar[bool] = False
     """Whether it runs torch's convolution, which torch.jit cannot trace on the meta device."""
     has_unread: ClassVar[bool] = False
-    """Whether a run without a cache computes what no output is made of: the state after the last token."""
+    """Whether a run without a cache also computes a state that nothing reads: that of the last token."""
     is_view: ClassVar[bool] = False
     """Whether its outputs are the first input's storage, and their gradients the input's."""
     is_weight: ClassVar[bool] = False
@@ -91,7 +91,7 @@ class Op(ABC):
         raise NotImplementedError(f"{type(self).__name__} does not state what its backward keeps")
 
     def views(self, call: Call, *xs: Shape) -> tuple[int | None, ...]:
-        """For each output the input whose storage it is, None for a new one; short of the rest new ones."""
+        """For each output the input whose storage it shares; None, or no entry, for a new storage."""
         return (0,) * len(self.widths(call, *xs)) if self.is_view else ()
 
     def widths(self, call: Call, *xs: Shape) -> tuple[Number, ...]:
@@ -101,7 +101,7 @@ class Op(ABC):
         return (call.widths[0],) * (len(out) if many else 1)
 
     def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
-        """For each output whether heads lie before tokens in memory; short of the rest they do not."""
+        """For each output whether heads lie before tokens in memory; false where there is no entry."""
         return call.strided[:1] * len(self.widths(call, *xs)) if self.is_view else ()
 
     def workspace(self, width: int, *xs: Shape) -> Workspace:
@@ -212,7 +212,7 @@ class Tensor:
 
 
 PLAIN = (int, str)
-"""Most leaves of no kind, told sooner than by a call of `tree_map`."""
+"""Types of most items that `tree_map` leaves alone, checked without a call for each item."""
 
 
 def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
@@ -223,6 +223,7 @@ def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
         items: list[Any] = [
             item if item is None or isinstance(item, PLAIN) else tree_map(change, kind, item) for item in tree
         ]
+        # a named tuple takes its fields as arguments, a tuple takes one iterable
         return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
     if isinstance(tree, list):
         return [tree_map(change, kind, item) for item in tree]

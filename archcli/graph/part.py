@@ -42,7 +42,7 @@ class Part:
 
     `flops` is what the architecture asks for (exact masks); `executed` is what an eager run does (full S x
     S attention), where it differs. In `backward`, `wrt` says whose gradient a part yields: the index of an
-    input, the indices of several of which one suffices to ask for it, or the name of a weight. A part that
+    input, several indices if any one of them needs it, or the name of a weight. A part that
     is `training` is spent in training alone, one that `scans` goes from token to token (a running sum, a
     substitution), which torch does in one kernel. `weights` are those of the elements read or written that
     belong to a weight of the operation or to its gradient: where several copies of the weight are at work,
@@ -129,5 +129,6 @@ class State:
     @property
     def holds(self) -> StateContent:
         """What it holds: the stated content, or that of its kind."""
+        # most ops leave `content` out: these are the usual ones
         of_kind = StateContent.RECURRENT if self.kind is StateKind.FIXED else StateContent.KEYS_VALUES
         return self.content or of_kind

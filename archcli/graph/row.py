@@ -56,6 +56,7 @@ class Row:
         """The parts that run in a phase; training adds its own parts and the backward of every part."""
         train = phase == "train"
         for part in self.parts:
+            # dropout, and the statistics that BatchNorm takes of a batch, run in training alone
             if train or not part.training:
                 yield PassPart("forward", part.name, part)
             if train:

@@ -15,6 +15,7 @@ from archcli.graph.part import Workspace
 from archcli.graph.row import Row
 
 
+# eq=False: two storages of equal bytes are two
 @dataclass(slots=True, eq=False)
 class Allocation:
     """A storage as it is remembered: its bytes, how many layers have one like it, the row that made it."""
@@ -27,6 +28,7 @@ class Allocation:
 class LiveStorage:
     """A storage that is alive: when the last reference is dropped, the ledger takes it off."""
 
+    # a class with slots has no weak references of its own, and regions hold such
     __slots__ = ("__weakref__", "count", "is_cache", "ledger", "record")
 
     def __init__(self, record: Allocation, ledger: Ledger) -> None:
@@ -53,6 +55,7 @@ class LiveStorage:
             self.ledger.cache = self.ledger.cache + more
 
     def __del__(self) -> None:
+        # when CPython drops the last reference, as it frees a tensor of torch
         self._count(0)
 
 
@@ -104,6 +107,7 @@ class RecomputedRegion:
 
     def alive(self) -> Number:
         """Bytes alive when the module runs again, at the same operation."""
+        # a tensor that a local holds and a step keeps is one storage: the dict has it once
         held = [storage.record for made in self.made if (storage := made()) is not None]
         return sum(a.size for a in {**{id(a): a for a in held}, **self.kept}.values())
 
@@ -112,8 +116,8 @@ class RecomputedRegion:
 class Ledger:
     """What is alive as a pass runs, kept or cached, its moments and steps, and what autograd has saved.
 
-    `entries` are the inputs of each region that is recomputed, by its path. One that no longer `follows` what
-    is alive knows what is kept alone.
+    `entries` are the inputs of each region that is recomputed, by its path. With `follows` false it
+    records what is kept, but neither moments nor steps.
     """
 
     live: Number = 0

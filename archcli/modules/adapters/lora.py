@@ -38,6 +38,7 @@ class Adapted:
 
     def forward(self, *args: Any, **options: Any) -> Any:
         """The module's forward on the other tape. Results stay on the tape that was given."""
+        # tensors of one tape go to one new tape: an AdapterTape keeps A x for the next projection
         tapes: dict[int, Tape] = {}
 
         def moved(x: Tensor) -> Tensor:
@@ -61,6 +62,7 @@ def on_tape(tape: Tape, tree: Any) -> Any:
 
 EVERY = "all_linear"
 HEAD, ROUTER, TABLE = "lm_head", "router", "embedding"
+# as PEFT's all-linear leaves the output layer out; a head of classes or clusters is one too
 NOT_IN_EVERY = re.compile(rf"({HEAD}(_classes|_tail_\d+_(down|up))?|{ROUTER}|{TABLE})")
 """Projections that `all_linear` leaves out."""
 TABLES = {"tokens": TABLE, "source": TABLE}
@@ -155,6 +157,7 @@ class LoRA(Spec):
 
 def target_of(op: Op) -> str | None:
     """The name of an op in `targets`, such as `q` for q_proj; None where it cannot be adapted."""
+    # a tied head borrows its matrix and is a target; other borrowed matrices are another op's
     if isinstance(op, Linear) and (op.name == HEAD or not op.borrowed):
         return op.name.removesuffix("_proj")
     return TABLES.get(op.name) if isinstance(op, Lookup) else None
@@ -184,6 +187,7 @@ class AdaptTape:
         """
         weight = self.inner.weight(op, *xs, group=group, trained=False, which=which)
         if isinstance(op, Linear) and which == "weight" and self.lora.adapts(op):
+            # the merged product reads no token: B needs the width of its input alone
             low = Tensor(self.inner, Abstract((self.lora.rank,)))
             a = self.inner.weight(
                 Linear(f"{op.name}.lora_A", self.lora.rank), Tensor(self.inner, xs[0].value), group=ADAPTERS
@@ -231,11 +235,13 @@ class AdaptTape:
         """B A x; of a table B a for the row a of A [entries, rank], where A starts as zero."""
         width = op.shape(x.shape)[-1]
         if isinstance(op, Lookup):
+            # PEFT starts A of a table at zero and B at random, of a projection the other way round
             low = Lookup(f"{op.name}.lora_embedding_A", op.entries, self.lora.rank, zeroed=True)(
                 x, group=ADAPTERS
             )
             looked_up: Tensor = Linear(f"{op.name}.lora_embedding_B", width)(low, group=ADAPTERS)
             return looked_up
+        # behind the branch of tables: ids cannot be dropped
         x = dropped(x, self.lora.dropout, f"{op.name}.lora_dropout", ADAPTERS)
         low = Linear(f"{op.name}.lora_A", self.lora.rank)(x, group=ADAPTERS)
         projected: Tensor = Linear(f"{op.name}.lora_B", width, zeroed=True)(low, group=ADAPTERS)

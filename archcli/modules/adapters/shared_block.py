@@ -39,6 +39,7 @@ class AdapterTape:
         target = self._target(op)
         if target is not None and isinstance(op, Linear):
             high = Linear(f"{op.name}.{WIDE}", op.out)(self._narrowed(target, xs[0]))
+            # from the tape of an occurrence's own weights back to the block's
             y = Add(f"{op.name}.adapter_add")(y, Tensor(self.inner, high.value))
         return on_tape(self, y)
 
@@ -90,6 +91,7 @@ class AdapterTape:
     def _narrowed(self, target: str, x: Tensor) -> Tensor:
         """A x, computed once for all projections of a target."""
         if target not in self.low:
+            # the block's weights are stored once, its adapters for every layer that uses it
             own = Tensor(self.inner.own(), x.value)
             self.low[target] = Linear(f"{target}_proj.{NARROW}", self.rank)(own)
         return self.low[target]

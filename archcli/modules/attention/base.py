@@ -170,8 +170,10 @@ class SoftmaxAttention(Attention):
         extras = (
             {"sinks": Parameter("sinks", (self.n_heads,))(q, group="attention_sinks")} if self.sinks else {}
         )
+        # a shared bias [1, H, T, S] is broadcast over the batch, the other differs by sequence
         of_layer = "shared_bias" if self.position.shares_bias else "bias"
         own = self.own_bias(context, q, k, scale)
+        # never two of one key: `Stack.check` refuses a score_bias beside a position that shares its bias
         inputs = ((of_layer, own), ("shared_bias", context.bias), *given.items())
         extras |= {key: extra for key, extra in inputs if extra is not None}
         relu = self.normalizer == "relu"
@@ -212,6 +214,7 @@ class SoftmaxAttention(Attention):
         pairs: list[Any] = []
         for i, (name, entry) in enumerate(new.items()):
             op = ExtendCache(f"{name}_cache", self.mask, content=CONTENT.get(name, StateContent.KEYS_VALUES))
+            # a slice, as the cache of a pass that starts one is an empty tuple
             pairs.append(op(entry, *context.cache[i : i + 1]))
         return tuple(seen for seen, _ in pairs), tuple(kept for _, kept in pairs)
 
@@ -279,6 +282,7 @@ class IndexedAttention(SoftmaxAttention):
         if self.index is None or self.index_from is not None:
             return None if self.index is None else chosen_before(context), ()
         cached = None if context.cache is None else context.cache[held:]
+        # no_grad: top-k passes no gradient to scores (arXiv:2512.02556 section 2.1.1)
         chosen, kept = self.index(
             x, queries, context._replace(cache=cached), self.position, table, name="indexer", no_grad=True
         )

@@ -72,6 +72,7 @@ class ConvolvedAttention(SoftmaxAttention, ProjectedHeads):
         k, of_k = self._convolved(x, "k", d, context)
         v, of_v = self._convolved(x, "v", d if self.v_head_dim is None else self.v_head_dim, context)
         (k, v), kept = self.extend(context, k=self._placed(k, "k", table), v=v)
+        # `own_bias` is called within `attend`, and finds the mixture in the context
         mixed = self.attend(context._replace(relative=self._mixture(x, context)), d, q, k, v)
         y = Linear("o_proj", x.shape[-1], self._biased("o"))(self.merge(x, mixed))
         y, of_o = with_convolution(y, "o_conv", self.conv_kernel, self._window(context, 2))
@@ -147,6 +148,7 @@ class CompressedAttention(SoftmaxAttention):
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:
         """Heads and their width, and the taps of both convolutions together."""
+        # two causal convolutions in a row see k1 + k2 - 1 tokens
         d, taps = self.head_dim, self.depthwise_kernel + self.grouped_kernel - 1
         return replace(
             super().facts(d_model),
@@ -186,6 +188,7 @@ class CompressedAttention(SoftmaxAttention):
         q, k = (Linear(f"{w}_proj", n * d, self.bias)(x) for w, n in zip("qk", heads, strict=True))
         conv = ConvPair("conv", self.depthwise_kernel, self.grouped_kernel, sum(heads), window is not None)
         joined, *last = conv(Concat("qk")(q, k), *(window or ()))
+        # means are of q and k as projected, not as convolved (transformers' ZayaCCAProjection)
         own = (SplitHeads(f"{w}_heads", n)(y) for w, n, y in zip("qk", heads, (q, k), strict=True))
         beside = AverageHeads("qk_average")(*own)
         parts = Split("qk_split", (heads[0] * d, heads[1] * d))(joined)
@@ -211,6 +214,7 @@ class CompressedAttention(SoftmaxAttention):
         now, late = Linear("v_proj", half, self.bias)(x), Linear("v_late_proj", half)(x)
         late, *kept = TokenShift("v_shift", last is not None)(late, *(last or ()))
         if self.bias:
+            # behind the shift: the token before the first is zero, and its projection is the bias (ZAYA1)
             late = Add("v_late_biased", meets=False)(late, Parameter("v_late_bias", (half,))(x))
         v: Tensor = SplitHeads("v_heads", self.n_kv_heads)(Concat("v")(now, late))
         return v, tuple(kept)

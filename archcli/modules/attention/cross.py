@@ -47,7 +47,9 @@ class CrossAttention(ProjectedAttention):
         context = or_default(x, context)
         d = self.width(x.shape[-1])
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", None)
+        # an empty cache is false, too: the pass that starts one projects the source
         k, v = context.cache or self._source(context, d)
+        # score_bias is of distances within a stack; T5's cross attention has none
         mixed = self.merge(x, self.attend(context._replace(bias=None), d, q, k, v))
         y: Tensor = Linear("o_proj", x.shape[-1], self._biased("o"))(mixed)
         return y, None if context.cache is None else (k, v)

@@ -68,6 +68,7 @@ class DifferentialAttention(SoftmaxAttention, ProjectedHeads):
         biases = (None, None) if context.bias is None else Split("bias_halves", halves, axis=1)(context.bias)
         for i, (half, seen, bias) in enumerate(zip(queries, keys, biases, strict=True), 1):
             within = context._replace(bias=bias)
+            # a call for each half of the values: fused kernels want values as wide as keys (DiffLlama)
             mixed = [
                 self.attend(within, d, half, seen, value, f"attend_{i}_{j}")
                 for j, value in enumerate(values, 1)

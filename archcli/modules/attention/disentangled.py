@@ -59,6 +59,7 @@ class DisentangledAttention(MultiHeadAttention):
         """The scores with positions, [B, H, T, T]."""
         table = cast("Tensor", context.relative)  # a stack without it is refused
         scores = []
+        # c2p: contents as queries meet positions as keys; p2c the other way round
         pairs: tuple[tuple[Term, Literal["q", "k"], Tensor], ...] = (("c2p", "k", q), ("p2c", "q", k))
         for term, which, contents in pairs:
             if term in self.terms:
@@ -74,6 +75,7 @@ class DisentangledAttention(MultiHeadAttention):
         """The table as keys or queries, [2 s, H, d]."""
         width: Number = self.n_heads * self.width(table.shape[-1])
         if self.share:
+            # the name of the attention's own projection: the tape lends the weight of that op
             op = Linear(f"{which}_proj", width, True)
             lent = [table.tape.weight(op, table, which=part) for part in ("weight", "bias")]
             projected = LentLinear(f"{which}_position")(table, *lent)

@@ -81,6 +81,7 @@ class ProjectedHeads(Attention):
     def _projected(self, x: Tensor, which: Projection, width: Number) -> Tensor:
         """Queries, keys or values [B, T, `width`] of all heads together."""
         projected: Tensor = Linear(f"{which}_proj", width, self._biased(which))(x)
+        # values have no norm: they are clipped here in either order
         return projected if self.clips_normed and which != "v" else self._clipped(projected, which)
 
     def _clipped(self, x: Tensor, which: Projection) -> Tensor:
@@ -91,6 +92,7 @@ class ProjectedHeads(Attention):
         norm = self.qk_norm
         if norm is not None and norm.when == "before_rope":
             x = norm(x, name=f"{which}_norm")
+        # OLMoE clips what its norms return, OLMo and MPT what is projected
         if self.clips_normed:
             x = self._clipped(x, which)
         x = self.position.rotate(x, table, f"{which}_rotate")
@@ -154,16 +156,19 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
         d = self.width(x.shape[-1])
         if self.global_projections:
             self._declare_global(x, d)
+        # a stack hands its table on; a layer that runs alone makes its own
         table = context.rotary or self.table(context.positions, x.shape[-1], "rotary", x)
         q = self._placed(self._heads(x, "q", self.n_heads, d), "q", table)
         if self.kv_from is None:
             (k, v), kept = self.extend(context, **self._entries(x, d, table))
         else:
             (k, v), kept = borrowed(context)
+        # the index's keys lie in the cache behind the attention's own entries
         chosen, index_keys = self.select(x, x, context, table, held=len(kept or ()))
         gate = self.value_gate
         gates = None if gate is None else gate(v, context, self.n_heads, name="value_gate")
         mixed = self.merge(x, self.attend(context, d, q, k, v, selected=chosen, bias=gates))
+        # narrower than x in a concat block alone (Zamba)
         out = Linear("o_proj", context.width_of(x), self._biased("o"))(mixed)
         return out, lent(context, None if kept is None else (*kept, *index_keys), (k, v), chosen)
 
@@ -283,7 +288,9 @@ def uneven_heads(n_heads: int, d_model: int) -> Conflict:
 
 def _divisors_near(n: int, wanted: int, reach: int = 4096) -> list[int]:
     """The divisors of n nearest to the wanted number, below and above, within a search limit."""
+    # range() takes no number of many candidates, and the hint is words alone
     n, wanted = first_value(n), first_value(wanted)
+    # bounded, as a config may state any number: a hint is worth no long search
     below = next((k for k in range(min(wanted, n), max(wanted - reach, 0), -1) if n % k == 0), 1)
     above = next((k for k in range(wanted, min(wanted + reach, n + 1)) if n % k == 0), n)
     return [below, above] if wanted < n else [n]

@@ -48,15 +48,18 @@ class Indexer(Module):
         table: tuple[Tensor, Tensor] | None,
     ) -> tuple[Tensor, tuple[Tensor, ...] | None]:
         """Chosen keys [B, T, k] of tokens x [B, T, D], queries from c; the cache holds k [B, n, 1, d]."""
+        # DeepSeek-V3.2's indexer pairs halves, its attention neighbours: equal angles, other dims
         turned = position if self.pairing is None else position.replace(pairing=self.pairing)
         q = SplitHeads("query_heads", self.n_heads)(Linear("query_proj", self.n_heads * self.head_dim)(c))
         q = turned.rotate(q, table, "query_rotate")
         key = self.norm(Linear("key_proj", self.head_dim)(x), name="key_norm", group=self.group)
         key = turned.rotate(Unsqueeze("key_head")(key), table, "key_rotate")
         w = Linear("weight_proj", self.n_heads)(x)
+        # I^-0.5 of the weights and d^-0.5 of the scores at once: max(s, 0) lets a positive factor through
         w = Scale("weight_scale", (self.n_heads * self.head_dim) ** -0.5)(w)
         kept = None
         if context.cache is not None:
+            # Causal keeps every key: a later query may choose any of them
             append = ExtendCache("key_cache", Causal(), content=StateContent.INDEX_KEYS)
             key, *kept = append(key, *context.cache)
         chosen = IndexTopK("top_k", self.top_k, context.past)(q, key, w, context.positions)

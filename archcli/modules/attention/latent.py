@@ -47,6 +47,7 @@ class MultiHeadLatentAttention(IndexedAttention):
         o = Wo (sigmoid(g) softmax(...) v)
     """
 
+    # absorbed in decode: one query does not pay for rebuilding the keys and values of all tokens
     forms: ClassVar[Forms | None] = Forms(
         "mla", {"forward": "naive", "train": "naive", "prefill": "naive", "decode": "absorbed"}
     )
@@ -163,11 +164,13 @@ class MultiHeadLatentAttention(IndexedAttention):
         chosen: Tensor | None,
     ) -> Tensor:
         """Carry the queries into the latent space, attend there as MQA does, carry the result out."""
+        # Wkvb [H (n + v), c] as [H, n + v, c], which both products share
         weight = SplitHeads("kv_b_heads", self.n_heads, axis=0)(latent.tape.weight(self._kv_b, latent))
         w_k, w_v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim), axis=1)(weight)
         q_latent = Einsum("q_absorb", "bthn,hnc->bthc")(q_nope, w_k)
         head = Unsqueeze("latent_head")(latent)
         q, k = Concat("q")(q_latent, q_pe), Concat("k")(head, k_pe)
+        # the scale stays (n + r)^-0.5 though queries are c + r wide: the scores are those of naive
         mixed = self.attend(context, self._d_query, q, k, head, selected=chosen)
         out: Tensor = Einsum("v_absorb", "bthc,hvc->bthv")(mixed, w_v)
         return out

@@ -35,6 +35,7 @@ def heads_unit(spec: Spec) -> int:
 
 def derives_head_width(spec: Spec) -> bool:
     """Whether the width of a module's heads is d_model over their number, as no field states it."""
+    # 0 for a module without the field: it derives nothing
     return getattr(spec, "head_dim", 0) is None
 
 
@@ -176,6 +177,7 @@ class Mixer(Module):
 
 def mixers(model: Spec) -> Iterator[tuple[str, Mixer]]:
     """(full path, mixer) of every mixer of a model that is not made of others."""
+    # `find` names a ParallelMixer and its branches; its members are the branches alone
     for path, mixer in find(model, Mixer):
         yield from ((at, member) for at, member in mixer.members(path) if member is mixer)
 
@@ -214,11 +216,13 @@ class ParallelMixer(Mixer):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D], and the tuple of what each branch keeps."""
         context = or_default(x, context)
+        # None and () mean the same to each branch as to the layer
         caches = context.cache or (context.cache,) * len(self.branches)
         turned = next((i for i, branch in enumerate(self.branches) if branch.turns_heads), None)
         total: Any = None
         kept = []
         for i, (name, branch) in enumerate(self.named):
+            # the stack's table is for the first branch that turns heads: another may turn other widths
             table = context.rotary if i == turned else None
             y, states = branch(x, context._replace(cache=caches[i], rotary=table), name=name)
             kept.append(states)

@@ -112,6 +112,7 @@ class MixtureOfHeads(SoftmaxAttention):
     def _projected(self, x: Tensor, expert_of: Tensor, out: Number, name: str) -> Tensor:
         """Tokens [N k, in] by the matrices of their experts, [N k, out]."""
         experts = Experts(self.n_experts, self.top_k)
+        # unchecked: out may be a symbol or an array
         project: Any = ExpertProjection.unchecked(out=out)
         y: Tensor = project(x, name=name, group="experts", experts=experts, index=expert_of)
         return y

@@ -90,4 +90,5 @@ class WindowedGlobal(Sparsity):
     @property
     def mask(self) -> Mask:
         """A band on both sides of the diagonal, and full rows and columns for global tokens."""
+        # the mask counts keys to one side
         return WindowAndGlobal(self.window // 2, self.n_global)

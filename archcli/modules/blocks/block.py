@@ -30,7 +30,7 @@ MIXING = ("attention", "mixer")
 """The keys under which a layer's mixer may be written."""
 
 RESIDUAL = "_residual"
-"""How the names of additions to the stream end."""
+"""The end of the name of each op that adds to the stream, such as attention_residual."""
 
 PLAIN = {"residual_multiplier": 1.0, "nth_branch": None, "dropout": 0.0}
 """Fields of what a sublayer adds to the stream, and their values where it is added as it is."""
@@ -144,6 +144,7 @@ class Block(Holder):
         y = dropped(y, self.dropout, f"{name}_dropout")
         if self.nth_branch is not None:
             nth = self.nth_branch + (0 if name in MIXING else 1)
+            # squares of both factors sum to 1: unrelated branches keep the stream's variance
             x = Scale(f"{name}_stream_share", (1 - 1 / nth) ** 0.5)(x)
             y = Scale(f"{name}_share", nth**-0.5)(y)
         if self.residual_multiplier != 1.0:
@@ -175,6 +176,7 @@ class SerialBlock(Block):
         (cache, fed), cross = caches(self.ffn, context.cache), self.cross_attention
         crosses = cross is not None and not cross.idle
         kept: Kept = None if cache is None else ()
+        # a layer that crosses caches a pair; None and () mean the same to both
         mixed, crossed = cache if crosses and cache else (cache, cache)
         if self.mixing is not None:
             x, kept = self.mix(x, context._replace(cache=mixed), *self.mixing)
@@ -208,6 +210,7 @@ class SerialBlock(Block):
         if tape is not None:
             x = Tensor(tape, x.value)
             positions = Tensor(tape, context.positions.value)
+            # x stands for the source: shapes of weights go by its width alone
             self._cross(cross, x, Context(positions, memory=x))
 
 

@@ -43,6 +43,7 @@ class PerLayerEmbedding(Module):
         made = Scale("projection_scale", x.shape[-1] ** -0.5)(made)
         made = self.norm(SplitHeads("projection_layers", n_layers)(made), name="norm", group=INPUT)
         both = Add("add", meets=False)(made, SplitHeads("token_layers", n_layers)(rows))
+        # per_layer_input_scale of Gemma3nTextModel, a constant
         halved: Tensor = Scale("scale", 2**-0.5)(both)
         return halved
 

@@ -38,6 +38,7 @@ class ConcatBlock(Block):
         context = or_default(x, context)
         self.hold(x)
         kept: Kept = None if context.cache is None else ()
+        # outside of a stack there are no embeddings: x stands for them
         y = Concat("concat")(x, x if context.embedding is None else context.embedding)
         if self.mixing is not None:
             step, mixer = self.mixing
@@ -54,6 +55,7 @@ class ConcatBlock(Block):
         if mixer is None or not mixer.narrows:
             what = "attention of kind mha, mqa, gqa or mla makes D of the 2 D that a concat block reads"
             yield Conflict("concat-attention", "attention", what, "state one of them")
+        # mla has no head_dim: it states all of its widths
         elif hasattr(mixer, "head_dim") and mixer.head_dim is None:
             what = "head_dim left out is d_model / n_heads, and the block reads 2 d_model"
             yield Conflict("concat-head-dim", "attention.head_dim", what, "state head_dim")
@@ -107,7 +109,9 @@ class SharedLayer(Block):
         self.hold(x)
         block, cache = self._block(context.shared), context.cache
         of_block, own = cache if cache and self.mixing is not None else (cache, cache)
+        # the stack's table, and what is lent, belong to the layer's own mixer
         given = context._replace(cache=of_block, rotary=None, lends=False, borrowed=None)
+        # the key stores the block's weights once for all layers of the stack that use it
         y, kept = x.tape.call(self._adapted(block), "shared", x, given, shares=self._key(context.shared))
         if self.project:
             y = Linear("shared_proj", x.shape[-1])(y, group="attention")

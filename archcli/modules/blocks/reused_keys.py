@@ -60,6 +60,7 @@ class LentEntries:
     def _asked_of(self, layer: Number, place: Place) -> list[int]:
         """The lending layers that this one is, or stands for until they have run."""
         numbers = [number for number, lender in self.places.items() if lender == place]
+        # a counted layer runs once for all that are alike, and lends for those that come later
         return [number for number in numbers if layer <= number] if self.known else numbers
 
 
@@ -106,6 +107,7 @@ def _mistake(
     """What is wrong with reading of the layer of that number, and how to mend it; empty texts if right."""
     word, number = source
     first = sum(n_layers for n_layers, _ in layers[: place[0]]) + place[1]
+    # first of all: `_place` has no place for a number beyond the last layer
     if number >= first:
         return f"{word} {number} is not before this layer, which is {first}", "layers count from 0"
     lender = dict(_mixers(layers)).get(_place(layers, number))
@@ -120,7 +122,7 @@ def _mistake(
 
 
 def _unlike(mixer: Mixer, lender: Mixer, number: int, d_model: int) -> tuple[str, str]:
-    """In what the keys and values of a layer do not fit."""
+    """How a layer's keys and values differ from those it reads, and a hint; empty texts if alike."""
     ours, theirs = mixer.facts(d_model), lender.facts(d_model)
     other = [name for name in SHAPES if getattr(ours, name) != getattr(theirs, name)]
     if not other:
@@ -130,7 +132,7 @@ def _unlike(mixer: Mixer, lender: Mixer, number: int, d_model: int) -> tuple[str
 
 
 def _unlike_index(mixer: Any, lender: Any, number: int) -> tuple[str, str]:
-    """Whether a layer's index is another one, or none is stated."""
+    """How a layer's index differs from the one whose choice it reads, and a hint; empty if alike."""
     if mixer.index is None:
         what = "index_from reads what an index has chosen, and the layer states none"
         return what, "state the index of that layer here too"
@@ -158,7 +160,7 @@ def _place(layers: Layers, number: int) -> Place:
 
 
 def _alike(before: Sequence[tuple[Place, Mixer]], mixer: Mixer, word: str) -> Place:
-    """The last place before a layer that lends what it reads, where sizes are symbols or arrays."""
+    """The nearest earlier layer of the same structure; symbols and arrays hide the layers' numbers."""
     lenders = [(place, lender) for place, lender in before if getattr(lender, word, None) is None]
     structure = _structure(mixer, word)
     alike = (place for place, lender in reversed(lenders) if _structure(lender, word) == structure)

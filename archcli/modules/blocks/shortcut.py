@@ -51,9 +51,11 @@ class ShortcutMoE(Block):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D]; the cache holds that of both attentions."""
         context = or_default(x, context)
+        # unchecked, as sizes may be symbols; the two halves differ in the names of their weights alone
         half = Sublayer.unchecked(attention=self.attention, dense=self.dense, norm=self.norm)
         caches = context.cache or (context.cache, context.cache)
         x, read, first = half(x, context._replace(cache=caches[0]), name="sublayers.0")
+        # `read` is the norm's output: the experts have no norm of their own (LongcatFlashDecoderLayer)
         shortcut = self.ffn(read, name="ffn")
         x, _, second = half(x, context._replace(cache=caches[1]), name="sublayers.1")
         x = Add(f"ffn{RESIDUAL}")(x, shortcut)

@@ -44,6 +44,7 @@ from archcli.ops import (
 
 ALTUP = "altup"
 """The heading of what predicts and corrects, and how the names of its ops begin."""
+# Gemma3nTextModel clamps the mean of squares at 1e-5
 LEAST = 1e-5
 """The least mean of squares by which a stream is scaled."""
 
@@ -97,6 +98,7 @@ class AltUp(DoubleNorm):
         context = or_default(x, context)
         predicted = self._predict(x)
         before = TakeStream(f"{ALTUP}_active", self.active)(predicted)
+        # not DoubleNorm's forward: the per-layer embedding joins behind the correction (Gemma 3n)
         y, kept = SerialBlock.forward(self, before, context)
         streams = self._correct(predicted, before, y)
         if self.per_layer_gate is not None:
@@ -115,11 +117,13 @@ class AltUp(DoubleNorm):
         routed = self._routed(router(self._divided(normed, "input"), group=ALTUP), "input")
         shares = Linear(f"{ALTUP}_prediction", self.inputs * self.inputs)(routed, group=ALTUP)
         shares = SplitHeads(f"{ALTUP}_shares", self.inputs)(shares)
+        # p streams are read, q are predicted; transformers permutes the last two axes for a matmul
         mixed = Einsum(f"{ALTUP}_mix", "btpd,btqp->btqd")(x, shares, group=ALTUP)
         predicted: Tensor = Add(f"{ALTUP}_predicted")(mixed, x, group=ALTUP)
         return predicted
 
     def _correct(self, predicted: Tensor, before: Tensor, y: Tensor) -> Tensor:
+        # Gemma3nTextAltUp runs one norm and one router twice: to predict, and to correct
         normed = again(self.norm, y, f"{ALTUP}_norm")
         weight = y.tape.weight(Linear(f"{ALTUP}_router", self.inputs), y, group=ALTUP)
         router = Linear(f"{ALTUP}_router_again", self.inputs, borrowed=True)
@@ -131,6 +135,7 @@ class AltUp(DoubleNorm):
         return corrected
 
     def _divided(self, x: Tensor, which: str) -> Tensor:
+        # a float power: numpy refuses whole numbers to a negative whole power
         divided: Tensor = Scale(f"{ALTUP}_{which}_divided", x.shape[-1] ** -1.0)(x, group=ALTUP)
         return divided
 

@@ -71,6 +71,7 @@ class DoubleNorm(SerialBlock):
         back = Linear(f"{LAUREL}_up", x.shape[-1])(low, group=LAUREL)
         back = self.norm(back, name=f"{LAUREL}_norm", group=LAUREL)
         learned = Add(f"{LAUREL}_add")(normed, back, group=LAUREL)
+        # the mixer's output is normalized and on the stream before LAuReL's joins it (Gemma 3n)
         both = Add(f"{LAUREL}_join")(self.after(x, y, step), learned, group=LAUREL)
         return Scale(f"{LAUREL}_scale", 2**-0.5)(both, group=LAUREL), kept
 
@@ -143,6 +144,7 @@ class Parallel(Block):
         kept: Kept = None if cache is None else ()
         first = "ffn" if self.mixing is None else self.mixing[0]
         normed = self.norm(x, name=f"{first}_norm")
+        # one sublayer has one norm, whatever n_norms says
         shares = self.n_norms == 1 or self.mixing is None or self.ffn is None
         read = normed if shares else self.norm(x, name="ffn_norm")
         if self.mixing is not None:

@@ -71,6 +71,7 @@ class Embedding(Module):
         narrow = self.width_of == "all"
         x = x if self.width is None or narrow else Linear("project_in", d_model)(x, group=PROJECTION)
         x = self._joined(x, tokens, d_model) if self.joins else x
+        # ids of 0, made here: a pass is not given the kinds of its segments
         for name, kinds in self._typed():
             types = Lookup(name, kinds, x.shape[-1])(Zeros(FIRST)(tokens), group="token_type_embedding")
             x = Add(f"{name}_add", meets=False)(x, types)
@@ -79,6 +80,7 @@ class Embedding(Module):
         x = self.position(x, positions, name="positions")
         x = x if self.norms_tokens else self._normalized(x)
         x = dropped(x, self.dropout)
+        # ALBERT and ELECTRA widen behind position, norm and dropout, OPT before the position
         x = Linear("project_in", d_model, True)(x, group=PROJECTION) if narrow else x
         return x, x.tape.weight(lookup, tokens)
 
@@ -106,7 +108,9 @@ class Embedding(Module):
             lookup, ids = Lookup(f"boxes_{side}", boxes, x.shape[-1]), Zeros(FIRST)(tokens)
             edge = lookup(ids, group="box_embedding")
             x = Add(f"boxes_{side}_add", meets=False)(x, edge)
+            # LayoutLM looks left and right up in the table of x, top and bottom in that of y
             if side in "xy":
+                # by the weight of the first lookup: a second Lookup would count the table twice
                 again = Gather(f"boxes_{side}_again")(ids, x.tape.weight(lookup, tokens))
                 x = Add(f"boxes_{side}_again_add", meets=False)(x, again)
         return x

@@ -111,6 +111,7 @@ class MultiTokenPrediction(Module):
         extra: list[Tensor] = []
         for k in range(self.depth):
             h, targets, scored = self(h, targets, shared, name=f"{MTP}.{k}")
+            # over all B T tokens, though a depth scores fewer (arXiv:2412.19437 equation 24)
             of_depth: Tensor = USUAL(*scored, tokens, name=f"{MTP}_{k}")
             extra.append(of_depth if not extra else Add(f"{MTP}_{k}_sum")(extra[-1], of_depth))
         weighed = Scale(f"{MTP}_weight", self.loss_weight / self.depth)(extra[-1])
@@ -120,6 +121,7 @@ class MultiTokenPrediction(Module):
     def forward(self, h: Tensor, targets: Tensor, shared: Shared) -> tuple[Tensor, Tensor, Likelihood]:
         """One depth: h [B, L, D] and targets [B, L] to h [B, L-1, D], targets left, their likelihoods."""
         length, width = h.shape[1] - 1, h.shape[-1]
+        # position i reads h_i and the token behind it (`known`), and predicts the one after (`wanted`)
         before, _ = Split("kept", (length, 1), axis=1)(h)
         known, _ = Split("known", (length, 1), axis=1)(targets)
         _, wanted = Split("wanted", (1, length), axis=1)(targets)
@@ -128,6 +130,7 @@ class MultiTokenPrediction(Module):
         )
         embedded = self.norm(vectors, name="enorm")
         x = Linear("eh_proj", width)(Concat("concat")(embedded, self.norm(before, name="hnorm")))
+        # a table of its own: the model's is for one token more
         positions = Positions("positions")(known)
         context = Context(positions, rotary=shared.layer.table(positions, width, "rotary", x))
         x, _ = shared.layer(x, context, name="layer")

@@ -76,12 +76,14 @@ class AdaptiveHead(OutputHead):
         """(first id, end id, number of targets) per cluster, by `cluster_shares` in whole tokens."""
         bounds = (0, *self.cutoffs, vocab_size)
         counts = [rounded(share_of(tokens, share)) for share in self.cluster_shares[:-1]]
+        # the last cluster takes what is left: rounded shares need not sum to all tokens
         return list(zip(bounds, bounds[1:], [*counts, tokens - sum(counts)], strict=False))
 
     def forward(
         self, x: Tensor, vocab_size: Number, table: Tensor | None, targets: Tensor | None = None, *, name: str
     ) -> Any:
         """[B, T, D] to log-probabilities [B, T, V], or with targets to their likelihoods."""
+        # logits of the most frequent words, then one for each cluster, as torch's head has them
         first = Linear(name, self.cutoffs[0] + len(self.cutoffs), self.head_bias)(x)
         if targets is None:
             return self._all_log_probs(x, first, vocab_size, name)
@@ -142,8 +144,10 @@ class AdaptiveHead(OutputHead):
                 f"{len(self.cutoffs)} cutoffs make {needed} clusters, not {given}",
                 f"write {needed} shares",
             )
+        # as decimals: in floats 0.7 + 0.2 + 0.1 is not 1
         total = sum(exact(share) for share in self.cluster_shares)
         if total != 1:
+            # a sum beside 1 may print as 1.0: its fraction shows what is missing
             nearly = total if float(total) == 1 else float(total)
             yield Conflict(
                 "cluster-shares-sum",
@@ -201,6 +205,7 @@ class HierarchicalHead(OutputHead):
 
     def check_sizes(self, vocab_size: int, width: int) -> Iterator[Conflict]:
         """Conflict: a class without words."""
+        # rounding up may leave classes empty: 10 words in 6 classes are 2 each, and fill 5
         size = ceil_div(vocab_size, self.n_classes)
         filled = ceil_div(vocab_size, size)
         if filled != self.n_classes:

@@ -131,10 +131,12 @@ class Decoder(Generator, Stack):
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         self.hold(x)
         x, kept = self.run(x, Context(positions, past, cache=cache, per_layer=self._per_layer(tokens, x)))
+        # before norm and head: both work on the one position that is asked for
         y = self.embedding.project_out(self.apply_final_norm(KeepLast("last")(x) if last_only else x))
         answer = self.logits_or_loss(y, table, targets)
         if self.mtp is None or self.head is None or targets is None:
             return answer, kept
+        # `words` finds the weight that the head has declared, and declares none
         matrix = table if self.embedding.tied else words(y, self.vocab_size, None, "lm_head")
         from archcli.modules.ends.mtp import Shared
 
@@ -146,6 +148,7 @@ class Decoder(Generator, Stack):
             self.mtp.layer or self.groups[-1].blocks[-1],
             self.vocab_size,
         )
+        # x, not y: the first depth reads the stream before the final norm
         return self.mtp.add_losses(answer, x, targets, shared), kept
 
     def _per_layer(self, tokens: Tensor, x: Tensor) -> Tensor | None:

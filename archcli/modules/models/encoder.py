@@ -79,6 +79,7 @@ class Encoder(Model, Stack):
     def check(self) -> Iterator[Conflict]:
         """Conflict: a tied head as wide as another than the table."""
         yield from super().check()
+        # the width of the table, which a tied head multiplies with
         below = self.embedding.width or self.d_model
         read = below if self.embedding.width_of == "tokens" else self.d_model
         made = self.head.width if self.head is not None and self.head.transform else None

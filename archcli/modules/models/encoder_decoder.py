@@ -56,6 +56,7 @@ class DecoderStack(Stack):
     def forward(self, x: Tensor, context: Context, last_only: bool = False) -> tuple[Tensor, Cached]:
         """[B, T, D] to [B, T, D], or [B, 1, D] with `last_only`, and the cache afterwards."""
         x, kept = self.run(x, context)
+        # before the norm, which works on the one position that is asked for
         return self.apply_final_norm(KeepLast("last")(x) if last_only else x), kept
 
 
@@ -106,6 +107,7 @@ class EncoderDecoder(Generator):
         positions = Positions("positions")(tokens) if positions is None else positions
         x, table = self.embedding(tokens, positions, self.vocab_size, self.d_model, name="embedding")
         self.hold(x)
+        # a cache with entries holds the source's keys and values: the encoder does not run again
         memory = None if cache or source is None else self._encoded(source, table)
         x, kept = self.decoder(
             x, Context(positions, past, cache=cache, memory=memory), last_only, name="decoder"

@@ -26,8 +26,8 @@ class DistinctLayer(NamedTuple):
 
     `path` is that of its rows (`encoder.layers.3`), `yaml_path` that of its block
     (`encoder.groups.0.pattern.1`). `prefix` begins the paths of its `stack` and ends in a dot; it is empty
-    where the model is the stack. Of a layer that adds nothing to the shared block it uses, the block is that
-    one; of another `uses` is the shared block and its YAML path.
+    where the model is the stack. A layer that only runs a shared block has that as its
+    `block`; one that adds sublayers of its own has the shared block and its YAML path in `uses`.
     """
 
     path: str
@@ -73,6 +73,7 @@ class LayerIndex:
 
     @cached_property
     def _groups(self) -> dict[str, list[GroupLayers]]:
+        # AdaptTape.occurrences runs the first period apart
         adapted = getattr(self._model, "lora", None) is not None
         return {
             f"{prefix}layers": [*_groups(stack, adapted=adapted)] for prefix, stack in stacks(self._model)
@@ -103,6 +104,7 @@ class LayerIndex:
 
     def stored_span(self, row: Row) -> range:
         """Those of the layers that a row represents which store its weights."""
+        # None keeps all of the span, 1 its first layer, 0 none
         return self.span(row.path)[: row.stored]
 
     def stored_paths(self, row: Row) -> list[str]:
@@ -158,6 +160,7 @@ def _using(layer: DistinctLayer, name: str | None) -> DistinctLayer:
     """The layer with the shared block of this name that it uses, or is."""
     path, blocks = f"{layer.prefix}shared.{name}", layer.stack.shared
     block = blocks[name or ""]
+    # no name of a stack: it is part of the keys of weights, which nobody reads here
     if layer.block.resolved(SharedBlocks("", blocks))[0] is block:
         return layer._replace(yaml_path=path, block=block)
     return layer._replace(uses=(path, block))
@@ -202,6 +205,7 @@ def folded_path(path: str, depth: int | None = None) -> str:
     """The first `depth` steps of a row's path (None: all), with `layers.*` for any layer of a stack."""
     steps = path.split(".")
     steps = [
+        # a stack calls its rotary tables rotary.<number of the layer>
         "*" if before in {"layers", "rotary"} else step
         for before, step in zip(["", *steps], steps, strict=False)
     ]

@@ -159,6 +159,7 @@ class Model(Holder):
                     f"{figure[:40]!r} is no figure",
                     f"write {FIGURE}",
                 )
+        # adapters and rules are checked on a trace, and layers that do not fit d_model have none
         fits = True
         for step, stack in stacks(self):
             for conflict in stack.check_width(getattr(stack, "d_model", None) or self.d_model):
@@ -191,6 +192,7 @@ def _check_adapters(model: Model) -> Iterator[Conflict]:
 
 def inferring(model: M) -> M:
     """The model without what only training runs: multi-token prediction, where there is any."""
+    # `substitute` checks nothing anew: what is left was valid beside mtp
     return substitute(model, {"mtp": None}) if model.mtp_depth else model
 
 

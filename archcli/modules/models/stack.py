@@ -58,6 +58,7 @@ class Group(Spec):
         that layers lend to each other, to which this is the group of that number.
         """
         blocks, cache = [block.resolved(context.shared) for block in self.blocks], context.cache
+        # a table for each place of the pattern: layers that are alike read the same one
         tables = [
             block.table(context.positions, x.shape[-1], f"rotary.{label(start + i)}", x)
             for i, (block, _, _) in enumerate(blocks)
@@ -74,6 +75,7 @@ class Group(Spec):
             block, runs, key = blocks[i % len(blocks)]
             if lent is not None:
                 of_layer = lent.given(of_layer, block, (group, i % len(blocks)))
+            # a shared block brings its own key: it is stored once for all groups
             if self.tie and key is None:
                 key = f"{context.shared.stack}.layers.{label(start + i % len(blocks))}"
             x, states = x.tape.call(runs, f"layers.{label(number)}", x, of_layer, times=times, shares=key)
@@ -131,18 +133,21 @@ class Stack(Module):
         """[B, T, D] to [B, T, D] through all layers; the cache has an entry per group."""
         cache = context.cache
         if self.shared:
+            # held where a block reads it alone: else it would stay in memory through all layers
             reads = any(block.reads_embedding for block in self.shared.values())
             context = context._replace(embedding=x if reads else None)
         context = context._replace(shared=SharedBlocks(type(self).__name__, self.shared))
         start: Number = 0
         context = context._replace(n_layers=sum(group.n_layers for group in self.groups))
         if self.score_bias is not None:
+            # all layers have seen the same tokens: the first knows how many
             visible = context.positions.shape[0] + (cache[0][0].length if cache else 0)
             bias = self.score_bias(context.positions, visible, self._n_heads, name="score_bias")
             context = context._replace(bias=bias)
         if self.relative is not None:
             context = context._replace(relative=self.relative(x, name="relative"))
         kept = []
+        # `_check_streams` makes all layers alike: the first opens the streams, the last closes them
         ends = [self.groups[0].blocks[0], self.groups[-1].blocks[-1]] if self.groups else []
         x = ends[0].enter(x) if ends else x
         lent = self._lent()
@@ -204,6 +209,7 @@ class Stack(Module):
             for conflict in group.check_width(d_model)
         ]
         yield from alone
+        # facts of layers that do not fit their width cannot be compared
         if not alone and self._lent() is not None:
             from archcli.modules.blocks.reused_keys import check_sharing  # rare
 

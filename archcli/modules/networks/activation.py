@@ -16,6 +16,7 @@ class Activation(Inline):
 
     def forward(self, x: Tensor, *, name: str) -> Tensor:
         """f(x), element by element; the kind names the function."""
+        # getattr: the base has no `kind`, each of its classes has
         y: Tensor = Activate(name, getattr(self, "kind"))(x)  # noqa: B009
         return y
 

@@ -34,6 +34,7 @@ from archcli.ops import (
 ROUTER, CURVE = "router", GELU()
 SCALES = "residual_scales"
 """The heading of the factors and biases of streams and sublayers."""
+# fc1 and fc2 of transformers' ZayaRouterMLP
 LAYERS = 2
 """How many matrices the router has between its first and its last."""
 
@@ -65,6 +66,7 @@ class CarriedExperts(FeedForward):
     def forward(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """[B, T, D] and r' [B, T, R] to the same."""
         seen = Linear("router_down", self.router_width, True)(x, group=ROUTER)
+        # layer 0 has no router before it, and no router_states_scale (ZayaRouter)
         if not self.first:
             factor = Parameter("router_carry", (self.router_width,))(x, group=ROUTER)
             carried = Multiply("router_carried")(before, factor, group=ROUTER)
@@ -72,6 +74,7 @@ class CarriedExperts(FeedForward):
         weights, index = Route("route", 1, normalized=False, correction=True)(
             self._logits(seen), group=ROUTER
         )
+        # transformers sends these tokens to expert 0 with the weight 0, so that it runs on them
         weights, index = SkipLast("skip", self.n_experts)(weights, index, group=ROUTER)
         tokens, expert_of, order = Dispatch("dispatch")(x, index)
         experts = Experts(self.n_experts, 1)
@@ -126,6 +129,7 @@ class CarriedRouting(Block):
         self, positions: Tensor, d_model: Number, name: str, like: Tensor | None = None
     ) -> tuple[Tensor, Tensor] | None:
         """The rotary table of the mixer, which reads D numbers of each token."""
+        # the width of a stack's stream is D + R here
         return super().table(positions, d_model - self._experts.router_width, name, like)
 
     def enter(self, x: Tensor) -> Tensor:

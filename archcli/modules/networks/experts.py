@@ -1,8 +1,7 @@
 """Mixture of experts: a router sends each token to k of E feed-forward networks.
 
-B batch, T new tokens, D d_model, E experts, k experts per token, N = B T. The experts' weights are stacked.
-
-B batch, T new tokens, D d_model, E experts, k experts per token, S shared experts.
+B batch, T new tokens, D d_model, E experts, k experts per token, S shared experts. The experts' weights are
+stacked.
 """
 
 from __future__ import annotations
@@ -78,10 +77,12 @@ class Router(Inline):
         n_experts = n_experts if self.zero_experts is None else n_experts + self.zero_experts
         if self.norm is not None:
             x = self.norm(x, name=f"{name}_norm", group=self.group)
+            # Gemma4TextRouter divides by sqrt(D) behind its norm
             x = Scale(f"{name}_norm_scale", x.shape[-1] ** -0.5)(x)
         logits = Linear(name, n_experts, self.bias)(x)
         if self.softcap is not None:
             logits = Softcap(f"{name}_softcap", self.softcap)(logits)
+        # ERNIE 4.5's e_score_correction_bias is a frozen nn.Parameter, that of others a buffer
         borrowed = self.correction and self.correction_is == "parameter"
         op = Route(
             "route",
@@ -167,6 +168,7 @@ class MixtureOfExperts(FeedForward):
         from archcli.ops import CombineReal, DispatchReal  # rare
 
         tokens, expert_of, order = DispatchReal("dispatch", self.n_experts, zero)(x, index)
+        # an expected value: every choice is as likely to fall on any of the E + Z experts
         real = part_of(self.top_k, self.n_experts, self.n_experts + zero)
         routed = self._run(tokens, expert_of, real)
         y: Tensor = CombineReal("combine", self.n_experts)(routed, x, weights, index, order)
@@ -259,6 +261,7 @@ class SharedSinkExperts(FeedForward):
         route = RouteBesideShared("route", self.top_k, self.n_shared, self.scale)
         weights, index, shares, every = route(logits, group="router")
         chosen = self._weighed(x, weights, index, "experts", Experts(self.n_experts, self.top_k))
+        # every token visits all S shared experts: top_k is S
         beside = self._weighed(x, shares, every, "shared", Experts(self.n_shared, self.n_shared))
         y: Tensor = Add("add_shared")(chosen, beside)
         return y

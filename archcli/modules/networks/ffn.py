@@ -119,10 +119,12 @@ class GLU(FeedForward):
         """down(act(gate x) * up x)."""
         gate = self._sparse(Linear("gate_proj", self.d_ff, self._biased("gate"))(x))
         up = Linear("up_proj", self.d_ff, self._biased("up"))(x)
+        # before the offset, as gpt-oss has it: clip(up) + 1
         if self.limit is not None:
             up = Clip("up_clip", self.limit)(up)
         if self.gate_multiplier != 1.0:
             gate = Scale("gate_multiplier", self.gate_multiplier)(gate)
+        # gpt-oss bounds what its activation reads, Step 3.7 what it returns
         gate = self._bounded(gate, "gate")
         if self.up_offset:
             up = AddConstant("up_offset", self.up_offset)(up)
@@ -155,6 +157,7 @@ class GLU(FeedForward):
 def caches(ffn: FeedForward | None, cache: Cache) -> tuple[Cache, Cache]:
     """The mixer's part of a layer's cache, and that of a network that carries a state."""
     carries = ffn is not None and ffn.keeps_state
+    # a pair where the network carries a state; None and () mean the same to both
     of_mixer, of_ffn = cache if carries and cache else (cache, cache)
     return of_mixer, of_ffn
 

@@ -102,6 +102,7 @@ def has_weight(norm: Norm) -> bool:
 
 def again(norm: Norm, x: Tensor, name: str) -> Tensor:
     """x [..., d] by the norm of that name in the same module, with its weights once more (`has_weight`)."""
+    # made anew under the name of the first: the tape lends that op's weights
     op = cast("Normalize", norm.normalize(name))
     lent = [x.tape.weight(op, x, which=part) for part in op.weights(x.shape)]
     repeated = LentNormalize(f"{name}_again", op.eps, op.centred, op.offset)
@@ -168,6 +169,7 @@ class BatchNorm(Norm):
 
     def normalize(self, name: str, axes: int = 1) -> BatchNormalize:
         """The BatchNormalize op, with statistics of each channel (the last axis)."""
+        # without `axes`: QKNorm.check refuses gains of each head
         return BatchNormalize(name, self.eps, self.momentum)
 
 

@@ -122,6 +122,7 @@ def learned_positions(rows: Iterable[Row]) -> Iterator[tuple[Row, Number]]:
     """(row, positions) of every learned position table, entries before the offset not counted."""
     offsets: dict[str, Number] = {}
     for row in rows:
+        # `Learned` adds its offset before the lookup, under the lookup's name and _rows
         if isinstance(row.op, AddConstant):
             offsets[row.path] = row.op.by
         elif isinstance(row.op, Lookup) and len(row.inputs[0]) == 1:  # token ids have two axes, positions one

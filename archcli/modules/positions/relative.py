@@ -53,6 +53,7 @@ class RelativeBuckets(ScoreBias):
 
 def bucket_conflicts(n_buckets: int, max_distance: int, *, bidirectional: bool) -> Iterator[Conflict]:
     """Conflicts of numbers of buckets and distances."""
+    # half of a direction's buckets hold one near distance each (T5)
     near = n_buckets // (4 if bidirectional else 2)
     if near == 0:
         least = 4 if bidirectional else 2
@@ -112,6 +113,7 @@ class RelativeKey(Position):
 
     def score_bias(self, q: Tensor, positions: Tensor, visible: Number, scale: float) -> Tensor:
         """scale q . a, for every query and key."""
+        # `scale`, as the bias is added to scores that are scaled already
         bias: Tensor = RelativeKeys("relative_keys", self.max_distance, visible, scale)(
             q, positions, group=self.group
         )

@@ -16,6 +16,7 @@ from archcli.modules.spec.values import Interval
 
 
 def _exponents(torch: Any, width: int, positions: Any) -> Any:
+    # whole numbers first, then fp32: the roundings of transformers' modeling_rope_utils.py
     return torch.arange(0, width, 2, dtype=torch.int64, device=positions.device).float() / width
 
 
@@ -82,6 +83,7 @@ class DynamicNTKScaling(RopeScaling):
 
     def frequencies(self, torch: Any, theta: float, width: int, positions: Any) -> Any:
         """Frequencies of the base grown for this length."""
+        # up to L tokens the stretch is s L/L - (s - 1) = 1, and theta stays
         length = (positions[-1] + 1).clamp(min=self.original_max_seq_len).float()
         stretch = self.factor * length / self.original_max_seq_len - (self.factor - 1)
         return 1.0 / (theta * stretch ** (width / (width - 2))) ** _exponents(torch, width, positions)
@@ -101,6 +103,7 @@ class ProportionalScaling(RopeScaling):
     def frequencies(self, torch: Any, theta: float, width: int, positions: Any) -> Any:
         """f_i / s, and zeros."""
         every = super().frequencies(torch, theta, width, positions) / self.factor
+        # the order of transformers' rope_angles: the product is halved before it is cut to an int
         turned = torch.arange(width // 2, device=positions.device) < int(self.share * width // 2)
         return torch.where(turned, every, torch.zeros_like(every))
 
@@ -125,6 +128,8 @@ class Llama3Scaling(RopeScaling):
         wavelengths = 2 * math.pi / plain
         span = self.high_freq_factor - self.low_freq_factor
         turns = self.original_max_seq_len / wavelengths - self.low_freq_factor
+        # one expression for three cases: 0 divides by s, 1 keeps, and the ramp blends
+        # equal factors leave no ramp but a step, in place of 0 / 0
         smooth = (turns / span).clamp(0, 1) if span else (turns > 0).float()
         return (1 - smooth) * plain / self.factor + smooth * plain
 
@@ -181,14 +186,17 @@ class YarnScaling(RopeScaling):
             low, high = math.floor(low), math.ceil(high)
         low, high = max(low, 0), min(high, width - 1)
         pairs = torch.arange(width // 2, dtype=torch.float32, device=positions.device)
+        # transformers adds 0.001 where both ends meet, to "prevent singularity"
         ramp = ((pairs - low) / ((high - low) or 0.001)).clamp(0, 1)
         return plain / self.factor * ramp + plain * (1 - ramp)
 
     def _pair(self, turns: float, theta: float, width: int) -> float:
         """The fractional index of the pair that makes this many turns within L tokens."""
+        # solves L theta^(-2i/r) / (2 pi) = turns for i
         return width * math.log(self.original_max_seq_len / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
     def _magnitude(self, mscale: float) -> float:
+        # get_mscale of transformers and DeepSeek: for s up to 1, ln s would not be above 0
         return 1.0 if self.factor <= 1 else 0.1 * mscale * math.log(self.factor) + 1.0
 
 
@@ -224,6 +232,7 @@ class LongRopeScaling(RopeScaling):
             torch.tensor(factors, dtype=torch.float32, device=plain.device)
             for factors in (self.short_factor, self.long_factor)
         )
+        # no Python branch: on the meta device, and while torch.compile traces, no value is known
         return plain / torch.where(positions[-1] + 1 > self.original_max_seq_len, long, short)
 
     def check(self) -> Iterator[Conflict]:

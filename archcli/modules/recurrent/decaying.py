@@ -49,6 +49,7 @@ class LightningAttention(Recurrent):
         """[B, T, D] to [B, T, D]; the cache holds the state [B, H, d, d]."""
         context = or_default(x, context)
         q, k, v = (self._heads(x, which) for which in "qkv")
+        # slopes go by the layer's number: layers are alike in cost, not in values
         decay = HeadDecay("decay", "slopes", context.layer, context.n_layers)(v)
         scan = StateScan("scan", self.chunk, self.form, context.cache is not None)
         y, *state = scan(q, k, v, decay, *(context.cache or ()))

@@ -82,10 +82,12 @@ class DeltaRule(Recurrent):
         cache = or_default(x, context).cache
         pairs = [self._convolved(x, i, cache) for i in range(len(self.heads))]
         (q, k, v), windows = zip(*pairs, strict=True)
+        # scaled behind the norm, which would undo a factor before it
         q = Scale("q_scale", self.heads[0][2] ** -0.5)(L2Normalize("q_norm")(q))
         k = L2Normalize("k_norm")(k)
         decay, beta = self.decay(x), self.learning_rate(x)
         scan = DeltaScan("scan", self.chunk, self.form, cache is not None)
+        # the cache holds the windows of the three convolutions, then the state
         y, *state = scan(q, k, v, decay, beta, *(cache or ())[len(windows) :])
         gate = SplitHeads("g_heads", self.heads[-1][1])(self.gate(x))
         normed = self.norm(y, gate, name="norm")

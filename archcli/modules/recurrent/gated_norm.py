@@ -78,6 +78,7 @@ class GatedLayerNorm(GatedNorm):
 
 def of_heads(norm: GatedNorm, n_heads: Number) -> GatedNorm:
     """The norm with a statistic for each head; its weights are those of all heads, one after the other."""
+    # groups are whole heads, as heads lie one after the other; `replace` takes symbols, too
     return norm.replace(groups=n_heads)
 
 

@@ -36,7 +36,7 @@ from archcli.ops import (
 )
 
 RANK = 16
-"""The width of a token for each dimension of its step size, where none is stated."""
+"""d_model over dt_rank, where dt_rank is left out."""
 
 
 class Mamba(Recurrent):
@@ -77,6 +77,7 @@ class Mamba(Recurrent):
         conv = CausalConv1d("conv", self.conv_kernel, cache is not None, self.conv_bias)
         mixed, *window = conv(u, *(cache or ())[:1])
         channels = self.activation(mixed, name="conv_act")
+        # D, not d_inner: dt_rank "auto" of the reference is ceil(d_model / 16)
         rank = ceil_div(x.shape[-1], RANK) if self.dt_rank is None else self.dt_rank
         y, *state = self._scan(channels, rank, cache)
         gated = Multiply("gated")(y, Activate("gate", "silu")(z))
@@ -92,6 +93,7 @@ class Mamba(Recurrent):
             r, b, c = (
                 self.dt_norm(part, name=f"{name}_norm") for name, part in (("dt", r), ("b", b), ("c", c))
             )
+        # BlockDiagonal reads all heads side by side, and splits them itself
         r = r if self.n_heads is None else MergeHeads("dt_merge")(r)
         dt = self._headed("dt", self._map("dt_proj", self.d_inner, bias=True)(r))
         scan = SelectiveScan("scan", self.form, cache is not None)

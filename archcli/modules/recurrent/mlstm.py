@@ -66,6 +66,7 @@ class MLSTM(Recurrent):
 
     def _gate(self, x: Tensor, which: str) -> Tensor:
         """Input or forget gates before their exponential, [B, T, H]."""
+        # biased whatever `bias` says, as igate_preact and fgate_preact of xLSTM-7B
         gate: Tensor = Linear(f"{which}_proj", self.n_heads, bias=True)(x)
         return gate if self.gate_softcap is None else Softcap(f"{which}_softcap", self.gate_softcap)(gate)
 

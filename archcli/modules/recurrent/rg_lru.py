@@ -60,6 +60,7 @@ class RGLRU(Recurrent):
             Activate(f"{name}_act", "sigmoid")(BlockDiagonal(name, self.n_blocks, self.width, bias=True)(u))
             for name in ("recurrent_gate", "input_gate")
         )
+        # positions: the token at 0 has no state before it, and its input is not scaled (RecurrentGemma)
         decay, added = GatedDecay("decay")(r, Multiply("gated_input")(u, i), context.positions)
         h, *state = DiagonalScan("scan", self.form, keep)(decay, added, *(cache or ())[1:])
         out = Linear("out_proj", x.shape[-1], bias=True)(Multiply("gated")(h, gate))

@@ -39,6 +39,7 @@ def _dtype(value: Any) -> str:
     text = TEXT.convert(_dtype_name(value))
     if text.strip().lower() in ELEMENT_BITS:
         return parse_dtype(text)
+    # formats need models: loaded only where no plain dtype has the name
     from archcli.modules.stored.formats import parse_format
 
     return parse_format(text)
@@ -50,6 +51,7 @@ def _plain_dtype(value: Any) -> str:
 
 
 def _dtype_name(value: Any) -> Any:
+    # a dtype of torch, told by an attribute: torch is not imported here
     return str(value).removeprefix("torch.") if hasattr(value, "itemsize") else value
 
 

@@ -74,6 +74,7 @@ class Spec:
 
     def __init__(self, **values: Any) -> None:
         """Validate all values, by type and against each other; ArchError lists every problem."""
+        # `check` may rely on types: conflicts are looked for once every value is valid by itself
         problems = list(self._filled(values)) or list(self.conflicts())
         if problems:
             name = type(self).__name__
@@ -88,6 +89,7 @@ class Spec:
             if name not in values and field.required:
                 yield Problem(f"missing key {name}", path=name)
             try:
+                # past __setattr__, which refuses: a spec is frozen
                 self.__dict__[name] = field.convert(values[name]) if name in values else field.default
             except Refusal as refusal:
                 what = f"{name}{refusal.path} {refusal.of_argument()}"
@@ -104,6 +106,7 @@ class Spec:
     @classmethod
     def unchecked(cls, **values: Any) -> Self:
         """An instance of these values without validation; fields left out have their defaults."""
+        # past __init__, whose checks refuse symbols and arrays
         made = cls.__new__(cls)
         made.__dict__.update({name: values.get(name, field.default) for name, field in cls.fields.items()})
         return made
@@ -247,6 +250,7 @@ def substitute(spec: M, values: Mapping[str, Any]) -> M:
 
 
 def _substituted(value: Any, values: Mapping[str, Any], path: str) -> Any:
+    # before any test of types: what is replaced may be a whole module
     if path in values:
         return values[path]
     if value is None or isinstance(value, PLAIN):

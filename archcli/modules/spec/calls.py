@@ -63,6 +63,7 @@ def bound(
     `where` is the name that errors give it.
     """
     where, known = where or asker.__name__, signature(asker)
+    # before bind(): its TypeError names one argument, and nothing near it
     problems = [_unknown(name, known.parameters, where) for name in options if name not in known.parameters]
     if problems:
         raise ArchError(problems)

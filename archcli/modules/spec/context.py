@@ -50,6 +50,7 @@ class Context(NamedTuple):
     memory: Tensor | None = None
     bias: Tensor | None = None
     relative: Tensor | None = None
+    # read-only, as one default serves every context
     shared: SharedBlocks = SharedBlocks("", MappingProxyType({}))
     layer: Number = 0
     n_layers: Number = 1
@@ -85,6 +86,7 @@ def borrowed(context: Context) -> tuple[tuple[Tensor, ...], tuple[Any, ...] | No
     """An earlier layer's keys and values, and the cache of a layer that reads them, which is empty."""
     if context.borrowed is None:
         raise ArchError("a layer with kv_from reads keys and values of an earlier layer of its stack")
+    # a third entry is the choice of that layer's index
     return context.borrowed[:2], None if context.cache is None else ()
 
 

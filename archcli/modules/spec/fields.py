@@ -19,7 +19,7 @@ from archcli.errors import with_article
 from archcli.modules.spec.values import Advice, Length, Refusal, ValueType, refused, unwrapped, value_type
 
 CONTAINERS: dict[Any, int] = {tuple: 0, Mapping: 1}
-"""What may hold several specs, and which argument of the annotation is theirs."""
+"""Containers of specs, with the position of the Spec class among the arguments of the annotation."""
 
 REQUIRED: Any = object()
 """The default of a field that has none."""
@@ -52,11 +52,13 @@ class Field:
     def evaluated(self) -> Any:
         """The evaluated annotation."""
         text = self.annotation
+        # as locals: of globals, eval would not call __missing__
         return eval(text, {}, _Names(self.module)) if isinstance(text, str) else text  # noqa: S307
 
     @cached_property
     def inherits(self) -> str:
         """The top-level key whose value the field inherits when left out; empty for none."""
+        # the text first: to evaluate an annotation imports the classes it names
         if not str(self.annotation).startswith(("Annotated", "typing.Annotated")):
             return ""
         return next((entry.name for entry in unwrapped(self.evaluated)[1] if isinstance(entry, Inherit)), "")
@@ -84,6 +86,7 @@ class Field:
     @property
     def many(self) -> bool:
         """Whether the field holds a tuple."""
+        # the text first, as in `inherits`: a field that keeps its default is never evaluated
         return "tuple[" in str(self.annotation) and self._parts[1] is tuple
 
     @property
@@ -144,6 +147,7 @@ class _Names(dict[str, Any]):
     """
 
     def __init__(self, module: str) -> None:
+        # builtins too: a package is not to be searched for `int`
         super().__init__(vars(builtins) | vars(sys.modules[module]))
         self.module = module
 
@@ -165,6 +169,7 @@ def collected(cls: Any) -> dict[str, Field]:
     stated = {
         name: Field(name, annotation, cls.__module__, vars(cls).get(name, REQUIRED))
         for name, annotation in get_annotations(cls).items()
+        # a text wherever a file imports annotations from __future__
         if "ClassVar" not in str(annotation)
     }
     inherited = {name: _nearest(cls, name) for base in cls.__bases__ for name in getattr(base, "fields", {})}

@@ -136,13 +136,13 @@ TABLE: dict[str, dict[str, str]] = {
 """The library's own kinds by family, in the order in which messages list them."""
 
 IMPLIED: dict[str, dict[str, str]] = {"block": {"use": "shared"}}
-"""By family, keys that tell the kind of a mapping which states none."""
+"""By family, keys that imply a kind where none is stated: a block with `use` is of kind shared."""
 
 KIND = re.compile(r"[A-Za-z]\w*", re.ASCII)
 PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 registered: dict[str, str] = {}
-"""What `register` was told: the place of the class, by kind."""
+"""Classes entered by `register`, as module:Class, by kind."""
 
 
 @checked
@@ -158,6 +158,7 @@ def register(kind: str, place: str) -> None:
         raise ArchError(f"{quote(place)} is no place of a class", "write my_package.module:Class")
     if registered.setdefault(kind, place) != place:
         raise ArchError(f"kind {kind!r} is registered as {registered[kind]} already", "give it another name")
+    # a kind of the library may be free in another family, which only the class itself states
     if any(kind in names for names in TABLE.values()):
         try:
             _outsider(kind)

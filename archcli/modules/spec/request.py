@@ -102,6 +102,7 @@ class Request:
             phase="prefill",
             seq_len=0 if self.past is None else self.past,
             past=0,
+            # fixed before `seq_len` changes, by which a source left out would go
             source_len=self.source_positions,
             logits="last",
         )
@@ -134,6 +135,7 @@ class Request:
             return self.source_len
         if self.phase != "decode":
             return self.seq_len
+        # a source has one position at least, also where decoding starts from an empty cache
         return 1 if self.past is None or _is_empty(self.past) else self.past
 
 

@@ -28,6 +28,7 @@ def trace(
     """
     rows: list[Row] = []
     tape = counting(rows)
+    # ids and features: no gradient flows to them
     inputs = {name: Abstract(spec.shape, grad=False) for name, spec in model.inputs(request).items()}
     _, cache = run_on(tape, adapted or model, request, inputs, cache)
     return tuple(rows), cache
@@ -40,6 +41,7 @@ def run_on(
     out: tuple[Tensor, Any] = model.forward(
         **{name: Tensor(tape, value) for name, value in inputs.items()},
         past=0 if request.past is None else request.past,
+        # an earlier trace left it on a tape of its own
         cache=tree_map(lambda x: Tensor(tape, x.value), Tensor, cache),
         last_only=request.last_only,
     )

@@ -78,7 +78,7 @@ class Meaning(NamedTuple):
 
 NOTHING: Any = object()
 MOST_DIGITS = 40
-"""Of a whole number that anybody means. Counts are products of several, and Python prints 4,300 digits."""
+"""The most digits of a whole number: counts multiply several, and Python prints up to 4,300 digits."""
 
 
 class Refusal(Exception):  # noqa: N818
@@ -122,6 +122,7 @@ def value_type(annotation: Any) -> ValueType:
 def _of_type(hint: Any, metadata: list[Any]) -> ValueType:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
+        # bounds beside a union are those of every arm
         return _union([value_type(Annotated[arg, *metadata] if metadata else arg) for arg in args])
     if origin is Literal:
         return _literal(args)
@@ -176,8 +177,10 @@ def _scalar_type(words: str, schema: Json, accepts: Callable[[Any], bool], conve
 
 def _plain_number(value: Any) -> Any:
     """The int or float that a number of another library such as numpy is; any other value as it is."""
+    # a bool has __index__, and true would pass as 1
     if isinstance(value, bool):
         return value
+    # numpy.float64 is a float, too, but prints its type
     if isinstance(value, float):
         return float(value)
     try:
@@ -224,6 +227,7 @@ SIMPLE: dict[Any, Callable[[Interval], ValueType]] = {
 
 
 def _literal(choices: tuple[Any, ...]) -> ValueType:
+    # with the type, as 1 == True
     accepted = {(type(choice), choice) for choice in choices}
     named = {"const": choices[0]} if len(choices) == 1 else {"enum": list(choices)}
     name = "string" if all(isinstance(choice, str) for choice in choices) else "integer"
@@ -283,6 +287,7 @@ def _union(arms: Sequence[ValueType]) -> ValueType:
             try:
                 return arm.convert(value)
             except Refusal as refusal:
+                # a refusal of an entry says more than a list of what the whole could be
                 if refusal.path or len(others) == 1:
                     raise
         raise refused(value, words)
@@ -335,6 +340,7 @@ def accepted(asker: Any) -> Mapping[str, ValueType]:
 def hints(asker: Any) -> dict[str, Any]:
     """The annotations of a function or record by name, with their metadata, but for the models."""
     found: dict[str, Any] = {}
+    # from the base down, so that a field that is stated again has its last annotation
     for each in reversed(asker.__mro__[:-1]) if isinstance(asker, type) else (asker,):
         # evaluated one by one, as the names of models are there for type checkers alone
         annotations = inspect.get_annotations(each).items()
@@ -361,10 +367,12 @@ def check_values(where: str, record: Any, **others: ValueType) -> None:
 
 def _converted(known: ValueType, value: Any) -> Any:
     """The value as an int or a word, or a symbol or array of sizes as it is; Refusal for anything else."""
+    # numpy's scalars have 0 axes and are converted below, as numbers
     if getattr(value, "ndim", 0):
         _refuse_smaller(known, value)
         return value
     if getattr(value, "free_symbols", None):
+        # sympy answers None where it cannot tell: only what it knows is refused
         if value.is_integer is False or value.is_negative:
             raise refused(value, known.words)
         return value
@@ -377,4 +385,5 @@ def _refuse_smaller(known: ValueType, array: Any) -> None:
     """Raise Refusal for an array with an element that is not accepted."""
     if getattr(array.dtype, "kind", "") not in ("i", "u") or not array.size:
         raise refused(array, known.words)
+    # sizes are bounded from below alone: the least element speaks for all
     known.convert(array.min())

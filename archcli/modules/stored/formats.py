@@ -69,16 +69,22 @@ def _ggml(
 _INT4 = Packing(4, 128, 16, 4)
 
 FORMATS: Mapping[str, StoredFormat] = {
+    # block_q4_0: 32 values of 4 bits and a scale of fp16, 4.5 bits a weight
     "q4_0": _ggml(4, 32, cache=True),
+    # block_q4_1 has a minimum of fp16 beside the scale: 5 bits a weight
     "q4_1": _ggml(4, 32, zero=16, cache=True),
     "q5_0": _ggml(5, 32, cache=True),
     "q5_1": _ggml(5, 32, zero=16, cache=True),
     "q8_0": _ggml(8, 32, cache=True),
     "iq4_nl": _ggml(4, 32, cache=True),
+    # block_q2_K: 16 groups of 16, scales and minima of 4 bits, d and dmin of fp16: 2.625 bits a weight
     "q2_k": _ggml(2, 16, scale=4, zero=4, second=32),
+    # block_q3_K: scales of 6 bits, no minima, d of fp16: 3.4375 bits a weight
     "q3_k": _ggml(3, 16, scale=6, second=16),
+    # block_q4_K: 8 groups of 32, scales and minima of 6 bits, d and dmin of fp16: 4.5 bits a weight
     "q4_k": _ggml(4, 32, scale=6, zero=6, second=32),
     "q5_k": _ggml(5, 32, scale=6, zero=6, second=32),
+    # block_q6_K: 16 groups of 16, scales of 8 bits, d of fp16: 6.5625 bits a weight
     "q6_k": _ggml(6, 16, scale=8, second=16),
     "nf4": StoredFormat(
         Packing(4, 64, 32),
@@ -87,6 +93,7 @@ FORMATS: Mapping[str, StoredFormat] = {
         keeps=TABLES,
     ),
     "nf4-double": StoredFormat(
+        # 8 / 64 + 32 / (64 x 256) = 0.127 bits of scales a weight, as the paper has it
         Packing(4, 64, 8, 0, 256, 32),
         64,
         "nf4 with double quantization: scales of 8 bits, one of fp32 for 256 (arXiv:2305.14314 section 3)",
@@ -99,6 +106,7 @@ FORMATS: Mapping[str, StoredFormat] = {
         _INT4, 128, "GPTQ (arXiv:2210.17323): groups of 128 with a scale of fp16 and a zero point of 4 bits"
     ),
     "mxfp4": StoredFormat(
+        # 4.25 bits a weight, as in gpt-oss (arXiv:2508.10925)
         Packing(4, 32, 8),
         32,
         "OCP MX v1.0: blocks of 32 with a scale of 8 bits; of a mixture the experts alone, as in gpt-oss",
@@ -111,6 +119,7 @@ FORMATS: Mapping[str, StoredFormat] = {
         "NVIDIA's NVFP4: blocks of 16 with a scale of fp8, and one of fp32 for a matrix",
     ),
     "fp8-block": StoredFormat(
+        # block 1: a tile is cut off at the edge of a matrix, so that rows of any length fit
         Packing(8, 128, 32, group_rows=128),
         1,
         "DeepSeek-V3 (arXiv:2412.19437 section 3.3): blocks of 128 x 128 with a scale of fp32",

@@ -47,6 +47,7 @@ class Packing(NamedTuple):
 
     def _groups(self, shape: Shape) -> Number:
         if isinstance(self.group_size, int):
+            # a row is all that one output reads: of a convolution channels times taps
             return ceil_div(shape[0], self.group_rows) * ceil_div(prod(shape[1:]), self.group_size)
         return ceil_div(shape[0], self.group_rows) if self.group_size == "row" else 1
 
@@ -132,12 +133,14 @@ class Quantization(Format):
         usual = self.packing({})
         at = _number_at(row.path)
         numbers = layers.stored_span(row)
+        # no layer of the span stores its weights: an earlier row does
         if not numbers:
             return
         named = [(usual, EVERYWHERE)]
         named += [
             (rule.packing(usual._asdict()), span) for rule in self.rules for span in rule.spans(row, at)
         ]
+        # rules cut the layers into ranges, and one packing holds throughout a range
         bounds = {
             numbers.start,
             numbers.stop,

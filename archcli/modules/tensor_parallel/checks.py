@@ -33,6 +33,7 @@ class Count(NamedTuple):
 def check_degrees(model: Model, degrees: Degrees) -> None:
     """Raise ArchError with every reason why the model cannot be split so."""
     problems = list(_refused(model, degrees))
+    # refused modules first: what a kind without a layout would divide is unknown
     problems = problems or [*_uneven(model, degrees), *_experts(model, degrees)]
     if problems:  # layers are often alike: the first of each kind is enough
         first: dict[str, Problem] = {}
@@ -59,6 +60,7 @@ def unshared_tokens(phase: str, lengths: Mapping[str, int], tp: int, cp: int = 1
 def fitting_degrees(model: Model, *, experts_whole: bool = False) -> list[int]:
     """Every tp above 1 by which the model can be split."""
     counts = list(counts_of(model, experts_whole=experts_whole))
+    # copied heads bound nothing: any multiple of them fits
     strict = [count.value for count in counts if not count.copied]
     return [
         tp for tp in range(2, min([*strict, MOST]) + 1) if strict and all(count.fits(tp) for count in counts)
@@ -92,6 +94,7 @@ def _uneven(model: Model, degrees: Degrees) -> Iterator[Problem]:
     tp, whole = degrees.tp, degrees.ep > 1
     uneven = {
         (count.path.rpartition(".")[2], count.value): count
+        # reversed: of equal keys the first of the model is the one that stays
         for count in reversed(list(counts_of(model, experts_whole=whole)))
         if not count.fits(tp)
     }

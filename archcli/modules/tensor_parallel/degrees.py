@@ -25,4 +25,5 @@ class Degrees(NamedTuple):
         As torch's `chunk`, and so DTensor, has it.
         """
         largest = ceil_div(size, self.tp)
+        # 10 among 4 ranks is 3, 3, 3 and 1; of few rows the last ranks may have none
         return minimum(largest, maximum(size - self.rank * largest, 0))

@@ -23,6 +23,7 @@ class GatheredNorm(Inline):
 
     def forward(self, x: Tensor, *, name: str, axes: int = 1) -> Tensor:
         """x [..., d / ranks] to the same."""
+        # keys may have fewer heads than ranks, and are then gathered among fewer
         ranks = self.of_op.get(name, self.ranks)
         if isinstance(ranks, int) and ranks == 1:
             return self.norm(x, name=name, group=self.norm.group, axes=axes)

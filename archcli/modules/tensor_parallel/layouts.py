@@ -39,6 +39,7 @@ class Layout(NamedTuple):
 
 WITHIN = Layout(enters=False, leaves=False)
 """Within a module that is split: nothing is exchanged."""
+# told from WITHIN by `is`: the two are equal
 SUMMED = Layout(enters=False, leaves=False, reads={})
 """Within a head whose input has been gathered: its gradients are summed there."""
 
@@ -64,12 +65,14 @@ LAYOUTS: Mapping[str, Layout] = {
         enters=False,
         reads={
             **dict.fromkeys(("q_proj", "q_b_proj", "q_gate_proj", "kv_b_proj", "gate_proj"), 0),
+            # k_pe, which all heads share, enters as the second input of the op that joins the keys
             "k": 1,
         },
     ),
     "mamba": Layout(
         ("d_inner",),
         reads={"x_split": 0},
+        # x_proj reads d_inner channels, of which a rank has some: its r, B and C are partial sums
         writes=("x_proj",),
         refused={"n_heads": "its heads have steps and states of their own"},
     ),
@@ -78,6 +81,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "kda": Layout(
         ("n_heads",),
         enters=False,
+        # f_a and g_a, the narrow halves of the gates, are whole on every rank: what reads them is split
         reads=dict.fromkeys([f"{name}_proj" for name in ("q", "k", "v", "b", "f", "g", "f_b", "g_b")], 0),
     ),
     "lightning": Layout(("n_heads", "norm.groups")),
@@ -91,6 +95,7 @@ LAYOUTS: Mapping[str, Layout] = {
         norms=("inner_norm",),
         refused={"sparsity": "it takes the mean and the deviation of all d_ff channels"},
     ),
+    # r_proj is whole on every rank; v_proj's partial sums are added before r gates them
     "rwkv_channel_mix": Layout(
         ("d_ff",), enters=False, leaves=False, reads={"k_proj": 0}, writes=("v_proj",)
     ),

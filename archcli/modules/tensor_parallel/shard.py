@@ -66,7 +66,7 @@ def _around(tape: Tape, lora: Any, degrees: Degrees) -> ShardTape:
 
 @cache
 def _sharded(cls: Any, degrees: Degrees) -> Any:
-    """The class of the model's shares; it lasts through `substitute`, as each share is made of it."""
+    """A subclass of the model's class that holds the degrees, so that `substitute` keeps them."""
     namespace = {"degrees": degrees, "__module__": cls.__module__}
     return type(cls.__name__, (Sharded, cls), namespace)
 
@@ -105,6 +105,7 @@ def _fields(path: str, module: Any, layout: Layout, tp: int) -> Iterator[tuple[s
             yield f"{path}.{name}", value // tp
     copied = getattr(module, layout.copied, None) if layout.copied else None
     if copied is not None:
+        # a rank has one head of keys and values at least
         yield f"{path}.{layout.copied}", maximum(copied // tp, 1)
 
 
@@ -115,6 +116,7 @@ def _norms(path: str, module: Any, layout: Layout, tp: int) -> Iterator[tuple[st
             yield f"{path}.{name}", GatheredNorm.unchecked(norm=norm, ranks=tp)
     of_heads = getattr(module, "qk_norm", None)
     if of_heads is not None and of_heads.per == FULL:
+        # fewer heads of keys than ranks: several ranks hold the same one, and each is gathered once
         keys = minimum(module.kv_heads, tp)
         norm = GatheredNorm.unchecked(norm=of_heads.norm, ranks=tp, of_op={"k_norm": keys})
         yield f"{path}.qk_norm.norm", norm

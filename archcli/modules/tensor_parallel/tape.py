@@ -57,8 +57,9 @@ class ShardTape:
     scattered: bool = False
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Emit the op between what it needs exchanged."""
+        """Emit the op, with the collectives that it needs before and behind it."""
         if self.scattered and isinstance(op, KeepLast | KeepFirst):
+            # one rank has the token that is kept, and all of them read it
             whole = self._gather(f"{op.name}_gather", xs[0], sums=False)
             return self._within().emit(op, whole, group=group, trained=trained)
         y = self.inner.emit(op, *self._read(op, xs), group=group, trained=trained)
@@ -94,6 +95,7 @@ class ShardTape:
         if isinstance(unadapted(module), Embedding):
             return self._embedded(module, name, *args, **options)
         layout = layout_of(unadapted(module))
+        # a block or a norm is not split itself; its children are looked at one by one
         if layout is None:
             return self._called(replace(self, layout=WITHIN), module, name, *args, **options)
         x, *rest = args
@@ -126,6 +128,7 @@ class ShardTape:
 
     def _embedded(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Vectors of the rank's tokens, and the table."""
+        # one reduce-scatter adds up the ranks' words and leaves each rank its tokens
         early = self.scattered and _adds_nothing(unadapted(module))
         y = self._called(replace(self, scattered=early), module, name, *args, **options)
         if early or not self.scattered:
@@ -141,6 +144,7 @@ class ShardTape:
         """The op's inputs, after what is exchanged before it."""
         read, tp, ep = list(xs), self.degrees.tp, self.degrees.ep
         summed = self.layout is SUMMED
+        # of a gathered head the gather has summed the gradients: not a second time
         index = 0 if op.name in HEADS and not summed else self.layout.reads.get(op.name)
         if index is not None and tp > 1:
             read[index] = SumGradient(f"{op.name}_copy", tp)(self._inner(read[index]))

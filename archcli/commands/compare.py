@@ -68,7 +68,7 @@ def _assigned(overrides: Sequence[str], n_models: int) -> list[list[str]]:
             path=f"--set {text[:40]}",
         )
         for number, text in numbered
-        if number and not (len(number[1]) < 10 and 1 <= int(number[1]) <= n_models)
+        if number and not (len(number[1]) <= len(str(n_models)) and 1 <= int(number[1]) <= n_models)
     ]
     if beyond:
         raise ArchError(beyond)

@@ -101,9 +101,7 @@ def prediction_totals(model: Model, rows: Iterable[Row]) -> Totals:
     params = sum(row.params for row in predicting)
     active = sum(row.active_params for row in predicting)
     table = sum(row.params for row in rows if row.group == EMBEDDING)
-    copies = table + (
-        table if model.embedding.tied else sum(row.params for row in rows if row.group == HEAD)
-    )
+    copies = table + (table if model.embedding.tied else sum(row.params for row in rows if row.group == HEAD))
     return {
         "mtp_params": params,
         "mtp_active_params": active,

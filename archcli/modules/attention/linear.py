@@ -42,8 +42,8 @@ class LinearAttention(ProjectedHeads):
         facts = super().facts(d_model)
         if not self.causal:
             return facts
-        # elu maps a head to as many features as it is wide
-        m = facts.head_dim if self.n_features is None else self.n_features
+        # elu maps a head to as many features as it is wide, whatever n_features says
+        m = facts.head_dim if self.n_features is None or self.features == "elu" else self.n_features
         state = RecurrenceFacts(self.n_heads, m, facts.v_head_dim, self.n_heads, self.chunk)
         return replace(facts, recurrence=state)
 

@@ -134,6 +134,12 @@ class Block(Holder):
                 what = f"{key} is not defined for {where}"
                 yield Conflict("residual-plain", key, what, f"leave {key} out")
 
+    def check_stateless(self, where: str) -> Iterator[Conflict]:
+        """Conflict of a kind of block, named in `where`, whose network cannot carry a state."""
+        if self.ffn is not None and self.ffn.keeps_state:
+            what = f"a network of {where} cannot carry a state"
+            yield Conflict("network-without-state", "ffn", what, "use kind mlp, glu or moe")
+
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of its mixers with a residual stream of width D."""
         for step, child in children(self):

@@ -60,6 +60,7 @@ class ConcatBlock(Block):
             what = "head_dim left out is d_model / n_heads, and the block reads 2 d_model"
             yield Conflict("concat-head-dim", "attention.head_dim", what, "state head_dim")
         yield from self.check_plain("a concat block, which has no residual")
+        yield from self.check_stateless("a concat block")
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of attention with vectors of 2 D."""
@@ -95,6 +96,11 @@ class SharedLayer(Block):
     def is_alone(self) -> bool:
         """Whether it has no sublayer of its own."""
         return self.mixing is None and self.ffn is None
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a network of its own that carries a state."""
+        yield from super().check()
+        yield from self.check_stateless("a layer that uses a shared block")
 
     def resolved(self, shared: SharedBlocks) -> tuple[Block, Any, str | None]:
         """(block, what runs it, key of its weights): the shared block, where the layer adds nothing to it."""

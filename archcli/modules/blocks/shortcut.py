@@ -51,6 +51,7 @@ class ShortcutMoE(Block):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """[B, T, D] to [B, T, D]; the cache holds that of both attentions."""
         context = or_default(x, context)
+        self.hold(x)
         # unchecked, as sizes may be symbols; the two halves differ in the names of their weights alone
         half = Sublayer.unchecked(attention=self.attention, dense=self.dense, norm=self.norm)
         caches = context.cache or (context.cache, context.cache)

@@ -173,6 +173,7 @@ class NormedStream(Block):
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
         """Normalize, run the mixer and add; normalize, run the feed-forward network and add."""
         context = or_default(x, context)
+        self.hold(x)
         kept: Kept = None if context.cache is None else ()
         if self.mixing is not None:
             step, mixer = self.mixing
@@ -183,6 +184,11 @@ class NormedStream(Block):
             x = self.norm(x, name="ffn_norm")
             x = self._join(x, self.ffn(x, name="ffn"), "ffn", (self.ffn_alpha, self.ffn_beta))
         return x, kept
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflict: a network that carries a state."""
+        yield from super().check()
+        yield from self.check_stateless("normed_stream")
 
     def _join(self, x: Tensor, y: Tensor, name: str, factors: tuple[float, float]) -> Tensor:
         """alpha x + beta y."""

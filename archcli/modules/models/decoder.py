@@ -71,8 +71,13 @@ class Generator(Model):
             yield Conflict("loss-needs-head", "loss", "a loss needs a head", "add head, or leave loss out")
         if head is None:
             return
-        width = self.embedding.width or self.d_model
-        yield from (conflict.below("head") for conflict in head.check_sizes(self.vocab_size, width))
+        # a narrow table's vectors are led to D for the layers, and back for the head
+        table = self.embedding.width or self.d_model
+        read = table if self.embedding.width_of == "tokens" else self.d_model
+        yield from (conflict.below("head") for conflict in head.check_sizes(self.vocab_size, read))
+        if self.embedding.tied and read != table:
+            what = f"the head reads vectors of {read}, and its tied table has vectors of {table}"
+            yield Conflict("head-tied-width", "embedding.tied", what, "write tied: false")
         if self.embedding.tied and not head.ties:
             kind = getattr(head, "kind", "")
             yield Conflict(

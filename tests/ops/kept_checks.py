@@ -72,7 +72,7 @@ def call_of(op, inputs, setting, needs, *, trained):
     shapes = [tuple(x.shape) for x in inputs]
     trained = trained and bool(op.weights(*shapes))
     widths = tuple(x.element_size() for x in inputs)
-    return Call(execution, needs, widths, trained, None, (False,) * len(inputs))
+    return Call(execution, needs, widths, trained, None, (None,) * len(inputs))
 
 
 def stated(op, call, shapes):
@@ -82,7 +82,7 @@ def stated(op, call, shapes):
     for kept in op.kept(call, *shapes):
         of = views[kept.which] if isinstance(kept, Out) else None
         if isinstance(kept, New):
-            new["new", kept.elements * kept.width] += 1
+            new["new", kept.elements * kept.width] += kept.count
         elif isinstance(kept, Out) and of is None:
             found.add(("out", kept.which))
         else:

@@ -7,7 +7,8 @@ from typing import Any
 
 from archcli.arith import prod
 from archcli.launches.dtypes import FP32, INT64, REAL, DType
-from archcli.launches.launching import StatedWork, elementwise, launch, launch_gradients, launch_many
+from archcli.launches.kernel import StatedWork
+from archcli.launches.launching import elementwise, launch, launch_gradients, launch_many
 from archcli.launches.layouts import is_channels_last
 from archcli.launches.log import current
 from archcli.launches.tensor import Sizes, in_torch, operation
@@ -48,7 +49,7 @@ def sum_(x: Any, dim: Any = None, keepdim: bool = False, dtype: DType | None = N
 @operation
 def mean(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     axes = _axes(x, dim)
-    n = int(prod([x.shape[i] for i in axes]))
+    n = prod([x.shape[i] for i in axes])
     return launch(
         "mean",
         [x],
@@ -132,7 +133,7 @@ def embedding(ids: Any, table: Any) -> Any:
         made = launch("embedding_dense_backward", [g, ids], table.shape, table.dtype)
         return (None, made)
 
-    rows = int(prod(shape)) * table.itemsize + ids.bytes
+    rows = prod(shape) * table.itemsize + ids.bytes
     return launch(
         "embedding", [ids, table], shape, table.dtype, backward=backward, work=StatedWork(read=rows)
     )

@@ -24,7 +24,7 @@ def _inferred(x: ShapeTensor, sizes: Sequence[Any]) -> Sizes:
     if -1 in sizes:
         rest = prod([n for n in sizes if n != -1])
         sizes[sizes.index(-1)] = x.numel() // rest if rest else 0
-    return tuple(int(n) for n in sizes)
+    return tuple(sizes)
 
 
 def view_strides(x: ShapeTensor, shape: Sizes) -> Sizes | None:

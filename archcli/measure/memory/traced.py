@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -13,6 +13,7 @@ from archcli.graph.count_tape import Abstract
 from archcli.graph.kept import INT64, Execution
 from archcli.graph.memory_tape import FilledTape, MemoryTape, Placement
 from archcli.graph.storage import Ledger
+from archcli.measure.memory.op_reader import OpReader
 from archcli.measure.memory.plan import Plan
 from archcli.modules import Model
 from archcli.modules.spec.forms import formed
@@ -120,11 +121,13 @@ def trace_memory(
     recomputed: Callable[[str], bool] | None = None,
     *,
     moments: bool = True,
+    values: Mapping[Any, int] | None = None,
 ) -> TracedPass:
     """Trace the pass of a request with its storages.
 
     Without `moments` what is kept is found alone, and rows have no cost: sums of what is alive are slow in
     symbols and arrays.
+    `values` are those of the symbols of a formula, by which it is known which kernels run.
     `recomputed` says of a row's or a module's path whether its backward computes it again. Raises ArchError
     for an operation that does not state what its backward keeps.
     """
@@ -136,7 +139,7 @@ def trace_memory(
         cached, cache = trace(model, request.filling(), adapted=runs, cache=(), counting=FilledTape)
     rows: list[Row] = []
     tape = MemoryTape(rows)
-    tape.execution = execution
+    tape.execution, tape.read = execution, OpReader(values)
     tape.ledger.follows = moments
     if recomputed is not None:
         tape.recomputed = recomputed

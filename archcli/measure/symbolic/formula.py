@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -89,7 +89,9 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
 
     def kept() -> Any:
 
-        expression = symbols.tidied(activation_memory(symbols.model, *sizes))
+        # an axis of 1 is laid out as no other, so that the formula would be of a single sequence alone
+        values = {symbol: max(value, 2) for symbol, value in symbols.values.items()}
+        expression = symbols.tidied(activation_memory(symbols.model, *sizes, values))
         _require_kept(symbols.value(expression), activation_memory(model, batch_size, seq_len))
         return _factored(expression)
 
@@ -127,7 +129,12 @@ def _factored(expression: Any) -> Any:
     return factor_terms(collect(expression.expand(), sorted(layers, key=str), func=factor_terms))
 
 
-def activation_memory(model: Model, batch_size: Number, seq_len: Number) -> Number:
-    """Bytes kept for the backward, as `archcli memory` counts them: bf16, fused attention, CUDA."""
+def activation_memory(
+    model: Model, batch_size: Number, seq_len: Number, values: Mapping[Any, int] | None = None
+) -> Number:
+    """Bytes kept for the backward, as `archcli memory` counts them: bf16, fused attention, CUDA.
+
+    `values` are those of symbols in the model, by which it is known which kernels run.
+    """
     request = Request("train", batch_size, seq_len)
-    return kept_bytes(trace_memory(model, request, Execution(), moments=False))
+    return kept_bytes(trace_memory(model, request, Execution(), moments=False, values=values))

@@ -155,6 +155,9 @@ class Varied:
         return -self if self < 0 else self
 
     def __eq__(self, operand: object) -> bool:
+        # most comparisons are of a size with 0 or 1
+        if type(operand) is int and self.low is not None and not self.low <= operand <= (self.high or 0):
+            return False
         return isinstance(operand, int | float) and self._decided(operator.eq, operand)
 
     def __ne__(self, operand: object) -> bool:
@@ -233,6 +236,8 @@ class Varied:
         return self.first
 
     def _decided(self, compare: Callable[[Any, Any], Any], operand: Any) -> bool:
+        if operand is self:
+            return bool(compare(0, 0))
         mine, its = _ends(self), _ends(operand)
         if mine is not None and its is not None:
             answers = {compare(a, b) for a in mine for b in its}

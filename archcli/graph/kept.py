@@ -82,8 +82,8 @@ class Execution:
     """How torch runs a pass.
 
     `backend` picks the kernels, `fused` attention in one kernel where there is one, `width` is the bytes of
-    an element in the model's dtype; with `records` autograd keeps what the backward needs. An operation that
-    does not state what that is `assumes` all its inputs and outputs, or raises NotImplementedError.
+    an element in the model's dtype; with `records` autograd keeps what the backward needs. Of an operation
+    of which that is not known it `assumes` all inputs and outputs, or NotImplementedError is raised.
     """
 
     backend: Backend = "cuda"
@@ -107,11 +107,6 @@ class Call:
     trained: bool = True
     n_experts: Number | None = None
     layouts: tuple[MemoryLayout | None, ...] = ()
-
-    @property
-    def strided(self) -> tuple[bool, ...]:
-        """For each input whether it lies in memory otherwise than in the order of its axes."""
-        return tuple([layout is not None and layout.strides is not None for layout in self.layouts])
 
     @property
     def width(self) -> Number:

@@ -44,8 +44,6 @@ class Op(ABC):
     """Whether the gradient of its output is that of its inputs, so that its backward makes none."""
     sums_bias: ClassVar[bool] = False
     """Whether the gradient of its bias is summed up when its backward has let go of what it kept."""
-    keeps_nothing: ClassVar[bool] = False
-    """Whether its backward needs neither inputs nor outputs."""
     collective: ClassVar[str] = ""
     """The collective by which the ranks of a plan run it forward, by torch's name; empty where none is."""
     collective_back: ClassVar[str] = ""
@@ -84,25 +82,12 @@ class Op(ABC):
         """The states that this op leaves in the cache."""
         return ()
 
-    def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...]:
-        """What its backward keeps, in the order of the kernels; asked only where a gradient flows."""
-        if self.is_view or self.keeps_nothing:
-            return ()
-        raise NotImplementedError(f"{type(self).__name__} does not state what its backward keeps")
+    def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...] | None:
+        """What its backward keeps; None where that is read off `run`, as of all archcli's own operations.
 
-    def views(self, call: Call, *xs: Shape) -> tuple[int | None, ...]:
-        """For each output the input whose storage it is, None for a new one; short of the rest new ones."""
-        return (0,) * len(self.widths(call, *xs)) if self.is_view else ()
-
-    def widths(self, call: Call, *xs: Shape) -> tuple[Number, ...]:
-        """Bytes of an element of each output: those of the first input."""
-        out = self.shape(*xs)
-        many = bool(out) and isinstance(out[0], tuple)
-        return (call.widths[0],) * (len(out) if many else 1)
-
-    def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
-        """For each output whether heads lie before tokens in memory; short of the rest they do not."""
-        return call.strided[:1] * len(self.widths(call, *xs)) if self.is_view else ()
+        To be stated by an operation that calls functions of torch which `archcli.launches` does not know.
+        """
+        return None
 
     def workspace(self, width: int, *xs: Shape) -> Workspace:
         """Memory of `run` besides inputs and outputs, elements being `width` bytes wide."""

@@ -23,7 +23,7 @@ from typing import Any
 
 from archcli.arith import Number, maximum
 from archcli.graph import OpClass, Part
-from archcli.graph.kept import Call, In, Kept, New, Out
+from archcli.graph.kept import Call, In, New, Out
 
 SOFTMAX_FORWARD, SOFTMAX_BACKWARD = 5, 5
 LAYERNORM_FORWARD, LAYERNORM_BACKWARD, LAYERNORM_WEIGHT = 7, 9, 4
@@ -47,6 +47,11 @@ WHOLE_NUMBERS = "whole numbers: no floating-point arithmetic"
 def has_no_values(x: Any) -> bool:
     """Whether a torch tensor is a shape alone: on meta, or a fake one of torch's."""
     return x.device.type == "meta" or hasattr(x, "fake_mode")
+
+
+def as_number(size: Any) -> Any:
+    """A size as it is: a whole number, or one that stands for many. While torch.jit traces it is a tensor."""
+    return size if isinstance(size, int) else int(size)
 
 
 def heads_of(own: int, peers: Any) -> tuple[int, int]:
@@ -156,11 +161,6 @@ class Scratch:
         known = any(type(tensor) is type(held) and tensor == held for held in self.held)
         if needed and self.records and not known:
             self.held.append(tensor)
-
-    @property
-    def kept(self) -> tuple[Kept, ...]:
-        """What the backward keeps, in the order in which it was saved."""
-        return tuple([x.kept if isinstance(x, ScratchTensor) else x for x in self.held])
 
     def running(self, outputs: Number) -> Number:
         """The most bytes that were alive at once, less those of the outputs."""

@@ -44,8 +44,8 @@ class Formula(FormulaParts):
     def kept_bytes(self) -> Any:
         """Bytes that the forward keeps for the backward: bf16, fused attention on CUDA.
 
-        Found when first asked for, and checked like the others. It is that of
-        sequences beyond all windows, and heads a multiple of 8 wide.
+        Found when first asked for, and checked like the others. It holds for batches of 2 or more and sizes
+        that run the same kernels as the model's, on the same side of every window.
         Raises ArchError where the model has no one closed form at these sizes.
         """
         return self.find_kept()
@@ -103,7 +103,7 @@ def _require_kept(value: Any, count: int) -> None:
     if value != count:
         raise ArchError(
             f"the closed form of kept bytes gives {value}, counting gives {count}",
-            "it is that of sequences beyond all windows and heads a multiple of 8 wide",
+            "it is that of batches of 2 or more",
         )
 
 

@@ -137,12 +137,16 @@ class Varied:
         return self // operand, self % operand
 
     def __truediv__(self, operand: Any) -> Any:
+        if not isinstance(operand, int | float):
+            return NotImplemented
         return _ratio(self, _divisor(operand))
 
     def __rtruediv__(self, operand: Any) -> Any:
         return _ratio(operand, _divisor(self))
 
     def __pow__(self, power: Any) -> Any:
+        if not isinstance(power, int | float):
+            return NotImplemented
         if self.low is not None and type(power) is int and power >= 0:
             result: Any = 1
             for _ in range(power):
@@ -150,6 +154,9 @@ class Varied:
             return result
         base = _divisor(self) if power < 0 else self
         return Varied(self.run, _raw(base).astype(float) ** power)
+
+    def __rpow__(self, base: Any) -> Any:
+        return Varied(self.run, float(base) ** _raw(self).astype(float))
 
     def __abs__(self) -> Any:
         return -self if self < 0 else self

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, is_one, maximum, prod
+from archcli.arith import Number, Shape, maximum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import Call, Kept
+from archcli.graph.kept import Call
 from archcli.ops.attention import attend_cost as cost
 from archcli.ops.attention.mask import Mask, key_positions, visibility
-from archcli.ops.base import contraction, heads_of
+from archcli.ops.base import as_number, contraction, heads_of
 
 FP32 = 4
 SELECTED = "selected"
@@ -154,9 +154,6 @@ class Attend(Op):
         """The op whose heads are this rank's among those that several ranks share."""
         return replace(self, peers=peers) if self.alibi else self
 
-    def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...]:
-        return self._memory(call, *xs).kept
-
     def space(self, call: Call, *xs: Shape) -> Workspace:
         """What is alive at once while it runs: step by step, the scores of every head."""
         from archcli.ops.attention.attend_backward import backward  # asked for memory alone
@@ -164,10 +161,6 @@ class Attend(Op):
         called, fused = self._called(call, *xs), self._runs_fused(call)
         running = self._memory(call, *xs).running(prod(self.shape(*xs)) * call.widths[0])
         return Workspace(running, backward(called, fused=fused), lets_go=not fused)
-
-    def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
-        q = xs[0]
-        return (not (self._runs_fused(call) or is_one(q[1]) or is_one(q[2])),)
 
     def _runs_fused(self, call: Call) -> bool:
         """Whether one kernel runs: a CPU's has no dropout."""
@@ -254,7 +247,7 @@ class Attend(Op):
 
         Where H is no power of two, the remaining heads take every second slope of the next power.
         """
-        own = int(heads)  # a size is a tensor while torch.jit traces
+        own = as_number(heads)
         first, heads = heads_of(own, self.peers)
         power = 1 << (heads - 1).bit_length()
         exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, minimum, prod
+from archcli.arith import Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind, Workspace
-from archcli.graph.kept import FP32, Call, In, Kept
 from archcli.ops.base import movement
 from archcli.ops.recurrent.chunks import CHUNK, Form, chunk_count, linear_scan, steps
 
@@ -23,7 +22,6 @@ class TokenShift(Op):
     `keep` the last token of x.
     """
 
-    keeps_nothing: ClassVar[bool] = True
     component: ClassVar[str] = "recurrence"
     name: str
     keep: bool
@@ -73,10 +71,6 @@ class Interpolate(Op):
             Part("d_weight", OpClass.NORMALIZATION, 3 * n, 3 * n, width, wrt="weight"),
         )
         return (Part("interpolate", OpClass.ELEMENTWISE, 3 * n, 2 * n + width, n, backward),)
-
-    def kept(self, call: Call, a: Shape, b: Shape) -> tuple[Kept, ...]:
-        """What the weight's gradient is made of: the difference of both."""
-        return (In(0), In(1)) if call.trained else ()
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return torch.lerp(b, a, weights["weight"])
@@ -138,16 +132,6 @@ class WKV(Op):
             Part("terms", OpClass.ELEMENTWISE, 6 * n + width, width, 0, backward),
             Part("advance", OpClass.ELEMENTWISE, 4 * n, read, sums, (to_sums,), scans=True),
         )
-
-    def kept(self, call: Call, k: Shape, v: Shape, *state: Shape) -> tuple[Kept, ...]:
-        if self.form == "recurrent":
-            return Op.kept(self, call, k, v, *state)
-        from archcli.ops.recurrent.kept.wkv import chunked
-
-        return chunked(call, v)
-
-    def widths(self, call: Call, k: Shape, v: Shape, *state: Shape) -> tuple[Number, ...]:
-        return (call.widths[1], *(FP32,) * STATES)[: 1 + STATES * self.keep]
 
     def workspace(self, width: int, k: Shape, v: Shape, *state: Shape) -> Workspace:
         """Bytes of a chunk's exponentials and sums."""

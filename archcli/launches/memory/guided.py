@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from archcli.arith import is_symbolic
@@ -43,10 +44,12 @@ class Guided:
         return bool(self.value)
 
     def __index__(self) -> int:
-        return self.value
+        raise TypeError("a formula has no one number of steps")
 
-    def __int__(self) -> int:
-        return self.value
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.value)  # a real number is no size: no formula of one is asked for
 
     def __neg__(self) -> Any:
         return Guided(-self.value, -self.formula)
@@ -60,6 +63,8 @@ def _arithmetic(name: str) -> None:
     compute: Callable[[Any, Any], Any] = getattr(operator, name)
 
     def forward(self: Any, number: Any) -> Any:
+        if not _is_number(number):
+            return NotImplemented
         return Guided(compute(self.value, _value(number)), compute(self.formula, _formula(number)))
 
     def reflected(self: Any, number: Any) -> Any:
@@ -69,6 +74,16 @@ def _arithmetic(name: str) -> None:
     setattr(Guided, f"__r{name}__", reflected)
 
 
+def _real(name: str) -> None:
+    compute: Callable[[Any, Any], float] = getattr(operator, name)
+
+    def forward(self: Any, number: Any) -> Any:
+        return compute(float(self), _value(number)) if _is_number(number) else NotImplemented
+
+    setattr(Guided, f"__{name}__", forward)
+    setattr(Guided, f"__r{name}__", lambda self, number: compute(_value(number), float(self)))
+
+
 def _comparison(name: str) -> None:
     compare: Callable[[Any, Any], bool] = getattr(operator, name)
     setattr(Guided, f"__{name}__", lambda self, number: compare(self.value, _value(number)))
@@ -76,6 +91,8 @@ def _comparison(name: str) -> None:
 
 for _name in ("add", "sub", "mul", "mod"):
     _arithmetic(_name)
+for _name in ("truediv", "pow"):
+    _real(_name)
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     _comparison(_name)
 
@@ -84,6 +101,11 @@ def _quotient(a: Any, b: Any) -> Guided:
     """a // b; a division that comes out even is written without rounding."""
     whole, rest = divmod(_value(a), _value(b))
     return Guided(whole, _formula(a) // _formula(b) if rest else _formula(a) / _formula(b))
+
+
+def _is_number(number: Any) -> bool:
+    """Whether this is a number, or a formula: not a tensor, which knows how to be added to a number."""
+    return isinstance(number, int | float | Fraction) or is_symbolic(number)
 
 
 def _value(number: Any) -> Any:

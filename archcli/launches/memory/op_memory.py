@@ -30,6 +30,17 @@ def model_dtype(width: Number) -> DType:
     return FP32 if width == FP32.itemsize else NAMED["bfloat16"]
 
 
+class LongRunError(NotImplementedError):
+    """An operation launches more than it is followed for, as in a Python loop over very many tokens."""
+
+
+MOST_LAUNCHES, MOST_IN_INFERENCE = 100_000, 2_000
+"""Launches that an operation is followed for: in inference no more than is asked for many times in a search.
+
+archcli's own operations stay far below: loops over pieces of a tensor run a few that stand for all.
+"""
+
+
 @dataclass(slots=True)
 class KeptLog(Log):
     """A log of which storages the forward makes and which of them the backward reads, without any cost.
@@ -37,11 +48,15 @@ class KeptLog(Log):
     Each is known by a tensor that lies in it.
     """
 
+    left: int = MOST_LAUNCHES
     made: dict[int, ShapeTensor] = field(default_factory=dict)
     read: dict[int, ShapeTensor] = field(default_factory=dict)
 
     def run(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> None:
         """torch runs a function on these tensors as one kernel."""
+        self.left -= 1
+        if self.left < 0:
+            raise LongRunError("it launches too much to be followed")
         if self.stage == "forward":
             self.made.update({id(x.storage): x for x in outputs})
         else:
@@ -57,7 +72,8 @@ class ShapeRun:
 
     def __init__(self, op: Op, call: Call, shapes: Sequence[Shape]) -> None:
         execution = call.execution
-        self.log = KeptLog(execution.backend, execution.records)
+        most = MOST_LAUNCHES if execution.records else MOST_IN_INFERENCE
+        self.log = KeptLog(execution.backend, execution.records, left=most)
         self.model = model_dtype(execution.width)
         self.inputs = [self._input(call, i, shape) for i, shape in enumerate(shapes)]
         self.weights = self._weights(op, call, shapes)

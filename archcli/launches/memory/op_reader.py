@@ -10,10 +10,11 @@ from typing import Any
 from archcli.arith import Shape, is_symbolic
 from archcli.graph import Op
 from archcli.graph.count_tape import PLAIN, settings_of
-from archcli.graph.kept import Call, In, MemoryLayout, OpMemory, Out
+from archcli.graph.kept import Call, In, Kept, MemoryLayout, OpMemory, Out
 from archcli.launches.dtypes import DType
 from archcli.launches.log import NOT_KNOWN
-from archcli.launches.op_memory import model_dtype, op_memory
+from archcli.launches.memory.guided import formulas, guided
+from archcli.launches.memory.op_memory import model_dtype, op_memory
 
 MOST_KNOWN = 4096
 """The most calls whose memory is remembered: more than all of one model's."""
@@ -47,13 +48,12 @@ class OpReader:
                 known.clear()
             memory = known[key] = self._made(op, call, shapes)
             self._held += held  # an id is that of its number while this holds it
-        return memory
+        stated = op.kept(call, *shapes)
+        return memory if stated is None else memory._replace(kept=stated)
 
     def _made(self, op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
         if not any(map(is_symbolic, chain.from_iterable(shapes))):
             return _read(op, call, shapes)
-        from archcli.measure.symbolic.guided import formulas, guided  # of formulas alone
-
         memory = _read(*guided((op, call, tuple(shapes)), self._values))
         return memory._replace(kept=formulas(memory.kept))
 
@@ -80,14 +80,17 @@ def _read(op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
     try:
         return op_memory(op, call, shapes)
     except NOT_KNOWN as problem:
-        kept = op.kept(call, *shapes)
-        if kept is None and not call.execution.assumes:
+        execution = call.execution
+        if execution.records and not execution.assumes and op.kept(call, *shapes) is None:
             raise NotImplementedError(f"{type(op).__name__}: {problem}") from problem
+    return _assumed(op, call, shapes)
+
+
+def _assumed(op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
+    """All inputs and outputs kept; outputs new, unless it is a view, in the first input's number type."""
     out = op.shape(*shapes)
     outputs = range(len(out) if out and isinstance(out[0], tuple) else 1)
-    if kept is None:
-        kept = (*(In(i) for i in range(len(shapes))), *(Out(i) for i in outputs))
-    layout = call.layouts[0] if call.layouts and call.layouts[0] is not None else None
-    dtype = model_dtype(call.execution.width) if layout is None else layout.dtype
-    view = 0 if op.is_view else None
-    return OpMemory(kept, (view,) * len(outputs), (MemoryLayout(dtype),) * len(outputs))
+    first = call.layouts[0] if call.layouts else None
+    layout = MemoryLayout(model_dtype(call.execution.width) if first is None else first.dtype)
+    kept: tuple[Kept, ...] = (*[In(i) for i in range(len(shapes))], *[Out(i) for i in outputs])
+    return OpMemory(kept, (0 if op.is_view else None,) * len(outputs), (layout,) * len(outputs))

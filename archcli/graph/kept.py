@@ -122,7 +122,3 @@ class Call:
     def in_fp32(self) -> bool:
         """Whether the first input is in fp32 already, so that `.float()` copies nothing."""
         return bool(self.widths[0] == FP32)
-
-    def in_float(self, elements: Number, index: int = 0) -> Kept:
-        """The first input in fp32: itself, or a copy of these elements."""
-        return In(index) if self.widths[index] == FP32 else New(elements, FP32)

@@ -7,7 +7,7 @@ the last, so that what one layer hands to the next has the right maker.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import ref
 
 from archcli.arith import Number, Shape, maximum, prod, repetitions
@@ -33,8 +33,14 @@ class Placement(NamedTuple):
     layout: MemoryLayout | None = None
 
 
-MemoryReader = Callable[[Op, Call, Sequence[Shape]], OpMemory]
-"""Says of a run of an operation what its backward keeps, and where its outputs lie."""
+class MemoryReader(Protocol):
+    """Reads the memory of a run of an operation."""
+
+    def __call__(self, op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
+        """What its backward keeps, and where its outputs lie."""
+
+    def running(self, op: Op, call: Call, shapes: Sequence[Shape]) -> Number:
+        """The most bytes alive at once while it runs, less those of its outputs."""
 
 
 class InPeriods(CountTape):
@@ -86,7 +92,7 @@ class MemoryTape(InPeriods):
     def __init__(self, rows: list[Row], *args: Any, **options: Any) -> None:
         super().__init__(rows, *args, **options)
         self.ledger, self.execution = Ledger(), Execution()
-        self.read: MemoryReader = _unread
+        self.read: MemoryReader
         self.recomputed: Callable[[str], bool] = _nothing
         self.region: str | None = None
         self.mixture: dict[str, LiveStorage | None] = {}
@@ -115,6 +121,8 @@ class MemoryTape(InPeriods):
         memory = self.read(op, call, row.inputs)
         places = self._places(op, memory, xs, row)
         workspace = op.space(call, *row.inputs) if self.ledger.follows else NO_WORKSPACE
+        if workspace.running is None:
+            workspace = workspace._replace(running=self.read.running(op, call, row.inputs))
         if row.states and not self.execution.records:
             for place in places[-len(row.states) :]:
                 if place.storage is not None:
@@ -264,10 +272,6 @@ class GradlessMemoryTape(MemoryTape):
 
     __slots__ = ()
     records = False
-
-
-def _unread(op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
-    raise NotImplementedError("a memory tape needs a reader of operations")
 
 
 def _nothing(path: str) -> bool:  # noqa: ARG001

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from archcli.arith import Number, Shape
 from archcli.graph.kept import Call, Kept
-from archcli.graph.part import NO_WORKSPACE, Part, State, Workspace
+from archcli.graph.part import NO_WORKSPACE, READ_OFF_RUN, Part, State, Workspace
 
 if TYPE_CHECKING:
     from archcli.modules.spec.base import Module
@@ -44,6 +44,8 @@ class Op(ABC):
     """Whether the gradient of its output is that of its inputs, so that its backward makes none."""
     sums_bias: ClassVar[bool] = False
     """Whether the gradient of its bias is summed up when its backward has let go of what it kept."""
+    follows_run: ClassVar[bool] = False
+    """Whether the bytes alive while it runs are read off its `run`, where they are torch's to the byte."""
     collective: ClassVar[str] = ""
     """The collective by which the ranks of a plan run it forward, by torch's name; empty where none is."""
     collective_back: ClassVar[str] = ""
@@ -93,14 +95,9 @@ class Op(ABC):
         """Memory of `run` besides inputs and outputs, elements being `width` bytes wide."""
         return NO_WORKSPACE
 
-    def fused_workspace(self, width: int, *xs: Shape) -> Workspace:
-        """Memory of `run_fused` besides inputs and outputs."""
-        return self.workspace(width, *xs)
-
     def space(self, call: Call, *xs: Shape) -> Workspace:
         """Memory of this run besides inputs and outputs."""
-        space = self.fused_workspace if call.execution.fused else self.workspace
-        return space(call.execution.width, *xs)
+        return READ_OFF_RUN if self.follows_run else self.workspace(call.execution.width, *xs)
 
     def skips_masked(self, *xs: Shape) -> bool:
         """Whether `run_fused` skips masked scores: it executes `flops` of the parts, not `unmasked_flops`."""

@@ -57,7 +57,7 @@ DEVICE = DeviceKind()
 class TensorMemory:
     """The memory that a tensor and its views lie in: its shape, and whether it was cut into pieces."""
 
-    __slots__ = ("_elements", "is_split", "shape")
+    __slots__ = ("__weakref__", "_elements", "is_split", "shape")
 
     def __init__(self, shape: Sizes) -> None:
         self.shape, self.is_split = shape, False

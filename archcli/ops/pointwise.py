@@ -27,14 +27,12 @@ _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "log_sigmoid": (1, lambda torch, x: -torch.nn.functional.softplus(-x)),
 }
 
-STEPS_BETWEEN = {"relu2": (1, 1), "log_sigmoid": (1, 2)}
-"""Tensors between x and f(x) that are alive at once: without a backward, and with one that keeps some."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Activate(Op):
     """y = f(x), element by element, f one of the named functions."""
 
+    follows_run: ClassVar[bool] = True
     name: str
     function: str
 
@@ -43,10 +41,6 @@ class Activate(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0], saved=1),)
-
-    def space(self, call: Call, x: Shape) -> Workspace:
-        steps = STEPS_BETWEEN.get(self.function, (0, 0))[call.execution.records]
-        return Workspace(steps * call.widths[0] * prod(x))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return _FUNCTIONS[self.function][1](torch, x)
@@ -168,6 +162,7 @@ class ScaleParts(Op):
 class Softcap(Op):
     """y = cap * tanh(x / cap); Gemma 2, arXiv:2408.00118 section 2."""
 
+    follows_run: ClassVar[bool] = True
     name: str
     cap: float
 
@@ -176,9 +171,6 @@ class Softcap(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("softcap", prod(x), SOFTCAP, saved=1),)
-
-    def space(self, call: Call, x: Shape) -> Workspace:
-        return Workspace(call.widths[0] * prod(x))  # x / cap, then its tanh
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return self.cap * torch.tanh(x / self.cap)
@@ -209,6 +201,7 @@ class Clip(Op):
 class ActivateSwish(Op):
     """y = x * sigmoid(beta x) (arXiv:1710.05941); beta fixed, or a trained scalar that starts there."""
 
+    follows_run: ClassVar[bool] = True
     name: str
     beta: float
     learnt: bool = False
@@ -226,9 +219,6 @@ class ActivateSwish(Op):
         n = prod(x)
         part = elementwise("swish", n, saved=1)
         return (_with_scalars(part, n, "beta") if self.learnt else part,)
-
-    def space(self, call: Call, x: Shape) -> Workspace:
-        return Workspace(call.widths[0] * prod(x))  # beta x, then its sigmoid
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x * torch.sigmoid(weights.get("beta", self.beta) * x)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import FP32, Call
+from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import WHOLE_NUMBERS, elementwise
 
 
@@ -146,6 +145,7 @@ class QueryTemperature(Op):
     floor_scale)).
     """
 
+    follows_run: ClassVar[bool] = True
     name: str
     scale: float
     floor_scale: int
@@ -158,10 +158,6 @@ class QueryTemperature(Op):
 
     def parts(self, q: Shape, positions: Shape) -> tuple[Part, ...]:
         return (elementwise("temper", prod(q)),)
-
-    def space(self, call: Call, q: Shape, positions: Shape) -> Workspace:
-        """The product in fp32, before it is rounded; steps and factors."""
-        return Workspace((0 if call.in_fp32 else FP32 * prod(q)) + 2 * FP32 * prod(positions))
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
         steps = (positions.float() + self.first) / self.floor_scale

@@ -76,7 +76,7 @@ def _kernel(q: Any, v: Any, mask: Any) -> tuple[str, Number, list[Any]]:
     if not current().on_cuda:
         return "_scaled_dot_product_flash_attention_for_cpu", new, []
     if mask is None and q.itemsize == 2 and q.shape[-1] == v.shape[-1] <= WIDEST:
-        return "_scaled_dot_product_flash_attention", new, [((2,), INT64)]
+        return "_scaled_dot_product_flash_attention", new, [((2,), INT64), ((), INT64)]
     rows = ceil_div(new, SUMS_STEP) * SUMS_STEP if current().records else 0  # none without a gradient
     return "_scaled_dot_product_efficient_attention", rows, [((), INT64), ((), INT64)]
 

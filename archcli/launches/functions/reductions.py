@@ -69,12 +69,13 @@ def _normalizing(name: str) -> None:
     """Register softmax or its logarithm, whose gradient is computed from its result."""
 
     def function(x: Any, dim: int = -1, dtype: DType | None = None) -> Any:
-        x = _converted(x, dtype)
+        # not in place of x, which the caller holds until torch returns
+        given = _converted(x, dtype)
 
         def backward(g: Any) -> tuple[Any]:
-            return (launch(f"_{name}_backward_data", [g, y], x.shape, x.dtype),)
+            return (launch(f"_{name}_backward_data", [g, y], given.shape, given.dtype),)
 
-        y = launch(f"_{name}", [x], x.shape, dtype or x.dtype, backward=backward)
+        y = launch(f"_{name}", [given], given.shape, dtype or given.dtype, backward=backward)
         return y
 
     function.__name__ = name

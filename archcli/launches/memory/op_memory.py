@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import ref
 
 from archcli.arith import Number, Shape
 from archcli.graph import Op
@@ -17,7 +18,7 @@ from archcli.graph.kept import SAME, Call, In, Kept, MemoryLayout, New, OfMixtur
 from archcli.launches.dtypes import BOOL, FP32, INT64, NAMED, REAL, DType
 from archcli.launches.functions.routed import MODULES, TokenAssignment, run_stacked
 from archcli.launches.kernel import StatedWork
-from archcli.launches.log import Log, logged, without_grad
+from archcli.launches.log import GradNode, Log, logged, without_grad
 from archcli.launches.tensor import ShapeTensor, TensorMemory
 from archcli.launches.torch_like import TORCH
 
@@ -67,10 +68,49 @@ class KeptLog(Log):
         self.read.update({id(x.storage): x for x in tensors})
 
 
+@dataclass(slots=True)
+class LiveLog(Log):
+    """A log of the most bytes that were alive at once, of storages that the forward makes.
+
+    `kept` are those by number that stay for the backward; all others end with the last tensor in them.
+    """
+
+    kept: frozenset[int] = frozenset()
+    live: int = 0
+    peak: int = 0
+    ends: dict[int, ref[TensorMemory]] = field(default_factory=dict)
+    held: list[TensorMemory] = field(default_factory=list)
+
+    def run(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> None:
+        """torch runs a function on these tensors as one kernel."""
+        for x in outputs:
+            if not any(x.storage is y.storage for y in inputs):  # else it is written in place
+                self._begin(x.storage, x.storage.elements * x.dtype.itemsize * x.repeats)
+        self.peak = max(self.peak, self.live)
+
+    def _begin(self, storage: TensorMemory, size: int) -> None:
+        number = len(self.ends)
+        if number in self.kept:
+            self.held.append(storage)
+        self.live += size
+        self.ends[number] = ref(storage, lambda _: self._end(size))
+
+    def _end(self, size: int) -> None:
+        self.live -= size
+
+    def record(self, node: GradNode) -> None:
+        """Autograd records a step: without its tensors, of which it holds those kept alone."""
+        node.backward, node.inputs = _no_backward, ()
+
+
+def _no_backward(*_: Any) -> tuple[Any, ...]:
+    return ()
+
+
 class ShapeRun:
     """One run of an operation on tensors without values: its inputs, weights and outputs."""
 
-    def __init__(self, op: Op, call: Call, shapes: Sequence[Shape]) -> None:
+    def __init__(self, op: Op, call: Call, shapes: Sequence[Shape], log: Log | None = None) -> None:
         execution = call.execution
         most = MOST_LAUNCHES if execution.records else MOST_IN_INFERENCE
         self.log = KeptLog(execution.backend, execution.records, left=most)
@@ -80,7 +120,7 @@ class ShapeRun:
         self.routed: TokenAssignment | None = None
         if call.n_experts is not None:
             self.routed = TokenAssignment(ShapeTensor(shapes[0][:1], INT64), call.n_experts)
-        with logged(self.log):
+        with logged(log or self.log):
             self.outputs = [*_tensors(self._run(op, call, shapes))]
 
     def _input(self, call: Call, i: int, shape: Shape) -> ShapeTensor:
@@ -172,6 +212,28 @@ def op_memory(op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
     run = ShapeRun(op, call, shapes)
     views, layouts = tuple(run.views()), run.layouts()
     return OpMemory(run.kept() if call.execution.records else (), views, layouts)
+
+
+def running_bytes(op: Op, call: Call, shapes: Sequence[Shape]) -> int:
+    """The most bytes alive at once while it runs, less those of its outputs; its inputs are not its own.
+
+    In training what the backward keeps stays alive: the first of two runs finds out what that is.
+    """
+    kept: frozenset[int] = frozenset()
+    execution = call.execution
+    if execution.records:
+        run = ShapeRun(op, call, shapes)
+        run.kept()
+        kept = frozenset([i for i, key in enumerate(run.log.made) if key in run.log.read])
+    log = LiveLog(execution.backend, execution.records, kept=kept)
+    run = ShapeRun(op, call, shapes, log)
+    given = {id(x.storage) for x in (*run.inputs, *run.weights.values())}
+    own = {
+        id(x.storage): x.storage.elements * x.dtype.itemsize
+        for x in run.outputs
+        if id(x.storage) not in given
+    }
+    return int(log.peak - sum(own.values()))
 
 
 def _index(storages: list[TensorMemory], storage: TensorMemory) -> int | None:

@@ -14,11 +14,12 @@ from archcli.graph.kept import Call, In, Kept, MemoryLayout, OpMemory, Out
 from archcli.launches.dtypes import DType
 from archcli.launches.log import NOT_KNOWN
 from archcli.launches.memory.guided import formulas, guided
-from archcli.launches.memory.op_memory import model_dtype, op_memory
+from archcli.launches.memory.op_memory import model_dtype, op_memory, running_bytes
 
 MOST_KNOWN = 4096
 """The most calls whose memory is remembered: more than all of one model's."""
 _known: dict[Hashable, OpMemory] = {}
+_running: dict[Hashable, int] = {}
 
 
 class OpReader:
@@ -50,6 +51,19 @@ class OpReader:
             self._held += held  # an id is that of its number while this holds it
         stated = op.kept(call, *shapes)
         return memory if stated is None else memory._replace(kept=stated)
+
+    def running(self, op: Op, call: Call, shapes: Sequence[Shape]) -> int:
+        """The most bytes alive at once while a call of plain sizes runs, less those of its outputs."""
+        held: list[Any] = []
+        key = type(op), *_plain((settings_of(op), *shapes, call), held)
+        if held:
+            return running_bytes(op, call, shapes)
+        size = _running.get(key)
+        if size is None:
+            if len(_running) >= MOST_KNOWN:
+                _running.clear()
+            size = _running[key] = running_bytes(op, call, shapes)
+        return size
 
     def _made(self, op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
         if not any(map(is_symbolic, chain.from_iterable(shapes))):

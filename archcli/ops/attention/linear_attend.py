@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from archcli.arith import Number, Shape, maximum, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
 from archcli.ops.base import contraction, elementwise, summed
 from archcli.ops.recurrent.chunks import (
@@ -33,6 +33,7 @@ class FeatureMap(Op):
     random w [m, d] (arXiv:2009.14794). The maximum only steadies the exponent and is left out.
     """
 
+    follows_run: ClassVar[bool] = True
     component: ClassVar[str] = "recurrence"
     name: str
     kernel: Kernel
@@ -58,11 +59,6 @@ class FeatureMap(Op):
         grown = replace(elementwise("exp", out, 3, back=2, saved=1), read=out + vectors)
         grown = replace(grown, backward=(*grown.backward, summed(0, out, vectors)))
         return (elementwise("scale", prod(x)), product, norm, grown)
-
-    def workspace(self, width: int, x: Shape) -> Workspace:
-        """Bytes of elu(x); else of x' and of its square and their sums, or of the features before exp."""
-        n, vectors, out = prod(x), prod(x[:-1]), prod(self.shape(x))
-        return Workspace(width * (n if self.kernel == "elu" else n + maximum(n + vectors, 2 * out)))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         if self.kernel == "elu":

@@ -114,6 +114,7 @@ class Rotate(Op):
     Pairs are (i, i + r/2) for `half`, (2i, 2i + 1) for `interleaved`.
     """
 
+    follows_run: ClassVar[bool] = True
     name: str
     pairing: Pairing = "half"
     last: bool = False
@@ -123,12 +124,6 @@ class Rotate(Op):
 
     def parts(self, x: Shape, cos: Shape, sin: Shape) -> tuple[Part, ...]:
         return (elementwise("rotate", prod(x[:-1]) * 2 * cos[-1], ROTATE),)
-
-    def space(self, call: Call, x: Shape, cos: Shape, sin: Shape) -> Workspace:
-        """Both turned halves, until they are joined; cos and sin in the dtype of x."""
-        width = call.widths[0]
-        converted = 0 if width == call.widths[1] else prod(cos) + prod(sin)
-        return Workspace(width * (prod(x[:-1]) * 2 * cos[-1] + converted))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, cos: Any, sin: Any) -> Any:
         width = 2 * cos.shape[-1]

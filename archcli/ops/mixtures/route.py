@@ -6,11 +6,11 @@ N tokens B*T, E experts, k experts per token.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, maximum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import FP32, INT64, Call
+from archcli.graph.kept import FP32, Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
 
@@ -143,6 +143,7 @@ class Dispatch(Op):
     Outputs: tokens [N k, D], the expert of each [N k], and the order [N k] by which they were sorted.
     """
 
+    follows_run: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape, index: Shape) -> tuple[Shape, Shape, Shape]:
@@ -156,9 +157,6 @@ class Dispatch(Op):
         )  # a token adds up what its k copies send back
         return (Part("gather", OpClass.ROUTING, 0, moved + places, moved, (gradient,)),)
 
-    def space(self, call: Call, x: Shape, index: Shape) -> Workspace:
-        return Workspace(INT64 * prod(index))  # the token of each copy
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         expert_of, order = index.flatten().sort(stable=True)
         return x.flatten(0, -2).index_select(0, order // index.shape[-1]), expert_of, order
@@ -171,6 +169,7 @@ class Combine(Op):
     Weights [B, T, k], order [N k]; output [B, T, D].
     """
 
+    follows_run: ClassVar[bool] = True
     name: str
     weighted: bool = True
 
@@ -190,14 +189,6 @@ class Combine(Op):
         return (
             Part("combine", OpClass.ROUTING, 2 * n - out, n + prod(weights) + prod(order), out, gradients),
         )
-
-    def space(self, call: Call, y: Shape, weights: Shape, order: Shape) -> Workspace:
-        """The copies in the order of tokens, beside their places, then those times their weights."""
-        copies, places = prod(y) * call.widths[0], INT64 * prod(order)
-        weighted = prod(y) * max(call.widths[:2]) if self.weighted else 0
-        weighted = weighted + (places if call.execution.records and call.grads[0] else 0)
-        output = prod(weights[:-1]) * y[-1] * call.widths[0]
-        return Workspace(copies + maximum(weighted, places - output))
 
     def run(self, torch: Any, weights: dict[str, Any], y: Any, gates: Any, order: Any) -> Any:
         copies = torch.unflatten(y.index_select(0, order.argsort()), 0, tuple(gates.shape))

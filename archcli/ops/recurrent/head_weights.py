@@ -22,6 +22,7 @@ class BlockDiagonal(Op):
     Input [..., in], output [..., out]; weight [b, out / b, in / b] for b blocks, bias [b, out / b].
     """
 
+    follows_run: ClassVar[bool] = True
     name: str
     blocks: Number
     out: Number
@@ -40,10 +41,6 @@ class BlockDiagonal(Op):
         out, weight = prod(x[:-1]) * self.out, self.out * of_block
         product = contraction("matmul", 2 * out * of_block, [(prod(x), 0), (weight, "weight")], out)
         return (product, bias(out, self.out)) if self.bias else (product,)
-
-    def workspace(self, width: int, x: Shape) -> Workspace:
-        """Bytes of the result block by block."""
-        return Workspace(width * prod(x[:-1]) * self.out)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         pieces = x.unflatten(-1, (self.blocks, -1)).flatten(0, -3).transpose(0, 1)

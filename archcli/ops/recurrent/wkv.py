@@ -22,6 +22,7 @@ class TokenShift(Op):
     `keep` the last token of x.
     """
 
+    follows_run: ClassVar[bool] = True
     component: ClassVar[str] = "recurrence"
     name: str
     keep: bool
@@ -37,10 +38,6 @@ class TokenShift(Op):
         n, kept = prod(x), x[0] * x[2]
         moved = (movement("keep", kept, kept, ()),) if self.keep else ()
         return (movement("shift", n, n), *moved)
-
-    def workspace(self, width: int, x: Shape, *last: Shape) -> Workspace:
-        """Bytes of the zeros before the first token."""
-        return Workspace(0 if last else width * x[0] * x[2])
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *last: Any) -> Any:
         before = last[0].to(x.dtype).unsqueeze(1) if last else torch.zeros_like(x[:, :1])

@@ -50,8 +50,14 @@ def key_of(op: Op, shapes: Sequence[Shape]) -> Hashable | None:
     """
     if not INTS.issuperset(map(type, chain.from_iterable(shapes))):
         return None
-    settings = _settings(type(op))(op)
+    settings = settings_of(op)
     return (type(op), settings, *shapes) if _is_plain(settings) else None
+
+
+def settings_of(record: Any) -> tuple[Any, ...]:
+    """The settings of an operation, mask or rotation, without its name."""
+    kind: Any = type(record)  # mypy takes type[Any] for unhashable
+    return _settings(kind)(record)
 
 
 @cache

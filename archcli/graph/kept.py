@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from archcli.arith import Number
+from archcli.arith import Number, Shape
 
 Backend = Literal["cuda", "cpu"]
 FP32, INT32, INT64, BOOL = 4, 4, 8, 1
@@ -25,10 +25,19 @@ class Out(NamedTuple):
 
 
 class New(NamedTuple):
-    """A tensor of the operation's own: its elements, and the bytes of each."""
+    """A tensor of the operation's own: its elements, and the bytes of each.
+
+    It stands for as many as `count`, of which each step of a loop made one.
+    """
 
     elements: Number
     width: Number
+    count: Number = 1
+
+    @property
+    def bytes(self) -> Number:
+        """Bytes of all of them."""
+        return self.elements * self.width * self.count
 
 
 class OfMixture(NamedTuple):
@@ -42,7 +51,30 @@ class OfMixture(NamedTuple):
 Kept: TypeAlias = In | Out | New | OfMixture
 
 SAME = -1
-"""In `Op.views`: the storage of the output before."""
+"""In `OpMemory.views`: the storage of the output before."""
+
+
+class MemoryLayout(NamedTuple):
+    """How a tensor lies in memory: number type, and strides; None where it lies in the order of its axes."""
+
+    dtype: Any
+    strides: Shape | None = None
+
+    @property
+    def width(self) -> int:
+        """Bytes of an element."""
+        return int(self.dtype.itemsize)
+
+
+class OpMemory(NamedTuple):
+    """What a run of an operation leaves in memory: what its backward keeps, and its outputs.
+
+    `views` have for each output the input whose storage it is, None for a new one.
+    """
+
+    kept: tuple[Kept, ...]
+    views: tuple[int | None, ...]
+    layouts: tuple[MemoryLayout, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +82,8 @@ class Execution:
     """How torch runs a pass.
 
     `backend` picks the kernels, `fused` attention in one kernel where there is one, `width` is the bytes of
-    an element in the model's dtype; with `records` autograd keeps what the backward needs. An operation that
-    does not state what that is `assumes` all its inputs and outputs, or raises NotImplementedError.
+    an element in the model's dtype; with `records` autograd keeps what the backward needs. Of an operation
+    of which that is not known it `assumes` all inputs and outputs, or NotImplementedError is raised.
     """
 
     backend: Backend = "cuda"
@@ -66,8 +98,7 @@ class Call:
     """One run of an operation: each input's width in bytes, and whether a gradient flows to it.
 
     `trained` says whether the operation's own weights get a gradient, `n_experts` how many routed experts
-    share its rows; None outside of a mixture. A tensor is `strided` where heads lie before tokens in memory,
-    so that a view cannot join the heads.
+    share its rows; None outside of a mixture.
     """
 
     execution: Execution
@@ -75,7 +106,7 @@ class Call:
     widths: tuple[Number, ...]
     trained: bool = True
     n_experts: Number | None = None
-    strided: tuple[bool, ...] = ()
+    layouts: tuple[MemoryLayout | None, ...] = ()
 
     @property
     def width(self) -> Number:
@@ -91,7 +122,3 @@ class Call:
     def in_fp32(self) -> bool:
         """Whether the first input is in fp32 already, so that `.float()` copies nothing."""
         return bool(self.widths[0] == FP32)
-
-    def in_float(self, elements: Number, index: int = 0) -> Kept:
-        """The first input in fp32: itself, or a copy of these elements."""
-        return In(index) if self.widths[index] == FP32 else New(elements, FP32)

@@ -6,13 +6,13 @@ the last, so that what one layer hands to the next has the right maker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import ref
 
-from archcli.arith import Number, maximum, prod, repetitions
+from archcli.arith import Number, Shape, maximum, prod, repetitions
 from archcli.graph.count_tape import Abstract, CountTape, StateTape, join
-from archcli.graph.kept import SAME, Call, Execution, In, Kept, OfMixture, Out
+from archcli.graph.kept import SAME, Call, Execution, In, Kept, MemoryLayout, OfMixture, OpMemory, Out
 from archcli.graph.op import Op, Tensor, tree_map
 from archcli.graph.part import NO_WORKSPACE, Workspace
 from archcli.graph.row import Row
@@ -22,12 +22,25 @@ T = TypeVar("T", bound=CountTape)
 
 
 class Placement(NamedTuple):
-    """Where a tensor lies: its storage, the bytes of an element, and the step and output that made it."""
+    """Where a tensor lies: its storage, the bytes of an element, and the step and output that made it.
+
+    `layout` is that of what an operation made, None of what came from elsewhere, in the order of its axes.
+    """
 
     storage: LiveStorage | None
     width: Number
     value: Value | None = None
-    strided: bool = False
+    layout: MemoryLayout | None = None
+
+
+class MemoryReader(Protocol):
+    """Reads the memory of a run of an operation."""
+
+    def __call__(self, op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
+        """What its backward keeps, and where its outputs lie."""
+
+    def running(self, op: Op, call: Call, shapes: Sequence[Shape]) -> Number:
+        """The most bytes alive at once while it runs, less those of its outputs."""
 
 
 class InPeriods(CountTape):
@@ -64,15 +77,24 @@ class FilledTape(InPeriods, StateTape):
     __slots__ = ()
 
 
+class TracedRun(NamedTuple):
+    """A run of an operation: what its backward keeps, its outputs' places, and what it makes besides."""
+
+    kept: tuple[Kept, ...]
+    places: list[Placement]
+    workspace: Workspace
+
+
 class MemoryTape(InPeriods):
     """Writes a Row for each op, and into the ledger its storages, what its backward keeps, and the moment."""
 
-    __slots__ = ("execution", "ledger", "mixture", "recomputed", "region")
+    __slots__ = ("execution", "ledger", "mixture", "read", "recomputed", "region")
     records = True
 
     def __init__(self, rows: list[Row], *args: Any, **options: Any) -> None:
         super().__init__(rows, *args, **options)
         self.ledger, self.execution = Ledger(), Execution()
+        self.read: MemoryReader
         self.recomputed: Callable[[str], bool] = _nothing
         self.region: str | None = None
         self.mixture: dict[str, LiveStorage | None] = {}
@@ -80,7 +102,7 @@ class MemoryTape(InPeriods):
     def _child(self, cls: type[T], **changes: Any) -> T:
         child = super()._child(cls, **changes)
         if isinstance(child, MemoryTape):
-            child.ledger, child.execution = self.ledger, self.execution
+            child.ledger, child.execution, child.read = self.ledger, self.execution, self.read
             child.recomputed, child.region = self.recomputed, self.region
             child.mixture = self.mixture
             # an inline module keeps the path of its caller and begins no region
@@ -100,8 +122,11 @@ class MemoryTape(InPeriods):
         answer = self._answer(op, shapes, grads, trained=trained, costs=self.ledger.follows)
         row, grad = self._row(op, shapes, answer, group), self.records and answer.grad
         call = self._call(op, xs, trained=trained and bool(row.weights))
-        places = self._places(op, call, xs, row)
+        memory = self.read(op, call, row.inputs)
+        places = self._places(op, memory, xs, row)
         workspace = op.space(call, *row.inputs) if self.ledger.follows else NO_WORKSPACE
+        if workspace.running is None:
+            workspace = workspace._replace(running=self.read.running(op, call, row.inputs))
         if row.states and not self.execution.records:
             # an op returns what it caches behind its other outputs: (y, state), (seen, kept)
             for place in places[-len(row.states) :]:
@@ -109,7 +134,7 @@ class MemoryTape(InPeriods):
                     place.storage.cached()
         self.ledger.note(row.path, workspace.running)
         if grad and self.execution.records:
-            self._record(op, call, xs, row, places, workspace)
+            self._record(op, call, xs, row, TracedRun(memory.kept, places, workspace))
         tensors = tuple(
             Tensor(self, Abstract(shape, grad, place))
             for shape, place in zip(row.outputs, places, strict=True)
@@ -151,17 +176,16 @@ class MemoryTape(InPeriods):
         width = self.execution.width
         widths = tuple([width if x.value.place is None else x.value.place.width for x in xs])
         n_experts = None if self.experts is None else self.experts.n_experts
-        strided = tuple([x.value.place is not None and x.value.place.strided for x in xs])
+        layouts = tuple([None if x.value.place is None else x.value.place.layout for x in xs])
         grads = tuple([x.value.grad for x in xs])
-        return Call(self.execution, grads, widths or (width,), trained, n_experts, strided)
+        return Call(self.execution, grads, widths or (width,), trained, n_experts, layouts)
 
-    def _places(self, op: Op, call: Call, xs: tuple[Tensor, ...], row: Row) -> list[Placement]:
+    def _places(self, op: Op, memory: OpMemory, xs: tuple[Tensor, ...], row: Row) -> list[Placement]:
         """Where the outputs lie: in new storages, or in those of inputs."""
-        views, widths = op.views(call, *row.inputs), op.widths(call, *row.inputs)
-        strides, step = op.strides(call, *row.inputs), len(self.ledger.steps)
+        step = len(self.ledger.steps)
         places: list[Placement] = []
-        for i, (shape, width) in enumerate(zip(row.outputs, widths, strict=True)):
-            of, size = (views[i] if i < len(views) else None), prod(shape) * width
+        for i, (shape, of, layout) in enumerate(zip(row.outputs, memory.views, memory.layouts, strict=True)):
+            size = prod(shape) * layout.width
             if of == SAME:
                 storage = places[-1].storage
             elif of is not None:
@@ -169,29 +193,21 @@ class MemoryTape(InPeriods):
             else:
                 storage = None if op.is_weight else self._new(size, row.path)
             value = Value(f"{row.path}.weight" if op.is_weight else step, i, size)
-            places.append(Placement(storage, width, value, i < len(strides) and strides[i]))
+            places.append(Placement(storage, layout.width, value, layout))
         return places
 
-    def _new(self, size: Number, path: str) -> LiveStorage:
-        storage = LiveStorage(Allocation(size, self.times, path), self.ledger)
+    def _new(self, size: Number, path: str, pieces: Number = 1) -> LiveStorage:
+        storage = LiveStorage(Allocation(size, self.times, path, pieces), self.ledger)
         if self.region is not None:
             # a weak reference: the ledger must not hold what the forward has dropped
             self.ledger.region(self.region).made.append(ref(storage))
         return storage
 
-    def _record(
-        self,
-        op: Op,
-        call: Call,
-        xs: tuple[Tensor, ...],
-        row: Row,
-        places: list[Placement],
-        space: Workspace,
-    ) -> None:
+    def _record(self, op: Op, call: Call, xs: tuple[Tensor, ...], row: Row, run: TracedRun) -> None:
         """Write the step, and keep the storages that its backward needs."""
         # before the op's own kept tensors are made: they need not be alive with its workspace
-        region, alive = self._region(xs, row.path), self._alive()
-        storages = [self._kept(kept, xs, places, row.path) for kept in self._stated(op, call, row)]
+        region, alive, space = self._region(xs, row.path), self._alive(), run.workspace
+        storages = [self._kept(kept, xs, run.places, row.path) for kept in run.kept]
         # by identity: an op may keep a storage twice, and equal storages are not one
         kept = {id(storage.record): storage for storage in storages if storage is not None}
         if region is None:
@@ -202,7 +218,7 @@ class MemoryTape(InPeriods):
         step = Step(
             row,
             inputs=tuple([x.value.place.value if x.value.grad and x.value.place else None for x in xs]),
-            outputs=tuple([place.value for place in places if place.value is not None]),
+            outputs=tuple([place.value for place in run.places if place.value is not None]),
             kept=tuple([storage.record for storage in kept.values()]),
             weight_gradients=self._weight_gradients(call, row),
             workspace=space,
@@ -238,16 +254,6 @@ class MemoryTape(InPeriods):
             return 0
         return prod(row.weights["bias"]) * self.execution.width
 
-    def _stated(self, op: Op, call: Call, row: Row) -> tuple[Kept, ...]:
-        """What the op states that its backward keeps; all inputs and outputs where that is assumed."""
-        try:
-            return op.kept(call, *row.inputs)
-        except NotImplementedError:
-            if not self.execution.assumes:
-                raise
-            inputs, outputs = range(len(row.inputs)), range(len(row.outputs))
-            return (*(In(i) for i in inputs), *(Out(j) for j in outputs))
-
     def _region(self, xs: tuple[Tensor, ...], path: str) -> str | None:
         """The path of what is recomputed together with an op: that of its module, or its own."""
         if self.region is None and self.recomputed(path):
@@ -268,7 +274,7 @@ class MemoryTape(InPeriods):
             if kept.name not in self.mixture:
                 self.mixture[kept.name] = self._new(kept.elements * kept.width, path)
             return self.mixture[kept.name]
-        return self._new(kept.elements * kept.width, path)
+        return self._new(kept.bytes, path, kept.count)
 
 
 class GradlessMemoryTape(MemoryTape):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from archcli.arith import Number, Shape
 from archcli.graph.kept import Call, Kept
-from archcli.graph.part import NO_WORKSPACE, Part, State, Workspace
+from archcli.graph.part import NO_WORKSPACE, READ_OFF_RUN, Part, State, Workspace
 
 if TYPE_CHECKING:
     from archcli.modules.spec.base import Module
@@ -44,8 +44,8 @@ class Op(ABC):
     """Whether the gradient of its output is that of its inputs, so that its backward makes none."""
     sums_bias: ClassVar[bool] = False
     """Whether the gradient of its bias is summed up when its backward has let go of what it kept."""
-    keeps_nothing: ClassVar[bool] = False
-    """Whether its backward needs neither inputs nor outputs."""
+    follows_run: ClassVar[bool] = False
+    """Whether the bytes alive while it runs are read off its `run`, where they are torch's to the byte."""
     collective: ClassVar[str] = ""
     """The collective by which the ranks of a plan run it forward, by torch's name; empty where none is."""
     collective_back: ClassVar[str] = ""
@@ -84,38 +84,20 @@ class Op(ABC):
         """The states that this op leaves in the cache."""
         return ()
 
-    def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...]:
-        """What its backward keeps, in the order of the kernels; asked only where a gradient flows."""
-        if self.is_view or self.keeps_nothing:
-            return ()
-        raise NotImplementedError(f"{type(self).__name__} does not state what its backward keeps")
+    def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...] | None:
+        """What its backward keeps; None where that is read off `run`, as of all archcli's own operations.
 
-    def views(self, call: Call, *xs: Shape) -> tuple[int | None, ...]:
-        """For each output the input whose storage it shares; None, or no entry, for a new storage."""
-        return (0,) * len(self.widths(call, *xs)) if self.is_view else ()
-
-    def widths(self, call: Call, *xs: Shape) -> tuple[Number, ...]:
-        """Bytes of an element of each output: those of the first input."""
-        out = self.shape(*xs)
-        many = bool(out) and isinstance(out[0], tuple)
-        return (call.widths[0],) * (len(out) if many else 1)
-
-    def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
-        """For each output whether heads lie before tokens in memory; false where there is no entry."""
-        return call.strided[:1] * len(self.widths(call, *xs)) if self.is_view else ()
+        To be stated by an operation that calls functions of torch which `archcli.launches` does not know.
+        """
+        return None
 
     def workspace(self, width: int, *xs: Shape) -> Workspace:
         """Memory of `run` besides inputs and outputs, elements being `width` bytes wide."""
         return NO_WORKSPACE
 
-    def fused_workspace(self, width: int, *xs: Shape) -> Workspace:
-        """Memory of `run_fused` besides inputs and outputs."""
-        return self.workspace(width, *xs)
-
     def space(self, call: Call, *xs: Shape) -> Workspace:
         """Memory of this run besides inputs and outputs."""
-        space = self.fused_workspace if call.execution.fused else self.workspace
-        return space(call.execution.width, *xs)
+        return READ_OFF_RUN if self.follows_run else self.workspace(call.execution.width, *xs)
 
     def skips_masked(self, *xs: Shape) -> bool:
         """Whether `run_fused` skips masked scores: it executes `flops` of the parts, not `unmasked_flops`."""

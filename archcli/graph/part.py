@@ -74,8 +74,8 @@ class Part:
 class Workspace(NamedTuple):
     """Bytes of the tensors that an operation makes besides its outputs.
 
-    `running` live at once while it runs, `backward` while its backward runs. One that `lets_go`
-    no longer has the gradient of its output by then.
+    `running` live at once while it runs, None where that is read off its `run`; `backward` while its backward
+    runs. One that `lets_go` no longer has the gradient of its output by then.
     """
 
     running: Number = 0
@@ -84,6 +84,7 @@ class Workspace(NamedTuple):
 
 
 NO_WORKSPACE = Workspace()
+READ_OFF_RUN = Workspace(None)
 
 
 class StateKind(StrEnum):

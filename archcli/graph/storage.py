@@ -18,11 +18,15 @@ from archcli.graph.row import Row
 # eq=False: two storages of equal bytes are two
 @dataclass(slots=True, eq=False)
 class Allocation:
-    """A storage as it is remembered: its bytes, how many layers have one like it, the row that made it."""
+    """A storage as it is remembered: its bytes, how many layers have one like it, the row that made it.
+
+    It stands for `pieces` of them, of which each step of a loop made one.
+    """
 
     size: Number
     times: Number
     path: str
+    pieces: Number = 1
 
 
 class LiveStorage:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from archcli.launches.dtypes import COMPLEX, REAL
+from archcli.recording.classes import flops_per_element
 
 Stage = Literal["forward", "backward", "sums"]
 """`sums` are the additions by which autograd accumulates gradients of a tensor that was used twice."""
@@ -34,3 +38,35 @@ class KernelRun(NamedTuple):
     kernel: KernelCost
     op_class: str
     times: int
+
+
+class StatedWork(NamedTuple):
+    """FLOPs of a kernel and the bytes that it reads and writes, where its tensors do not tell."""
+
+    flops: int | None = None
+    read: int | None = None
+    written: int | None = None
+
+
+TOLD_BY_TENSORS = StatedWork()
+
+
+def cost_of(name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> KernelCost:
+    """The cost of a launch on these tensors: what is stated of it, else what they tell."""
+    both = [*inputs, *outputs]
+    flops = _flops(name, both) if work.flops is None else work.flops
+    read = sum(x.bytes for x in inputs) if work.read is None else work.read
+    written = sum(x.bytes for x in outputs) if work.written is None else work.written
+    return KernelCost(name, flops, read, written, _computes_in(both))
+
+
+def _flops(name: str, tensors: Sequence[Any]) -> Any:
+    """FLOPs by the elements of the largest tensor; whole-number arithmetic has none."""
+    if not any(x.dtype.kind in (REAL, COMPLEX) for x in tensors):
+        return 0
+    return flops_per_element(name) * max(x.elements for x in tensors)
+
+
+def _computes_in(tensors: Sequence[Any]) -> Any:
+    """The number type of a kernel: that of its first tensor with fractions."""
+    return next((x.dtype.parts for x in tensors if x.dtype.kind in (REAL, COMPLEX)), tensors[0].dtype.name)

@@ -12,6 +12,7 @@ times, as where memory is counted: the first period, one for all in the middle, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from archcli.arith import Number
@@ -22,6 +23,7 @@ from archcli.graph.memory_tape import FilledTape, InPeriods, Placement
 from archcli.launches.dtypes import NAMED, DType
 from archcli.launches.functions.routed import MODULES, TokenAssignment, run_stacked
 from archcli.launches.log import NOT_KNOWN, GradNode, LaunchOrigin, Log, unknown_kernels, without_grad
+from archcli.launches.memory.op_reader import OpReader
 from archcli.launches.tensor import ShapeTensor
 from archcli.launches.torch_like import TORCH
 from archcli.modules import Model
@@ -32,21 +34,21 @@ T = TypeVar("T", bound=CountTape)
 
 
 class CacheTape(FilledTape):
-    """A FilledTape that knows the bytes of an element of each tensor, and so of what is cached.
+    """A FilledTape that knows the number type of each tensor, and so of what is cached.
 
     `folded`: it traces the layers of one period alone.
     """
 
-    __slots__ = ("execution", "folded")
+    __slots__ = ("execution", "folded", "read")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.execution, self.folded = Execution(), False
+        self.execution, self.folded, self.read = Execution(), False, OpReader()
 
     def _child(self, cls: type[T], **changes: Any) -> T:
         child = super()._child(cls, **changes)
         if isinstance(child, CacheTape):
-            child.execution, child.folded = self.execution, self.folded
+            child.execution, child.folded, child.read = self.execution, self.folded, self.read
         return child
 
     def occurrences(
@@ -62,20 +64,21 @@ class CacheTape(FilledTape):
         return type(self)
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
-        """Run the op's shapes, and give each output the width that the op states."""
+        """Run the op's shapes, and give each output the number type that its run has."""
         out = super().emit(op, *xs, group=group, trained=trained)
-        given = tuple([self._width(x) for x in xs])
-        call = Call(self.execution, (False,) * len(xs), given or (self.execution.width,))
-        widths = iter(op.widths(call, *[x.value.shape for x in xs]))
+        places = [x.value.place or Placement(None, self.execution.width) for x in xs]
+        widths = tuple([place.width for place in places]) or (self.execution.width,)
+        layouts = tuple([place.layout for place in places])
+        n_experts = None if self.experts is None else self.experts.n_experts
+        call = Call(self.execution, (False,) * len(xs), widths, False, n_experts, layouts)
+        made = iter(self.read(op, call, [x.value.shape for x in xs]).layouts)
 
-        def with_width(x: Tensor) -> Tensor:
-            return Tensor(self, Abstract(x.value.shape, grad=False, place=Placement(None, next(widths))))
+        def placed(x: Tensor) -> Tensor:
+            layout = next(made)
+            place = Placement(None, layout.width, layout=layout)
+            return Tensor(self, Abstract(x.value.shape, grad=False, place=place))
 
-        return tree_map(with_width, Tensor, out)
-
-    def _width(self, x: Tensor) -> Any:
-        place = x.value.place
-        return self.execution.width if place is None else place.width
+        return tree_map(placed, Tensor, out)
 
 
 def filled_cache(model: Model, filling: Request, execution: Execution, dtype: DType, *, folded: bool) -> Any:
@@ -84,7 +87,7 @@ def filled_cache(model: Model, filling: Request, execution: Execution, dtype: DT
     With `folded` that of the layers of one period of each pattern.
     """
     tape = CacheTape([])
-    tape.execution, tape.folded = execution, folded
+    tape.execution, tape.folded = replace(execution, records=False), folded
     widths = {"ids": INT64, "features": execution.width}
     inputs = {
         name: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind]))

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from archcli.launches.dtypes import COMPLEX, FP32, REAL, DType, of_number, promoted
-from archcli.launches.kernel import KernelCost
+from archcli.launches.kernel import TOLD_BY_TENSORS, StatedWork
 from archcli.launches.layouts import like_inputs
 from archcli.launches.log import Backward, GradNode, current
 from archcli.launches.tensor import METHODS, ShapeTensor, Sizes
-from archcli.recording.classes import flops_per_element
-
-
-class StatedWork(NamedTuple):
-    """FLOPs of a kernel and the bytes that it reads and writes, where its tensors do not tell."""
-
-    flops: int | None = None
-    read: int | None = None
-    written: int | None = None
-
-
-TOLD_BY_TENSORS = StatedWork()
 
 
 def launch(
@@ -36,7 +24,8 @@ def launch(
 ) -> ShapeTensor:
     """Launch a kernel with one output."""
     (out,) = launch_many(name, inputs, [(shape, dtype)], backward=backward, work=work)
-    out.strides = out.strides if strides is None else strides
+    if strides is not None:
+        out.strides = strides
     return out
 
 
@@ -49,19 +38,20 @@ def launch_many(
     work: StatedWork = TOLD_BY_TENSORS,
     differentiable: int | None = None,
 ) -> list[ShapeTensor]:
-    """Launch a kernel with these outputs; the first `differentiable` have gradients, by default all."""
+    """Launch a kernel with these outputs; the first `differentiable` have gradients, by default all.
+
+    The others are saved for the backward: statistics, sums of rows, random states.
+    """
     given = [x for x in inputs if isinstance(x, ShapeTensor)]
     first = given[0].dtype if given else FP32
     made = [ShapeTensor(shape, dtype or first) for shape, dtype in outputs]
-    flops = _flops(name, [*given, *made]) if work.flops is None else work.flops
-    read = sum(x.bytes for x in given) if work.read is None else work.read
-    written = sum(x.bytes for x in made) if work.written is None else work.written
     log = current()
-    log.launch(KernelCost(name, flops, read, written, _computes_in([*given, *made])), given, made)
+    log.run(name, given, made, work)
     for x in made:
         x.repeats = log.repeats
     with_gradients = made if differentiable is None else made[:differentiable]
     record(with_gradients, inputs, backward)
+    save_for_backward(made[0], *made[len(with_gradients) :])
     return made
 
 
@@ -100,27 +90,22 @@ def record(outputs: Sequence[ShapeTensor], inputs: Sequence[Any], backward: Back
     if backward is None or not log.records or not any(needs_grad(x) for x in inputs):
         return
     outputs = [x for x in outputs if x.dtype.kind in (REAL, COMPLEX)]
-    node = GradNode(log.origin, tuple(inputs), len(outputs), backward, log.repeats)
-    log.nodes.append(node)
+    results = tuple([(x.shape, x.dtype) for x in outputs])
+    node = GradNode(log.origin, tuple(inputs), results, backward, log.repeats)
+    log.record(node)
     for i, x in enumerate(outputs):
         x.node, x.output, x.requires_grad = node, i, True
+
+
+def save_for_backward(out: ShapeTensor, *saved: Any) -> None:
+    """Note what autograd keeps for the step that made `out`, beside what its backward's kernels read."""
+    if out.node is not None:
+        out.node.saved += tuple([x for x in saved if x is not None])
 
 
 def needs_grad(x: Any) -> bool:
     """Whether a gradient flows to it."""
     return isinstance(x, ShapeTensor) and x.requires_grad
-
-
-def _flops(name: str, tensors: Sequence[ShapeTensor]) -> int:
-    """FLOPs by the elements of the largest tensor; whole-number arithmetic has none."""
-    if not any(x.dtype.kind in (REAL, COMPLEX) for x in tensors):
-        return 0
-    return flops_per_element(name) * max(x.elements for x in tensors)
-
-
-def _computes_in(tensors: Sequence[ShapeTensor]) -> str:
-    """The number type of a kernel: that of its first tensor with fractions."""
-    return next((x.dtype.parts for x in tensors if x.dtype.kind in (REAL, COMPLEX)), tensors[0].dtype.name)
 
 
 def broadcast(*shapes: Sizes) -> Sizes:

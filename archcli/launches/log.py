@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem
-from archcli.launches.kernel import KernelCost, Stage
+from archcli.launches.kernel import KernelCost, Stage, StatedWork, cost_of
 
 Gradients = Sequence[Any]
 Backward = Callable[..., Gradients]
@@ -50,13 +50,23 @@ class LoggedLaunch(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class GradNode:
-    """A step that autograd recorded: its inputs, and how their gradients follow from the outputs'."""
+    """A step that autograd recorded: its inputs, and how their gradients follow from the outputs'.
+
+    `results` are shape and number type of each output, `saved` tensors that torch keeps beside those that the
+    kernels of its backward read.
+    """
 
     origin: LaunchOrigin
     inputs: tuple[Any, ...]
-    outputs: int
+    results: tuple[tuple[Any, Any], ...]
     backward: Backward
     repeats: int = 1
+    saved: tuple[Any, ...] = ()
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs have gradients."""
+        return len(self.results)
 
 
 @dataclass(slots=True)
@@ -78,6 +88,14 @@ class Log:
     def on_cuda(self) -> bool:
         """Whether a GPU's kernels run."""
         return self.backend == "cuda"
+
+    def record(self, node: GradNode) -> None:
+        """Autograd records a step."""
+        self.nodes.append(node)
+
+    def run(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> None:
+        """torch runs a function on these tensors as one kernel."""
+        self.launch(cost_of(name, inputs, outputs, work), inputs, outputs)
 
     def launch(self, kernel: KernelCost, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """A kernel is launched on these tensors, which a log that follows the flow of data notes."""

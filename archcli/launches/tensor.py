@@ -55,22 +55,32 @@ DEVICE = DeviceKind()
 
 
 class TensorMemory:
-    """The memory that a tensor and its views lie in: its elements, and whether it was cut into pieces."""
+    """The memory that a tensor and its views lie in: its shape, and whether it was cut into pieces."""
 
-    __slots__ = ("elements", "is_split")
+    __slots__ = ("__weakref__", "_elements", "is_split", "shape")
 
-    def __init__(self, elements: int) -> None:
-        self.elements, self.is_split = elements, False
+    def __init__(self, shape: Sizes) -> None:
+        self.shape, self.is_split = shape, False
+        self._elements: Any = None
+
+    @property
+    def elements(self) -> Any:
+        """Its elements, counted when they are asked for: of most tensors nobody does."""
+        if self._elements is None:
+            self._elements = prod(self.shape)
+        return self._elements
 
 
 class ShapeTensor:
     """A tensor without values. `node` and `output` say which step of autograd made it.
 
-    It stands for the `repeats` tensors that as many steps of a loop made.
+    It stands for the `repeats` tensors that as many steps of a loop made. `laid` are its strides, None until
+    they are asked for where it lies in the order of its axes.
     """
 
     __slots__ = (
         "dtype",
+        "laid",
         "node",
         "offset",
         "output",
@@ -78,7 +88,6 @@ class ShapeTensor:
         "requires_grad",
         "shape",
         "storage",
-        "strides",
     )
     fake_mode = None
     """torch's fake tensors have it, too: it tells operations that there are no values to read."""
@@ -94,8 +103,8 @@ class ShapeTensor:
         requires_grad: bool = False,
     ) -> None:
         self.shape, self.dtype, self.offset = shape, dtype, offset
-        self.strides = row_major(shape) if strides is None else strides
-        self.storage = TensorMemory(prod(shape)) if storage is None else storage
+        self.laid = strides
+        self.storage = TensorMemory(shape) if storage is None else storage
         self.requires_grad = requires_grad
         self.node: GradNode | None = None
         self.output = 0
@@ -111,6 +120,17 @@ class ShapeTensor:
 
     def __iter__(self) -> Any:
         return iter(METHODS["unbind"](self))
+
+    @property
+    def strides(self) -> Sizes:
+        """Elements from one to the next along each axis."""
+        if self.laid is None:
+            self.laid = row_major(self.shape)
+        return self.laid
+
+    @strides.setter
+    def strides(self, strides: Sizes) -> None:
+        self.laid = strides
 
     @property
     def device(self) -> DeviceKind:
@@ -133,12 +153,12 @@ class ShapeTensor:
         return self.dtype.itemsize
 
     @property
-    def elements(self) -> int:
+    def elements(self) -> Any:
         """Elements in memory, fewer than in the shape of an expanded tensor."""
         return min(self.numel(), self.storage.elements)
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> Any:
         """Bytes in memory."""
         return self.elements * self.dtype.itemsize
 
@@ -154,15 +174,15 @@ class ShapeTensor:
 
     def is_contiguous(self, **_: Any) -> bool:
         """Whether its elements lie in memory in the order of its axes."""
-        return same_layout(self.shape, self.strides, row_major(self.shape))
+        return self.laid is None or same_layout(self.shape, self.strides, row_major(self.shape))
 
     def is_floating_point(self) -> bool:
         """Whether its numbers have fractions."""
         return self.dtype.kind == REAL
 
-    def numel(self) -> int:
+    def numel(self) -> Any:
         """How many elements its shape has."""
-        return int(prod(self.shape))
+        return prod(self.shape)
 
     def dim(self) -> int:
         """How many axes it has."""

@@ -1,4 +1,4 @@
-"""Constructors of parts, FLOPs per element of all that is no product, and temporary tensors.
+"""Constructors of parts, FLOPs per element of all that is no product.
 
 Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072), its Table 1 and operator list.
 
@@ -10,10 +10,6 @@ Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072), its Table 1 and 
   gradient with the normalizations.
 - Gradients that meet because a tensor was used twice are counted at the additions of a residual stream alone,
   as in the paper, not where a tied table or the output of a norm is read again.
-
-Scratch: the tensors that an operation makes while it runs, and which of them its backward keeps. A rule is
-written as the run is, step by step, on buffers in place of tensors: one is alive while a name of the rule,
-or what is kept, refers to it.
 """
 
 from __future__ import annotations
@@ -21,9 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from archcli.arith import Number, maximum
+from archcli.arith import Number
 from archcli.graph import OpClass, Part
-from archcli.graph.kept import Call, In, Kept, New, Out
 
 SOFTMAX_FORWARD, SOFTMAX_BACKWARD = 5, 5
 LAYERNORM_FORWARD, LAYERNORM_BACKWARD, LAYERNORM_WEIGHT = 7, 9, 4
@@ -47,6 +42,11 @@ WHOLE_NUMBERS = "whole numbers: no floating-point arithmetic"
 def has_no_values(x: Any) -> bool:
     """Whether a torch tensor is a shape alone: on meta, or a fake one of torch's."""
     return x.device.type == "meta" or hasattr(x, "fake_mode")
+
+
+def as_number(size: Any) -> Any:
+    """A size as it is: a whole number, or one that stands for many. While torch.jit traces it is a tensor."""
+    return size if isinstance(size, int) else int(size)
 
 
 def heads_of(own: int, peers: Any) -> tuple[int, int]:
@@ -113,55 +113,3 @@ def movement(name: str, read: Number, written: Number, backward: tuple[Part, ...
     """The cost of moving data without arithmetic; by default its gradient moves back."""
     back = Part("d_0", OpClass.MOVEMENT, 0, written, read, wrt=0)
     return Part(name, OpClass.MOVEMENT, 0, read, written, (back,) if backward is None else backward)
-
-
-class ScratchTensor:
-    """A tensor of an operation's own while it is alive."""
-
-    __slots__ = ("kept", "scratch")
-
-    def __init__(self, scratch: Scratch, kept: New) -> None:
-        self.scratch, self.kept = scratch, kept
-        scratch.hold(kept.elements * kept.width)
-
-    def __del__(self) -> None:
-        self.scratch.live = self.scratch.live - self.kept.elements * self.kept.width
-
-
-class Scratch:
-    """What an operation has made of late: bytes alive, the most there were, and what the backward keeps.
-
-    `running` leaves out the operation's outputs, though a peak may come before they are made.
-    """
-
-    __slots__ = ("held", "live", "peak", "records")
-
-    def __init__(self, call: Call) -> None:
-        self.live: Number = 0
-        self.peak: Number = 0
-        self.records = call.execution.records
-        self.held: list[ScratchTensor | In | Out] = []
-
-    def new(self, elements: Number, width: Number) -> ScratchTensor:
-        """A new tensor of so many elements, of so many bytes each."""
-        return ScratchTensor(self, New(elements, width))
-
-    def hold(self, size: Number) -> None:
-        """So many bytes more are alive."""
-        self.live = self.live + size
-        self.peak = maximum(self.peak, self.live)
-
-    def save(self, tensor: ScratchTensor | In | Out, needed: bool = True) -> None:
-        """Keep a tensor for the backward, where a gradient needs it."""
-        known = any(type(tensor) is type(held) and tensor == held for held in self.held)
-        if needed and self.records and not known:
-            self.held.append(tensor)
-
-    @property
-    def kept(self) -> tuple[Kept, ...]:
-        """What the backward keeps, in the order in which it was saved."""
-        return tuple([x.kept if isinstance(x, ScratchTensor) else x for x in self.held])
-
-    def running(self, outputs: Number) -> Number:
-        """The most bytes that were alive at once, less those of the outputs."""
-        return self.peak - outputs

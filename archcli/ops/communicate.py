@@ -47,7 +47,6 @@ class Communication(Op):
     name: str
     ranks: Number
     peers: Peers | None = field(default=None, kw_only=True, repr=False)
-    keeps_nothing: ClassVar[bool] = True
 
     @abstractmethod
     def sent(self, x: Shape) -> Number:

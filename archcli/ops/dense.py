@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, ceil_log2, prod
 from archcli.graph import Op, Part, Workspace
-from archcli.graph.kept import INT32, Call, In, Kept, New, OfMixture
+from archcli.graph.kept import Call
 from archcli.ops.base import bias, contraction, elementwise, movement, summed
 
 
@@ -49,17 +49,6 @@ class Linear(Op):
         if self.stored_bias:
             return (product, replace(bias(out, self.out), backward=()))
         return (product, bias(out, self.out)) if self.bias else (product,)
-
-    def kept(self, call: Call, x: Shape, weight: Shape | None = None) -> tuple[Kept, ...]:
-        of_weight = call.grads[1] if self.borrowed else call.trained
-        kept: list[Kept] = [In(0)] if of_weight else []
-        if self.borrowed and call.grads[0]:
-            kept.append(In(1))
-        if call.n_experts is not None:
-            kept.append(OfMixture("ends", call.n_experts, INT32))
-            if self.bias and call.trained:
-                kept.append(OfMixture("expert_of"))
-        return tuple(kept)
 
     def space(self, call: Call, x: Shape, weight: Shape | None = None) -> Workspace:
         """Of routed experts the products, and the bias of every copy's expert, until they are added."""
@@ -108,12 +97,6 @@ class Lookup(Op):
         gradient = summed("weight", moved, self.entries * self.width, index=prod(ids))
         return (movement("gather", moved + prod(ids), moved, () if self.frozen else (gradient,)),)
 
-    def kept(self, call: Call, ids: Shape) -> tuple[Kept, ...]:
-        return (In(0),)
-
-    def widths(self, call: Call, ids: Shape) -> tuple[Number, ...]:
-        return (call.width,)
-
     def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
         return torch.nn.functional.embedding(ids, weights["weight"])
 
@@ -129,7 +112,6 @@ class Parameter(Op):
     """A bare trainable tensor. Its input is used only for its tape."""
 
     is_weight: ClassVar[bool] = True
-    keeps_nothing: ClassVar[bool] = True
     name: str
     size: Shape
     zero_cost_reason: ClassVar[str] = "the op that uses the tensor reads it"
@@ -164,19 +146,6 @@ class Einsum(Op):
     def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
         flops = 2 * prod(self._sizes(a, b).values())
         return (contraction("matmul", flops, [(prod(a), 0), (prod(b), 1)], prod(self.shape(a, b))),)
-
-    def kept(self, call: Call, a: Shape, b: Shape) -> tuple[Kept, ...]:
-        both, of_a, of_b, summed = self._axes
-        operands = zip(self._labels, (a, b), ((both, of_a, summed), (both, summed, of_b)), strict=True)
-        return tuple(
-            In(i) if all(group in labels for group in groups) else New(prod(x), call.widths[i])
-            for i, (labels, x, groups) in enumerate(operands)
-            if call.grads[1 - i]
-        )
-
-    def strides(self, call: Call, a: Shape, b: Shape) -> tuple[bool, ...]:
-        made = "".join(self._axes[:3])  # the product's axes as they lie in memory
-        return (self.equation[-2:] not in made,)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return torch.einsum(self.equation, a, b)
@@ -221,12 +190,6 @@ class Gather(Op):
             movement("gather", moved + prod(ids), moved, (summed(1, moved, prod(table), index=prod(ids)),)),
         )
 
-    def kept(self, call: Call, ids: Shape, table: Shape) -> tuple[Kept, ...]:
-        return (In(0),)
-
-    def widths(self, call: Call, ids: Shape, table: Shape) -> tuple[Number, ...]:
-        return (call.widths[1],)
-
     def run(self, torch: Any, weights: dict[str, Any], ids: Any, table: Any) -> Any:
         return torch.nn.functional.embedding(ids, table)
 
@@ -258,9 +221,6 @@ class Conv1d(Op):
         product = contraction("conv", 2 * out * x[1] * self.kernel, operands, out)
         return (product, bias(out, self.out)) if self.bias else (product,)
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (In(0),)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.nn.functional.conv1d(
             x, weights["weight"], weights.get("bias"), self.stride, self.padding
@@ -282,7 +242,6 @@ class Fourier(Op):
     up; not as matrix products.
     """
 
-    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape) -> Shape:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, at_most, is_one, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
-from archcli.graph.kept import INT64, SAME, Call, Kept
 from archcli.ops.attention.mask import Mask
 from archcli.ops.base import movement
 
@@ -53,12 +52,6 @@ class MergeHeads(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return ()
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return ()
-
-    def views(self, call: Call, x: Shape) -> tuple[int | None, ...]:
-        return (None if call.strided[0] else 0,)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.flatten(-2)
 
@@ -83,11 +76,6 @@ class Split(Op):
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.split(list(self.sizes), dim=self.axis)
 
-    def strides(self, call: Call, x: Shape) -> tuple[bool, ...]:
-        """Pieces of each head leave gaps between the heads, so that no view joins them."""
-        of_heads = len(x) == HEADED and self.axis % len(x) == len(x) - 1 and not is_one(x[-2])
-        return (of_heads or call.strided[0],) * len(self.sizes)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Concat(Op):
@@ -96,7 +84,6 @@ class Concat(Op):
     The second is repeated over the heads axis of [B, T, heads, d] where it has one head.
     """
 
-    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, a: Shape, b: Shape) -> Shape:
@@ -204,9 +191,6 @@ class Zeros(Op):
     def parts(self, ids: Shape) -> tuple[Part, ...]:
         return ()
 
-    def widths(self, call: Call, ids: Shape) -> tuple[Number, ...]:
-        return (INT64,)
-
     def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
         return torch.zeros_like(ids)
 
@@ -225,9 +209,6 @@ class Widen(Op):
         n = prod(x)
         back = Part("d_0", OpClass.MOVEMENT, 0, n, n, wrt=0)
         return (movement("widen", n, prod(self.shape(x)), (back,)),)
-
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.nn.functional.pad(x, (0, self.by))
@@ -269,14 +250,6 @@ class ExtendCache(Op):
         if self.cross:
             return StateKind.SOURCE
         return StateKind.WINDOW if self.mask.bounded else StateKind.TOKENS
-
-    def kept(self, call: Call, new: Shape, past: Shape | None = None) -> tuple[Kept, ...]:
-        return ()
-
-    def views(self, call: Call, new: Shape, past: Shape | None = None) -> tuple[int | None, ...]:
-        visible, kept = (shape[1] for shape in self.shape(new, past))
-        whole = not self.mask.bounded or at_most(visible, kept)
-        return (0 if past is None else None, SAME if whole else None)
 
     def run(self, torch: Any, weights: dict[str, Any], new: Any, past: Any = None) -> Any:
         visible = new

@@ -6,11 +6,10 @@ B batch, T tokens, V entries of the last axis.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import FP32, INT64, Call, Kept, New, Out
 from archcli.ops.base import (
     LOG_SOFTMAX,
     LOG_SOFTMAX_BACKWARD,
@@ -45,12 +44,6 @@ class LogSumExp(Op):
             ),
         )
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (call.in_float(prod(x)), Out(0))
-
-    def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
-        return (FP32,)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.logsumexp(x.float(), dim=-1)
 
@@ -78,9 +71,6 @@ class LogSoftmax(Op):
             ),
         )
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (Out(0),)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.log_softmax(x, dim=-1)
 
@@ -101,9 +91,6 @@ class GatherLast(Op):
         rows = prod(index)
         return (movement("pick", 2 * rows, rows),)
 
-    def kept(self, call: Call, x: Shape, index: Shape) -> tuple[Kept, ...]:
-        return (New(prod(index), INT64),)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         # torch's gather would keep all of x for the sake of its size
         entries = x.shape[-1]
@@ -116,7 +103,6 @@ class GatherLast(Op):
 class Subtract(Op):
     """y = a - b of equal shapes. Backward: the gradient of a is that of y, of b its negative."""
 
-    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, a: Shape, b: Shape) -> Shape:
@@ -126,9 +112,6 @@ class Subtract(Op):
         n = prod(a)
         gradient = Part("d_1", OpClass.ELEMENTWISE, n, n, n, wrt=1)
         return (Part("subtract", OpClass.ELEMENTWISE, n, 2 * n, n, (gradient,)),)
-
-    def widths(self, call: Call, a: Shape, b: Shape) -> tuple[Number, ...]:
-        return (max(call.widths),)
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return a - b
@@ -141,7 +124,6 @@ class Mean(Op):
     n - 1 additions and a division; the gradient is divided once and spread.
     """
 
-    keeps_nothing: ClassVar[bool] = True
     name: str
     count: Number | None = None
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, is_one, maximum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import FP32, Call, In, Kept, New, OfMixture
+from archcli.graph.kept import FP32, Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops import base
 
@@ -52,41 +51,6 @@ class Normalize(Op):
             gradients.append(Part("d_weight", OpClass.NORMALIZATION, weight * n, 2 * n, width, wrt=of))
         return (Part("normalize", OpClass.NORMALIZATION, per_element * n, n + width, n, tuple(gradients)),)
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return tuple(self._kept(call, x))
-
-    def _kept(self, call: Call, x: Shape) -> Iterator[Kept]:
-        """What normalizing keeps, then what multiplying by the gain does.
-
-        A gain that torch's kernel does not apply multiplies the normalized numbers, which its gradient needs.
-        A gain with an offset is a tensor of its own.
-        """
-        n, width, gain_trains = prod(x), call.widths[0], self.weight and call.trained
-        inside, stepwise = self._gains_in_kernel(call), not (self.centred or call.on_cuda)
-        if call.n_experts is not None and call.trained and (self.weight or self.bias):
-            yield OfMixture("expert_of")
-        if call.grads[0] or (inside and call.trained and (self.weight or self.centred)):
-            yield from self._kept_by_kernel(call, x)
-        if gain_trains and (stepwise or not inside):
-            yield New(n, FP32 if inside else width)
-        if self._makes_gain(call) and (call.grads[0] or (inside and not stepwise)):
-            yield New(self._gains(call, x), call.width)
-
-    def _kept_by_kernel(self, call: Call, x: Shape) -> Iterator[Kept]:
-        """The input and the statistics of each row.
-
-        A GPU has a kernel for LayerNorm and one for RMSNorm. A CPU has one for LayerNorm; RMSNorm runs there
-        step by step, in fp32.
-        """
-        rows = prod(x[:-1]) * self.groups
-        if self.centred:
-            statistic = New(rows, FP32 if call.on_cuda else call.widths[0])
-            yield from (In(0), statistic, statistic)
-        elif call.on_cuda:
-            yield from (In(0), New(rows, FP32))
-        elif call.grads[0]:
-            yield from (call.in_float(prod(x)), New(rows, FP32))
-
     def space(self, call: Call, x: Shape) -> Workspace:
         """What RMSNorm makes step by step, on a CPU.
 
@@ -97,12 +61,15 @@ class Normalize(Op):
             return Workspace(self._running(call, x))
         if self.centred or call.on_cuda:
             return NO_WORKSPACE
-        n, width = prod(x), call.widths[0]
-        steps = (0 if call.in_fp32 else 2) + (self.weight and self._gains_in_kernel(call))
-        running = FP32 * n * steps + FP32 * prod(x[:-1]) * self.groups
-        tensors = [k for k in self._kept(call, x) if isinstance(k, In | New)]
-        kept = sum((n * width if isinstance(k, In) else k.elements * k.width for k in tensors), 0)
-        return Workspace(running, 6 * FP32 * n - kept - n * width if call.grads[0] else 0, lets_go=True)
+        n, width, inside = prod(x), call.widths[0], self._gains_in_kernel(call)
+        statistics = FP32 * prod(x[:-1]) * self.groups
+        running = FP32 * n * ((0 if call.in_fp32 else 2) + (self.weight and inside)) + statistics
+        if not call.grads[0]:
+            return Workspace(running, lets_go=True)
+        kept = FP32 * n + statistics + (self._gains(call, x) * call.width if self._makes_gain(call) else 0)
+        if self.weight and call.trained:
+            kept = kept + n * (FP32 if inside else width)
+        return Workspace(running, 6 * FP32 * n - kept - n * width, lets_go=True)
 
     def _running(self, call: Call, x: Shape) -> Number:
         """Bytes while it runs without a backward: what of each step the next ones need."""
@@ -200,12 +167,6 @@ class LentNormalize(Op):
         lent = replace(gain, name="d_1", wrt=tuple(range(1, 2 + len(bias))))
         return (replace(own, backward=(back, lent)),)
 
-    def kept(self, call: Call, x: Shape, weight: Shape, *bias: Shape) -> tuple[Kept, ...]:
-        own = replace(call, grads=call.grads[:1], trained=any(call.grads[1:]))
-        kept = self._like(bias=bool(bias)).kept(own, x)
-        gain = () if self.offset or not (self.centred or call.on_cuda or call.grads[0]) else (In(1),)
-        return (*kept, *gain, *((In(2),) if self.centred and bias else ()))
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any, *bias: Any) -> Any:
         lent = dict(zip(("weight", "bias"), (weight, *bias), strict=False))
         return self._like(bias=bool(bias)).run(torch, lent, x)
@@ -263,10 +224,6 @@ class BatchNormalize(Op):
                 gradients,
             ),
         )
-
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        statistic = New(x[-1], FP32 if call.on_cuda else call.widths[0])
-        return (In(0), statistic, statistic)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         known = [weights[name] for name in ("running_mean", "running_var", "weight", "bias")]

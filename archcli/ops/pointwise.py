@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import BOOL, Call, In, Kept, New, Out
+from archcli.graph.kept import Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops.base import SOFTCAP, bias, elementwise, summed
 
@@ -27,20 +27,12 @@ _FUNCTIONS: dict[str, tuple[int, Callable[[Any, Any], Any]]] = {
     "log_sigmoid": (1, lambda torch, x: -torch.nn.functional.softplus(-x)),
 }
 
-KEPT_BY_FUNCTION: dict[str, Kept] = {
-    **dict.fromkeys(("gelu", "gelu_tanh", "silu", "softplus"), In(0)),
-    **dict.fromkeys(("relu", "sigmoid", "exp", "tanh"), Out(0)),
-}
-"""What the gradient of a function is computed from; any other keeps a step between."""
-
-STEPS_BETWEEN = {"relu2": (1, 1), "log_sigmoid": (1, 2)}
-"""Tensors between x and f(x) that are alive at once: without a backward, and with one that keeps some."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Activate(Op):
     """y = f(x), element by element, f one of the named functions."""
 
+    follows_run: ClassVar[bool] = True
     name: str
     function: str
 
@@ -49,13 +41,6 @@ class Activate(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0], saved=1),)
-
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (KEPT_BY_FUNCTION.get(self.function) or New(prod(x), call.widths[0]),)
-
-    def space(self, call: Call, x: Shape) -> Workspace:
-        steps = STEPS_BETWEEN.get(self.function, (0, 0))[call.execution.records]
-        return Workspace(steps * call.widths[0] * prod(x))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return _FUNCTIONS[self.function][1](torch, x)
@@ -66,7 +51,6 @@ class HeadBias(Op):
     """y = x + b_h: heads x [B, T, H, e] and a trained number for each head."""
 
     passes_gradient: ClassVar[bool] = True
-    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape) -> Shape:
@@ -92,7 +76,6 @@ class Add(Op):
     """
 
     passes_gradient: ClassVar[bool] = True
-    keeps_nothing: ClassVar[bool] = True
     name: str
     meets: bool = True
 
@@ -129,15 +112,6 @@ class Multiply(Op):
         )
         return (Part("multiply", OpClass.ELEMENTWISE, n, n + m, n, gradients),)
 
-    def kept(self, call: Call, a: Shape, b: Shape) -> tuple[Kept, ...]:
-        return tuple(In(i) for i in (0, 1) if call.grads[1 - i])
-
-    def widths(self, call: Call, a: Shape, b: Shape) -> tuple[Number, ...]:
-        return (max(call.widths),)
-
-    def strides(self, call: Call, a: Shape, b: Shape) -> tuple[bool, ...]:
-        return call.strided[:1]
-
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return a * b
 
@@ -146,7 +120,6 @@ class Multiply(Op):
 class Scale(Op):
     """y = c * x for a constant c, rounded to the width of x as a weight of that width would be."""
 
-    keeps_nothing: ClassVar[bool] = True
     name: str
     factor: float
 
@@ -177,9 +150,6 @@ class ScaleParts(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("scale", prod(x)),)
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (New(x[-1], call.widths[0]),)
-
     def space(self, call: Call, x: Shape) -> Workspace:
         return Workspace(2 * call.widths[0] * x[-1])  # the constants in pieces, and joined
 
@@ -192,6 +162,7 @@ class ScaleParts(Op):
 class Softcap(Op):
     """y = cap * tanh(x / cap); Gemma 2, arXiv:2408.00118 section 2."""
 
+    follows_run: ClassVar[bool] = True
     name: str
     cap: float
 
@@ -200,12 +171,6 @@ class Softcap(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("softcap", prod(x), SOFTCAP, saved=1),)
-
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (New(prod(x), call.widths[0]),)
-
-    def space(self, call: Call, x: Shape) -> Workspace:
-        return Workspace(call.widths[0] * prod(x))  # x / cap, then its tanh
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return self.cap * torch.tanh(x / self.cap)
@@ -228,9 +193,6 @@ class Clip(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("clip", prod(x), 0, saved=1),)
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (In(0),)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.clamp(-self.bound if self.from_below else None, self.bound)
 
@@ -239,6 +201,7 @@ class Clip(Op):
 class ActivateSwish(Op):
     """y = x * sigmoid(beta x) (arXiv:1710.05941); beta fixed, or a trained scalar that starts there."""
 
+    follows_run: ClassVar[bool] = True
     name: str
     beta: float
     learnt: bool = False
@@ -256,12 +219,6 @@ class ActivateSwish(Op):
         n = prod(x)
         part = elementwise("swish", n, saved=1)
         return (_with_scalars(part, n, "beta") if self.learnt else part,)
-
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (In(0), New(prod(x), call.widths[0]))
-
-    def space(self, call: Call, x: Shape) -> Workspace:
-        return Workspace(call.widths[0] * prod(x))  # beta x, then its sigmoid
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x * torch.sigmoid(weights.get("beta", self.beta) * x)
@@ -290,12 +247,6 @@ class ActivateXIELU(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
         return (_with_scalars(elementwise("xielu", n, saved=1), n, "alpha_p", "alpha_n"),)
-
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        n, scalar = New(prod(x), call.widths[0]), New(1, call.widths[0])
-        kept: list[Kept] = [In(0), New(prod(x), BOOL)]
-        kept += [n] if call.trained else []  # exp(x) - 1 - x
-        return (*kept, n, n, scalar, scalar) if call.grads[0] else tuple(kept)
 
     def space(self, call: Call, x: Shape) -> Workspace:
         """Both curves, what is chosen of them, and beta x; a and b."""
@@ -336,12 +287,6 @@ class Dropout(Op):
         n = prod(x)
         gradient = Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0)
         return (Part("dropout", OpClass.ELEMENTWISE, n, n, 2 * n, (gradient,), training=True),)
-
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (New(prod(x), BOOL if call.on_cuda else call.widths[0]),)
-
-    def views(self, call: Call, x: Shape) -> tuple[int | None, ...]:
-        return (None if call.execution.records else 0,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x

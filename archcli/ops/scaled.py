@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import FP32, Call, In, Kept, New, Out
+from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import WHOLE_NUMBERS, elementwise
 
 
@@ -31,9 +30,6 @@ class GaussianTopK(Op):
         gradient = Part("d_0", OpClass.NORMALIZATION, 4 * n, 2 * n, n, wrt=0)
         return (Part("threshold", OpClass.NORMALIZATION, 5 * n, n, n, (gradient,)),)
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (In(0), New(prod(x[:-1]), call.widths[0]), Out(0))
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         quantile = torch.special.ndtri(torch.tensor(self.share, device=x.device)).to(x.dtype)
         deviation = torch.std(x, dim=-1, keepdim=True, correction=0)
@@ -44,7 +40,6 @@ class GaussianTopK(Op):
 class StoredScale(Op):
     """y = c x for a number c that is stored, not trained."""
 
-    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape) -> Shape:
@@ -87,10 +82,6 @@ class ScaleChosen(Op):
         )
         return (Part("scale", OpClass.ELEMENTWISE, n, 2 * n + self.entries, n, gradients),)
 
-    def kept(self, call: Call, x: Shape, index: Shape) -> tuple[Kept, ...]:
-        chosen = (New(prod(x), call.widths[0]),) if call.grads[0] else ()
-        return (In(0), In(1), *chosen) if call.trained else chosen
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         return x * weights["scale"][index].to(x.dtype)
 
@@ -120,9 +111,6 @@ class TrainedScale(Op):
         )
         return (Part("scale", OpClass.ELEMENTWISE, n, n + numbers, n, gradients),)
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (In(0),) if call.trained else ()
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x * weights["scale"].to(x.dtype)
 
@@ -144,9 +132,6 @@ class WithinTable(Op):
     def parts(self, ids: Shape) -> tuple[Part, ...]:
         return ()
 
-    def kept(self, call: Call, ids: Shape) -> tuple[Kept, ...]:
-        return ()
-
     def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
         return torch.where(ids < self.entries, ids, 0)
 
@@ -160,6 +145,7 @@ class QueryTemperature(Op):
     floor_scale)).
     """
 
+    follows_run: ClassVar[bool] = True
     name: str
     scale: float
     floor_scale: int
@@ -172,13 +158,6 @@ class QueryTemperature(Op):
 
     def parts(self, q: Shape, positions: Shape) -> tuple[Part, ...]:
         return (elementwise("temper", prod(q)),)
-
-    def kept(self, call: Call, q: Shape, positions: Shape) -> tuple[Kept, ...]:
-        return (New(prod(positions), FP32),)
-
-    def space(self, call: Call, q: Shape, positions: Shape) -> Workspace:
-        """The product in fp32, before it is rounded; steps and factors."""
-        return Workspace((0 if call.in_fp32 else FP32 * prod(q)) + 2 * FP32 * prod(positions))
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
         steps = (positions.float() + self.first) / self.floor_scale

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import Call, In, Kept, New
 from archcli.ops.base import movement, summed
 
 
@@ -46,10 +45,6 @@ class StreamGates(Op):
         )
         return (Part("gates", OpClass.ELEMENTWISE, 4 * n + scaled, n + sets + z[-1], n, gradients),)
 
-    def kept(self, call: Call, z: Shape) -> tuple[Kept, ...]:
-        gates = New(prod(z), call.widths[0])
-        return (In(0), gates) if call.trained else (gates,)
-
     def run(self, torch: Any, weights: dict[str, Any], z: Any) -> Any:
         sets = len(self.magnitudes)
         parted = torch.unflatten(z, -1, (sets, -1))
@@ -77,9 +72,6 @@ class CollapseStreams(Op):
         )
         return (Part("collapse", OpClass.ELEMENTWISE, 2 * n - one, n + gates, one, gradients),)
 
-    def kept(self, call: Call, x: Shape, c: Shape) -> tuple[Kept, ...]:
-        return tuple(In(i) for i in (0, 1) if call.grads[1 - i])
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, c: Any) -> Any:
         return (x * c.unsqueeze(-1)).sum(-2)
 
@@ -92,7 +84,6 @@ SQUARE_AND_ADD = 2
 class StackStreams(Op):
     """n tensors [B, T, D] as one [B, T, n, D]."""
 
-    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, *xs: Shape) -> Shape:
@@ -149,13 +140,6 @@ class MatchMagnitude(Op):
         flops = 2 * SQUARE_AND_ADD * n + 2 * n
         return (Part("match", OpClass.NORMALIZATION, flops, 2 * n, n, gradients),)
 
-    def kept(self, call: Call, y: Shape, x: Shape) -> tuple[Kept, ...]:
-        per_token, width = New(prod(y[:-1]), call.widths[0]), call.widths[0]
-        kept: list[Kept] = [In(0), per_token, per_token]  # the root of x's mean of squares, and of y's
-        if call.grads[0]:
-            kept += [New(prod(y), width), per_token]  # the product, and the mean before its root
-        return (*kept, In(1)) if call.grads[1] else tuple(kept)
-
     def run(self, torch: Any, weights: dict[str, Any], y: Any, x: Any) -> Any:
         target = x.square().mean(-1, keepdim=True).sqrt()
         return y * target / y.square().mean(-1, keepdim=True).clamp(min=self.eps).sqrt()
@@ -184,9 +168,6 @@ class SpreadStreams(Op):
         )
         return (Part("spread", OpClass.ELEMENTWISE, 2 * n, n + one + shares, n, gradients),)
 
-    def kept(self, call: Call, x: Shape, y: Shape, c: Shape) -> tuple[Kept, ...]:
-        return tuple(In(i) for i in (1, 2) if call.grads[3 - i])
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, y: Any, c: Any) -> Any:
         return x + y.unsqueeze(-2) * c.unsqueeze(-1)
 
@@ -195,7 +176,6 @@ class SpreadStreams(Op):
 class AddToLater(Op):
     """Streams x [B, T, n, D], y [B, T, D] added to all but the first."""
 
-    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape, y: Shape) -> Shape:
@@ -214,7 +194,6 @@ class AddToLater(Op):
 class MeanStreams(Op):
     """The mean of the streams [B, T, n, D]: [B, T, D]."""
 
-    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape) -> Shape:

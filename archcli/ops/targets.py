@@ -14,15 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, ceil_div, minimum, prod, share_of
+from archcli.arith import Number, Shape, ceil_div, prod, share_of
 from archcli.errors import ArchError
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import BOOL, INT64, Call, In, Kept, New, Out
 from archcli.ops.base import (
     LOG_SOFTMAX,
     LOG_SOFTMAX_BACKWARD,
     LOG_SOFTMAX_PER_ROW,
     WHOLE_NUMBERS,
+    as_number,
     contraction,
     has_no_values,
     movement,
@@ -69,39 +69,27 @@ class ClassLinear(Op):
             ),
         )
 
-    def kept(self, call: Call, x: Shape, class_of: Shape, table: Shape) -> tuple[Kept, ...]:
-        of_x, _, of_table = call.grads
-        tokens, width, size = prod(class_of), call.widths[0], ceil_div(table[0], self.n_classes)
-        lacking = self.n_classes * size - table[0]
-        some = minimum(lacking, 1)  # 0 where every class is full
-        is_full = isinstance(lacking, int) and lacking == 0
-        padded = New(some * self.n_classes * size * table[1], width)
-        kept: list[Kept] = [New(tokens, INT64)]
-        kept += [] if is_full else [New(some * tokens * size, BOOL)]
-        kept += [New(prod(x), width)] if of_table else []
-        return (*kept, New(tokens, INT64), In(2) if is_full else padded) if of_x else tuple(kept)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, class_of: Any, table: Any) -> Any:
-        size = ceil_div(len(table), self.n_classes)
-        lacking = self.n_classes * size - len(table)
+        size = ceil_div(table.shape[0], self.n_classes)
+        lacking = self.n_classes * size - table.shape[0]
         padded = torch.nn.functional.pad(table, (0, 0, 0, lacking)) if lacking else table
         tokens, classes = x.flatten(0, -2), class_of.flatten()
         multiply = _gathered if torch.compiler.is_compiling() else _grouped
         logits = multiply(torch, tokens, classes, padded, self.n_classes)
         if lacking:
             words = classes.unsqueeze(-1) * size + torch.arange(size, device=x.device)
-            logits = logits.masked_fill(words >= len(table), float("-inf"))
+            logits = logits.masked_fill(words >= table.shape[0], float("-inf"))
         return logits.unflatten(0, tuple(class_of.shape))
 
 
 def _gathered(torch: Any, tokens: Any, classes: Any, table: Any, n_classes: int) -> Any:
-    tables = table.unflatten(0, (n_classes, len(table) // n_classes))
+    tables = table.unflatten(0, (n_classes, table.shape[0] // n_classes))
     return torch.bmm(tables[classes], tokens.unsqueeze(-1)).squeeze(-1)
 
 
 def _grouped(torch: Any, tokens: Any, classes: Any, table: Any, n_classes: int) -> Any:
     order = classes.argsort(stable=True)
-    tables = table.split([len(table) // n_classes] * n_classes)
+    tables = table.split([table.shape[0] // n_classes] * n_classes)
     runs = zip(tokens.index_select(0, order).split(_sizes(torch, classes, n_classes)), tables, strict=True)
     y = torch.cat([torch.nn.functional.linear(run, table) for run, table in runs])
     return y.index_select(0, order.argsort())
@@ -110,7 +98,7 @@ def _grouped(torch: Any, tokens: Any, classes: Any, table: Any, n_classes: int) 
 def _sizes(torch: Any, classes: Any, n_classes: int) -> list[int]:
     """How many tokens each class has, read back; of an even spread where tensors have no values."""
     if has_no_values(classes):
-        each, more = divmod(int(classes.numel()), n_classes)
+        each, more = divmod(as_number(classes.numel()), n_classes)
         return [each + (i < more) for i in range(n_classes)]
     sizes: list[int] = torch.bincount(classes, minlength=n_classes).tolist()
     return sizes
@@ -144,10 +132,6 @@ class ClassLogProbs(Op):
             ),
             Part("add", OpClass.ELEMENTWISE, n, n + c, n, (summed,)),
         )
-
-    def kept(self, call: Call, classes: Shape, logits: Shape) -> tuple[Kept, ...]:
-        words = ceil_div(logits[-1], classes[-1]) * classes[-1]
-        return (New(prod(logits[:-1]) * words, call.widths[1]),) if call.grads[1] else ()
 
     def run(self, torch: Any, weights: dict[str, Any], classes: Any, logits: Any) -> Any:
         size = ceil_div(logits.shape[-1], classes.shape[-1])
@@ -208,12 +192,6 @@ class Select(Op):
         gradient = Part("d_0", OpClass.MOVEMENT, 0, moved + n, moved, wrt=0)
         return (Part("select", OpClass.MOVEMENT, 0, prod(targets) + moved, moved + 2 * n, (gradient,)),)
 
-    def kept(self, call: Call, x: Shape, targets: Shape) -> tuple[Kept, ...]:
-        return (Out(2),)
-
-    def widths(self, call: Call, x: Shape, targets: Shape) -> tuple[Number, ...]:
-        return (call.widths[0], INT64, INT64)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, targets: Any) -> Any:
         flat = targets.flatten()
         if has_no_values(flat):
@@ -246,9 +224,6 @@ class ScatterAdd(Op):
         gradient = Part("d_1", OpClass.MOVEMENT, 0, 2 * n, n, wrt=1)
         return (Part("add", OpClass.ELEMENTWISE, n, 3 * n, n, (gradient,)),)
 
-    def kept(self, call: Call, x: Shape, values: Shape, place: Shape) -> tuple[Kept, ...]:
-        return (In(2),) if call.grads[1] else ()
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, values: Any, place: Any) -> Any:
         return x.flatten().scatter_add(0, place, values).view(x.shape)
 
@@ -273,9 +248,6 @@ class Sample(Op):
 
     def parts(self, anchor: Shape) -> tuple[Part, ...]:
         return ()
-
-    def widths(self, call: Call, anchor: Shape) -> tuple[Number, ...]:
-        return (INT64,)
 
     def run(self, torch: Any, weights: dict[str, Any], anchor: Any) -> Any:
         return torch.randperm(self.entries, device=anchor.device)[: self.size]
@@ -302,11 +274,6 @@ class Candidates(Op):
         )
         part = movement("join", n + prod(samples) + prod(targets), n)
         return (Part(part.name, part.op_class, 0, part.read, part.written, gradients),)
-
-    def kept(
-        self, call: Call, logit: Shape, logits: Shape, samples: Shape, targets: Shape
-    ) -> tuple[Kept, ...]:
-        return (New(prod(logits), BOOL),) if call.grads[1] else ()
 
     def run(
         self, torch: Any, weights: dict[str, Any], logit: Any, logits: Any, samples: Any, targets: Any

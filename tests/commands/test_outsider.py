@@ -193,3 +193,19 @@ def test_its_operations_are_timed(cli, hybrid):
     assert done.code == 0, done.err
     paths = {row["path"] for row in json.loads(done.out)["rows"] if "path" in row}
     assert {"layers.*.mixer.scan", "layers.*.mixer.conv"} <= paths
+
+
+@pytest.mark.torch
+def test_its_training_keeps_what_torch_saves(hybrid):
+    """Its operations state nothing of it: what they keep is read off their run."""
+    from archcli.runtime.memory.models import WitnessSetting
+    from kept_compared import differences
+
+    model = load(str(hybrid), ["n_layers=4"]).model
+    for dtype in ("bf16", "fp32"):
+        assert differences(model, 2, 9, WitnessSetting(dtype, backend="cpu")) == {}
+
+
+def test_its_training_has_an_answer(cli, hybrid):
+    done = cli("memory", hybrid, "-b", "2", "-s", "9", "--json")
+    assert json.loads(done.out)["totals"]["kept_bytes"] > 0

@@ -1,4 +1,4 @@
-"""What an operation says that its backward keeps, beside what torch saves of one run of it.
+"""What is read off an operation's `run` that its backward keeps, beside what torch saves of one run of it.
 
 Also beside that run: whose storages its outputs are, how wide their elements are, and in which order heads
 and tokens lie.
@@ -10,6 +10,7 @@ from collections import Counter
 import torch
 
 from archcli.graph.kept import Call, Execution, New, Out
+from archcli.launches.memory.op_memory import op_memory
 from archcli.runtime.dtypes import DTYPES
 from archcli.runtime.memory.kept import run_of_op
 from archcli.runtime.memory.models import WitnessSetting
@@ -37,7 +38,7 @@ IN_CHUNKS = {
     "StateScan",
     "WKV",
 }
-"""Scans: a rule states the sum over all chunks of what each of them keeps."""
+"""Scans: one chunk stands for those like it."""
 HEADED = 4
 """Axes of a tensor of heads: [B, T, H, d]."""
 
@@ -72,21 +73,17 @@ def call_of(op, inputs, setting, needs, *, trained):
     shapes = [tuple(x.shape) for x in inputs]
     trained = trained and bool(op.weights(*shapes))
     widths = tuple(x.element_size() for x in inputs)
-    return Call(execution, needs, widths, trained, None, (False,) * len(inputs))
+    return Call(execution, needs, widths, trained, None, (None,) * len(inputs))
 
 
-def stated(op, call, shapes):
-    """What the op says it keeps, as a count of storages."""
-    views = [*op.views(call, *shapes), *(None,) * len(op.widths(call, *shapes))]
+def read(op, call, shapes):
+    """What is read off the op's run, as a count of storages."""
     found, new = set(), Counter()
-    for kept in op.kept(call, *shapes):
-        of = views[kept.which] if isinstance(kept, Out) else None
+    for kept in op_memory(op, call, shapes).kept:
         if isinstance(kept, New):
-            new["new", kept.elements * kept.width] += 1
-        elif isinstance(kept, Out) and of is None:
-            found.add(("out", kept.which))
+            new["new", kept.elements * kept.width] += kept.count
         else:
-            found.add(("in", kept.which if of is None else of))
+            found.add(("out" if isinstance(kept, Out) else "in", kept.which))
     return Counter({**dict.fromkeys(found, 1), **new})
 
 
@@ -109,8 +106,8 @@ def in_training_form(op):
     return not scans or not (op.form == "recurrent" or op.keep)
 
 
-def differences(case, setting, stated=stated):
-    """Where the op's word and torch's run differ: by what is asked of it, (ours, torch's)."""
+def differences(case, setting, read=read):
+    """Where reading and torch's run differ: by what is asked of it, (ours, torch's)."""
     op, inputs = case.op.in_training(), inputs_of(case, setting)
     shapes = [tuple(x.shape) for x in inputs]
     found = {}
@@ -118,7 +115,7 @@ def differences(case, setting, stated=stated):
         run = run_of_op(op, *inputs, setting=setting, needs=needs, trained=trained)
         call = call_of(op, inputs, setting, needs, trained=trained)
         flows = op.trained(list(needs), *shapes) and (trained or any(needs))
-        ours, theirs = (stated(op, call, shapes) if flows else Counter()), observed(run.saved)
+        ours, theirs = (read(op, call, shapes) if flows else Counter()), observed(run.saved)
         if folded(op, ours) != folded(op, theirs):
             found[needs, trained] = (dict(ours - theirs), dict(theirs - ours))
         if not op.is_weight and laid_out(op, call, shapes) != (lies := layout_of(run)):
@@ -127,13 +124,20 @@ def differences(case, setting, stated=stated):
 
 
 def laid_out(op, call, shapes):
-    """Of each output as the op says: the input whose storage it is, bytes of an element, heads first."""
-    widths = op.widths(call, *shapes)
-    views, strides = ([*said(call, *shapes), *(None,) * len(widths)] for said in (op.views, op.strides))
-    shapes = op.shape(*shapes)
-    ranks = [len(s) for s in (shapes if shapes and isinstance(shapes[0], tuple) else (shapes,))]
-    own = [views[i] if views[i] != -1 else "before" for i in range(len(widths))]
-    return [(own[i], width, ranks[i] == HEADED and bool(strides[i])) for i, width in enumerate(widths)]
+    """Of each output as read: the input whose storage it is, bytes of an element, whether heads join."""
+    memory, shapes = op_memory(op, call, shapes), op.shape(*shapes)
+    shapes = shapes if shapes and isinstance(shapes[0], tuple) else (shapes,)
+    own = ["before" if view == -1 else view for view in memory.views]
+    return [
+        (own[i], layout.width, len(shape) == HEADED and _lies_apart(layout, shape))
+        for i, (layout, shape) in enumerate(zip(memory.layouts, shapes, strict=True))
+    ]
+
+
+def _lies_apart(layout, shape):
+    """Whether the last two axes join with a copy alone."""
+    meta = torch.empty(shape, device="meta")
+    return not _joins(meta if layout.strides is None else meta.as_strided(shape, layout.strides))
 
 
 def layout_of(run):
@@ -142,7 +146,7 @@ def layout_of(run):
     for i, out in enumerate(run.outputs):
         above = [address(x) for x in run.outputs[:i]]
         of = before.index(address(out)) if address(out) in before else None
-        of = "before" if of is None and address(out) in above else of
+        of = "before" if address(out) in above[-1:] else of
         lies.append((of, out.element_size(), out.ndim == HEADED and not _joins(out)))
     return lies
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from archcli.launches.memory.op_reader import OpReader
 from archcli.runtime.memory.kept import _run
 from archcli.runtime.memory.peak import LiveStorages
 from archcli.runtime.memory.storages import address, tensors_in
@@ -44,7 +45,9 @@ def running(case, setting, needs):
     op = case.op.in_training() if any(needs) else untrained(case.op)
     call = call_of(op, inputs, setting, needs, trained=False)
     call = replace(call, execution=replace(call.execution, records=any(needs)))
-    ours = op.space(call, *[tuple(x.shape) for x in inputs]).running
+    shapes = [tuple(x.shape) for x in inputs]
+    ours = op.space(call, *shapes).running
+    ours = OpReader().running(op, call, shapes) if ours is None else ours
     return ours, live_while_running(op, inputs, setting, needs)
 
 

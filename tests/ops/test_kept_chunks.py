@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archcli.graph.kept import Call, Execution, New
+from archcli.launches.memory.op_reader import OpReader
+from archcli.measure.symbolic.candidates import branches
 from archcli.ops import WKV, DeltaScan, DiagonalScan, MLSTMScan, SelectiveScan, StateScan
 from archcli.runtime.memory.kept import kept_by_op
 from archcli.runtime.memory.models import WitnessSetting
@@ -68,10 +70,10 @@ def call_of(shapes, width=2, grads=None):
     return Call(Execution("cuda", True, width), grads or (True,) * len(shapes), (width,) * len(shapes))
 
 
-def stated(op, call, shapes):
+def read(op, call, shapes, values=None):
     """What is kept by reference, and the bytes of what is new."""
-    kept = op.kept(call, *shapes)
-    own = sum(x.elements * x.width for x in kept if isinstance(x, New))
+    kept = OpReader(values)(op, call, shapes).kept
+    own = sum(x.bytes for x in kept if isinstance(x, New))
     return {type(x).__name__.lower() + str(x.which) for x in kept if not isinstance(x, New)}, own
 
 
@@ -92,19 +94,32 @@ def test_a_scan_keeps_what_autograd_saves(make, size, wide, data):
     needs = data.draw(st.tuples(*[st.booleans()] * len(shapes)).filter(any))
     setting = WitnessSetting("fp32" if wide else "bf16")
     call = call_of(shapes, 4 if wide else 2, needs)
-    assert stated(op, call, shapes) == saved(op, shapes, setting, needs)
+    assert read(op, call, shapes) == saved(op, shapes, setting, needs)
 
 
 @every_scan
 @given(size=sizes.filter(lambda size: min(size) > 1))
-def test_symbols_and_arrays_keep_the_same(make, size):
+def test_symbols_keep_the_same(make, size):
     op, shapes = make(*size)
     call = call_of(shapes)
-    by_reference, own = stated(op, call, shapes)
-    names = sympy.symbols("b t g h", positive=True, integer=True)
-    op, shapes = make(*names)
-    of_symbols, formula = stated(op, call, shapes)
-    op, shapes = make(*map(np.array, size))
-    of_arrays, numbers = stated(op, call, shapes)
-    assert of_symbols == of_arrays == by_reference
-    assert int(formula.subs(dict(zip(names, size, strict=True))).doit()) == int(numbers) == own
+    by_reference, own = read(op, call, shapes)
+    values = dict(zip(sympy.symbols("b t g h", positive=True, integer=True), size, strict=True))
+    op, shapes = make(*values)
+    of_symbols, formula = read(op, call, shapes, values)
+    assert of_symbols == by_reference
+    assert int(formula.subs(values).doit()) == own
+
+
+@every_scan
+@given(size=sizes, more=st.lists(st.integers(0, 40), min_size=1, max_size=4))
+def test_arrays_keep_what_each_candidate_does(make, size, more):
+    batch, tokens, groups, heads = size
+    lengths = np.array([tokens, *(tokens + n for n in more)])
+
+    def kept(numbers):
+        op, shapes = make(batch, numbers["tokens"], groups, heads)
+        return read(op, call_of(shapes), shapes)[1]
+
+    for branch in branches({"tokens": lengths}, len(lengths), kept):
+        for place, own in zip(branch.places, branch.array(branch.result), strict=True):
+            assert own == kept({"tokens": int(lengths[place])})

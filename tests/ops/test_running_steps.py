@@ -7,6 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from archcli.graph.kept import Call, Execution
+from archcli.launches.memory.op_reader import OpReader
 from archcli.modules.positions.position import Rope
 from archcli.ops import (
     Activate,
@@ -110,7 +111,8 @@ def running(name, setting):
             del out
     execution = Execution(setting.backend, True, dtype.itemsize, records=False)
     call = Call(execution, (False,) * len(inputs), tuple(x.element_size() for x in inputs), trained=False)
-    return op.space(call, *shapes).running, theirs
+    ours = op.space(call, *shapes).running
+    return (OpReader().running(op, call, shapes) if ours is None else ours), theirs
 
 
 @pytest.mark.parametrize("backend", ["cpu", "cuda"])

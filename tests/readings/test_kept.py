@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from archcli.graph.kept import Execution
 from archcli.load.source import load
 from archcli.measure.memory.traced import kept_bytes, trace_memory
+from archcli.measure.symbolic.candidates import branches
 from archcli.modules import HierarchicalHead, substitute
 from archcli.modules.spec.request import Request
 from readings.encoders import MODELS
@@ -29,9 +30,10 @@ LENGTHS = {"batch_size": st.integers(2, 4), "seq_len": st.integers(40, 60)}
 STEPS = st.lists(st.integers(0, 3), min_size=3, max_size=3)
 
 
-def kept(model, batch_size, seq_len, execution):
+def kept(model, batch_size, seq_len, execution, values=None):
     """Bytes that a training pass keeps for its backward."""
-    return kept_bytes(trace_memory(model, Request("train", batch_size, seq_len), execution))
+    request = Request("train", batch_size, seq_len)
+    return kept_bytes(trace_memory(model, request, execution, moments=False, values=values))
 
 
 def free_sizes(model):
@@ -53,7 +55,8 @@ def check_symbols(model, batch_size, seq_len, execution):
     """The closed form, evaluated at the sizes."""
     values = {sympy.Symbol(path, positive=True, integer=True): n for path, n in free_sizes(model).items()}
     asked = dict(zip(sympy.symbols("B T", positive=True, integer=True), (batch_size, seq_len), strict=True))
-    formula = kept(substitute(model, {symbol.name: symbol for symbol in values}), *asked, execution)
+    model_of_symbols = substitute(model, {symbol.name: symbol for symbol in values})
+    formula = kept(model_of_symbols, *asked, execution, values | asked)
     numbers = {symbol: sympy.Integer(n) for symbol, n in (values | asked).items()}
     assert sympy.sympify(formula).xreplace(numbers) == kept(model, batch_size, seq_len, execution)
 
@@ -63,10 +66,14 @@ def check_arrays(model, steps, batch_size, seq_len, execution):
     arrays = {
         path: n + (1 + i % 3) * np.array(steps) for i, (path, n) in enumerate(free_sizes(model).items())
     }
-    figures = np.broadcast_to(kept(substitute(model, arrays), batch_size, seq_len, execution), len(steps))
-    for candidate, figure in enumerate(figures):
-        sizes = {path: int(array[candidate]) for path, array in arrays.items()}
-        assert int(figure) == kept(substitute(model, sizes), batch_size, seq_len, execution)
+
+    def compute(numbers):
+        return kept(substitute(model, numbers), batch_size, seq_len, execution)
+
+    for branch in branches(arrays, len(steps), compute):
+        for candidate, figure in zip(branch.places, branch.array(branch.result), strict=True):
+            sizes = {path: int(array[candidate]) for path, array in arrays.items()}
+            assert int(figure) == compute(sizes)
 
 
 @given(model=MODELS, execution=EXECUTIONS, steps=STEPS, **LENGTHS)

@@ -150,7 +150,7 @@ def _of_softmax(result: MemoryRegion, on_cuda: bool) -> MemoryRegion:
     shape = (*result.shape[:-1], 1) if on_cuda else result.shape
     elements = int(prod(shape))
     size = elements * result.itemsize
-    return MemoryRegion(TensorMemory(elements), 0, shape, row_major(shape), result.itemsize, size)
+    return MemoryRegion(TensorMemory(shape), 0, shape, row_major(shape), result.itemsize, size)
 
 
 def _read(kernel: KernelCost, inputs: Sequence[ShapeTensor]) -> Iterator[MemoryRegion]:

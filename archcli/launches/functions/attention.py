@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from archcli.arith import Number, ceil_div
 from archcli.launches.dtypes import BOOL, FP32, INT64
 from archcli.launches.functions.pieces import pad
 from archcli.launches.functions.pointwise import where
-from archcli.launches.launching import StatedWork, launch, launch_gradients, launch_many
+from archcli.launches.kernel import StatedWork
+from archcli.launches.launching import launch, launch_gradients, launch_many, save_for_backward
 from archcli.launches.layouts import dense_strides
 from archcli.launches.log import current
 from archcli.launches.tensor import in_torch
@@ -16,8 +18,12 @@ WIDEST = 256
 """The largest head that a GPU's flash attention takes."""
 STEP = 8
 """Elements whose multiples rows of an added mask begin at."""
-BACKWARD_PRODUCTS = 2.5
-"""FLOPs of the backward over those of the forward: five products, where the forward has two."""
+STATES_BYTES = 16
+"""Bytes of a random state, two numbers, which each of a GPU's kernels writes."""
+SUMS_STEP = 32
+"""Queries to whose multiple the memory-efficient kernel rounds its sums of rows up."""
+BACKWARD_PRODUCTS, FORWARD_PRODUCTS = 5, 2
+"""Matrix products of each direction, all of as many FLOPs."""
 
 
 @in_torch
@@ -35,39 +41,44 @@ def scaled_dot_product_attention(
     batch, heads, new, width = q.shape
     pairs = batch * heads * (new * (new + 1) // 2 if is_causal else new * k.shape[2])
     flops = 2 * pairs * (width + v.shape[3])
-    name, extra = _kernel(q, v, attn_mask)
+    name, rows, extra = _kernel(q, v, attn_mask)
     bias = _additive(attn_mask, q)
     shape = (batch, heads, new, v.shape[3])
     strides = (new * heads * v.shape[3], v.shape[3], heads * v.shape[3], 1)
 
     def backward(g: Any, *_: Any) -> tuple[Any, ...]:
-        work = StatedWork(int(flops * BACKWARD_PRODUCTS))
+        work = StatedWork(flops // FORWARD_PRODUCTS * BACKWARD_PRODUCTS)
         gradients = launch_gradients(f"{name}_backward", [g, q, k, v, out], (q, k, v), work=work)
         for x, gradient in zip((q, k, v), gradients, strict=True):
             if gradient is not None:
                 gradient.strides = dense_strides(x.shape, x.strides)
         return gradients
 
-    outputs = [(shape, q.dtype), ((batch, heads, new), FP32), *extra]
+    outputs = [(shape, q.dtype), ((batch, heads, rows), FP32), *extra]
+    # of the sums those of queries, not of rows rounded up, which are there and never written
+    written = batch * heads * new * (v.shape[3] * q.itemsize + FP32.itemsize) + (STATES_BYTES if extra else 0)
     out = launch_many(
         name,
         [q, k, v, bias],
         outputs,
         backward=backward,
-        work=StatedWork(flops),
+        work=StatedWork(flops, written=written),
         differentiable=1,
     )[0]
+    save_for_backward(out, bias)
     out.strides = strides
     return out
 
 
-def _kernel(q: Any, v: Any, mask: Any) -> tuple[str, list[Any]]:
-    """The kernel's name, and its outputs beside the result and the sums of rows."""
+def _kernel(q: Any, v: Any, mask: Any) -> tuple[str, Number, list[Any]]:
+    """The kernel's name, the rows that it has sums of, and its outputs beside these and the result."""
+    new = q.shape[2]
     if not current().on_cuda:
-        return "_scaled_dot_product_flash_attention_for_cpu", []
+        return "_scaled_dot_product_flash_attention_for_cpu", new, []
     if mask is None and q.itemsize == 2 and q.shape[-1] == v.shape[-1] <= WIDEST:
-        return "_scaled_dot_product_flash_attention", [((2,), INT64)]
-    return "_scaled_dot_product_efficient_attention", [((), INT64), ((), INT64)]
+        return "_scaled_dot_product_flash_attention", new, [((2,), INT64), ((), INT64)]
+    rows = ceil_div(new, SUMS_STEP) * SUMS_STEP if current().records else 0  # none without a gradient
+    return "_scaled_dot_product_efficient_attention", rows, [((), INT64), ((), INT64)]
 
 
 def _additive(mask: Any, q: Any) -> Any:

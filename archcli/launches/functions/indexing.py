@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from archcli.launches.dtypes import INT64
-from archcli.launches.launching import StatedWork, broadcast, launch, launch_many, needs_grad
+from archcli.launches.kernel import StatedWork
+from archcli.launches.launching import broadcast, launch, launch_many, needs_grad, save_for_backward
 from archcli.launches.tensor import ShapeTensor, Sizes, in_torch, method, operation
 
 
@@ -39,9 +40,9 @@ def _added(
 @operation
 def gather(x: Any, dim: int, index: Any) -> Any:
     """One element of x along an axis for each index."""
-    return _read(
-        "gather", x, [index], index.shape, lambda g: (_added_to_zeros("scatter_add", g, x, [index]),)
-    )
+    out = _read("gather", x, [index], index.shape, lambda g: (_added_to_zeros("scatter_add", g, x, [index]),))
+    save_for_backward(out, x)  # all of it, for its sizes alone (`gather` in derivatives.yaml)
+    return out
 
 
 @operation
@@ -93,7 +94,10 @@ def index_add(x: Any, dim: int, index: Any, source: Any) -> Any:
     def backward(g: Any) -> tuple[Any, ...]:
         return g, None, index_select(g, dim, index) if needs_grad(source) else None
 
-    return _added("index_add", x, [index], source, copied=x.bytes, backward=backward)
+    out = _added("index_add", x, [index], source, copied=x.bytes, backward=backward)
+    if needs_grad(source):
+        save_for_backward(out, source)  # for its sizes alone (`index_add` in derivatives.yaml)
+    return out
 
 
 @operation

@@ -8,7 +8,8 @@ from typing import Any
 from archcli.arith import prod
 from archcli.launches.dtypes import COMPLEX, FP32, NAMED, DType
 from archcli.launches.functions.pieces import among_zeros
-from archcli.launches.launching import StatedWork, elementwise, launch, needs_grad, view
+from archcli.launches.kernel import StatedWork
+from archcli.launches.launching import elementwise, launch, needs_grad, view
 from archcli.launches.tensor import Sizes, in_torch, method, operation, row_major
 
 
@@ -51,7 +52,7 @@ def solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitrian
 
     *lead, n, m = b.shape
     order = n if left else m  # for each unknown one product and one sum with each before it; a division
-    work = StatedWork(int(prod(lead)) * n * m * (order - 1 if unitriangular else order))
+    work = StatedWork(prod(lead) * n * m * (order - 1 if unitriangular else order))
     strides = _by_column((*lead, n, m))
     name = "linalg_solve_triangular"
     solution = launch(name, [a, b], b.shape, b.dtype, backward=backward, strides=strides, work=work)
@@ -61,7 +62,7 @@ def solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, unitrian
 def _by_column(shape: Sizes) -> Sizes:
     """Strides of matrices whose columns lie in one piece."""
     *lead, n, m = shape
-    before = [n * m * int(prod(lead[i + 1 :])) for i in range(len(lead))]
+    before = [n * m * prod(lead[i + 1 :]) for i in range(len(lead))]
     return (*before, 1, n)
 
 

@@ -10,7 +10,8 @@ from archcli.arith import prod
 from archcli.launches.dtypes import FP32, INT64, DType, of_number, promoted
 from archcli.launches.functions.recurrences import LoopPieces, counted, occurrences, steps_run
 from archcli.launches.functions.views import contiguous_copy, expand, flatten, sizes_of, unsqueeze
-from archcli.launches.launching import StatedWork, broadcast, launch, record, view
+from archcli.launches.kernel import StatedWork
+from archcli.launches.launching import broadcast, launch, record, view
 from archcli.launches.layouts import channels_last, is_channels_last, preserved_strides
 from archcli.launches.log import current
 from archcli.launches.tensor import METHODS, ShapeTensor, Sizes, in_torch, method, operation
@@ -54,9 +55,8 @@ def full(shape: Sizes, value: float, dtype: DType | None = None, device: Any = N
 
 @in_torch
 def arange(*bounds: Any, dtype: DType | None = None, device: Any = None) -> Any:
-    numbers = range(*bounds)
-    length = max(0, -((numbers.start - numbers.stop) // numbers.step))  # len() of it has a limit
-    return _made("arange", (length,), dtype or INT64)
+    start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1)}.get(len(bounds), bounds)
+    return _made("arange", (max(0, -((start - stop) // step)),), dtype or INT64)
 
 
 @in_torch
@@ -101,7 +101,7 @@ def broadcast_tensors(*xs: Any) -> Any:
 
 def among_zeros(name: str, g: Any, shape: Sizes) -> Any:
     """The gradient of a tensor of which a part has g: zeros elsewhere."""
-    work = StatedWork(written=int(prod(shape)) * g.itemsize + g.bytes)
+    work = StatedWork(written=prod(shape) * g.itemsize + g.bytes)
     return launch(name, [g], shape, g.dtype, work=work)
 
 
@@ -156,9 +156,18 @@ def getitem(x: Any, index: Any) -> Any:
 
 def _sliced(x: Any, dim: int, by: slice) -> Any:
     """x[by] along an axis: x itself only if all of it is asked for from the front."""
-    start, stop, step = by.indices(x.shape[dim])
-    whole = not by.start and stop == x.shape[dim] and step == 1
+    size, step = x.shape[dim], 1 if by.step is None else by.step
+    # not `by.indices`, which wants one number of a size that stands for those of many candidates
+    start, stop = (_place(at, size, default) for at, default in ((by.start, 0), (by.stop, size)))
+    whole = not by.start and stop == size and step == 1
     return x if whole else narrow_by(x, dim, start, stop, step)
+
+
+def _place(at: int | None, size: int, default: int) -> int:
+    """The place that a bound of a slice means: counted from the end below 0, never outside."""
+    if at is None:
+        return default
+    return max(at + size, 0) if at < 0 else min(at, size)
 
 
 @operation

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from archcli.launches.dtypes import BOOL, COMPLEX, FP32, INT32, INT64, REAL, DType
+from archcli.launches.kernel import TOLD_BY_TENSORS
 from archcli.launches.launching import elementwise, launch, launch_many, needs_grad, result_type, sum_to
 from archcli.launches.layouts import is_channels_last, preserved_strides
 from archcli.launches.log import current
@@ -249,7 +250,8 @@ def dropout(x: Any, p: float = 0.5, training: bool = True) -> Any:
             differentiable=1,
         )[0]
     mask = launch("bernoulli", [], x.shape, x.dtype)
-    return x * (mask / (1 - p))
+    current().run("div", [mask], [mask], TOLD_BY_TENSORS)  # in place: by the share that stays
+    return x * mask
 
 
 @operation

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from archcli.arith import prod
-from archcli.launches.launching import StatedWork, launch, launch_gradients, needs_grad, sum_to
+from archcli.launches.kernel import StatedWork
+from archcli.launches.launching import launch, launch_gradients, needs_grad, sum_to
 from archcli.launches.tensor import in_torch, operation
 
 MATRIX = 2
@@ -63,7 +64,7 @@ def matmul(a: Any, b: Any) -> Any:
         product = mm(turned.reshape(-1, turned.shape[-1]), a.t()).view(*turned.shape[:-1], a.shape[0])
         return product.transpose(-2, -1).contiguous()
     lead = tuple(max(x, y) for x, y in zip(_lead(a, b), _lead(b, a), strict=True))
-    batch = int(prod(lead))
+    batch = prod(lead)
     left = a.expand(*lead, *a.shape[-2:]).reshape(batch, *a.shape[-2:])
     right = b.expand(*lead, *b.shape[-2:]).reshape(batch, *b.shape[-2:])
     return bmm(left, right).view(*lead, a.shape[-2], b.shape[-1])
@@ -111,7 +112,7 @@ def einsum(equation: str, a: Any, b: Any) -> Any:
     first, second = ("".join(out[i] for i in axes) for axes in (of_a, of_b))
     both = "".join(axis for axis in out if axis in left and axis in right)
     summed = "".join(sorted({*left} & {*right} - {*out}))
-    n, k, m, batch = (int(prod(sizes[axis] for axis in axes)) for axes in (first, summed, second, both))
+    n, k, m, batch = (prod(sizes[axis] for axis in axes) for axes in (first, summed, second, both))
     a = a.permute([left.index(axis) for axis in both + first + summed]).reshape(batch, n, k)
     b = b.permute([right.index(axis) for axis in both + summed + second]).reshape(batch, k, m)
     made = both + first + second

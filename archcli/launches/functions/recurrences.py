@@ -90,10 +90,12 @@ ENDS = 2
 
 def steps_run(n: int) -> list[tuple[int, int]]:
     """The pieces of n that a loop runs: each one's index, and how many it stands for."""
-    if n <= 2 * ENDS + 1:
-        return [(i, 1) for i in range(n)]
-    first, last = range(ENDS), range(n - ENDS, n)
-    return [*((i, 1) for i in first), (ENDS, n - 2 * ENDS), *((i, 1) for i in last)]
+    # no range of n, which may stand for the numbers of many candidates: it is compared alone
+    for few in range(2 * ENDS + 2):
+        if n == few:
+            return [(i, 1) for i in range(few)]
+    last = [(n - ENDS + i, 1) for i in range(ENDS)]
+    return [*((i, 1) for i in range(ENDS)), (ENDS, n - 2 * ENDS), *last]
 
 
 class LoopPieces(tuple[Any, ...]):

@@ -7,7 +7,8 @@ from typing import Any
 
 from archcli.arith import prod
 from archcli.launches.dtypes import FP32, INT64, REAL, DType
-from archcli.launches.launching import StatedWork, elementwise, launch, launch_gradients, launch_many
+from archcli.launches.kernel import StatedWork
+from archcli.launches.launching import elementwise, launch, launch_gradients, launch_many
 from archcli.launches.layouts import is_channels_last
 from archcli.launches.log import current
 from archcli.launches.tensor import Sizes, in_torch, operation
@@ -48,7 +49,7 @@ def sum_(x: Any, dim: Any = None, keepdim: bool = False, dtype: DType | None = N
 @operation
 def mean(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     axes = _axes(x, dim)
-    n = int(prod([x.shape[i] for i in axes]))
+    n = prod([x.shape[i] for i in axes])
     return launch(
         "mean",
         [x],
@@ -68,12 +69,13 @@ def _normalizing(name: str) -> None:
     """Register softmax or its logarithm, whose gradient is computed from its result."""
 
     def function(x: Any, dim: int = -1, dtype: DType | None = None) -> Any:
-        x = _converted(x, dtype)
+        # not in place of x, which the caller holds until torch returns
+        given = _converted(x, dtype)
 
         def backward(g: Any) -> tuple[Any]:
-            return (launch(f"_{name}_backward_data", [g, y], x.shape, x.dtype),)
+            return (launch(f"_{name}_backward_data", [g, y], given.shape, given.dtype),)
 
-        y = launch(f"_{name}", [x], x.shape, dtype or x.dtype, backward=backward)
+        y = launch(f"_{name}", [given], given.shape, dtype or given.dtype, backward=backward)
         return y
 
     function.__name__ = name
@@ -132,7 +134,7 @@ def embedding(ids: Any, table: Any) -> Any:
         made = launch("embedding_dense_backward", [g, ids], table.shape, table.dtype)
         return (None, made)
 
-    rows = int(prod(shape)) * table.itemsize + ids.bytes
+    rows = prod(shape) * table.itemsize + ids.bytes
     return launch(
         "embedding", [ids, table], shape, table.dtype, backward=backward, work=StatedWork(read=rows)
     )

@@ -14,7 +14,8 @@ from archcli.launches.functions.pointwise import dropout
 from archcli.launches.functions.products import bmm, linear
 from archcli.launches.functions.reductions import batch_norm
 from archcli.launches.functions.views import contiguous_copy
-from archcli.launches.launching import StatedWork, launch, needs_grad
+from archcli.launches.kernel import StatedWork
+from archcli.launches.launching import launch, needs_grad
 from archcli.launches.tensor import ShapeTensor
 from archcli.launches.torch_like import TORCH
 
@@ -43,6 +44,11 @@ class TokenAssignment:
         self.sizes()
         each, more = divmod(self.expert_of.shape[0], self.n_experts)
         return [each + (i < more) for i in range(self.n_experts)]
+
+    @property
+    def made_ends(self) -> ShapeTensor | None:
+        """Ends of the experts' tokens, where a product has asked for them."""
+        return self._ends
 
     def ends(self) -> ShapeTensor:
         """Ends of the experts' tokens [E]."""

@@ -24,7 +24,7 @@ def _inferred(x: ShapeTensor, sizes: Sequence[Any]) -> Sizes:
     if -1 in sizes:
         rest = prod([n for n in sizes if n != -1])
         sizes[sizes.index(-1)] = x.numel() // rest if rest else 0
-    return tuple(int(n) for n in sizes)
+    return tuple(sizes)
 
 
 def view_strides(x: ShapeTensor, shape: Sizes) -> Sizes | None:
@@ -65,6 +65,8 @@ def _contiguous_runs(x: ShapeTensor) -> list[tuple[int, int]]:
 def view_(x: Any, *sizes: Any) -> Any:
     shape = _inferred(x, sizes)
     strides = view_strides(x, shape)
+    if strides is None and x.numel() != prod(shape):
+        strides = row_major(shape)  # sizes of a sweep that do not fit together, as heads that do not divide
     if strides is None:
         raise ValueError(f"no view of {x.shape} with strides {x.strides} is {shape}")
     return view(x, shape, strides, backward=lambda g: (g.reshape(x.shape),))
@@ -166,6 +168,23 @@ def squeeze(x: Any, dim: int) -> Any:
         (*x.shape[:dim], *x.shape[dim + 1 :]),
         (*x.strides[:dim], *x.strides[dim + 1 :]),
         backward=lambda g: (g.unsqueeze(dim),),
+    )
+
+
+@method
+def unfold(x: Any, dim: int, size: int, step: int) -> Any:
+    """Windows along an axis, which overlap in memory: their elements as a last axis."""
+    dim %= x.ndim
+    windows = (x.shape[dim] - size) // step + 1
+
+    def backward(g: Any) -> tuple[Any]:
+        return (launch("unfold_backward", [g], x.shape, g.dtype),)
+
+    return view(
+        x,
+        (*x.shape[:dim], windows, *x.shape[dim + 1 :], size),
+        (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim]),
+        backward=backward,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -13,6 +13,7 @@ from archcli.graph.count_tape import Abstract
 from archcli.graph.kept import INT64, Execution
 from archcli.graph.memory_tape import FilledTape, MemoryTape, Placement
 from archcli.graph.storage import Ledger
+from archcli.launches.memory.op_reader import OpReader
 from archcli.measure.memory.plan import Plan
 from archcli.modules import Model
 from archcli.modules.spec.forms import formed
@@ -120,13 +121,15 @@ def trace_memory(
     recomputed: Callable[[str], bool] | None = None,
     *,
     moments: bool = True,
+    values: Mapping[Any, int] | None = None,
 ) -> TracedPass:
     """Trace the pass of a request with its storages.
 
     Without `moments` what is kept is found alone, and rows have no cost: sums of what is alive are slow in
     symbols and arrays.
+    `values` are those of the symbols of a formula, by which it is known which kernels run.
     `recomputed` says of a row's or a module's path whether its backward computes it again. Raises ArchError
-    for an operation that does not state what its backward keeps.
+    for an operation whose `run` calls what is not known, and which does not state what it keeps.
     """
     request = request.resolved()
     model, _ = formed(model, request)
@@ -136,7 +139,7 @@ def trace_memory(
         cached, cache = trace(model, request.filling(), adapted=runs, cache=(), counting=FilledTape)
     rows: list[Row] = []
     tape = MemoryTape(rows)
-    tape.execution = execution
+    tape.execution, tape.read = execution, OpReader(values)
     tape.ledger.follows = moments
     if recomputed is not None:
         tape.recomputed = recomputed
@@ -149,7 +152,7 @@ def trace_memory(
         output, cache = run_on(tape, runs, request, inputs, cache)
     except NotImplementedError as missing:  # of an operation that is not archcli's own
         raise ArchError(
-            str(missing), "the operation's class gives it in `kept`, see archcli.ops"
+            str(missing), "`kept` of the operation's class states what its backward keeps"
         ) from missing
     has_targets = "targets" in inputs
     return TracedPass(request, execution, tuple(rows), tape.ledger, output, cache, has_targets, cached)

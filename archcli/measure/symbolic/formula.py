@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -44,8 +44,8 @@ class Formula(FormulaParts):
     def kept_bytes(self) -> Any:
         """Bytes that the forward keeps for the backward: bf16, fused attention on CUDA.
 
-        Found when first asked for, and checked like the others. It is that of
-        sequences beyond all windows, and heads a multiple of 8 wide.
+        Found when first asked for, and checked like the others. It holds for batches of 2 or more and sizes
+        that run the same kernels as the model's, on the same side of every window.
         Raises ArchError where the model has no one closed form at these sizes.
         """
         return self.find_kept()
@@ -89,7 +89,9 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
 
     def kept() -> Any:
 
-        expression = symbols.tidied(activation_memory(symbols.model, *sizes))
+        # an axis of 1 is laid out as no other, so that the formula would be of a single sequence alone
+        values = {symbol: max(value, 2) for symbol, value in symbols.values.items()}
+        expression = symbols.tidied(activation_memory(symbols.model, *sizes, values))
         _require_kept(symbols.value(expression), activation_memory(model, batch_size, seq_len))
         return _factored(expression)
 
@@ -102,7 +104,7 @@ def _require_kept(value: Any, count: int) -> None:
     if value != count:
         raise ArchError(
             f"the closed form of kept bytes gives {value}, counting gives {count}",
-            "it is that of sequences beyond all windows and heads a multiple of 8 wide",
+            "it is that of batches of 2 or more",
         )
 
 
@@ -128,7 +130,12 @@ def _factored(expression: Any) -> Any:
     return factor_terms(collect(expression.expand(), sorted(layers, key=str), func=factor_terms))
 
 
-def activation_memory(model: Model, batch_size: Number, seq_len: Number) -> Number:
-    """Bytes kept for the backward, as `archcli memory` counts them: bf16, fused attention, CUDA."""
+def activation_memory(
+    model: Model, batch_size: Number, seq_len: Number, values: Mapping[Any, int] | None = None
+) -> Number:
+    """Bytes kept for the backward, as `archcli memory` counts them: bf16, fused attention, CUDA.
+
+    `values` are those of symbols in the model, by which it is known which kernels run.
+    """
     request = Request("train", batch_size, seq_len)
-    return kept_bytes(trace_memory(model, request, Execution(), moments=False))
+    return kept_bytes(trace_memory(model, request, Execution(), moments=False, values=values))

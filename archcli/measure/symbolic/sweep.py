@@ -80,13 +80,15 @@ def sweep(
     return result
 
 
-def _of_candidates(model: Model, paths: Paths, count: Callable[[Model], tuple[Number, ...]]) -> Any:
-    """The figures of all candidates, chunk by chunk: an array for each."""
+def _of_candidates(
+    model: Model, paths: Paths, count: Callable[[Model], tuple[Number, ...]], size: int = CHUNK
+) -> Any:
+    """The figures of all candidates, chunk by chunk of this size: an array for each."""
     np = required("numpy")
     keep_freed_memory()
     rows = []
-    for start in range(0, len(paths[0][1]), CHUNK):
-        chunk = {path: array[start : start + CHUNK] for path, array in paths}
+    for start in range(0, len(paths[0][1]), size):
+        chunk = {path: array[start : start + size] for path, array in paths}
         rows.append(_of_chunk(model, chunk, count))
     return [np.concatenate(columns) for columns in zip(*rows, strict=True)]
 
@@ -115,7 +117,11 @@ def _kept(model: Model, paths: Paths, batch_size: int, seq_len: int) -> Any:
     """Bytes that each candidate keeps for the backward."""
     from archcli.measure.symbolic.formula import activation_memory  # rules that counts do not need
 
-    return _of_candidates(model, paths, lambda part: (activation_memory(part, batch_size, seq_len),))[0]
+    def count(part: Model) -> tuple[Number]:
+        return (activation_memory(part, batch_size, seq_len),)
+
+    # to run each operation takes longer than the arithmetic of a chunk that stays in the cache
+    return _of_candidates(model, paths, count, 8 * CHUNK)[0]
 
 
 def _sizes(np: Any, name: str, value: Any) -> Any:

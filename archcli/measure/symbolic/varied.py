@@ -138,12 +138,16 @@ class Varied:
         return self // operand, self % operand
 
     def __truediv__(self, operand: Any) -> Any:
+        if not isinstance(operand, int | float):
+            return NotImplemented
         return _ratio(self, _divisor(operand))
 
     def __rtruediv__(self, operand: Any) -> Any:
         return _ratio(operand, _divisor(self))
 
     def __pow__(self, power: Any) -> Any:
+        if not isinstance(power, int | float):
+            return NotImplemented
         if self.low is not None and type(power) is int and power >= 0:
             result: Any = 1
             for _ in range(power):
@@ -152,10 +156,16 @@ class Varied:
         base = _divisor(self) if power < 0 else self
         return Varied(self.run, _raw(base).astype(float) ** power)
 
+    def __rpow__(self, base: Any) -> Any:
+        return Varied(self.run, float(base) ** _raw(self).astype(float))
+
     def __abs__(self) -> Any:
         return -self if self < 0 else self
 
     def __eq__(self, operand: object) -> bool:
+        # most comparisons are of a size with 0 or 1
+        if type(operand) is int and self.low is not None and not self.low <= operand <= (self.high or 0):
+            return False
         return isinstance(operand, int | float) and self._decided(operator.eq, operand)
 
     def __ne__(self, operand: object) -> bool:
@@ -235,6 +245,8 @@ class Varied:
         return self.first
 
     def _decided(self, compare: Callable[[Any, Any], Any], operand: Any) -> bool:
+        if operand is self:
+            return bool(compare(0, 0))
         mine, its = _ends(self), _ends(operand)
         if mine is not None and its is not None:
             answers = {compare(a, b) for a in mine for b in its}

@@ -10,18 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, is_one, maximum, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import Call, Kept
+from archcli.graph.kept import Call
+from archcli.graph.part import READ_OFF_RUN
 from archcli.ops.attention import attend_cost as cost
 from archcli.ops.attention.mask import Mask, key_positions, visibility
-from archcli.ops.base import contraction, heads_of
+from archcli.ops.base import as_number, contraction, heads_of
 
 FP32 = 4
 SELECTED = "selected"
 """The extra that holds the keys given to each query."""
-MASK_BYTES = 10
-"""Bytes per pair of query and key while a mask is made: an int64 distance and two comparisons of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,30 +115,6 @@ class Attend(Op):
         """Whether each query is given the keys that it sees."""
         return SELECTED in self.extras
 
-    def is_one_kernel(self, q: Shape, k: Shape, v: Shape, *rest: Shape) -> bool:
-        return self.is_plain and bool(k[3] == v[3])
-
-    def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
-        """Bytes of the T x S scores of every head.
-
-        Each step writes new scores beside those it reads; the softmax works in fp32.
-        """
-        pairs = q[1] * k[1]
-        scores, cast = prod(q[:1]) * q[2] * pairs, 0 if width == FP32 else 1
-        softmax = FP32 + cast * FP32 + (width if "sinks" in self.extras else 0)
-        three_at_once = bool(self.softcap or self.alibi or self.relu)
-        step = max(3 * width if three_at_once else 2 * width, 0 if self.relu else width + softmax)
-        building = scores * width + pairs * MASK_BYTES
-        gradients = 2 * max(width, FP32) * scores
-        return Workspace(maximum(scores * step + pairs, building), gradients)
-
-    def fused_workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
-        if not self.is_one_kernel(q, k, v):
-            return self.workspace(width, q, k, v, *rest)
-        pairs = 0 if self.needs_no_mask(q[1], k[1]) else q[1] * k[1]
-        pairs = pairs * q[0] if SELECTED in self.extras else pairs
-        return Workspace(pairs * MASK_BYTES)
-
     def skips_masked(self, q: Shape, k: Shape, *rest: Shape) -> bool:
         return self.needs_no_mask(q[1], k[1])
 
@@ -154,49 +129,29 @@ class Attend(Op):
         """The op whose heads are this rank's among those that several ranks share."""
         return replace(self, peers=peers) if self.alibi else self
 
-    def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...]:
-        return self._memory(call, *xs).kept
-
     def space(self, call: Call, *xs: Shape) -> Workspace:
-        """What is alive at once while it runs: step by step, the scores of every head."""
+        """What its backward takes; what is alive while it runs is read off its run."""
         from archcli.ops.attention.attend_backward import backward  # asked for memory alone
 
         called, fused = self._called(call, *xs), self._runs_fused(call)
-        running = self._memory(call, *xs).running(prod(self.shape(*xs)) * call.widths[0])
-        return Workspace(running, backward(called, fused=fused), lets_go=not fused)
-
-    def strides(self, call: Call, *xs: Shape) -> tuple[bool, ...]:
-        q = xs[0]
-        return (not (self._runs_fused(call) or is_one(q[1]) or is_one(q[2])),)
+        return READ_OFF_RUN._replace(backward=backward(called, fused=fused), lets_go=not fused)
 
     def _runs_fused(self, call: Call) -> bool:
         """Whether one kernel runs: a CPU's has no dropout."""
         dropout = self.dropout and call.execution.records and not call.on_cuda
         return call.execution.fused and self.is_plain and not dropout
 
-    def _memory(self, call: Call, *xs: Shape) -> Any:
-        """What it makes while it runs, and what its backward keeps."""
-        from archcli.ops.attention import attend_kept  # asked for memory alone
-
-        return (attend_kept.fused if self._runs_fused(call) else attend_kept.eager)(self._called(call, *xs))
-
-    def _called(self, call: Call, q: Shape, k: Shape, v: Shape, positions: Shape, *extras: Shape) -> Any:
+    def _called(self, call: Call, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Any:
         """The call's sizes and steps."""
-        from archcli.ops.attention import attend_kept  # asked for memory alone
+        from archcli.ops.attention.attend_backward import AttendCall  # asked for memory alone
 
-        at = {name: 4 + i for i, name in enumerate(self.extras)}
-        return attend_kept.AttendCall(
+        return AttendCall(
             call,
             q,
             k,
             v,
-            self.mask,
             masked=not self.needs_no_mask(q[1], k[1]),
-            selected=extras[0] if self.selects else None,
-            softcap=bool(self.softcap),
-            alibi=bool(self.alibi),
-            biases=tuple(at[name] for name in ("bias", "shared_bias") if name in at),
-            sinks=at.get("sinks"),
+            sinks=4 + self.extras.index("sinks") if "sinks" in self.extras else None,
             relu=self.relu,
             dropout=bool(self.dropout and call.execution.records),
         )
@@ -239,7 +194,7 @@ class Attend(Op):
         if not self.needs_no_mask(new, visible):
             mask = visibility(torch, self.mask, positions, visible, *extras)
         causal = mask is None and new > 1 and self.mask.causal
-        from archcli.ops.attention.attend_kept import attend  # torch's kernels alone need it
+        from archcli.ops.attention.attend_kernel import attend  # torch's kernels alone need it
 
         return attend(torch, q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale)
 
@@ -254,7 +209,7 @@ class Attend(Op):
 
         Where H is no power of two, the remaining heads take every second slope of the next power.
         """
-        own = int(heads)  # a size is a tensor while torch.jit traces
+        own = as_number(heads)
         first, heads = heads_of(own, self.peers)
         power = 1 << (heads - 1).bit_length()
         exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (

@@ -2,9 +2,69 @@
 
 from __future__ import annotations
 
-from archcli.arith import Number, is_one, maximum, prod
-from archcli.graph.kept import BOOL, FP32
-from archcli.ops.attention.attend_kept import AttendCall, joins, same
+from dataclasses import dataclass
+from typing import Any
+
+from archcli.arith import Number, Shape, ceil_div, is_one, maximum, prod
+from archcli.graph.kept import BOOL, FP32, Call
+from archcli.ops.attention.attend_kernel import HALF_BYTES, ROW_BYTES, WIDEST_FLASH
+
+
+def same(a: Number, b: Number) -> bool:
+    """Whether two sizes are the same number: of symbols the same one, of arrays all elements."""
+    equal: Any = a is b or a == b
+    return bool(equal.all() if hasattr(equal, "all") else equal)
+
+
+@dataclass(frozen=True, slots=True)
+class AttendCall:
+    """A call of attention: its sizes, and what of its steps the backward's memory depends on.
+
+    `masked` says that one kernel needs the mask written out, `sinks` which input holds them.
+    """
+
+    call: Call
+    q: Shape
+    k: Shape
+    v: Shape
+    masked: bool
+    sinks: int | None = None
+    relu: bool = False
+    dropout: bool = False
+
+    @property
+    def width(self) -> Number:
+        """Bytes of an element of q, k and v."""
+        return self.call.widths[0]
+
+    @property
+    def pairs(self) -> Number:
+        """Scores of all heads and sequences."""
+        return self.q[0] * self.q[2] * self.q[1] * self.k[1]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether several query heads share keys and values."""
+        return not same(self.q[2], self.k[2])
+
+    @property
+    def takes_flash(self) -> bool:
+        """Whether a GPU runs flash attention."""
+        q, v = self.padded(self.q[3]), self.padded(self.v[3])
+        narrow = not isinstance(q, int) or q <= WIDEST_FLASH
+        return not self.masked and bool(self.width == HALF_BYTES) and same(q, v) and narrow
+
+    def padded(self, d: Number) -> Number:
+        """The width of heads that one kernel gets in place of d; symbols and arrays are wide enough."""
+        if not self.call.on_cuda:
+            return d if same(self.q[3], self.v[3]) else maximum(self.q[3], self.v[3])
+        step = ROW_BYTES // self.width
+        return ceil_div(d, step) * step if isinstance(d, int) else d
+
+
+def joins(x: Shape) -> bool:
+    """Whether sequences and heads of [B, T, H, d] are one axis without a copy."""
+    return is_one(x[0]) or is_one(x[1]) or is_one(x[2])
 
 
 def backward(op: AttendCall, *, fused: bool) -> Number:

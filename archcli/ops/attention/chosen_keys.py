@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import BOOL, INT64, Call, Kept, New
 from archcli.ops.attention.mask import Causal, TopK, visibility
 
 INDEX_BYTES = 8
@@ -42,11 +41,6 @@ class GateKeys(Op):
         every, n = prod(self.shape(gates, positions)), prod(gates)
         total = Part("d_0", OpClass.NORMALIZATION, exact, every, n, executed=every, wrt=0)
         return (Part("top_k", OpClass.ROUTING, 0, n, every, (total,)),)
-
-    def kept(self, call: Call, gates: Shape, positions: Shape) -> tuple[Kept, ...]:
-        """Which keys come later, and which were chosen."""
-        chosen = gates[0] * gates[2] * positions[0] * minimum(self.top_k, gates[1])
-        return (New(positions[0] * gates[1], BOOL), New(chosen, INT64))
 
     def workspace(self, width: int, gates: Shape, positions: Shape) -> Workspace:
         """Bytes of the gates of every query, of those chosen with their indices, and of both put together."""
@@ -98,9 +92,6 @@ class IndexTopK(Op):
             Part("total", OpClass.CONTRACTION, summed * exact, of_heads + prod(w), every, (), summed * every),
             Part("top_k", OpClass.ROUTING, 0, every, chosen),
         )
-
-    def widths(self, call: Call, *xs: Shape) -> tuple[Number, ...]:
-        return (INT64,)
 
     def workspace(self, width: int, q: Shape, keys: Shape, w: Shape, positions: Shape) -> Workspace:
         """Bytes of the scores of every index head, before and after the maximum."""

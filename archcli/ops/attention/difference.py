@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import FP32, Call, In, Kept, New
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,13 +42,6 @@ class WeightedDifference(Op):
         return tuple(
             Part(f"d_{name}", total, 2 * n + width, 2 * n + width, width, wrt=name) for name in self.vectors
         )
-
-    def kept(self, call: Call, a: Shape, b: Shape) -> tuple[Kept, ...]:
-        """The vectors in fp32, and b, where the share is trained."""
-        if not call.trained:
-            return ()
-        vectors = () if call.width == FP32 else (New(self.width, FP32),) * len(self.vectors)
-        return (*vectors, In(1))
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         q1, k1, q2, k2 = (weights[name].float() for name in self.vectors)

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from archcli.arith import Number, Shape, is_one, maximum, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
-from archcli.graph.kept import Call, In, Kept, New, Out
 from archcli.ops.base import contraction, elementwise, summed
 from archcli.ops.recurrent.chunks import (
     Form,
@@ -34,6 +33,7 @@ class FeatureMap(Op):
     random w [m, d] (arXiv:2009.14794). The maximum only steadies the exponent and is left out.
     """
 
+    follows_run: ClassVar[bool] = True
     component: ClassVar[str] = "recurrence"
     name: str
     kernel: Kernel
@@ -59,17 +59,6 @@ class FeatureMap(Op):
         grown = replace(elementwise("exp", out, 3, back=2, saved=1), read=out + vectors)
         grown = replace(grown, backward=(*grown.backward, summed(0, out, vectors)))
         return (elementwise("scale", prod(x)), product, norm, grown)
-
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        """x of an elu; else x', of which the square is taken, and the exponential."""
-        if self.kernel == "elu":
-            return (In(0),)
-        return (New(prod(x), call.widths[0]), New(prod(self.shape(x)), call.widths[0]))
-
-    def workspace(self, width: int, x: Shape) -> Workspace:
-        """Bytes of elu(x); else of x' and of its square and their sums, or of the features before exp."""
-        n, vectors, out = prod(x), prod(x[:-1]), prod(self.shape(x))
-        return Workspace(width * (n if self.kernel == "elu" else n + maximum(n + vectors, 2 * out)))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         if self.kernel == "elu":
@@ -166,43 +155,6 @@ class LinearAttend(Op):
         blocks = 0 if self.form == "recurrent" else q[0] * q[2] * block_pairs(q[1], self.chunk)
         running = 2 * n + 3 * sums + 3 * (blocks // carries)
         return Workspace(width * running, width * (2 * n + 3 * sums + 3 * (blocks // carries)))
-
-    def kept(self, call: Call, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[Kept, ...]:
-        """Heads of q, k and v in rows of their own; scores, sums and quotients of every chunk or token."""
-        of_q, of_k, of_v = call.grads[:3]
-        chunked = self.causal and self.form != "recurrent"
-        carries = self._carries(q[1]) if self.causal else 1
-        later = not (chunked and is_one(carries))  # whether queries read sums that have a gradient
-        if chunked:
-            needed = (of_k or (of_v and later), of_q or of_v, of_q or of_k)
-        else:
-            needed = (of_k or of_v, of_v, of_k)
-        kept = [self._by_head(call, i, x) for i, x in enumerate((q, k, v)) if needed[i]]
-        rows, width = prod(q[:3]), call.widths[0]
-        sums = q[0] * q[2] * q[3] * (v[3] + 1)
-        if chunked and of_v:
-            kept.append(New(q[0] * q[2] * block_pairs(q[1], self.chunk), width))
-        if of_q:
-            kept += self._sums(carries, sums, width, started=bool(state), after=not chunked)
-        kept.append(New(rows, width))  # what is divided by, and what is divided
-        return (*kept, New(rows * v[3], width)) if of_q or of_k else tuple(kept)
-
-    def _by_head(self, call: Call, i: int, x: Shape) -> Kept:
-        """An input with the tokens of a head one after the other: itself, or a copy."""
-        return In(i) if is_one(x[0]) or is_one(x[1]) or is_one(x[2]) else New(prod(x), call.widths[i])
-
-    def _sums(
-        self, carries: Number, sums: Number, width: Number, *, started: bool, after: bool
-    ) -> list[Kept]:
-        """S and z as the queries of each chunk or token read them: those before it, or `after` it."""
-        if after and self.keep:
-            return [New((carries - 1) * sums, width), Out(1), Out(2)]
-        if started and not after:
-            return [In(3), In(4), New((carries - 1) * sums, width)]
-        return [New(carries * sums, width)]
-
-    def strides(self, call: Call, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[bool, ...]:
-        return (not (is_one(q[1]) or is_one(q[2])),)
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, *state: Any) -> Any:
         q, k, v = _by_head(q), _by_head(k), _by_head(v)

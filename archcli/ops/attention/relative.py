@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from archcli.arith import Number, Shape, is_one, prod
+from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import BOOL, INT64, Call, In, Kept, New
 from archcli.ops.base import bias, contraction, elementwise, movement, summed
 
 
@@ -45,13 +44,6 @@ class RelativeBias(Op):
                 (summed("weight", moved, self.n_buckets * self.heads, index=pairs),),
             ),
         )
-
-    def kept(self, call: Call, positions: Shape) -> tuple[Kept, ...]:
-        """The bucket of every pair."""
-        return (New(positions[0] * self.visible, INT64),)
-
-    def widths(self, call: Call, positions: Shape) -> tuple[Number, ...]:
-        return (call.width,)
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)
@@ -103,12 +95,6 @@ class RelativeKeys(Op):
             movement("gather", pairs + index, pairs, (summed(0, pairs, scores, index=index),)),
         )
 
-    def kept(self, call: Call, q: Shape, positions: Shape) -> tuple[Kept, ...]:
-        """q by head, the distance of every pair, and whole scores, of which gather needs the sizes alone."""
-        scores = prod(q[:3]) * (2 * self.reach + 1)
-        gathered = (New(q[1] * self.visible, INT64), New(scores, call.widths[0]))
-        return (*_by_head(call, q), *gathered)
-
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
         keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)
         index = (keys[None, :] - positions[:, None]).clamp(-self.reach, self.reach) + self.reach
@@ -143,12 +129,6 @@ class RelativeProfiles(Op):
         gathered = movement("gather", pairs + index, pairs, (summed(0, pairs, entries, index=index),))
         return (product, gathered)
 
-    def kept(self, call: Call, r: Shape, positions: Shape) -> tuple[Kept, ...]:
-        """r by head, distances, whole biases, of which gather needs the sizes alone, and pairs too far."""
-        biases, pairs = prod(r[:3]) * self.extent, r[1] * self.visible
-        gathered = (New(pairs, INT64), New(biases, call.widths[0]), New(pairs, BOOL))
-        return (*_by_head(call, r), *gathered)
-
     def run(self, torch: Any, weights: dict[str, Any], r: Any, positions: Any) -> Any:
         keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)
         distance = positions[:, None] - keys[None, :]
@@ -156,13 +136,6 @@ class RelativeProfiles(Op):
         index = distance.clamp(0, self.extent - 1)
         near = biases.gather(-1, index.expand(*biases.shape[:2], *index.shape))
         return near.masked_fill((distance < 0) | (distance >= self.extent), 0.0)
-
-
-def _by_head(call: Call, x: Shape) -> tuple[Kept, ...]:
-    """What the gradient of a table reads of x [B, T, H, d]: x with heads before tokens."""
-    if not call.trained:
-        return ()
-    return (In(0) if is_one(x[1]) or is_one(x[2]) else New(prod(x), call.widths[0]),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,9 +151,6 @@ class LentLinear(Op):
         out = prod(x[:-1]) * weight[0]
         product = contraction("matmul", 2 * prod(x) * weight[0], [(prod(x), 0), (prod(weight), 1)], out)
         return (product, replace(bias(out, weight[0]), backward=(summed(2, out, weight[0]),)))
-
-    def kept(self, call: Call, x: Shape, weight: Shape, lent: Shape) -> tuple[Kept, ...]:
-        return tuple(In(i) for i in (0, 1) if call.grads[1 - i])
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any, lent: Any) -> Any:
         return torch.nn.functional.linear(x, weight, lent)
@@ -217,14 +187,6 @@ class DisentangledBias(Op):
         both = self.of_queries and self.of_keys
         added = (Part("sum", OpClass.ELEMENTWISE, pairs, 2 * pairs, pairs),) if both else ()
         return (*gathers, elementwise("scale", pairs), *added)
-
-    def kept(self, call: Call, *scores: Shape) -> tuple[Kept, ...]:
-        """The bucket of each pair, and whole scores, of which torch's gather needs the sizes alone."""
-        read = [In(i) for i in range(len(scores)) if call.grads[i]]
-        return (New(scores[0][2] * scores[0][2], INT64), *read)
-
-    def strides(self, call: Call, *scores: Shape) -> tuple[bool, ...]:
-        return (not self.of_queries,)
 
     def run(self, torch: Any, weights: dict[str, Any], *scores: Any) -> Any:
         places, given = torch.arange(scores[0].shape[2], device=scores[0].device), iter(scores)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import FP32, INT64, Call, In, Kept, New
+from archcli.graph.kept import FP32, Call
 from archcli.ops.base import ROTATE, elementwise
 
 Pairing = Literal["half", "interleaved"]
@@ -33,9 +33,6 @@ class Positions(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return ()
 
-    def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
-        return (INT64,)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.arange(x.shape[1], device=x.device)
 
@@ -45,7 +42,6 @@ class AddConstant(Op):
     """positions + by: a table that keeps its first rows for something else (OPT keeps two)."""
 
     passes_gradient: ClassVar[bool] = True
-    keeps_nothing: ClassVar[bool] = True
     name: str
     by: int
 
@@ -93,13 +89,9 @@ class RotaryTable(Op):
         )  # the angle, its cosine and sine, and each times the factor
         return (Part("angles", OpClass.ELEMENTWISE, per_element * n, positions[0], 2 * n),)
 
-    def widths(self, call: Call, positions: Shape, *like: Shape) -> tuple[Number, ...]:
-        width = call.widths[1] if like else FP32
-        return (width, width)
-
     def space(self, call: Call, positions: Shape, *like: Shape) -> Workspace:
         """Frequencies and angles, and cosines and sines before a factor or in fp32, beside the outputs."""
-        pairs, width = self.rotary_dim // 2, self.widths(call, positions, *like)[0]
+        pairs, width = self.rotary_dim // 2, call.widths[1] if like else FP32
         n = positions[0] * pairs
         made = 3 * FP32 * n if width < FP32 else FP32 * n
         if self.factor != 1.0:
@@ -122,6 +114,7 @@ class Rotate(Op):
     Pairs are (i, i + r/2) for `half`, (2i, 2i + 1) for `interleaved`.
     """
 
+    follows_run: ClassVar[bool] = True
     name: str
     pairing: Pairing = "half"
     last: bool = False
@@ -131,17 +124,6 @@ class Rotate(Op):
 
     def parts(self, x: Shape, cos: Shape, sin: Shape) -> tuple[Part, ...]:
         return (elementwise("rotate", prod(x[:-1]) * 2 * cos[-1], ROTATE),)
-
-    def kept(self, call: Call, x: Shape, cos: Shape, sin: Shape) -> tuple[Kept, ...]:
-        if call.widths[0] == call.widths[1]:
-            return (In(1), In(2))
-        return (New(prod(cos), call.widths[0]), New(prod(sin), call.widths[0]))
-
-    def space(self, call: Call, x: Shape, cos: Shape, sin: Shape) -> Workspace:
-        """Both turned halves, until they are joined; cos and sin in the dtype of x."""
-        width = call.widths[0]
-        converted = 0 if width == call.widths[1] else prod(cos) + prod(sin)
-        return Workspace(width * (prod(x[:-1]) * 2 * cos[-1] + converted))
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, cos: Any, sin: Any) -> Any:
         width = 2 * cos.shape[-1]
@@ -185,9 +167,6 @@ class Sinusoid(Op):
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         n = positions[0] * self.width
         return (Part("angles", OpClass.ELEMENTWISE, 2 * n, positions[0], n),)
-
-    def widths(self, call: Call, positions: Shape) -> tuple[Number, ...]:
-        return (FP32,)
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
         steps = torch.arange(0, self.width, 2, device=positions.device, dtype=torch.float32)

@@ -5,13 +5,12 @@ N tokens B*T, E experts, k experts per token.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, maximum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import BOOL, FP32, INT64, Call, In, Kept, New, Out
+from archcli.graph.kept import FP32, Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
 
@@ -78,27 +77,6 @@ class Route(Op):
             "sparsemixer": ((forward + 2) * every * self.top_k, back * every * self.top_k),
         }[self.scores]
 
-    def kept(self, call: Call, logits: Shape, correction: Shape | None = None) -> tuple[Kept, ...]:
-        if not call.grads[0]:
-            return ()
-        return tuple(
-            self._kept_one_by_one(logits) if self.scores == "sparsemixer" else self._kept(call, logits)
-        )
-
-    def _kept(self, call: Call, logits: Shape) -> Iterator[Kept]:
-        """The scores of all experts in fp32, of which the chosen are taken, and what weighs those."""
-        tokens = prod(logits[:-1])
-        chosen = New(tokens * self.top_k, FP32)
-        yield Out(1)
-        if self.scores == "softmax_after":
-            yield call.in_float(prod(logits))
-            yield Out(0) if call.in_fp32 and self.scale == 1.0 else chosen
-            return
-        yield New(prod(logits), FP32)
-        if self.normalized:
-            yield chosen
-            yield New(tokens, FP32)
-
     def space(self, call: Call, logits: Shape, correction: Shape | None = None) -> Workspace:
         """Logits and scores in fp32, with what weighs the chosen; sparsemixer and groups are left out."""
         if call.execution.records or self.scores == "sparsemixer":
@@ -113,18 +91,6 @@ class Route(Op):
         if self.scale != 1.0:
             most = maximum(most, chosen if call.in_fp32 else 2 * chosen)
         return Workspace(tables * FP32 * prod(logits) + most)
-
-    def _kept_one_by_one(self, logits: Shape) -> Iterator[Kept]:
-        """Of each choice which experts were worse, the softmax over the others, and the expert."""
-        choices = self.top_k if isinstance(self.top_k, int) else 1
-        every, tokens = (n * (self.top_k // choices) for n in (prod(logits), prod(logits[:-1])))
-        for _ in range(choices):
-            yield New(every, BOOL)
-            yield New(every, FP32)
-            yield New(tokens, INT64)
-
-    def widths(self, call: Call, logits: Shape, correction: Shape | None = None) -> tuple[Number, ...]:
-        return (call.widths[0], INT64)
 
     def run(self, torch: Any, weights: dict[str, Any], logits: Any, correction: Any = None) -> Any:
         wide = logits.float()
@@ -177,6 +143,7 @@ class Dispatch(Op):
     Outputs: tokens [N k, D], the expert of each [N k], and the order [N k] by which they were sorted.
     """
 
+    follows_run: ClassVar[bool] = True
     name: str
 
     def shape(self, x: Shape, index: Shape) -> tuple[Shape, Shape, Shape]:
@@ -190,15 +157,6 @@ class Dispatch(Op):
         )  # a token adds up what its k copies send back
         return (Part("gather", OpClass.ROUTING, 0, moved + places, moved, (gradient,)),)
 
-    def kept(self, call: Call, x: Shape, index: Shape) -> tuple[Kept, ...]:
-        return (New(prod(index), INT64),)
-
-    def widths(self, call: Call, x: Shape, index: Shape) -> tuple[Number, ...]:
-        return (call.widths[0], INT64, INT64)
-
-    def space(self, call: Call, x: Shape, index: Shape) -> Workspace:
-        return Workspace(INT64 * prod(index))  # the token of each copy
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         expert_of, order = index.flatten().sort(stable=True)
         return x.flatten(0, -2).index_select(0, order // index.shape[-1]), expert_of, order
@@ -211,6 +169,7 @@ class Combine(Op):
     Weights [B, T, k], order [N k]; output [B, T, D].
     """
 
+    follows_run: ClassVar[bool] = True
     name: str
     weighted: bool = True
 
@@ -231,20 +190,6 @@ class Combine(Op):
             Part("combine", OpClass.ROUTING, 2 * n - out, n + prod(weights) + prod(order), out, gradients),
         )
 
-    def kept(self, call: Call, y: Shape, weights: Shape, order: Shape) -> tuple[Kept, ...]:
-        kept: list[Kept] = [New(prod(order), INT64)] if call.grads[0] else []
-        if self.weighted and call.grads[1]:
-            kept.append(New(prod(y), call.widths[0]))
-        return (*kept, In(1)) if self.weighted and call.grads[0] else tuple(kept)
-
-    def space(self, call: Call, y: Shape, weights: Shape, order: Shape) -> Workspace:
-        """The copies in the order of tokens, beside their places, then those times their weights."""
-        copies, places = prod(y) * call.widths[0], INT64 * prod(order)
-        weighted = prod(y) * max(call.widths[:2]) if self.weighted else 0
-        weighted = weighted + (places if call.execution.records and call.grads[0] else 0)
-        output = prod(weights[:-1]) * y[-1] * call.widths[0]
-        return Workspace(copies + maximum(weighted, places - output))
-
     def run(self, torch: Any, weights: dict[str, Any], y: Any, gates: Any, order: Any) -> Any:
         copies = torch.unflatten(y.index_select(0, order.argsort()), 0, tuple(gates.shape))
         return (copies * gates[..., None] if self.weighted else copies).sum(-2)
@@ -264,12 +209,6 @@ class SkipLast(Op):
         n = prod(weights)
         gradient = Part("d_0", OpClass.ROUTING, n, 2 * n, n, wrt=0)
         return (Part("skip", OpClass.ROUTING, n, 2 * n, 2 * n, (gradient,)),)
-
-    def kept(self, call: Call, weights: Shape, index: Shape) -> tuple[Kept, ...]:
-        return (New(prod(weights), BOOL),)
-
-    def widths(self, call: Call, weights: Shape, index: Shape) -> tuple[Number, ...]:
-        return (call.widths[0], INT64)
 
     def run(self, torch: Any, weights: dict[str, Any], gates: Any, index: Any) -> Any:
         computes = index < self.n_experts

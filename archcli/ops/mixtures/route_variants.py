@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, part_of, prod, rounded
 from archcli.graph import Op, OpClass, Part
-from archcli.graph.kept import BOOL, FP32, INT64, Call, In, Kept, New, Out
-from archcli.ops.base import has_no_values
+from archcli.ops.base import as_number, has_no_values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,9 +32,6 @@ class CollectHeads(Op):
     def parts(self, q: Shape, index: Shape, order: Shape) -> tuple[Part, ...]:
         return (_moved(prod(q), prod(order)),)
 
-    def kept(self, call: Call, q: Shape, index: Shape, order: Shape) -> tuple[Kept, ...]:
-        return (New(prod(order), INT64),) if call.grads[0] else ()
-
     def run(self, torch: Any, weights: dict[str, Any], q: Any, index: Any, order: Any) -> Any:
         copies = torch.unflatten(q.index_select(0, order.argsort()), 0, tuple(index.shape))
         return torch.unflatten(copies, -1, (self.heads, -1)).transpose(-2, -3).flatten(-3, -2)
@@ -55,9 +51,6 @@ class SpreadHeads(Op):
 
     def parts(self, x: Shape, index: Shape, order: Shape) -> tuple[Part, ...]:
         return (_moved(prod(x), prod(order)),)
-
-    def kept(self, call: Call, x: Shape, index: Shape, order: Shape) -> tuple[Kept, ...]:
-        return (In(2),) if call.grads[0] else ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any, order: Any) -> Any:
         copies = torch.unflatten(x, -2, (-1, index.shape[-1])).transpose(-2, -3).flatten(-2)
@@ -108,18 +101,6 @@ class RouteBesideShared(Op):
         flops = every + routed + weighing
         return (Part("route", OpClass.ROUTING, flops, every + 1, 2 * weighed, gradients),)
 
-    def kept(self, call: Call, logits: Shape) -> tuple[Kept, ...]:
-        tokens = prod(logits[:-1])
-        shares = New(tokens * (self.top_k + self.shared), FP32)
-        kept: list[Kept] = [shares] if call.trained else []
-        if call.grads[0]:
-            kept += [New(prod(logits), FP32), Out(1), shares, New(tokens, FP32)]
-            kept += [] if call.width == FP32 else [New(1, FP32)]  # the trained number in fp32
-        return tuple(kept)
-
-    def widths(self, call: Call, logits: Shape) -> tuple[Number, ...]:
-        return (call.widths[0], INT64) * 2
-
     def run(self, torch: Any, weights: dict[str, Any], logits: Any) -> Any:
         scores = logits.float().sigmoid()
         routed, shared = scores.split([logits.shape[-1] - self.shared, self.shared], dim=-1)
@@ -166,16 +147,10 @@ class DispatchReal(Op):
         gradient = Part("d_0", OpClass.ROUTING, moved, moved + choices, prod(x), wrt=0)
         return (Part("gather", OpClass.ROUTING, 0, moved + choices, moved, (gradient,)),)
 
-    def kept(self, call: Call, x: Shape, index: Shape) -> tuple[Kept, ...]:
-        return (New(self._copies(prod(index)), INT64),)
-
-    def widths(self, call: Call, x: Shape, index: Shape) -> tuple[Number, ...]:
-        return (call.widths[0], INT64, INT64)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         expert_of, order = index.flatten().sort(stable=True)
         if has_no_values(index):
-            copies = rounded(self._copies(int(order.numel())))  # a tensor while torch.jit traces
+            copies = rounded(self._copies(as_number(order.numel())))
         elif torch.compiler.is_compiling():
             copies, expert_of = order.numel(), expert_of.clamp(max=self.n_experts - 1)
         else:
@@ -209,18 +184,6 @@ class CombineReal(Op):
         # a product and a sum for each copy, one product for each token, and the sum of its weights
         flops = 2 * copies + tokens + choices
         return (Part("combine", OpClass.ROUTING, flops, read, tokens, gradients),)
-
-    def kept(
-        self, call: Call, y: Shape, x: Shape, weights: Shape, index: Shape, order: Shape
-    ) -> tuple[Kept, ...]:
-        (of_copy, of_token, of_weight, *_), width = call.grads, call.widths[0]
-        added: list[Kept] = [New(prod(order), INT64), New(prod(y), width)]
-        kept = added if of_copy or of_weight else []
-        if of_weight:
-            kept += [In(0), In(1), In(4), New(prod(weights), BOOL), New(prod(weights), BOOL)]
-        if of_copy:
-            kept.append(New(prod(order), width))
-        return (*kept, New(prod(x[:-1]), width)) if of_token else tuple(kept)
 
     def run(
         self, torch: Any, weights: dict[str, Any], y: Any, x: Any, gates: Any, index: Any, order: Any

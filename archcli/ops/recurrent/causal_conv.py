@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind, Workspace
-from archcli.graph.kept import Call, Kept, New
 from archcli.ops.base import bias, contraction, movement, summed
 
 
@@ -45,16 +44,12 @@ class CausalConv1d(Op):
     def states(self, x: Shape, *window: Shape) -> tuple[State, ...]:
         return (_window(x[0] * self.kernel * x[2]),) if self.keep else ()
 
-    def kept(self, call: Call, x: Shape, *window: Shape) -> tuple[Kept, ...]:
-        """The inputs behind the window."""
-        return (New(x[0] * (x[1] + self.kernel) * x[2], call.widths[0]),)
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *window: Any) -> Any:
         before = window[0] if window else x.new_zeros(x.shape[0], self.kernel, x.shape[2])
         joined = torch.cat([before, x], dim=1)
         channels = joined[:, 1:].transpose(1, 2)
         y = torch.nn.functional.conv1d(
-            channels, weights["weight"], weights.get("bias"), groups=len(weights["weight"])
+            channels, weights["weight"], weights.get("bias"), groups=weights["weight"].shape[0]
         )
         y = y.transpose(1, 2).contiguous()  # or every product that follows copies it
         # a view of the window would hold all inputs
@@ -120,12 +115,6 @@ class ConvPair(Op):
         kept = State(x[0] * self._reach * x[2], StateKind.FIXED, content=StateContent.CONVOLUTION)
         return (kept,) if self.keep else ()
 
-    def kept(self, call: Call, x: Shape, *window: Shape) -> tuple[Kept, ...]:
-        """The inputs behind the window, and what lies between the convolutions."""
-        rows = x[0] * x[2]
-        joined, between = rows * (x[1] + self._reach), rows * (x[1] + self.second - 1)
-        return (New(joined, call.widths[0]), New(between, call.widths[0]))
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *window: Any) -> Any:
         before = window[0] if window else x.new_zeros(x.shape[0], self._reach, x.shape[2])
         joined, conv = torch.cat([before, x], dim=1), torch.nn.functional.conv1d
@@ -156,7 +145,6 @@ class AverageHeads(Op):
     Inputs q [B, T, H, d] and k [B, T, K, d]; outputs of the same shapes.
     """
 
-    keeps_nothing: ClassVar[bool] = True
     name: str
 
     def shape(self, q: Shape, k: Shape) -> tuple[Shape, Shape]:

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, maximum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import FP32, Call, Kept
+from archcli.graph.kept import FP32
 from archcli.ops.base import elementwise, heads_of, summed
-from archcli.ops.recurrent.kept_notes import Notes
 
 
 def gate_bias(n: Number, gates: Number) -> Part:
@@ -61,19 +60,9 @@ class LogDecay(Op):
         decay = rated("log_decay", n, heads)
         return (gate_bias(n, gates), elementwise("softplus", n, saved=1), decay)
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        notes, n, heads = Notes(call), prod(x), x[2]
-        biased = notes.made(n, notes.given(0), notes.weight())
-        rate = notes.of_result(notes.weight(), heads)
-        notes.times(notes.made(heads, rate), notes.of_input(biased, n), n)
-        return notes.kept
-
     def workspace(self, width: int, x: Shape) -> Workspace:
         """Bytes of the biased gates, of their softplus, and of the rates."""
         return Workspace(FP32 * (2 * prod(x) + x[2]))
-
-    def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
-        return (FP32,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = torch.promote_types(x.dtype, torch.float32)
@@ -97,13 +86,6 @@ class L2Normalize(Op):
         back = Part("d_0", OpClass.NORMALIZATION, L2_BACKWARD * n, 2 * n + vectors, n, wrt=0)
         flops = L2_FORWARD * n + L2_PER_VECTOR * vectors
         return (Part("normalize", OpClass.NORMALIZATION, flops, n, n, (back,)),)
-
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        notes, n, vectors = Notes(call), prod(x), prod(x[:-1])
-        wide = notes.cast(notes.given(0), n)
-        length = notes.made(vectors, notes.of_input(wide, n))
-        notes.times(wide, notes.of_result(length, vectors), n)
-        return notes.kept
 
     def workspace(self, width: int, x: Shape) -> Workspace:
         """Bytes of x and y in fp32, where they are narrower; else of the lengths."""
@@ -141,19 +123,9 @@ class BoundedLogDecay(Op):
         scaled = rated("rate", n, heads)
         return (gate_bias(n, gates), scaled, elementwise("sigmoid", n, saved=1), elementwise("bound", n))
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        notes, n = Notes(call), prod(x)
-        biased = notes.made(n, notes.given(0), notes.weight())
-        rate = notes.of_result(notes.weight(), x[2])
-        notes.of_result(notes.times(rate, biased, n), n)
-        return notes.kept
-
     def workspace(self, width: int, x: Shape) -> Workspace:
         """Bytes of the biased gates and of their sigmoid."""
         return Workspace(2 * FP32 * prod(x))
-
-    def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
-        return (FP32,)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = torch.promote_types(x.dtype, torch.float32)
@@ -171,7 +143,6 @@ class HeadDecay(Op):
     """
 
     component: ClassVar[str] = "recurrence"
-    keeps_nothing: ClassVar[bool] = True
     zero_cost_reason: ClassVar[str] = "constants of the model"
     name: str
     kind: Literal["slopes", "retention"]
@@ -188,9 +159,6 @@ class HeadDecay(Op):
 
     def parts(self, v: Shape) -> tuple[Part, ...]:
         return ()
-
-    def widths(self, call: Call, v: Shape) -> tuple[Number, ...]:
-        return (FP32,)
 
     def among(self, peers: Any) -> HeadDecay:
         """The op whose heads are this rank's among those that several ranks share."""

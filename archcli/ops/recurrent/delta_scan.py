@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape
 from archcli.graph import Op, Part, State, StateKind, Workspace
-from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.recurrent import delta_cost
 from archcli.ops.recurrent.chunks import Form, block_pairs, by_head, chunk_count, steps
 
@@ -53,18 +52,6 @@ class DeltaScan(Op):
         per_channel = len(decay) > len(beta)
         sizes = delta_cost.sizes(q, v, self.chunk, per_channel=per_channel)
         return (delta_cost.by_token if self.form == "recurrent" else delta_cost.by_chunk)(sizes)
-
-    def kept(
-        self, call: Call, q: Shape, k: Shape, v: Shape, decay: Shape, beta: Shape, *state: Shape
-    ) -> tuple[Kept, ...]:
-        if self.form == "recurrent":
-            return Op.kept(self, call, q, k, v, decay, beta, *state)
-        from archcli.ops.recurrent.kept.delta_scan import chunked
-
-        return chunked(call, q, v, decay, self.chunk)
-
-    def widths(self, call: Call, q: Shape, k: Shape, v: Shape, *rest: Shape) -> tuple[Number, ...]:
-        return (call.widths[2], FP32)[: 1 + self.keep]
 
     def workspace(
         self, width: int, q: Shape, k: Shape, v: Shape, decay: Shape, beta: Shape, *state: Shape

@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
-from archcli.graph.kept import FP32, Call, Kept
+from archcli.graph.kept import FP32
 from archcli.ops.recurrent.chunks import CHUNK, Form, linear_scan, steps
-from archcli.ops.recurrent.kept_notes import Notes
 
 SMALLEST = 1e-12
 """Bound of 1 - a^2 from below: the square root has no gradient at 0."""
@@ -45,16 +44,6 @@ class DiagonalScan(Op):
         read, written = 2 * n + kept * len(state), n + (kept if self.keep else 0)
         backward = (to_inputs, to_decays)
         return (Part("scan", OpClass.ELEMENTWISE, 2 * n, read, written, backward, scans=True),)
-
-    def kept(self, call: Call, a: Shape, b: Shape, *state: Shape) -> tuple[Kept, ...]:
-        if self.form == "recurrent":
-            return Op.kept(self, call, a, b, *state)
-        notes, n = Notes(call), prod(b)
-        notes.scanned(notes.cast(notes.given(0), n), notes.cast(notes.given(1), n), n, b[1])
-        return notes.kept
-
-    def widths(self, call: Call, a: Shape, b: Shape, *state: Shape) -> tuple[Number, ...]:
-        return (call.widths[1], FP32)[: 1 + self.keep]
 
     def workspace(self, width: int, a: Shape, b: Shape, *state: Shape) -> Workspace:
         """Bytes of states, and of b and y in fp32 where they are narrower; decays are in fp32 already."""
@@ -104,23 +93,6 @@ class GatedDecay(Op):
         # softplus and 8 for each channel; the product and exp
         decay = Part("decay", OpClass.ELEMENTWISE, 2 * n + 2 * width, n + width, n, (to_gate, to_rate))
         return (decay, _normalized(n))
-
-    def kept(self, call: Call, r: Shape, x: Shape, positions: Shape) -> tuple[Kept, ...]:
-        notes, n, width = Notes(call), prod(r), r[2]
-        rate = notes.of_input(notes.cast(notes.weight(), width), width)
-        gate = notes.cast(notes.given(0), n)
-        log_decay = notes.times(notes.made(width, rate), gate, n)
-        grown = notes.of_result(log_decay, n)  # exp(2 log a) - 1
-        root = notes.of_result(notes.of_input(notes.made(n, grown), n), n)
-        notes.mask(root, positions[0])
-        share = notes.made(n, root)
-        if log_decay.grad:
-            notes.save(notes.output(0, FP32, log_decay))
-        notes.times(notes.cast(share, n, call.widths[1]), notes.given(1), n)
-        return notes.kept
-
-    def widths(self, call: Call, r: Shape, x: Shape, positions: Shape) -> tuple[Number, ...]:
-        return (FP32, call.widths[1])
 
     def run(self, torch: Any, weights: dict[str, Any], r: Any, x: Any, positions: Any) -> Any:
         wide = torch.promote_types(x.dtype, torch.float32)

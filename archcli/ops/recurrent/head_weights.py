@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, Workspace
-from archcli.graph.kept import FP32, Call, In, Kept
+from archcli.graph.kept import FP32
 from archcli.ops.base import bias, contraction, elementwise
 from archcli.ops.recurrent.decays import gate_bias, rated
-from archcli.ops.recurrent.kept_notes import Notes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,6 +22,7 @@ class BlockDiagonal(Op):
     Input [..., in], output [..., out]; weight [b, out / b, in / b] for b blocks, bias [b, out / b].
     """
 
+    follows_run: ClassVar[bool] = True
     name: str
     blocks: Number
     out: Number
@@ -41,13 +41,6 @@ class BlockDiagonal(Op):
         out, weight = prod(x[:-1]) * self.out, self.out * of_block
         product = contraction("matmul", 2 * out * of_block, [(prod(x), 0), (weight, "weight")], out)
         return (product, bias(out, self.out)) if self.bias else (product,)
-
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        return (In(0),) if call.trained else ()
-
-    def workspace(self, width: int, x: Shape) -> Workspace:
-        """Bytes of the result block by block."""
-        return Workspace(width * prod(x[:-1]) * self.out)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         pieces = x.unflatten(-1, (self.blocks, -1)).flatten(0, -3).transpose(0, 1)
@@ -82,21 +75,9 @@ class StepSize(Op):
         decay = rated("log_decay", n, heads)
         return (gate_bias(n, heads), elementwise("softplus", n, saved=1), decay)
 
-    def kept(self, call: Call, x: Shape) -> tuple[Kept, ...]:
-        notes, n, heads = Notes(call), prod(x), x[-1]
-        step = notes.of_input(notes.made(n, notes.given(0), notes.weight()), n)
-        if self.limit != (None, None):
-            step = notes.of_input(step, n)
-        rate = notes.made(heads, notes.of_result(notes.weight(), heads))
-        notes.times(rate, notes.output(0, FP32, step) if call.in_fp32 else step, n)
-        return notes.kept
-
     def workspace(self, width: int, x: Shape) -> Workspace:
         """Bytes of the step in fp32, where dt is narrower, and of the rates."""
         return Workspace(FP32 * ((prod(x) if width < FP32 else 0) + x[-1]))
-
-    def widths(self, call: Call, x: Shape) -> tuple[Number, ...]:
-        return (call.widths[0], FP32)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         wide = torch.promote_types(x.dtype, torch.float32)
@@ -127,9 +108,6 @@ class HeadSkip(Op):
         to_x = Part("d_1", OpClass.ELEMENTWISE, n, n + heads, n, wrt=1)
         to_weight = Part("d_weight", OpClass.NORMALIZATION, 2 * n, 2 * n, heads, wrt="weight")
         return (Part("skip", OpClass.ELEMENTWISE, 2 * n, 2 * n + heads, n, (to_x, to_weight)),)
-
-    def kept(self, call: Call, y: Shape, x: Shape) -> tuple[Kept, ...]:
-        return (In(1),) if call.trained else ()
 
     def run(self, torch: Any, weights: dict[str, Any], y: Any, x: Any) -> Any:
         return torch.addcmul(y, weights["weight"].unsqueeze(-1).to(x.dtype), x)

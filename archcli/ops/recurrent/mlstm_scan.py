@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
-from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import contraction, elementwise
 from archcli.ops.recurrent.chunks import (
     Form,
@@ -111,18 +110,6 @@ class MLSTMScan(Op):
             _weighed("add_readout", n + rows, rows, (Q, K, V, *GATES), added=1),
         )
 
-    def kept(
-        self, call: Call, q: Shape, k: Shape, v: Shape, i: Shape, f: Shape, *state: Shape
-    ) -> tuple[Kept, ...]:
-        if self.form == "recurrent":
-            return Op.kept(self, call, q, k, v, i, f, *state)
-        from archcli.ops.recurrent.kept.mlstm_scan import chunked
-
-        return chunked(call, q, v, self.chunk)
-
-    def widths(self, call: Call, q: Shape, k: Shape, v: Shape, *rest: Shape) -> tuple[Number, ...]:
-        return (call.widths[2], *(FP32,) * 3)[: 1 + 3 * self.keep]
-
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
         """Bytes of copies in fp32, of the scores of a chunk, and of states."""
         wide = max(width, 4)
@@ -141,7 +128,7 @@ class MLSTMScan(Op):
         heads = (q, k, v, i, -torch.nn.functional.softplus(-f))
         sizes = ((q.shape[2], v.shape[2]), (q.shape[2],), ())
         before = [x.to(q.dtype).flatten(0, 1) for x in state] or [
-            q.new_zeros(len(q), *size) for size in sizes
+            q.new_zeros(q.shape[0], *size) for size in sizes
         ]
         carried = (before[0], before[1].unsqueeze(-1), before[2].unsqueeze(-1))
         by_token = steps(self.form, v.shape[1], started=bool(state))

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
-from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import contraction, elementwise
 from archcli.ops.recurrent.chunks import CHUNK, Form, chunk_count, linear_scan, steps
 
@@ -68,16 +67,6 @@ class SelectiveScan(Op):
         of_token = wide * x[0] * prod(x[2:]) * b[-1]
         chunk, copies = minimum(x[1], CHUNK) * of_token, 4 * wide * prod(x)
         return Workspace(copies + 5 * chunk, copies + 6 * chunk)
-
-    def kept(self, call: Call, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> tuple[Kept, ...]:
-        if self.form == "recurrent":
-            return Op.kept(self, call, x, dt, b, c, *state)
-        from archcli.ops.recurrent.kept.selective_scan import chunked
-
-        return chunked(call, x, b)
-
-    def widths(self, call: Call, x: Shape, *rest: Shape) -> tuple[Number, ...]:
-        return (call.widths[0], FP32)[: 1 + self.keep]
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, dt: Any, b: Any, c: Any, *state: Any) -> Any:
         # rows are tokens, then sequences, then heads: products read a chunk of them where it lies

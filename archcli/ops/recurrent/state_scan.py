@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, is_one, maximum, minimum, prod
 from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
-from archcli.graph.kept import FP32, Call, Kept
 from archcli.ops.base import contraction
 from archcli.ops.recurrent.chunks import (
     Form,
@@ -92,18 +91,6 @@ class StateScan(Op):
             replace(_passed(sums), flops=sums, read=sums + prod(v[:3])),
             replace(readout, read=keys, written=n),
         )
-
-    def kept(self, call: Call, q: Shape, k: Shape, v: Shape, decay: Shape, *state: Shape) -> tuple[Kept, ...]:
-        if self.form == "recurrent":
-            return Op.kept(self, call, q, k, v, decay, *state)
-        from archcli.ops.recurrent.kept.state_scan import chunked
-
-        return chunked(call, q, v, self.chunk)
-
-    def widths(
-        self, call: Call, q: Shape, k: Shape, v: Shape, decay: Shape, *state: Shape
-    ) -> tuple[Number, ...]:
-        return (call.widths[2], FP32)[: 1 + self.keep]
 
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
         """Bytes of copies in fp32, and of a chunk's scores or states; at the end, of the result in pieces."""

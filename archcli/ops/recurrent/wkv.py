@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, minimum, prod
+from archcli.arith import Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind, Workspace
-from archcli.graph.kept import FP32, Call, In, Kept
 from archcli.ops.base import movement
 from archcli.ops.recurrent.chunks import CHUNK, Form, chunk_count, linear_scan, steps
 
@@ -23,7 +22,7 @@ class TokenShift(Op):
     `keep` the last token of x.
     """
 
-    keeps_nothing: ClassVar[bool] = True
+    follows_run: ClassVar[bool] = True
     component: ClassVar[str] = "recurrence"
     name: str
     keep: bool
@@ -39,10 +38,6 @@ class TokenShift(Op):
         n, kept = prod(x), x[0] * x[2]
         moved = (movement("keep", kept, kept, ()),) if self.keep else ()
         return (movement("shift", n, n), *moved)
-
-    def workspace(self, width: int, x: Shape, *last: Shape) -> Workspace:
-        """Bytes of the zeros before the first token."""
-        return Workspace(0 if last else width * x[0] * x[2])
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *last: Any) -> Any:
         before = last[0].to(x.dtype).unsqueeze(1) if last else torch.zeros_like(x[:, :1])
@@ -73,10 +68,6 @@ class Interpolate(Op):
             Part("d_weight", OpClass.NORMALIZATION, 3 * n, 3 * n, width, wrt="weight"),
         )
         return (Part("interpolate", OpClass.ELEMENTWISE, 3 * n, 2 * n + width, n, backward),)
-
-    def kept(self, call: Call, a: Shape, b: Shape) -> tuple[Kept, ...]:
-        """What the weight's gradient is made of: the difference of both."""
-        return (In(0), In(1)) if call.trained else ()
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return torch.lerp(b, a, weights["weight"])
@@ -138,16 +129,6 @@ class WKV(Op):
             Part("terms", OpClass.ELEMENTWISE, 6 * n + width, width, 0, backward),
             Part("advance", OpClass.ELEMENTWISE, 4 * n, read, sums, (to_sums,), scans=True),
         )
-
-    def kept(self, call: Call, k: Shape, v: Shape, *state: Shape) -> tuple[Kept, ...]:
-        if self.form == "recurrent":
-            return Op.kept(self, call, k, v, *state)
-        from archcli.ops.recurrent.kept.wkv import chunked
-
-        return chunked(call, v)
-
-    def widths(self, call: Call, k: Shape, v: Shape, *state: Shape) -> tuple[Number, ...]:
-        return (call.widths[1], *(FP32,) * STATES)[: 1 + STATES * self.keep]
 
     def workspace(self, width: int, k: Shape, v: Shape, *state: Shape) -> Workspace:
         """Bytes of a chunk's exponentials and sums."""

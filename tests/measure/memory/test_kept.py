@@ -3,8 +3,12 @@
 import pytest
 
 from archcli.errors import ArchError
+from archcli.graph.kept import Execution
 from archcli.load.presets import presets
 from archcli.load.source import load
+from archcli.measure.memory.traced import trace_memory
+from archcli.modules.spec.request import Request
+from archcli.runtime.memory.kept import kept_of_model
 from archcli.runtime.memory.models import WitnessSetting
 from kept_compared import differences, saved_by_row
 
@@ -116,3 +120,12 @@ def with_short_window(name):
         return load(name, ["window=32"]).model
     except ArchError:
         return load(name).model
+
+
+@pytest.mark.parametrize("name", ["retnet-6.7b", "llama-3.2-1b"])
+def test_storages_are_as_many_as_torch_keeps(name):
+    """Each chunk of a scan makes its own: by their number the allocator's rounding is bounded."""
+    model = load(name, ["n_layers=2"]).model
+    traced = trace_memory(model, Request("train", 2, 700), Execution())
+    ours = sum(s.record.times * s.record.pieces for s in traced.ledger.saved.values())
+    assert ours == len(kept_of_model(model, 2, 700).storages)

@@ -110,7 +110,8 @@ def _storages(rank: RankPeak) -> int:
     traced = rank.traced
     tensors = sum(len(row.weights) * int(row.copies) for row in traced.rows)
     per_weight = 4 if traced.execution.records else 1
-    return per_weight * tensors + sum(int(s.record.times) for s in traced.ledger.saved.values())
+    saved = traced.ledger.saved.values()
+    return per_weight * tensors + sum(int(s.record.times * s.record.pieces) for s in saved)
 
 
 OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum")

@@ -46,7 +46,7 @@ def count_memory(
     check_question(question)
     try:
         return _report(question, what_fits, show_alternatives, tell, devices)
-    except NotImplementedError as error:  # an operation of one's own that states no `kept`
+    except NotImplementedError as error:  # an operation of one's own that calls what is not known
         raise ArchError(str(error), "its memory is not known: `Op.kept` would state it") from None
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import Row
-from archcli.graph.kept import Call, Execution, In
+from archcli.graph.kept import Call, Execution, In, Kept
 from archcli.launches import KernelCost
+from archcli.launches.memory.op_reader import OpReader
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 from archcli.recording.classes import TimeClass
 
@@ -96,19 +98,22 @@ def _region(path: str, rule: Callable[[str], bool]) -> str | None:
 
 def _needed(rows: list[Row], execution: Execution) -> list[Row]:
     """Rows up to the last that keeps something, and that one unless it keeps its inputs alone."""
-    keeping = [number for number, row in enumerate(rows) if not row.op.keeps_nothing]
+    kept = [_kept(row, execution) for row in rows]
+    keeping = [number for number, of_row in enumerate(kept) if of_row is not None]
     if not keeping:
         return []
     last = keeping[-1]
-    return rows[: last + (0 if _keeps_inputs_alone(rows[last], execution) else 1)]
+    inputs_alone = all(isinstance(one, In) for one in kept[last] or ())
+    return rows[: last + (0 if inputs_alone else 1)]
 
 
-def _keeps_inputs_alone(row: Row, execution: Execution) -> bool:
+def _kept(row: Row, execution: Execution) -> tuple[Kept, ...] | None:
+    """What a row's backward keeps of a call through which gradients flow; None of one that needs nothing."""
     n = len(row.inputs)
     experts = row.experts.n_experts if row.experts else None
+    execution = replace(execution, assumes=True)
     call = Call(execution, (True,) * n, (execution.width,) * n, row.trained, experts)
-    try:
-        return all(isinstance(kept, In) for kept in row.op.kept(call, *row.inputs))
-    # not known: as if it kept results, so that it is run again
-    except NotImplementedError:
-        return False
+    kept = OpReader()(row.op, call, row.inputs).kept
+    # a view keeps nothing, and what made the tensor that it shows runs again
+    shows = row.op.is_view and not row.op.exchanges
+    return kept if kept or shows else None

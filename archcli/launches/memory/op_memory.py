@@ -1,0 +1,262 @@
+"""Read off an operation's `run` what its backward keeps, and where and how its outputs lie in memory.
+
+No operation states this. Its `run` is called with the stand-in for torch: what the kernels of each step's
+backward read of the forward's tensors is what autograd keeps, with what torch saves beside it (`GradNode`).
+The tests hold this against what torch saves of every operation, storage by storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import ref
+
+from archcli.arith import Number, Shape
+from archcli.graph import Op
+from archcli.graph.kept import SAME, Call, In, Kept, MemoryLayout, New, OfMixture, OpMemory, Out
+from archcli.launches.dtypes import BOOL, FP32, INT64, NAMED, REAL, DType
+from archcli.launches.functions.routed import MODULES, TokenAssignment, run_stacked
+from archcli.launches.kernel import StatedWork
+from archcli.launches.log import GradNode, Log, logged, without_grad
+from archcli.launches.tensor import ShapeTensor, TensorMemory
+from archcli.launches.torch_like import TORCH
+
+BY_WIDTH = {1: BOOL, 4: FP32, 8: INT64}
+"""Number types of inputs of which the width alone is known, where it is not that of the model."""
+
+
+def model_dtype(width: Number) -> DType:
+    """The number type of a model by the bytes of an element; fp16 keeps what bf16 does."""
+    return FP32 if width == FP32.itemsize else NAMED["bfloat16"]
+
+
+class LongRunError(NotImplementedError):
+    """An operation launches more than it is followed for, as in a Python loop over very many tokens."""
+
+
+MOST_LAUNCHES, MOST_IN_INFERENCE = 100_000, 2_000
+"""Launches that an operation is followed for: in inference no more than is asked for many times in a search.
+
+archcli's own operations stay far below: loops over pieces of a tensor run a few that stand for all.
+"""
+
+
+@dataclass(slots=True)
+class KeptLog(Log):
+    """A log of which storages the forward makes and which of them the backward reads, without any cost.
+
+    Each is known by a tensor that lies in it.
+    """
+
+    left: int = MOST_LAUNCHES
+    made: dict[int, ShapeTensor] = field(default_factory=dict)
+    read: dict[int, ShapeTensor] = field(default_factory=dict)
+
+    def run(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> None:
+        """torch runs a function on these tensors as one kernel."""
+        self.left -= 1
+        if self.left < 0:
+            raise LongRunError("it launches too much to be followed")
+        if self.stage == "forward":
+            self.made.update({id(x.storage): x for x in outputs})
+        else:
+            self.keep(inputs)
+
+    def keep(self, tensors: Sequence[Any]) -> None:
+        """The backward needs these."""
+        self.read.update({id(x.storage): x for x in tensors})
+
+
+@dataclass(slots=True)
+class LiveLog(Log):
+    """A log of the most bytes that were alive at once, of storages that the forward makes.
+
+    `kept` are those by number that stay for the backward; all others end with the last tensor in them.
+    """
+
+    kept: frozenset[int] = frozenset()
+    live: int = 0
+    peak: int = 0
+    ends: dict[int, ref[TensorMemory]] = field(default_factory=dict)
+    held: list[TensorMemory] = field(default_factory=list)
+
+    def run(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> None:
+        """torch runs a function on these tensors as one kernel."""
+        for x in outputs:
+            if not any(x.storage is y.storage for y in inputs):  # else it is written in place
+                self._begin(x.storage, x.storage.elements * x.dtype.itemsize * x.repeats)
+        self.peak = max(self.peak, self.live)
+
+    def _begin(self, storage: TensorMemory, size: int) -> None:
+        number = len(self.ends)
+        if number in self.kept:
+            self.held.append(storage)
+        self.live += size
+        self.ends[number] = ref(storage, lambda _: self._end(size))
+
+    def _end(self, size: int) -> None:
+        self.live -= size
+
+    def record(self, node: GradNode) -> None:
+        """Autograd records a step: without its tensors, of which it holds those kept alone."""
+        node.backward, node.inputs = _no_backward, ()
+
+
+def _no_backward(*_: Any) -> tuple[Any, ...]:
+    return ()
+
+
+class ShapeRun:
+    """One run of an operation on tensors without values: its inputs, weights and outputs."""
+
+    def __init__(self, op: Op, call: Call, shapes: Sequence[Shape], log: Log | None = None) -> None:
+        execution = call.execution
+        most = MOST_LAUNCHES if execution.records else MOST_IN_INFERENCE
+        self.log = KeptLog(execution.backend, execution.records, left=most)
+        self.model = model_dtype(execution.width)
+        self.inputs = [self._input(call, i, shape) for i, shape in enumerate(shapes)]
+        self.weights = self._weights(op, call, shapes)
+        self.routed: TokenAssignment | None = None
+        if call.n_experts is not None:
+            self.routed = TokenAssignment(ShapeTensor(shapes[0][:1], INT64), call.n_experts)
+        with logged(log or self.log):
+            self.outputs = [*_tensors(self._run(op, call, shapes))]
+
+    def _input(self, call: Call, i: int, shape: Shape) -> ShapeTensor:
+        layout = call.layouts[i] if call.layouts else None
+        if layout is None:
+            width = call.widths[i]
+            own = self.model if width == self.model.itemsize else BY_WIDTH[width]
+            layout = MemoryLayout(own)
+        dtype: DType = layout.dtype
+        grad = call.grads[i] and dtype.kind >= REAL
+        return ShapeTensor(tuple(shape), dtype, layout.strides, requires_grad=grad)
+
+    def _weights(self, op: Op, call: Call, shapes: Sequence[Shape]) -> dict[str, ShapeTensor]:
+        buffers = op.buffers(*shapes)
+        trained = call.trained and op.trained([False] * len(shapes), *shapes)
+        stacked = () if call.n_experts is None else (call.n_experts,)
+        return {
+            name: ShapeTensor((*stacked, *shape), self.model, requires_grad=trained and name not in buffers)
+            for name, shape in {**op.weights(*shapes), **buffers}.items()
+        }
+
+    def _run(self, op: Op, call: Call, shapes: Sequence[Shape]) -> Any:
+        """What it returns, run as the node of a built model runs it."""
+        records, weights = call.execution.records, self.weights
+        if self.routed is not None and weights:
+            return run_stacked(op, weights, self.inputs, self.routed)
+        if op.needs_module:
+            return op.leaf(MODULES, *shapes)(weights, *self.inputs, records)
+        if weights:
+            return op.run(TORCH, weights, *self.inputs)
+        op = op.in_training() if records else op
+        return (op.run_fused if call.execution.fused else op.run)(TORCH, {}, *self.inputs)
+
+    def kept(self) -> tuple[Kept, ...]:
+        """What the backward of every step keeps, of those too that no gradient reaches."""
+        log = self.log
+        log.stage = "backward"
+        with logged(log), without_grad():
+            for node in log.nodes:
+                log.keep(node.saved)
+                node.backward(*[ShapeTensor(shape, dtype) for shape, dtype in node.results])
+        return tuple(self._known())
+
+    def _known(self) -> Iterator[Kept]:
+        """The storages that were read, as what they are to the operation; weights are kept anyway."""
+        log = self.log
+        yield from (In(i) for i in _firsts(self.inputs) if id(self.inputs[i].storage) in log.read)
+        given = {id(x.storage) for x in (*self.inputs, *self.weights.values())}
+        outputs = [i for i in _firsts(self.outputs) if id(self.outputs[i].storage) not in given]
+        yield from (Out(i) for i in outputs if id(self.outputs[i].storage) in log.read)
+        yield from self._of_mixture()
+        outside = given | {id(self.outputs[i].storage) for i in outputs} | {*self._shared()}
+        for key, x in log.made.items():
+            # constants of an expression have no axes: they are of a few bytes, and not counted
+            if key in log.read and key not in outside and x.shape:
+                yield New(x.storage.elements, x.dtype.itemsize, x.repeats)
+
+    def _shared(self) -> dict[int, OfMixture]:
+        """Tensors that the operations of all experts share."""
+        if self.routed is None:
+            return {}
+        shared = {id(self.routed.expert_of.storage): OfMixture("expert_of")}
+        ends = self.routed.made_ends
+        if ends is not None:
+            shared[id(ends.storage)] = OfMixture("ends", ends.storage.elements, ends.dtype.itemsize)
+        return shared
+
+    def _of_mixture(self) -> Iterator[Kept]:
+        return (kept for key, kept in self._shared().items() if key in self.log.read)
+
+    def views(self) -> Iterator[int | None]:
+        """For each output the input whose storage it is, None for a new one."""
+        inputs = [x.storage for x in self.inputs]
+        for i, x in enumerate(self.outputs):
+            before = i and x.storage is self.outputs[i - 1].storage
+            yield _index(inputs, x.storage) if not before else SAME
+
+    def layouts(self) -> tuple[MemoryLayout, ...]:
+        """How each output lies in memory."""
+        return tuple([MemoryLayout(x.dtype, _unlike_axes(x)) for x in self.outputs])
+
+
+def op_memory(op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
+    """What the backward of a run keeps, and where its outputs lie.
+
+    Raises NotImplementedError, AttributeError or TypeError (`NOT_KNOWN`) for a function of torch that is not
+    known.
+    """
+    run = ShapeRun(op, call, shapes)
+    views, layouts = tuple(run.views()), run.layouts()
+    return OpMemory(run.kept() if call.execution.records else (), views, layouts)
+
+
+def running_bytes(op: Op, call: Call, shapes: Sequence[Shape]) -> int:
+    """The most bytes alive at once while it runs, less those of its outputs; its inputs are not its own.
+
+    In training what the backward keeps stays alive: the first of two runs finds out what that is.
+    """
+    kept: frozenset[int] = frozenset()
+    execution = call.execution
+    if execution.records:
+        run = ShapeRun(op, call, shapes)
+        run.kept()
+        kept = frozenset([i for i, key in enumerate(run.log.made) if key in run.log.read])
+    log = LiveLog(execution.backend, execution.records, kept=kept)
+    run = ShapeRun(op, call, shapes, log)
+    given = {id(x.storage) for x in (*run.inputs, *run.weights.values())}
+    own = {
+        id(x.storage): x.storage.elements * x.dtype.itemsize
+        for x in run.outputs
+        if id(x.storage) not in given
+    }
+    return int(log.peak - sum(own.values()))
+
+
+def _index(storages: list[TensorMemory], storage: TensorMemory) -> int | None:
+    return next((i for i, other in enumerate(storages) if other is storage), None)
+
+
+def _firsts(tensors: Sequence[ShapeTensor]) -> Iterator[int]:
+    """The index of each tensor that is the first of its storage."""
+    seen: set[int] = set()
+    for i, x in enumerate(tensors):
+        if id(x.storage) not in seen:
+            seen.add(id(x.storage))
+            yield i
+
+
+def _unlike_axes(x: ShapeTensor) -> Shape | None:
+    """Strides of a tensor that does not lie in the order of its axes."""
+    return None if x.is_contiguous() else x.laid
+
+
+def _tensors(tree: Any) -> Iterator[ShapeTensor]:
+    if isinstance(tree, ShapeTensor):
+        yield tree
+    elif isinstance(tree, tuple | list):
+        for branch in tree:
+            yield from _tensors(branch)

@@ -1,0 +1,110 @@
+"""Read each operation's memory off its `run`, once for all calls that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
+from itertools import chain
+from typing import Any
+
+from archcli.arith import Shape, is_symbolic
+from archcli.graph import Op
+from archcli.graph.count_tape import PLAIN, settings_of
+from archcli.graph.kept import Call, In, Kept, MemoryLayout, OpMemory, Out
+from archcli.launches.dtypes import DType
+from archcli.launches.log import NOT_KNOWN
+from archcli.launches.memory.guided import formulas, guided
+from archcli.launches.memory.op_memory import model_dtype, op_memory, running_bytes
+
+MOST_KNOWN = 4096
+"""The most calls whose memory is remembered: more than all of one model's."""
+_known: dict[Hashable, OpMemory] = {}
+_running: dict[Hashable, int] = {}
+
+
+class OpReader:
+    """Reads what the backward of each call of a pass keeps, and where its outputs lie.
+
+    Numbers that stand for many candidates, and formulas, are known by identity as long as the pass lasts: an
+    equal one may not be equal of all candidates. `values` are those of a formula's symbols.
+    """
+
+    def __init__(self, values: Mapping[Any, int] | None = None) -> None:
+        self._values = values or {}
+        self._of_pass: dict[Hashable, OpMemory] = {}
+        self._held: list[Any] = []
+
+    def __call__(self, op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
+        """The memory of a call.
+
+        Raises NotImplementedError for an operation that calls a function of torch which is not known, unless
+        it states what it keeps, or the execution `assumes` all inputs and outputs.
+        """
+        held: list[Any] = []
+        key = type(op), *_plain((settings_of(op), *shapes, call), held)
+        known = self._of_pass if held else _known
+        memory = known.get(key)
+        if memory is None:
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            memory = known[key] = self._made(op, call, shapes)
+            self._held += held  # an id is that of its number while this holds it
+        stated = op.kept(call, *shapes)
+        return memory if stated is None else memory._replace(kept=stated)
+
+    def running(self, op: Op, call: Call, shapes: Sequence[Shape]) -> int:
+        """The most bytes alive at once while a call of plain sizes runs, less those of its outputs."""
+        held: list[Any] = []
+        key = type(op), *_plain((settings_of(op), *shapes, call), held)
+        if held:
+            return running_bytes(op, call, shapes)
+        size = _running.get(key)
+        if size is None:
+            if len(_running) >= MOST_KNOWN:
+                _running.clear()
+            size = _running[key] = running_bytes(op, call, shapes)
+        return size
+
+    def _made(self, op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
+        if not any(map(is_symbolic, chain.from_iterable(shapes))):
+            return _read(op, call, shapes)
+        memory = _read(*guided((op, call, tuple(shapes)), self._values))
+        return memory._replace(kept=formulas(memory.kept))
+
+
+def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
+    """Values as what tells them apart: themselves, or the identity of those `held`."""
+    for value in values:
+        kind: Any = type(value)
+        if kind in HASHED:
+            yield value
+        elif isinstance(value, tuple):
+            yield (kind, *_plain(value, held))
+        elif is_dataclass(value):
+            yield (kind, *_plain(settings_of(value), held))
+        else:
+            held.append(value)
+            yield id(value)
+
+
+HASHED = PLAIN | {DType}
+
+
+def _read(op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
+    try:
+        return op_memory(op, call, shapes)
+    except NOT_KNOWN as problem:
+        execution = call.execution
+        if execution.records and not execution.assumes and op.kept(call, *shapes) is None:
+            raise NotImplementedError(f"{type(op).__name__}: {problem}") from problem
+    return _assumed(op, call, shapes)
+
+
+def _assumed(op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
+    """All inputs and outputs kept; outputs new, unless it is a view, in the first input's number type."""
+    out = op.shape(*shapes)
+    outputs = range(len(out) if out and isinstance(out[0], tuple) else 1)
+    first = call.layouts[0] if call.layouts else None
+    layout = MemoryLayout(model_dtype(call.execution.width) if first is None else first.dtype)
+    kept: tuple[Kept, ...] = (*[In(i) for i in range(len(shapes))], *[Out(i) for i in outputs])
+    return OpMemory(kept, (0 if op.is_view else None,) * len(outputs), (layout,) * len(outputs))

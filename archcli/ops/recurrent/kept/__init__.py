@@ -1,1 +1,0 @@
-"""What the backward of each scan keeps: its steps, followed chunk by chunk."""

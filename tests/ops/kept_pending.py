@@ -1,3 +1,0 @@
-"""Operations that do not state what their backward keeps, or not rightly yet. To be emptied."""
-
-PENDING: set[str] = set()

@@ -16,8 +16,8 @@ from archcli.launches.log import NOT_KNOWN
 from archcli.launches.memory.guided import formulas, guided
 from archcli.launches.memory.op_memory import model_dtype, op_memory, running_bytes
 
-MOST_KNOWN = 4096
-"""The most calls whose memory is remembered: more than all of one model's."""
+MOST_KNOWN = 1 << 16
+"""The most calls whose memory is remembered: more than those of a thousand different layers."""
 _known: dict[Hashable, OpMemory] = {}
 _running: dict[Hashable, int] = {}
 

@@ -43,7 +43,7 @@ Extend = Annotated[
 Ignore = Annotated[Sequence[str], Option("Do not run these.", metavar=CODES, completes="codes")]
 Floor = Annotated[
     Literal["error", "warning"],
-    Option("The least severity that exits with 1; information never does.", name="severity"),
+    Option("The least severity that exits with 1; information never does."),
 ]
 
 

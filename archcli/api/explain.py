@@ -11,7 +11,7 @@ from archcli.api.asking.question import Option, asks, count_option, tokens_optio
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError, Problem, either
 from archcli.measure.report import Report
-from archcli.modules.models.model import ModelLike
+from archcli.modules.models.model import Model, ModelLike
 from archcli.modules.spec.arguments import CountedPairs, Mla, Quantity, Scan
 from archcli.modules.spec.calls import checked
 from archcli.modules.spec.request import Logits, Phase, Request
@@ -99,12 +99,12 @@ class ExplainOptions:
     path: str | None = None
     latex: bool = False
 
-    def report(self, subject: Subject) -> Report:
-        """The report on a loaded model. Raises ArchError for options that the quantity does not depend on."""
-        of_any = {name for names in ASKED.values() for name in names}
-        stated = {field.name: getattr(self, field.name) for field in fields(self) if field.name in of_any}
-        shown = {name: getattr(self, name) for name in ("symbols", "at", "approx", "steps", "latex")}
-        return subject.named(explained(subject, self.quantity, stated, **shown))
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What is said of the pass or of the row, by name: options that not every quantity depends on."""
+        names = {name for asked in ASKED.values() for name in asked}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @checked
@@ -135,32 +135,32 @@ def explain(options: ExplainOptions) -> Report:
 
     Example: `explain("gpt2").rows[2]["formula"]` is 4*d_model*n_layers.
     """
-    return options.report(given(options.model))
+    return explained(given(options.model), options)
 
 
-def explained(subject: Subject, quantity: Quantity, options: Mapping[str, Any], **told: Any) -> Report:
-    """The report on a loaded model; ArchError for options that the quantity does not depend on."""
+def explained(subject: Subject, options: ExplainOptions) -> Report:
+    """The report on a loaded model. Raises ArchError for options that the quantity does not depend on."""
     from archcli.load.spec.schema import meaning
     from archcli.measure.symbolic.explain.report import explain as explain_model
 
-    idle = [name for name, value in options.items() if value is not None and name not in ASKED[quantity]]
+    quantity = options.quantity
+    idle = [name for name in options.stated if name not in ASKED[quantity]]
     if idle:
         hint = f"it depends on {', '.join(ASKED[quantity])}; leave {either(idle)} out"
         raise ArchError(Problem(f"{either(idle)} changes nothing of {quantity}", hint))
-    return explain_model(subject.model, _question(subject, quantity, options, told), meaning)
+    return subject.named(explain_model(subject.model, _question(subject.model, options), meaning))
 
 
-def _question(
-    subject: Subject, quantity: Quantity, options: Mapping[str, Any], told: Mapping[str, Any]
-) -> Question:
+def _question(model: Model, options: ExplainOptions) -> Question:
     from archcli.measure.symbolic.explain.question import Question
 
-    stated = {name: value for name, value in options.items() if value is not None}
-    if quantity == "kvcache":
-        tokens = stated.get("context") or subject.model.max_seq_len or CONTEXT
-        request = Request("prefill", stated.get("batch_size", 1), tokens)
+    stated = options.stated
+    if options.quantity == "kvcache":
+        tokens = options.context or model.max_seq_len or CONTEXT
+        request = Request("prefill", options.batch_size or 1, tokens)
     else:
         forms = {name: stated.get(name, "auto") for name in ("mla", "scan")}
         sizes = ("phase", "batch_size", "seq_len", "past", "source_len", "logits")
         request = Request(**{name: stated[name] for name in sizes if name in stated}, forms=forms)
-    return Question(quantity, request, stated.get("mask", "exact"), path=stated.get("path"), **told)
+    shown = {name: getattr(options, name) for name in ("symbols", "at", "approx", "steps", "latex")}
+    return Question(options.quantity, request, options.mask or "exact", path=options.path, **shown)

@@ -42,9 +42,9 @@ def params_report(subject: Subject, options: ParamsOptions) -> Report:
     if options.explain is not None and options.against is not None:
         raise ArchError("--explain and --against ask for different reports", "leave one of them out")
     if options.explain is not None:
-        from archcli.api.explain import explained  # not for counting alone
+        from archcli.api.explain import ExplainOptions, explained  # not for counting alone
 
-        return subject.named(explained(subject, "params", {"path": options.explain}, steps=True))
+        return explained(subject, ExplainOptions(options.model, path=options.explain, steps=True))
     if options.against is not None:
         return subject.named(_compared(subject, options.against))
     return subject.named(count(subject.model, options.dtype, options.depth))

@@ -192,6 +192,6 @@ def profile(options: ProfileOptions) -> Report:
     Example: `profile("gpt2", seq_len=8, layers=1, pairs=1, no_ceilings=True).totals["partial"]` is False.
     """
     # an option of the command alone, which `check_against` looks at too
-    check_against(vars(options) | {"repeat_process": None})
+    check_against(vars(options))
     found = measured(lambda overrides: given(options.model, overrides), options)
     return found.subject.named(found.report)

@@ -80,5 +80,4 @@ def sweep(  # noqa: PLR0913
     stated = [name for name, searched in texts.items() if searched]
     if stated:
         raise ArchError(f"values and {stated[0]} are two sweeps", "leave one of them out")
-
     return count(given(model).model, values, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense")

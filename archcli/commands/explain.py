@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from archcli.api.asking.subject import subject
-from archcli.api.explain import ExplainOptions
+from archcli.api.explain import ExplainOptions, explained
 from archcli.commands.line.options import Json, Output, Set, asking
 from archcli.render import BY_SUFFIX, chosen_format, show
 
@@ -38,4 +38,4 @@ def run(
     """
     asked = subject(options.model, overrides)
     chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)
-    show(replace(options, latex=chosen == "latex").report(asked), chosen, output)
+    show(explained(asked, replace(options, latex=chosen == "latex")), chosen, output)

@@ -20,7 +20,6 @@ from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.measure.survey.compare.differences import ModelSettings
 from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.measure.survey.show import list_rows
-from archcli.measure.survey.survey import survey_models
 from archcli.modules import GLU, Group
 from archcli.modules.blocks.block import Block
 from archcli.modules.models.layers import LayerIndex
@@ -30,6 +29,7 @@ from archcli.render.plain import plain
 from different_layers import different_layers
 from small import attention, decoder, layer
 from sources import OTHERS
+from surveying import survey_models
 
 FEW, MANY = 7, 28
 

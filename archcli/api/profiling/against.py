@@ -36,7 +36,7 @@ def check_against(options: Mapping[str, Any]) -> None:
         if options["calibrate"]:
             raise ArchError("--calibrate is for a prediction", "add --against-prediction")
         return
-    given = [option for name, option in REFUSED.items() if options[name]]
+    given = [option for name, option in REFUSED.items() if options.get(name)]  # Python asks for fewer
     if given:
         raise ArchError(f"--against-prediction is of one whole pass, and {given[0]} is not", "leave it out")
 

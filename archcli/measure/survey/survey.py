@@ -15,11 +15,9 @@ from archcli.measure.survey.columns import (
     SECTIONS,
     SOME,
     SurveyColumn,
-    describe,
     legend,
 )
 from archcli.measure.survey.presets import column_of, select
-from archcli.modules import Model
 from archcli.modules.spec.arguments import By
 
 Record = dict[str, Any]
@@ -37,11 +35,6 @@ SPREAD = (
     ),
     *(Column(key, title, unit_key="unit") for key, title in [("q3", "75%"), ("max", "most")]),
 )
-
-
-def survey_models(models: Iterable[tuple[str, Model]], *args: Any, **options: Any) -> Report:
-    """The report of `archcli survey` on these models; arguments are those of `survey_records`."""
-    return survey_records([describe(name, model) for name, model in models], *args, **options)
 
 
 def survey_records(

@@ -7,8 +7,8 @@ from archcli.measure.survey.columns import describe
 from archcli.measure.survey.compare.differences import ModelSettings
 from archcli.measure.survey.compare.report import Compared, compare_models
 from archcli.measure.survey.show import list_rows
-from archcli.measure.survey.survey import survey_models
 from combinations.hybrids import HYBRIDS, hybrid
+from surveying import survey_models
 
 H, P, N, G, K, Q = 4, 6, 5, 2, 3, 4
 STATE = H * P * N + K * (H * P + 2 * G * N)

@@ -4,13 +4,13 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.measure.survey.columns import COLUMNS
-from archcli.measure.survey.survey import survey_models
 from archcli.modules import (
     GLU,
     Decoder,
     Group,
 )
 from small import decoder, layer
+from surveying import survey_models
 
 
 def widths(*sizes):

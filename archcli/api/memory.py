@@ -26,7 +26,7 @@ from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySe
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import memory_bytes
+from archcli.modules.spec.arguments import DtypeName, memory_bytes
 from archcli.modules.spec.values import Conversion
 
 Phase = Annotated[
@@ -36,7 +36,15 @@ Phase = Annotated[
         "decode: one token against a full cache; serve: an engine that serves sequences."
     ),
 ]
-ComputedDtype = Annotated[str, Option("Of weights and activations: bf16, fp16, fp32.", metavar="TYPE")]
+ComputedDtype = Annotated[
+    DtypeName,
+    Option(
+        "Of weights and activations: bf16, fp16, fp32; or a format of the weights alone: q4_k_m, nf4-double.",
+        metavar="TYPE",
+        reads="text",
+        completes="dtypes",
+    ),
+]
 Attention = Annotated[AttentionForm, Option("torch's fused kernel (flash, sdpa), or step by step.")]
 Optimizer = Annotated[
     str,
@@ -96,7 +104,7 @@ class MemoryOptions(PlanOptions):
     def question(self, model: Model) -> MemoryQuestion:
         """The question about a loaded model."""
         device = device_memory(self.device, self.memory)
-        return MemoryQuestion(model, self.settings(), self.devices_plan(), device)
+        return MemoryQuestion(*self.settings().stored(model), self.devices_plan(), device)
 
 
 def memory_report(

@@ -21,7 +21,7 @@ from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
+from archcli.measure.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import (
     DEFAULT_NEW,
     FP8,
@@ -35,8 +35,10 @@ from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.predict.serving.engines import EngineName
 from archcli.measure.report import Report
+from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import DtypeName
 from archcli.modules.spec.values import AboveZero
 
 CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep")
@@ -55,8 +57,14 @@ New = Annotated[
     count_option("With --phase serve: tokens made of each sequence. [default: 128]"),
 ]
 ComputedDtype = Annotated[
-    str,
-    Option("bf16, fp16, fp32; fp8: matrix products and the cache, all else in bf16.", metavar="TYPE"),
+    DtypeName,
+    Option(
+        "bf16, fp16, fp32; fp8: matrix products and the cache, all else in bf16; or a format of the weights "
+        "alone: q4_k_m, awq-int4.",
+        metavar="TYPE",
+        reads="text",
+        completes="dtypes",
+    ),
 ]
 Attention = Annotated[AttentionForm, Option("One fused kernel (flash, sdpa), or step by step.")]
 Engine = Annotated[EngineName, Option("Add the overhead of an inference engine, by one factor.")]
@@ -147,6 +155,8 @@ class PredictOptions(PlanOptions):
 def predict_question(model: Model, asked: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
     device, plan = predicted_device(asked.device, asked.calibrate), asked.devices_plan()
+    model, dtype = in_format(model, asked.dtype, (*COMPUTED, FP8))
+    asked = replace(asked, dtype=dtype)
     settings = asked.settings()
     # a device that was measured has constants of its own kernels, whatever --backend says
     if device.backend is not None:

@@ -16,6 +16,7 @@ from archcli.measure.symbolic.shapes.figures import Reading, Settings, SweepFigu
 from archcli.modules import Model
 from archcli.modules.spec.calls import accept
 from archcli.modules.spec.values import ValueType, accepted
+from archcli.modules.stored.formats import is_format
 
 OF_PLAN = {name: known for name, known in accepted(PlanOptions).items() if name != "plan"}
 OF_MEMORY = {**accepted(MemorySettings), **OF_PLAN}
@@ -25,7 +26,7 @@ ANSWERED = {"calibrate", "curve", "fit", "plan", "price_per_hour", "tokens"}
 
 def _memory(total: Callable[[MemoryQuestion], int]) -> Callable[[Reading, Settings], int]:
     def read(reading: Reading, settings: Settings) -> int:
-        question = MemoryQuestion(reading.model, _memory_settings(settings), _plan(settings))
+        question = MemoryQuestion(*_memory_settings(settings).stored(reading.model), _plan(settings))
         check_question(question)
         return total(question)
 
@@ -41,7 +42,9 @@ def _plan(settings: Settings) -> Plan:
 
 
 def _check_memory(settings: Settings) -> None:
-    _ = _memory_settings(settings).width  # refuses a type that torch computes nothing in
+    asked = _memory_settings(settings)
+    if not is_format(asked.dtype):
+        _ = asked.width  # refuses a type that torch computes nothing in
     _plan(settings)
 
 

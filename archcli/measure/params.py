@@ -9,11 +9,11 @@ from archcli.arith import Number
 from archcli.graph import Row
 from archcli.measure.passes import shape_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
-from archcli.measure.weights.stored_bytes import WeightBits, WeightTotals, stored
+from archcli.measure.weights.stored_bytes import WeightBits, WeightTotals, in_format, stored
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import is_prediction
-from archcli.modules.stored.formats import format_notes, in_format
+from archcli.modules.stored.formats import format_notes
 
 CONVENTION = (
     "Tied weights count once; buffers do not count. Active: routed experts count k of E. Total: token "

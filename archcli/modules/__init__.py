@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # the types of the names below
     from archcli.modules.spec.base import *
     from archcli.modules.spec.context import *
     from archcli.modules.spec.fields import *
+    from archcli.modules.stored.formats import Packing as Packing
     from archcli.modules.stored.quantization import *
 
 HOMES = {
@@ -117,7 +118,8 @@ HOMES = {
     ".blocks.wirings": ["ResidualPostNorm", "NormedStream", "Parallel", "DoubleNorm", "Sandwich"],
     ".blocks.per_layer": ["PerLayerEmbedding"],
     ".positions.position": ["ALiBi", "Learned", "NoPosition", "Position", "Rope", "Sinusoidal"],
-    ".stored.quantization": ["Packing", "Format", "Quantization", "Rule"],
+    ".stored.formats": ["Packing"],
+    ".stored.quantization": ["Format", "Quantization", "Rule"],
     ".recurrent.delta_net": ["DeltaRule", "GatedDeltaNet", "KimiDeltaAttention"],
     ".recurrent.gated_norm": ["GatedLayerNorm", "GatedNorm", "GatedRMSNorm"],
     ".recurrent.base": ["Recurrent"],

@@ -46,7 +46,7 @@ ADAPTED = {
     "quantized-without-bits": (
         "d_model: 64",
         "d_model: 64\nquantization: {group_size: 32}",
-        "5:1: missing key bits",
+        "5:1: missing key bits; write how many, or the name of a format: q4_k_m",
     ),
     "quantized-half-bits": (
         "d_model: 64",

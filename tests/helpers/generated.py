@@ -84,10 +84,11 @@ def wrapped(names):
 
 
 def formats_table():
-    """The stored formats that `--dtype` names, with the bits per weight of a matrix of 4,096 x 4,096."""
+    """The stored formats that `--dtype` names, with the bits per weight of Llama 3.1 8B."""
     lines = ["| `--dtype` | bits per weight | of a cache too | what it is |", "|---|---:|:-:|---|"]
+    model = archcli.load("llama-3.1-8b")
     for name, stored in FORMATS.items():
-        bits = sum(stored.packing.bits_of((4096, 4096), 16)) / 4096**2
+        bits = archcli.count_params(model, dtype=name).totals["bits_per_weight"]
         lines.append(f"| `{name}` | {bits:.5g} | {'yes' if stored.cache else ''} | {cell(stored.about)} |")
     return "\n".join(lines)
 

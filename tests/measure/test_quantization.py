@@ -8,7 +8,7 @@ from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.kvcache.served import fits
 from archcli.measure.params import count_params
-from archcli.modules import GLU, Format, Group, LoRA, MixtureOfExperts, Packing, Quantization, Rule
+from archcli.modules import GLU, Group, LoRA, MixtureOfExperts, Packing, Quantization, Rule
 from small import attention, decoder, layer
 
 BF16 = 16
@@ -66,12 +66,12 @@ FORMATS = {
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_known_format_takes_the_bits_it_is_known_for(name):
     fields, bits = FORMATS[name]
-    found = Format(**fields).packing({}).bits_of((4096, 4096), BF16)
+    found = Quantization(**fields).packing({}).bits_of((4096, 4096), BF16)
     assert (found.values + found.scales) / 4096**2 == bits
 
 
 def test_the_double_quantization_of_qlora_takes_an_eighth_of_a_bit():
-    found = Format(**FORMATS["NF4 double"][0]).packing({}).bits_of((4096, 4096), BF16)
+    found = Quantization(**FORMATS["NF4 double"][0]).packing({}).bits_of((4096, 4096), BF16)
     assert round(found.scales / 4096**2, 3) == 0.127
 
 

@@ -4,7 +4,8 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
-from archcli.modules.stored.formats import FORMATS, MIXED, cache_bytes, parse_format
+from archcli.modules.stored.formats import FORMATS, GGML, cache_bytes, parse_format
+from archcli.modules.stored.mixes import MIXES
 
 # What a weight of a large matrix takes. ggml-common.h: the bytes of a block times 8 over its weights.
 BITS = {
@@ -19,21 +20,33 @@ BITS = {
     "q4_k": (2 * 2 + 12 + 128) * 8 / 256,
     "q5_k": (2 * 2 + 12 + 32 + 128) * 8 / 256,
     "q6_k": (2 + 128 + 64 + 16) * 8 / 256,
+    "iq2_s": (2 + 64 + 8 + 8) * 8 / 256,
+    "iq3_xxs": (2 + 3 * 256 // 8) * 8 / 256,
+    "iq3_s": (2 + 13 * 256 // 32 + 256 // 64) * 8 / 256,
+    "iq4_xs": (2 + 2 + 256 // 64 + 256 // 2) * 8 / 256,
     "nf4": 4 + 32 / 64,  # QLoRA, section 3: 0.5 bits of scales a weight
     "nf4-double": 4 + 8 / 64 + 32 / (64 * 256),  # the same: 0.127
     "awq-int4": 4 + (16 + 4) / 128,
     "gptq-int4": 4 + (16 + 4) / 128,
     "mxfp4": 4 + 8 / 32,  # OCP MX v1.0, table 1: k = 32, E8M0
     "mxfp8": 8 + 8 / 32,
+    "mlx-4bit": 4 + (16 + 16) / 64,
     "nvfp4": 4 + 8 / 16 + 32 / 4096**2,
     "fp8-block": 8 + 32 / 128**2,
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+PACKINGS = GGML | {name: form.packing for name, form in FORMATS.items() if not form.mix}
+
+
+@pytest.mark.parametrize("name", BITS)
 def test_a_weight_takes_the_bits_of_its_block(name):
-    bits = FORMATS[name].packing.bits_of((4096, 4096), 16)
+    bits = PACKINGS[name].bits_of((4096, 4096), 16)
     assert (bits.values + bits.scales) / 4096**2 == BITS[name]
+
+
+def test_all_formats_have_bits_that_were_worked_out():
+    assert {*PACKINGS} - {*BITS} == {"fp16"}
 
 
 def totals(model, dtype):
@@ -62,7 +75,10 @@ NORMS = (2 * L + 1) * D
 def test_what_stays_as_it_is_has_the_dtype_of_its_format():
     """Llama 2 7B: tables are packed by llama.cpp and not by the others, norms by none."""
     tables = 2 * V * D
-    assert totals("llama-2-7b", "q4_0")["bytes"] == (LLAMA + tables) * 18 // 32 + 4 * NORMS
+    assert totals("llama-2-7b", "q4_1")["bytes"] == (LLAMA + tables) * 20 // 32 + 4 * NORMS
+    # of the mixture Q4_0 the head is in q6_k
+    head = tables // 2
+    assert totals("llama-2-7b", "q4_0")["bytes"] == (LLAMA + head) * 18 // 32 + head * 210 // 256 + 4 * NORMS
     for name in ("nf4", "awq-int4", "nvfp4"):
         whole = totals("llama-2-7b", name)
         assert whole["params_by_width"] == {"4": LLAMA, "bf16": tables + NORMS}
@@ -110,6 +126,8 @@ def test_rows_of_broken_blocks_are_refused():
 def test_a_model_with_a_quantization_of_its_own_keeps_it():
     with pytest.raises(ArchError, match="states a quantization of its own, which q4_0 would contradict"):
         totals("llama-3.2-3b-lora-3.7bit", "q4_0")
+    with pytest.raises(ArchError, match="states a quantization of its own, which nf4 would contradict"):
+        archcli.count_memory("llama-3.2-3b-lora-3.7bit", dtype="nf4")
 
 
 @pytest.mark.parametrize("name", ["NF4", " Q8_0 ", "MXFP4", "BF16", "float8_e4m3fn"])
@@ -117,10 +135,121 @@ def test_a_format_is_known_in_any_case(name):
     assert parse_format(name) == name.strip().lower()
 
 
-@pytest.mark.parametrize("name", MIXED)
-def test_a_mixture_of_llama_cpp_is_refused_with_the_reason(name):
-    with pytest.raises(ArchError, match=f"{name} is no format: .*; give {MIXED[name]}"):
-        parse_format(name)
+# Sizes of files on the hub, which hold a vocabulary of 0.7 to 11 MB beside the weights: model cards of
+# bartowski/Meta-Llama-3.1-8B-Instruct-GGUF, bartowski/Meta-Llama-3.1-70B-Instruct-GGUF and
+# TheBloke/Llama-2-7B-GGUF, in GB of 10^9 bytes.
+GGUF = {
+    ("llama-3.1-8b", "q2_k"): 3.18,
+    ("llama-3.1-8b", "iq3_xxs"): 3.27,
+    ("llama-3.1-8b", "q3_k_m"): 4.02,
+    ("llama-3.1-8b", "q3_k_l"): 4.32,
+    ("llama-3.1-8b", "iq4_xs"): 4.45,
+    ("llama-3.1-8b", "q4_k_s"): 4.69,
+    ("llama-3.1-8b", "q4_k_m"): 4.92,
+    ("llama-3.1-8b", "q5_k_s"): 5.60,
+    ("llama-3.1-8b", "q5_k_m"): 5.73,
+    ("llama-3.1-8b", "q6_k"): 6.60,
+    ("llama-3.1-70b", "q3_k_s"): 30.91,
+    ("llama-3.1-70b", "q3_k_m"): 34.27,
+    ("llama-3.1-70b", "q3_k_l"): 37.14,
+    ("llama-3.1-70b", "iq4_xs"): 37.90,
+    ("llama-3.1-70b", "q4_k_s"): 40.35,
+    ("llama-3.1-70b", "q4_k_m"): 42.52,
+    ("llama-3.1-70b", "q5_k_s"): 48.66,
+    ("llama-3.1-70b", "q5_k_m"): 49.95,
+    ("llama-3.1-70b", "q6_k"): 57.89,
+    ("llama-3.1-70b", "q8_0"): 74.98,
+    ("llama-2-7b", "q4_0"): 3.83,
+    ("llama-2-7b", "q4_k_m"): 4.08,
+    ("llama-2-7b", "q5_k_m"): 4.78,
+}
+
+
+def test_mixtures_take_what_files_take():
+    """Within the vocabulary and the rounding of a card's figure."""
+    off = {
+        asked: (size, counted)
+        for asked, size in GGUF.items()
+        if not -0.006 <= size - (counted := totals(*asked)["bytes"] / 1e9) <= 0.012 + 0.006
+    }
+    assert not off
+
+
+def test_a_mixture_gives_layers_their_types():
+    """Llama 3.1 8B as Q4_K_M: of 32 layers 16 have more bits in values and down projections.
+
+    The first and the last 4, and of the 24 between each third: 8.
+    """
+    d, kv, f, vocabulary = 4096, 1024, 14336, 128256
+    more = 16 * (d * kv + d * f)
+    usual = 32 * (2 * d * d + 2 * d * kv + 3 * d * f) - more
+    bytes_ = (usual + vocabulary * d) * 144 // 256 + (more + vocabulary * d) * 210 // 256 + 4 * 65 * d
+    assert totals("llama-3.1-8b", "q4_k_m")["bytes"] == bytes_
+
+
+def test_eight_experts_a_70b_and_tied_tables_have_types_of_their_own():
+    # Mixtral: keys and values in q8_0, attention's output in q5_k
+    [row] = [
+        row
+        for row in archcli.count_params("mixtral-8x7b", dtype="q4_k_m", depth=4).rows
+        if row["path"] == "layers.*.attention.k_proj"
+    ]
+    assert row["bits_per_weight"] == 8.5
+    # 8 query heads a key head in 80 layers: values in q5_k where the mixture has q4_k
+    widths = {
+        row["path"]: row["bits_per_weight"]
+        for row in archcli.count_params("llama-3.1-70b", dtype="q4_k_m", depth=4).rows
+    }
+    assert widths["layers.*.attention.v_proj"] == (5.5 + 6.5625) / 2
+    # one table for both, with the head's type
+    table = archcli.count_params("llama-3.2-1b", dtype="q4_k_m", depth=2).rows[0]
+    assert (table["path"], table["bits_per_weight"]) == ("embedding.tokens", 6.5625)
+
+
+def test_rows_of_broken_blocks_have_the_type_that_stands_in():
+    """Qwen2.5 0.5B: rows of 896 are no whole blocks of 256; down projections have 4,864 = 19 x 256."""
+    widths = {
+        row["path"]: row["bits_per_weight"]
+        for row in archcli.count_params("qwen2.5-0.5b", dtype="q4_k_m", depth=4).rows
+    }
+    assert widths["layers.*.ffn.gate_proj"] == 5.5
+    assert widths["layers.*.ffn.down_proj"] == (4.5 + 6.5625) / 2
+    assert widths["embedding.tokens"] == 8.5
+
+
+@pytest.mark.parametrize("name", [*MIXES, "fp8", "int8", "nf4-double"])
+def test_a_name_stands_for_a_quantization_in_a_yaml(name):
+    model = archcli.load("llama-2-7b", overrides=[f"quantization={name}"])
+    whole = archcli.count_params(model).totals["bytes"]
+    if name in FORMATS:
+        assert whole == totals("llama-2-7b", name)["bytes"]
+    else:
+        scales = 4 * L * (2 * D + 2 * KV + 2 * F + D)  # one of fp32 for each output
+        assert whole == LLAMA + scales + 2 * (2 * V * D + NORMS)
+
+
+def test_a_format_and_its_fields_contradict_each_other():
+    for text, said in {
+        "{format: q4_k_m, bits: 3}": "states format and bits",
+        "{rules: []}": "missing key bits",
+        "q4_km": "did you mean q4_k_m",
+    }.items():
+        with pytest.raises(ArchError, match=said):
+            archcli.load("llama-2-7b", overrides=[f"quantization={text}"])
+
+
+def test_memory_and_predict_take_formats():
+    """The weights are as stored, all else as in bf16."""
+    plain = archcli.count_memory("llama-2-7b", "decode").totals["parts"]
+    for name in ("q4_k_m", "nf4-double", "awq-int4", "mlx-4bit", "nvfp4"):
+        parts = archcli.count_memory("llama-2-7b", "decode", dtype=name).totals["parts"]
+        assert parts == plain | {"weights": totals("llama-2-7b", name)["bytes"]}
+    report = archcli.predict("llama-2-7b", "rtx-4090", dtype="Q4_K_M")
+    assert report.inputs["dtype"] == "q4_k_m"
+    assert "q4_k_m, computed in bf16" in report.title
+    assert (
+        report.totals["time_s"]["floor"] < archcli.predict("llama-2-7b", "rtx-4090").totals["time_s"]["floor"]
+    )
 
 
 def test_an_unknown_format_is_answered_with_all_there_are():

@@ -93,9 +93,9 @@ def _key_in(entries: Mapping[str, Node], key: str) -> str:
     return next((name for name in SYNONYMS if name in entries), key) if key in SYNONYMS else key
 
 
-def lifted(node: Node) -> Node:
+def lifted(node: Node, key: str = "kind") -> Node:
     """Expand the short form: `silu` to `{kind: silu}`."""
-    return node.holding({"kind": node.named(node.place)}) if isinstance(node.value, str) else node
+    return node.holding({key: node.named(node.place)}) if isinstance(node.value, str) else node
 
 
 FAILED = object()
@@ -169,7 +169,7 @@ class _Builder:
         seen = (id(node.value), base)
         if seen in self.built:
             return self.built[seen]
-        whole = lifted(node) if base.family else node
+        whole = lifted(node, base.short) if base.short else node
         if not isinstance(whole.value, dict):
             self._problem(*no_mapping(path, node, choices(base)), node, path)
             return FAILED

@@ -168,6 +168,9 @@ def _value(field: Field) -> Json:
 
 def _reference(field: Field) -> Json:
     definition: Json = {"$ref": f"#/$defs/{_name(field.spec)}"}
+    if field.spec.short and not field.spec.family:
+        # the value of one key may stand for the mapping: `quantization: q4_k_m`
+        definition = {"anyOf": [{"type": "string"}, definition]}
     if field.many:
         return {"type": "array", "items": definition}
     if field.named:

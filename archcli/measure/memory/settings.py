@@ -8,6 +8,7 @@ from typing import Literal
 from archcli.arith import Number, to_bytes
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend, Execution
+from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.values import (
@@ -58,6 +59,14 @@ class MemorySettings:
         # a token can be decoded against an empty cache; any other pass has tokens
         check_values("memory", self, **({} if self.phase == "decode" else {"seq_len": NOT_EMPTY}))
 
+    def stored(self, model: Model) -> tuple[Model, MemorySettings]:
+        """The model with its weights in the format that `dtype` names, and the settings with what computes.
+
+        Both as they are for a dtype that torch computes in. ArchError where the model cannot be stored so.
+        """
+        stored, dtype = in_format(model, self.dtype, COMPUTED)
+        return stored, replace(self, dtype=dtype)
+
     def alone(self) -> MemorySettings:
         """The prefill of one sequence."""
         return replace(self, phase="prefill", batch_size=1)
@@ -72,7 +81,7 @@ class MemorySettings:
     def width(self) -> Number:
         """Bytes of an element. Raises ArchError for a type that torch does not compute in."""
         if self.dtype not in COMPUTED:
-            hint = f"{', '.join(COMPUTED)}; weights may be stored in fewer bits: quantization in the YAML"
+            hint = f"{', '.join(COMPUTED)}, or a format of the weights alone: fp8, q4_k_m, nf4-double"
             raise ArchError(f"memory does not support dtype {self.dtype}", hint)
         return to_bytes(1, self.dtype)
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from archcli.arith import ELEMENT_BITS, Shape, ceil_div, prod
+from archcli.errors import ArchError
 from archcli.graph import Row
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
-from archcli.modules.spec.trace import ADAPTERS
-from archcli.modules.stored.formats import in_format
+from archcli.modules.spec.trace import ADAPTERS, outline
+from archcli.modules.stored.formats import is_format, stored_format
+from archcli.modules.stored.quantization import Quantization
 
 
 def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
@@ -82,16 +84,40 @@ class WeightTotals:
         return WeightTotals(self.whole + bits, self.base if row.group == ADAPTERS else self.base + bits)
 
 
+def in_format(model: Model, dtype: str, plain: Iterable[str] = ELEMENT_BITS) -> tuple[Model, str]:
+    """The model stored in a named format, and the dtype of its activations.
+
+    The model and dtype as they are where `plain` dtypes have the name. ArchError where rows are not made of
+    whole blocks, or the model states a quantization of its own.
+    """
+    if dtype in plain or not is_format(dtype):
+        return model, dtype
+    if model.quantization is not None:
+        what = f"the model states a quantization of its own, which {dtype} would contradict"
+        raise ArchError(what, "give the dtype of what is not quantized, or --set quantization=null")
+    quantization = Quantization(format=dtype)
+    stored = model.replace(quantization=quantization)
+    form, packings = stored_format(dtype), quantization.packings(LayerIndex(stored))
+    for row in outline(model, model.adapted):
+        packed = any(packing.bits != "dtype" for packing, _ in packings(row))
+        if packed and (broken := form.broken_row(row)):
+            raise ArchError(f"{broken}, as in {dtype}", "give a format of smaller blocks")
+    return stored, "bf16"
+
+
 def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row, WeightBits]]:
     """The bits of the weights of every row.
 
     `dtype` is that of weights which are not quantized, or the named format of all matrices.
     """
     model, dtype = in_format(model, dtype)
-    layers, width = LayerIndex(model), ELEMENT_BITS[dtype]
+    packed, packings = model.quantization, None
+    if packed is not None:
+        dtype, packings = packed.rest or dtype, packed.packings(LayerIndex(model))
+    width = ELEMENT_BITS[dtype]
     for row in rows:
         matrices = WeightBits()
-        for packing, n in model.quantization.packings(row, layers) if model.quantization is not None else ():
+        for packing, n in packings(row) if packings is not None else ():
             shape, many = row.weights["weight"], n * (row.experts.n_experts if row.experts else 1)
             values, scales = packing.bits_of(shape, width)
             params, name = prod(shape) * many, dtype if packing.bits == "dtype" else str(packing.bits)

@@ -62,7 +62,7 @@ class LayerIndex:
     def __init__(self, model: Spec) -> None:
         self.prefixes = [f"{prefix}layers." for prefix, _ in stacks(model)]
         self._distinct = tuple(_distinct(model))
-        self._model = model
+        self.model = model
 
     @cached_property
     def _spans(self) -> dict[str, range]:
@@ -74,10 +74,8 @@ class LayerIndex:
     @cached_property
     def _groups(self) -> dict[str, list[GroupLayers]]:
         # AdaptTape.occurrences runs the first period apart
-        adapted = getattr(self._model, "lora", None) is not None
-        return {
-            f"{prefix}layers": [*_groups(stack, adapted=adapted)] for prefix, stack in stacks(self._model)
-        }
+        adapted = getattr(self.model, "lora", None) is not None
+        return {f"{prefix}layers": [*_groups(stack, adapted=adapted)] for prefix, stack in stacks(self.model)}
 
     def __iter__(self) -> Iterator[DistinctLayer]:
         """Every distinct layer, in the order of the model. Sizes may be symbols."""

@@ -95,6 +95,11 @@ class Model(Holder):
         return getattr(self, "per_layer_embedding", None)
 
     @property
+    def stored_as(self) -> str:
+        """The name of the format that its weights are stored in, such as q4_k_m; empty for none."""
+        return (self.quantization.format if self.quantization is not None else None) or ""
+
+    @property
     def adapted(self) -> Any:
         """The module to trace: the model, with LoRA adapters where it states them."""
         return self if self.lora is None else self.lora.adapted(self)

@@ -63,6 +63,8 @@ class Spec:
     """Which set of kinds this class belongs to."""
     default_kind: ClassVar[str] = ""
     """Which kind of the family is meant where none is stated."""
+    short: ClassVar[str] = ""
+    """The key whose value may stand in place of the whole mapping: `kind` where there is a family."""
     forms: ClassVar[Forms | None] = None
     """The equal ways to compute it, one of which is its field `form`; None where there is no such field."""
     fields: ClassVar[Mapping[str, Field]] = {}
@@ -71,6 +73,7 @@ class Spec:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.fields = collected(cls)
+        cls.short = cls.short or ("kind" if cls.family else "")
 
     def __init__(self, **values: Any) -> None:
         """Validate all values, by type and against each other; ArchError lists every problem."""

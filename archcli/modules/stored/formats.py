@@ -1,24 +1,20 @@
-"""Named formats of stored weights and caches, such as q8_0, nf4 and mxfp4, with their true bits.
+"""Named formats of stored weights and caches, such as q4_k_m, nf4 and mxfp4, with their true bits.
 
-llama.cpp: the block structs of ggml-common.h, and what `llama-quantize --pure` leaves as it is
+llama.cpp: the block structs of ggml-common.h, and what `llama-quantize` leaves as it is
 (`tensor_allows_quantization` of llama-quant.cpp). MX: OCP Microscaling Formats v1.0, section 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from archcli.arith import ELEMENT_BITS, Number, ceil_div, prod, to_bytes
+from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, prod, to_bytes
 from archcli.errors import ArchError
+from archcli.graph import Row
 from archcli.modules.models.layers import LayerIndex
-from archcli.modules.models.model import Model
-from archcli.modules.spec.trace import outline
-from archcli.modules.stored.quantization import Packing
+from archcli.modules.stored.mixes import BLOCK, MIXES, SUPER_BLOCK, MixedModel
 from archcli.units import parse_dtype
-
-if TYPE_CHECKING:
-    from archcli.modules.stored.quantization import Quantization
 
 POSITIONS = ("position_embedding", "token_type_embedding", "frozen_positional", "relative_attention_bias")
 TABLES = ("embedding", *POSITIONS, "lm_head")
@@ -28,11 +24,59 @@ SMALL = (*POSITIONS, "router", "conv_frontend")
 """Groups that llama.cpp never quantizes."""
 
 
+class Bits(NamedTuple):
+    """Bits of a matrix: of its values, and of the constants that scale them."""
+
+    values: Number
+    scales: Number
+
+
+class Packing(NamedTuple):
+    """A format of quantized matrices, with all defaults filled in."""
+
+    bits: int | str
+    group_size: int | str = "row"
+    scale_bits: int = 16
+    zero_bits: int = 0
+    second_group_size: int | str = "none"
+    second_scale_bits: int = 32
+    group_rows: int = 1
+    input_bits: int = 0
+    matrix_bits: int = 0
+
+    def bits_of(self, shape: Shape, width: int) -> Bits:
+        """The bits of a matrix [out, in, …] in this format; `width` is that of an unquantized element."""
+        if not isinstance(self.bits, int):
+            return Bits(prod(shape) * width, 0)
+        groups = self._groups(shape)
+        scales = groups * (self.scale_bits + self.zero_bits)
+        scales += self._second_groups(groups) * self.second_scale_bits
+        scales += prod(shape[1:]) * self.input_bits + self.matrix_bits
+        return Bits(prod(shape) * self.bits, scales)
+
+    def _groups(self, shape: Shape) -> Number:
+        if isinstance(self.group_size, int):
+            # a row is all that one output reads: of a convolution channels times taps
+            return ceil_div(shape[0], self.group_rows) * ceil_div(prod(shape[1:]), self.group_size)
+        return ceil_div(shape[0], self.group_rows) if self.group_size == "row" else 1
+
+    def _second_groups(self, groups: Number) -> Number:
+        if isinstance(self.second_group_size, int):
+            return ceil_div(groups, self.second_group_size)
+        return 1 if self.second_group_size == "tensor" else 0
+
+
+PackingOf = Callable[[Row, int], Packing]
+"""The packing of a row's matrix in the layer of a number."""
+UNPACKED = Packing("dtype")
+
+
 class StoredFormat(NamedTuple):
     """How the matrices of a model are stored; everything else has the dtype `rest`.
 
     A row is made of whole blocks of `block` neighbours. Groups in `keeps` are not packed; where the model has
-    a group in `only`, nothing else is. `cache`: engines keep keys and values in it, too.
+    experts and they are in `only`, nothing else is. `cache`: engines keep keys and values in it, too. `mix`
+    names a mixture of llama.cpp, which has several types.
     """
 
     packing: Packing
@@ -40,43 +84,47 @@ class StoredFormat(NamedTuple):
     about: str
     rest: str = "bf16"
     keeps: tuple[str, ...] = (*TABLES, "router", "conv_frontend")
-    only: tuple[str, ...] = ()
+    only: str = ""
     cache: bool = False
+    mix: str = ""
 
-    def quantization(self, groups: set[str]) -> Quantization:
-        """The format as a `quantization` setting, for a model with these groups of rows."""
-        from archcli.modules.stored.quantization import Quantization, Rule
+    def packing_of(self, layers: LayerIndex) -> PackingOf:
+        """The packing of each matrix of the model whose layers these are."""
+        if self.mix:
+            mixed = MixedModel(MIXES[self.mix], layers)
+            return lambda row, number: UNPACKED if self._keeps(row) else GGML[mixed.type_of(row, number)]
+        has_only = any(layer.ffn is not None and layer.ffn.expert_counts[0] for layer in layers)
+        only = self.only if has_only else ""
+        return lambda row, number: (  # noqa: ARG005
+            UNPACKED if (row.group != only if only else self._keeps(row)) else self.packing
+        )
 
-        fields: dict[str, Any] = self.packing._asdict()
-        if only := groups & {*self.only}:
-            return Quantization(
-                bits="dtype", rules=tuple(Rule(match=name, **fields) for name in sorted(only))
-            )
-        kept = sorted(groups & {*self.keeps})
-        return Quantization(**fields, rules=tuple(Rule(match=name, bits="dtype") for name in kept))
+    def _keeps(self, row: Row) -> bool:
+        return row.group in self.keeps
+
+    def broken_row(self, row: Row) -> str:
+        """Why a packed row cannot be made of whole blocks; empty where it can."""
+        length = prod(row.weights["weight"][1:])
+        if self.mix or length % self.block == 0:
+            return ""
+        return f"{row.path}: rows of {length:,} weights are no whole blocks of {self.block}"
 
 
-def _ggml(
-    bits: int, block: int, *, scale: int = 16, zero: int = 0, second: int = 0, cache: bool = False
-) -> Any:
-    """A ggml block format; with `second`, the groups' scales have a scale of so many bits per 256."""
-    groups = {"second_group_size": 256 // block, "second_scale_bits": second} if second else {}
-    about = "as llama-quantize --pure writes it: norms, biases, routers and position tables in fp32"
-    packing = Packing(bits, block, scale, zero, **groups)
-    return StoredFormat(packing, 256 if second else block, about, "fp32", SMALL, cache=cache)
+def _ggml(bits: int, group: int, *, scale: int = 16, zero: int = 0, second: int = 0) -> Packing:
+    """A type of ggml; with `second`, the groups' scales have a scale of so many bits per 256."""
+    groups = {"second_group_size": SUPER_BLOCK // group, "second_scale_bits": second} if second else {}
+    return Packing(bits, group, scale, zero, **groups)
 
 
-_INT4 = Packing(4, 128, 16, 4)
-
-FORMATS: Mapping[str, StoredFormat] = {
+GGML: Mapping[str, Packing] = {
     # block_q4_0: 32 values of 4 bits and a scale of fp16, 4.5 bits a weight
-    "q4_0": _ggml(4, 32, cache=True),
+    "q4_0": _ggml(4, 32),
     # block_q4_1 has a minimum of fp16 beside the scale: 5 bits a weight
-    "q4_1": _ggml(4, 32, zero=16, cache=True),
-    "q5_0": _ggml(5, 32, cache=True),
-    "q5_1": _ggml(5, 32, zero=16, cache=True),
-    "q8_0": _ggml(8, 32, cache=True),
-    "iq4_nl": _ggml(4, 32, cache=True),
+    "q4_1": _ggml(4, 32, zero=16),
+    "q5_0": _ggml(5, 32),
+    "q5_1": _ggml(5, 32, zero=16),
+    "q8_0": _ggml(8, 32),
+    "iq4_nl": _ggml(4, 32),
     # block_q2_K: 16 groups of 16, scales and minima of 4 bits, d and dmin of fp16: 2.625 bits a weight
     "q2_k": _ggml(2, 16, scale=4, zero=4, second=32),
     # block_q3_K: scales of 6 bits, no minima, d of fp16: 3.4375 bits a weight
@@ -86,6 +134,42 @@ FORMATS: Mapping[str, StoredFormat] = {
     "q5_k": _ggml(5, 32, scale=6, zero=6, second=32),
     # block_q6_K: 16 groups of 16, scales of 8 bits, d of fp16: 6.5625 bits a weight
     "q6_k": _ggml(6, 16, scale=8, second=16),
+    # block_iq2_s: indices of 2 bits; for each 32 8 bits of high indices and scales of 8: 2.5625 bits a weight
+    "iq2_s": _ggml(2, 32, scale=16, second=16),
+    # block_iq3_xxs: 3 bits with scales and signs in them, d of fp16: 3.0625 bits a weight
+    "iq3_xxs": _ggml(3, 256, scale=16),
+    # block_iq3_s: 2 bits of indices and 1 of sign; for each 32 8 bits of high indices and a scale of 4
+    "iq3_s": _ggml(3, 32, scale=12, second=16),
+    # block_iq4_xs: 8 groups of 32 with scales of 6 bits, d of fp16: 4.25 bits a weight
+    "iq4_xs": _ggml(4, 32, scale=6, second=16),
+    "fp16": UNPACKED._replace(bits=16, scale_bits=0),
+}
+"""Types of tensors in GGUF files, as ggml-common.h has them."""
+CACHED = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl")
+"""Types in which llama.cpp also keeps keys and values."""
+
+
+def _of_gguf(name: str, about: str, mix: str = "") -> StoredFormat:
+    block = BLOCK if GGML[name].group_size == BLOCK and name in CACHED else SUPER_BLOCK
+    left = f"{about}: norms, biases, routers and position tables in fp32"
+    return StoredFormat(GGML[name], block, left, "fp32", SMALL, cache=name in CACHED, mix=mix)
+
+
+PURE = ("q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl", "q3_k", "q4_k", "q5_k", "q6_k")
+"""Types that a whole file may have; those with a mixture of the same name stand for the mixture."""
+
+_INT4 = Packing(4, 128, 16, 4)
+
+_GGUF = {
+    **{name: _of_gguf(name, "as llama-quantize --pure writes it") for name in PURE},
+    **{
+        name: _of_gguf(mix.most, f"llama.cpp's mixture, most of it {mix.most}", mix=name)
+        for name, mix in MIXES.items()
+    },
+}
+FORMATS: Mapping[str, StoredFormat] = {
+    # by bits: iq3_xxs stands beside q3_k
+    **{name: _GGUF[name] for name in sorted(_GGUF, key=lambda name: name.lstrip("i"))},
     "nf4": StoredFormat(
         Packing(4, 64, 32),
         64,
@@ -110,7 +194,14 @@ FORMATS: Mapping[str, StoredFormat] = {
         Packing(4, 32, 8),
         32,
         "OCP MX v1.0: blocks of 32 with a scale of 8 bits; of a mixture the experts alone, as in gpt-oss",
-        only=("experts",),
+        only="experts",
+    ),
+    "mlx-4bit": StoredFormat(
+        # 4.5 bits a weight; mlx-lm quantizes the token table and the head as well
+        Packing(4, 64, 16, 16),
+        64,
+        "MLX: groups of 64 with a scale and a bias of 16 bits, tables and head too; routers in bf16",
+        keeps=(*POSITIONS, "router", "conv_frontend"),
     ),
     "mxfp8": StoredFormat(Packing(8, 32, 8), 32, "OCP MX v1.0: blocks of 32 with a scale of 8 bits"),
     "nvfp4": StoredFormat(
@@ -127,13 +218,21 @@ FORMATS: Mapping[str, StoredFormat] = {
 }
 """By name; tables, head and router in bf16 unless it says otherwise."""
 
-MIXED = {
-    **dict.fromkeys(("q2_k_s", "q2_k_m"), "q2_k"),
-    **dict.fromkeys(("q3_k_s", "q3_k_m", "q3_k_l"), "q3_k"),
-    **dict.fromkeys(("q4_k_s", "q4_k_m"), "q4_k"),
-    **dict.fromkeys(("q5_k_s", "q5_k_m"), "q5_k"),
-}
-"""Mixtures of llama.cpp, and the type that most of their matrices have."""
+_BYTE_A_WEIGHT = StoredFormat(
+    Packing(8, "row", 32), 1, "as engines store it: a scale of fp32 for each output; tables and head in bf16"
+)
+DTYPE_FORMATS: Mapping[str, StoredFormat] = {"fp8": _BYTE_A_WEIGHT, "int8": _BYTE_A_WEIGHT}
+"""Formats that are also names of dtypes: a dtype is of all weights, tables and norms among them."""
+
+
+def is_format(name: str) -> bool:
+    """Whether weights can be stored in what has this name."""
+    return name in FORMATS or name in DTYPE_FORMATS
+
+
+def stored_format(name: str) -> StoredFormat:
+    """The format of a name that `parse_format` returns and that is no other dtype's."""
+    return FORMATS.get(name) or DTYPE_FORMATS[name]
 
 
 def parse_format(text: str) -> str:
@@ -141,44 +240,12 @@ def parse_format(text: str) -> str:
     name = text.strip().lower()
     if name in FORMATS:
         return name
-    if name in MIXED:
-        what = f"{name} is no format: llama.cpp chooses the type of each tensor by its layer and architecture"
-        hint = f"give {MIXED[name]}, the type of most of them, or state rules in the YAML's `quantization`"
-        raise ArchError(what, hint)
     try:
         return parse_dtype(name)
     except ArchError:
         raise ArchError(
             f"unknown dtype {text[:40]!r}", f"one of {', '.join((*ELEMENT_BITS, *FORMATS))}"
         ) from None
-
-
-def in_format(model: Model, dtype: str) -> tuple[Model, str]:
-    """The model stored in a named format, and the dtype of what is not packed.
-
-    The model and dtype as they are for a plain dtype. ArchError where rows are not made of whole blocks, or
-    the model states a quantization of its own.
-    """
-    named = FORMATS.get(dtype)
-    if named is None:
-        return model, dtype
-    from archcli.modules.stored.quantization import quantizable
-
-    if model.quantization is not None:
-        what = f"the model states a quantization of its own, which {dtype} would contradict"
-        raise ArchError(what, "give the dtype of what is not quantized, or --set quantization=null")
-    rows = [row for row in outline(model, model.adapted) if quantizable(row)]
-    quantization = named.quantization({row.group for row in rows})
-    layers = LayerIndex(model)
-    for row in rows:
-        length = prod(row.weights["weight"][1:])
-        packed = any(packing.bits != "dtype" for packing, _ in quantization.packings(row, layers))
-        if packed and length % named.block:
-            what = (
-                f"{row.path}: rows of {length:,} weights are no whole blocks of {named.block}, as in {dtype}"
-            )
-            raise ArchError(what, "give a format of smaller blocks")
-    return model.replace(quantization=quantization), named.rest
 
 
 def cache_bytes(elements: Number, dtype: str) -> Number:

@@ -2,60 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from archcli.arith import Number, Shape, ceil_div, prod
+from archcli.arith import Number, ceil_div
 from archcli.graph import Row
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.base import Conflict, Count, Size, Spec
 from archcli.modules.spec.trace import ADAPTERS, outline
+from archcli.modules.stored.formats import (
+    DTYPE_FORMATS,
+    FORMATS,
+    Packing,
+    stored_format,
+)
 from archcli.ops import Conv1d, Linear, Lookup
-
-
-class Bits(NamedTuple):
-    """Bits of a matrix: of its values, and of the constants that scale them."""
-
-    values: Number
-    scales: Number
-
-
-class Packing(NamedTuple):
-    """A format of quantized matrices, with all defaults filled in."""
-
-    bits: int | str
-    group_size: int | str = "row"
-    scale_bits: int = 16
-    zero_bits: int = 0
-    second_group_size: int | str = "none"
-    second_scale_bits: int = 32
-    group_rows: int = 1
-    input_bits: int = 0
-    matrix_bits: int = 0
-
-    def bits_of(self, shape: Shape, width: int) -> Bits:
-        """The bits of a matrix [out, in, …] in this format; `width` is that of an unquantized element."""
-        if not isinstance(self.bits, int):
-            return Bits(prod(shape) * width, 0)
-        groups = self._groups(shape)
-        scales = groups * (self.scale_bits + self.zero_bits)
-        scales += self._second_groups(groups) * self.second_scale_bits
-        scales += prod(shape[1:]) * self.input_bits + self.matrix_bits
-        return Bits(prod(shape) * self.bits, scales)
-
-    def _groups(self, shape: Shape) -> Number:
-        if isinstance(self.group_size, int):
-            # a row is all that one output reads: of a convolution channels times taps
-            return ceil_div(shape[0], self.group_rows) * ceil_div(prod(shape[1:]), self.group_size)
-        return ceil_div(shape[0], self.group_rows) if self.group_size == "row" else 1
-
-    def _second_groups(self, groups: Number) -> Number:
-        if isinstance(self.second_group_size, int):
-            return ceil_div(groups, self.second_group_size)
-        return 1 if self.second_group_size == "tensor" else 0
-
 
 Span = tuple[float, float]
 """The first and the last layer of a range."""
@@ -74,7 +38,6 @@ class Format(Spec):
     and `matrix_bits` for each matrix (its shape, a table of values), left out 0.
     """
 
-    bits: Size | Literal["dtype"]
     group_size: Size | Literal["row", "tensor"] | None = None
     scale_bits: Count | None = None
     zero_bits: Count | None = None
@@ -98,6 +61,7 @@ class Rule(Format):
     """
 
     match: str
+    bits: Size | Literal["dtype"]
 
     def spans(self, row: Row, at: int) -> Iterator[Span]:
         """The ranges of layers in which the rule matches the row.
@@ -113,34 +77,68 @@ class Rule(Format):
                 yield max(span[0] for span in spans if span), min(span[1] for span in spans if span)
 
 
-class Quantization(Format):
-    """The stored format of projections and token tables.
+if TYPE_CHECKING:
+    FormatName = str
+else:
+    FormatName = Literal[(*FORMATS, *DTYPE_FORMATS)]
+"""A known format by name: q4_k_m, nf4-double."""
 
-    Of the `rules` the last that names a matrix decides on it. Norms, biases and adapters keep the dtype.
-    GPTQ, arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of QLoRA, arXiv:2305.14314: {bits:
-    4, group_size: 64, scale_bits: 8, second_group_size: 256}.
+
+class Quantization(Format):
+    """The stored format of projections and token tables: a known one by its name, or `bits` and what follows.
+
+    `format` names a known one, such as q4_k_m or nf4-double; the name alone may stand in place of the
+    mapping. Of the `rules` the last that names a matrix decides on it. Norms, biases and adapters keep the
+    dtype. GPTQ, arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of QLoRA, arXiv:2305.14314:
+    {bits: 4, group_size: 64, scale_bits: 8, second_group_size: 256}.
     """
 
+    short: ClassVar[str] = "format"
+    bits: Size | Literal["dtype"] | None = None
+    format: FormatName | None = None
     rules: tuple[Rule, ...] = ()
 
-    def packings(self, row: Row, layers: LayerIndex) -> Iterator[tuple[Packing, Number]]:
-        """(packing, number of layers) for each stored format of a row's matrix.
+    @property
+    def rest(self) -> str | None:
+        """The dtype of what is not packed; None for that of the model."""
+        return None if self.format is None else stored_format(self.format).rest
+
+    def check(self) -> Iterator[Conflict]:
+        """Conflicts: both a format's name and what it consists of, or neither."""
+        stated = [name for name in Packing._fields if getattr(self, name) is not None]
+        if self.format is not None and stated:
+            what = f"a format has a name or fields of its own, and this states format and {stated[0]}"
+            yield Conflict(
+                "quantization-format-fields", stated[0], what, "leave one of them out, or state rules"
+            )
+        if self.format is None and self.bits is None:
+            what, hint = "missing key bits", "write how many, or the name of a format: q4_k_m"
+            yield Conflict("quantization-without-bits", "bits", what, hint)
+
+    def packings(self, layers: LayerIndex) -> Callable[[Row], Iterator[tuple[Packing, Number]]]:
+        """A function of a row: (packing, number of layers) for each stored format of its matrix.
 
         The number is 1 outside of all layers. A row without a matrix that can be quantized yields nothing.
         """
-        if not quantizable(row):
-            return
-        usual = self.packing({})
-        at = _number_at(row.path)
-        numbers = layers.stored_span(row)
-        # no layer of the span stores its weights: an earlier row does
-        if not numbers:
-            return
+        named = None if self.format is None else stored_format(self.format).packing_of(layers)
+
+        def of_row(row: Row) -> Iterator[tuple[Packing, Number]]:
+            numbers = layers.stored_span(row) if quantizable(row) else range(0)
+            # no layer of the span stores its weights where an earlier row does
+            if numbers and named is None:
+                yield from self._in_ranges(row, numbers)
+            elif numbers and named is not None:
+                yield from self._by_number(row, numbers, named)
+
+        return of_row
+
+    def _in_ranges(self, row: Row, numbers: range) -> Iterator[tuple[Packing, Number]]:
+        """Packings by ranges of layers: one holds between the bounds that rules set."""
+        usual, at = self.packing({}), _number_at(row.path)
         named = [(usual, EVERYWHERE)]
         named += [
             (rule.packing(usual._asdict()), span) for rule in self.rules for span in rule.spans(row, at)
         ]
-        # rules cut the layers into ranges, and one packing holds throughout a range
         bounds = {
             numbers.start,
             numbers.stop,
@@ -152,6 +150,18 @@ class Quantization(Format):
                 [packing for packing, (low, high) in named if low <= start < high + 1][-1],
                 _count(numbers, start, stop),
             )
+
+    def _by_number(
+        self, row: Row, numbers: range, named: Callable[[Row, int], Packing]
+    ) -> Iterator[tuple[Packing, Number]]:
+        """Packings layer by layer, as a mixture gives each layer's matrix a type of its own."""
+        at = _number_at(row.path)
+        rules = [(rule.packing({}), span) for rule in self.rules for span in rule.spans(row, at)]
+        layers = Counter[Packing]()
+        for number in numbers:
+            stated = [packing for packing, (low, high) in rules if low <= number < high + 1]
+            layers[stated[-1] if stated else named(row, number)] += 1
+        yield from layers.items()
 
     def check_model(self, model: Any, layers: LayerIndex) -> Iterator[Conflict]:
         """Conflicts: rules that match no matrix of the model."""

@@ -125,7 +125,7 @@ def test_the_rules_give_every_matrix_its_format(seed):
         path = row.path.replace(f"layers.{layers.span(row.path)[0]}.", "layers.*.")
         expected = sorted(str(own_bits(wanted[path, n])) for n in layers.span(row.path))
         found = [
-            str(own_bits(packing)) for packing, n in quantization.packings(row, layers) for _ in range(n)
+            str(own_bits(packing)) for packing, n in quantization.packings(layers)(row) for _ in range(n)
         ]
         assert sorted(found) == expected
 

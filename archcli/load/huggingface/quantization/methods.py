@@ -22,7 +22,7 @@ from archcli.load.huggingface.quantization.scheme import (
     group_of,
     grouped,
 )
-from archcli.modules.stored.quantization import Packing
+from archcli.modules.stored.formats import Packing
 
 # bits of a scale in the model's bf16 or fp16, and of an input's group in `weight_g_idx`
 MODEL, INDEX = 16, 32

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from archcli.load.huggingface.quantization.scheme import AS_IT_IS
-from archcli.modules.stored.quantization import Packing
+from archcli.modules.stored.formats import Packing
 
 Matrices = list["Decision"]
 

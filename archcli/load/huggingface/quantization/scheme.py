@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.weights.map import plain
-from archcli.modules.stored.quantization import Packing
+from archcli.modules.stored.formats import Packing
 
 KEYS = ("quantization_config", "compression_config")
 OF_MLX = "quantization"

@@ -15,7 +15,8 @@ from archcli.load.huggingface.weights.map import WeightMap
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
-from archcli.modules.stored.quantization import Packing, quantizable
+from archcli.modules.stored.formats import Packing
+from archcli.modules.stored.quantization import quantizable
 from archcli.ops import Linear
 
 MOST_NUMBERED, MOST_RULES = 4096, 2000

@@ -108,6 +108,7 @@ def _inputs(question: MemoryQuestion) -> Record:
     of_device = {"device": device and device.name, "memory_bytes": device and device.memory_bytes}
     return {
         **{name: getattr(settings, name) for name in names},
+        "dtype": question.model.stored_as or settings.dtype,
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
         **({} if plan.devices == 1 else {"plan": plan.inputs()}),

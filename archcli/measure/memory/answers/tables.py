@@ -12,6 +12,7 @@ from archcli.measure.memory.answers.recomputations import folded_rows
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Column, Table
+from archcli.modules import Model
 
 PHASES = {
     "train": "a training step",
@@ -46,7 +47,7 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
     yield f"{tokens} in the cache" if settings.phase == "decode" else tokens
     if settings.source_len is not None:
         yield f"source {settings.source_len:,}"
-    yield settings.dtype
+    yield stored_in_words(question.model, settings.dtype)
     if settings.phase == "train":
         yield settings.optimizer
     for name in ("attention", "backend", "recompute", "loss", "grad_accum", "chunk", "cache_dtype"):
@@ -57,6 +58,11 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
         yield plan_in_words(question.plan)
     if question.device is not None:
         yield f"{'in' if question.device.stated else 'on'} {device_in_words(question.device)}"
+
+
+def stored_in_words(model: Model, dtype: str) -> str:
+    """The format of the weights, and the dtype of all else."""
+    return f"{model.stored_as}, computed in {dtype}" if model.stored_as else dtype
 
 
 def device_in_words(device: DeviceMemory) -> str:

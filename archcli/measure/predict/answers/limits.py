@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from archcli.graph import Row, StateKind
-from archcli.measure.memory.answers.tables import PHASES, bytes_in_words, device_in_words, plan_in_words
+from archcli.measure.memory.answers.tables import (
+    PHASES,
+    bytes_in_words,
+    device_in_words,
+    plan_in_words,
+    stored_in_words,
+)
 from archcli.measure.memory.settings import MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
 from archcli.measure.predict.answers.tables import kind_of_figures, to_four
@@ -29,7 +35,7 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
     if settings.past:
         made = f" behind {settings.past:,}"
     yield tokens + (" in the cache" if question.phase == "decode" else made)
-    yield asked.dtype
+    yield stored_in_words(question.model, asked.dtype)
     for name in ("attention", "backend", "recompute", "grad_accum"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):

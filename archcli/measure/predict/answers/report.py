@@ -170,7 +170,7 @@ def _inputs(question: PredictQuestion) -> Record:
         **{name: getattr(settings, name) for name in names},
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
-        "dtype": asked.dtype,
+        "dtype": question.model.stored_as or asked.dtype,
         **of_phase,
         "plan": question.plan.inputs(),
         "device": question.device.name,

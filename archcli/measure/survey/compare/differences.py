@@ -25,7 +25,7 @@ from archcli.modules.models.stack import stacks
 from archcli.modules.spec.base import Spec
 from archcli.modules.spec.kinds import kind_of
 from archcli.modules.spec.request import Request
-from archcli.modules.stored.formats import cache_bytes
+from archcli.modules.stored.formats import FORMATS, cache_bytes
 
 IDENTITY = {"name", "source", "published", "released", "series", "sibling_of"}
 """Keys that say which model it is, not what it is like."""
@@ -276,6 +276,9 @@ def _pass_figures(what: str, key: str, counted: Pass | None) -> Iterator[Figure]
 
 
 def _cache(one_token: Pass, held: Pass, dtype: str) -> Iterator[Figure]:
+    # a format of weights alone, such as nf4: engines keep the cache in bf16 beside them
+    if dtype in FORMATS and not FORMATS[dtype].cache:
+        dtype = "bf16"
     growth = one_token.kv_elements()
     yield Figure(CACHE, "kv_bytes_per_token", "per token", "bytes", cache_bytes(growth, dtype))
     yield Figure(CACHE, "kv_bytes", f"at {held.new:,} tokens", "bytes", cache_bytes(held.cached(), dtype))

@@ -1,0 +1,192 @@
+"""Types of tensors in GGUF files: which one each matrix has in a mixture such as Q4_K_M.
+
+The rules are those of `llama_tensor_get_type_impl` of llama.cpp's src/llama-quant.cpp, with an importance
+matrix where a type needs one. q, k and v count as tensors of their own, as most architectures store them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from archcli.arith import prod
+from archcli.graph import Row
+from archcli.modules.models.layers import DistinctLayer, LayerIndex
+
+Choice = tuple[str, str]
+"""(condition, type): the type of a tensor where the condition holds."""
+
+
+class Mix(NamedTuple):
+    """A mixture: the type of most matrices, and of some the choices, of which the first that holds counts.
+
+    `output` is of the head, or of a tied token table; `table` of one that is not tied. `joined` is of
+    attention's output projection, `joined_of_eight` where layers have eight experts. Empty: as most.
+    """
+
+    most: str
+    output: str = "q6_k"
+    table: str = ""
+    query: str = ""
+    key: str = ""
+    value: tuple[Choice, ...] = ()
+    joined: str = ""
+    joined_of_eight: str = "q5_k"
+    down: tuple[Choice, ...] = ()
+
+
+MORE_BITS = (("sensitive", "q6_k"),)
+MIXES: Mapping[str, Mix] = {
+    "q2_k": Mix(
+        "q2_k",
+        value=(("grouped", "q4_k"), ("", "q3_k")),
+        joined="q3_k",
+        down=(("", "q3_k"),),
+    ),
+    "q3_k_s": Mix("q3_k"),
+    "q3_k_m": Mix(
+        "q3_k",
+        value=(("first 2", "q5_k"), ("", "q4_k")),
+        joined="q4_k",
+        down=(("first sixteenth", "q5_k"), ("", "q4_k")),
+    ),
+    "q3_k_l": Mix("q3_k", value=(("", "q5_k"),), joined="q5_k", down=(("", "q5_k"),), joined_of_eight=""),
+    "q4_0": Mix("q4_0", joined_of_eight=""),
+    "q4_k_s": Mix("q4_k", value=(("first 4", "q5_k"),), down=(("first eighth", "q5_k"),)),
+    "q4_k_m": Mix("q4_k", value=MORE_BITS, down=MORE_BITS),
+    "q5_k_s": Mix("q5_k", joined_of_eight=""),
+    "q5_k_m": Mix("q5_k", value=MORE_BITS, down=MORE_BITS, joined_of_eight=""),
+    "iq3_xxs": Mix(
+        "iq3_xxs",
+        output="q5_k",
+        table="iq3_s",
+        value=(("grouped", "q4_k"),),
+        query="iq2_s",
+        key="iq2_s",
+        joined="iq3_s",
+    ),
+    "iq4_xs": Mix("iq4_xs", value=(("grouped", "q5_k"),)),
+}
+
+BROKEN_BLOCKS: Mapping[str, str] = {
+    **dict.fromkeys(("iq2_s", "iq3_xxs", "iq3_s", "iq4_xs"), "iq4_nl"),
+    **dict.fromkeys(("q2_k", "q3_k"), "q4_0"),
+    "q4_k": "q5_0",
+    "q5_k": "q5_1",
+    "q6_k": "q8_0",
+}
+"""The type of blocks of 32 that stands in where rows are not made of whole blocks of 256."""
+
+BLOCK, SUPER_BLOCK = 32, 256
+OF_BLOCKS = ("q4_0", "q5_0", "q5_1", "q8_0", "iq4_nl")
+"""Types of blocks of 32."""
+EIGHT = 8
+"""Experts of Mixtral, for which keys, values and attention's output get more bits."""
+THIRD = 3
+GROUPED = 4
+"""Query heads of a key head from which its values get more bits, being so few."""
+SEVENTY, SEVENTY_HEADS = 80, 8
+"""Layers of a 70B, and query heads of each of its key heads."""
+ROLES: Mapping[str, str] = {
+    "attention.q_proj": "query",
+    "attention.k_proj": "key",
+    "attention.v_proj": "value",
+    "attention.kv_b_proj": "value",
+    "attention.o_proj": "joined",
+    # llama.cpp stores the three of a delta net as one tensor, which it takes for values
+    **dict.fromkeys(("mixer.q_proj", "mixer.k_proj", "mixer.v_proj"), "value"),
+}
+"""What the last two steps of a path say of a matrix."""
+
+
+class Stacked(NamedTuple):
+    """A stack's layers by number: how many, and of those with values how many come before each."""
+
+    n_layers: int
+    values: Mapping[int, int]
+
+
+class MixedModel:
+    """The types of a model's matrices in a mixture."""
+
+    def __init__(self, mix: Mix, layers: LayerIndex) -> None:
+        """The facts that choices depend on, read off the layers."""
+        self.mix = mix
+        # of whichever kind of model
+        embedding: Any = vars(layers.model)["embedding"]
+        self.is_tied: bool = embedding.tied
+        facts = [layer.facts() for layer in layers]
+        grouped = [int(one.n_heads // one.n_kv_heads) for one in facts if one.n_heads and one.n_kv_heads]
+        self.heads_per_key = max(grouped, default=1)
+        experts = [layer.ffn.expert_counts[0] or 0 for layer in layers if layer.ffn is not None]
+        self.is_of_eight = max(experts, default=0) == EIGHT
+        self.stacks = {prefix: _stacked(layers, prefix) for prefix in layers.prefixes}
+
+    def type_of(self, row: Row, number: int) -> str:
+        """The type of a row's matrix in the layer of this number; any number outside of layers."""
+        length = int(prod(row.weights["weight"][1:]))
+        prefix = next((prefix for prefix in self.stacks if row.path.startswith(prefix)), None)
+        if prefix is None:
+            return self._of_model(row, length)
+        *_, part, name = row.path.split(".")
+        role = "down" if name == "down_proj" else ROLES.get(f"{part}.{name}", "")
+        return _whole(self._of_layer(role, number, self.stacks[prefix]), length)
+
+    def _of_model(self, row: Row, length: int) -> str:
+        """The type of a matrix outside of layers."""
+        if row.group == "lm_head" or (self.is_tied and row.group == "embedding"):
+            return self.mix.output if length % SUPER_BLOCK == 0 else _whole("q8_0", length)
+        return _whole((self.mix.table if row.group == "embedding" else "") or self.mix.most, length)
+
+    def _of_layer(self, role: str, number: int, stack: Stacked) -> str:
+        """The type of a matrix of this role in the layer of a number."""
+        mix = self.mix
+        if role in {"key", "value"} and self.is_of_eight:
+            return "q8_0"
+        if role == "value":
+            chosen = self._chosen(mix.value, stack.values.get(number, number), len(stack.values))
+            # a 70B has so few of them that more bits cost next to nothing
+            is_70b = (stack.n_layers, self.heads_per_key) == (SEVENTY, SEVENTY_HEADS)
+            return "q5_k" if is_70b and chosen in {"q3_k", "q4_k"} else chosen
+        if role == "down":
+            return self._chosen(mix.down, number, stack.n_layers)
+        by_role = {
+            "query": mix.query,
+            "key": mix.key,
+            "joined": mix.joined_of_eight if self.is_of_eight else mix.joined,
+        }
+        return by_role.get(role) or mix.most
+
+    def _chosen(self, choices: tuple[Choice, ...], i: int, n: int) -> str:
+        """The first choice that holds for tensor i of n."""
+        holds = {
+            "": True,
+            "grouped": self.heads_per_key >= GROUPED,
+            "first 2": i in range(2),
+            "first 4": i in range(4),
+            "first eighth": i < n // 8,
+            "first sixteenth": i < n // 16,
+            # the first and the last eighth, and of those between each third
+            "sensitive": i < n // 8 or i >= 7 * n // 8 or (i - n // 8) % THIRD == THIRD - 1,
+        }
+        return next((name for condition, name in choices if holds[condition]), self.mix.most)
+
+
+def _whole(name: str, length: int) -> str:
+    """The type, or what stands in for it where rows are not made of whole blocks."""
+    if name not in OF_BLOCKS and length % SUPER_BLOCK:
+        name = BROKEN_BLOCKS[name]
+    return name if length % BLOCK == 0 else "fp16"
+
+
+def _stacked(layers: LayerIndex, prefix: str) -> Stacked:
+    mine = [layer for layer in layers if layer.path.startswith(prefix)]
+    holding = sorted(number for layer in mine if _has_values(layer) for number in layers.span(layer.path))
+    n_layers = sum(len(layers.span(layer.path)) for layer in mine)
+    return Stacked(n_layers, {number: i for i, number in enumerate(holding)})
+
+
+def _has_values(layer: DistinctLayer) -> bool:
+    """Whether a layer has a projection to values: attention, or a delta net."""
+    facts = layer.facts()
+    return facts.has_scores or facts.recurrence is not None

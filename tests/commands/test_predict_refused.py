@@ -35,7 +35,8 @@ REFUSED = {
         "price_per_hour must be a number of at least",
     ),
     "tokens without end": ((*GPT2, "--phase", "train", "--tokens", "inf"), "'inf' is not a whole number"),
-    "a dtype": ((*GPT2, "--dtype", "int3"), "predict does not support dtype int3"),
+    "a dtype": ((*GPT2, "--dtype", "int4"), "predict does not support dtype int4"),
+    "no dtype": ((*GPT2, "--dtype", "int3"), "unknown dtype 'int3'; one of fp64"),
     "fp8 without a peak": (
         ("predict", "gpt2", "--device", "a100-sxm-80gb", "--dtype", "fp8"),
         "no peak of fp8",

@@ -19,11 +19,10 @@ large tensors is taken from the operating system and given back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.launches import KernelCost
 
 Bound = Literal["compute", "memory", "cache", "launch", "link"]
 
@@ -218,6 +217,8 @@ class StepConstants(NamedTuple):
     origin: Origin
 
 
+FRAMEWORK, TRAINING_FRAMEWORK = "framework", "training_framework"
+"""Names of the framework's constants, among those of kernels that memory bounds."""
 SUBSTITUTES: Mapping[str, tuple[str, ...]] = {"fp16": ("bf16",), "bf16": ("fp16",)}
 """Dtypes that the same units compute at the same rate: their constants hold for one another."""
 
@@ -271,40 +272,3 @@ class Efficiency(NamedTuple):
     def _of_dtype(self, group: str, dtype: str) -> Entry | None:
         entries = self.groups.get(group, {})
         return next((entries[name] for name in (dtype, *SUBSTITUTES.get(dtype, ())) if name in entries), None)
-
-
-FRAMEWORK, TRAINING_FRAMEWORK = "framework", "training_framework"
-
-
-class LaunchedKernel(Protocol):
-    """A kernel of an operation: the operation's path and stage, and how often it runs."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def stage(self) -> str: ...
-    @property
-    def kernel(self) -> KernelCost: ...
-    @property
-    def times(self) -> float: ...
-
-
-class OperationCalls(NamedTuple):
-    """How often an operation is called; a call is a kernel that computes nothing and writes its results."""
-
-    path: str
-    stage: str
-    kernel: KernelCost
-    times: float
-
-
-def operation_calls(kernels: Iterable[LaunchedKernel], phase: str) -> Iterator[OperationCalls]:
-    """The calls of every operation; a kernel that runs several times in a call is no call of its own."""
-    name = TRAINING_FRAMEWORK if phase == "train" else FRAMEWORK
-    calls: dict[tuple[str, str], tuple[float, float]] = {}
-    for one in kernels:
-        times, written = calls.get((one.path, one.stage), (one.times, 0.0))
-        # a call launches each kernel once at least, so that the rarest of them tells how many calls there are
-        calls[one.path, one.stage] = min(times, one.times), written + one.times * one.kernel.written
-    for (path, stage), (times, written) in calls.items():
-        yield OperationCalls(path, stage, KernelCost(name, 0, 0, round(written / times), "fp32"), times)

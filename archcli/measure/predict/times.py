@@ -1,8 +1,7 @@
-"""Seconds of a kernel on a device: floor, expected and range, and what bounds it.
+"""Seconds on a device: floor, expected and range; of a kernel also what bounds it.
 
 The floor is the bare roofline: max(F / P, bytes / B) of a matrix product, and bytes / B of any other kernel,
-whose peak no datasheet states. An expected time and its range need constants; without them there is a floor
-alone.
+whose peak no datasheet states. An expected time and its range need constants; without them all are the floor.
 """
 
 from __future__ import annotations
@@ -53,21 +52,62 @@ class TimedKernel(Protocol):
 NO_TERMS = Terms(0.0, 0.0, 0.0)
 
 
-class KernelTime(NamedTuple):
-    """Seconds of a kernel, and what bounds it; without constants `expected`, `low` and `high` are None."""
+class Seconds(NamedTuple):
+    """Seconds at the limit of the device, as expected, and the range; they add up.
 
-    floor: float
-    expected: float | None
-    low: float | None
-    high: float | None
-    bound_by: Bound
+    Without constants (`is_calibrated` is False) the floor stands for all of them.
+    """
 
-    def scaled(self, times: float) -> KernelTime:
-        """Seconds of so many of it."""
-        expected, low, high = (
-            None if seconds is None else times * seconds for seconds in (self.expected, self.low, self.high)
+    floor: float = 0.0
+    expected: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    is_calibrated: bool = False
+
+    @classmethod
+    def at_limit(cls, floor: float) -> Seconds:
+        """Seconds of what has no constants."""
+        return cls(floor, floor, floor, floor)
+
+    @classmethod
+    def within(cls, floor: float, expected: float, low: float, high: float) -> Seconds:
+        """Seconds whose range is given as shares of the expected ones."""
+        return cls(floor, expected, low * expected, high * expected, is_calibrated=True)
+
+    def plus(self, other: Seconds) -> Seconds:
+        """Both, one after the other."""
+        return Seconds(
+            self.floor + other.floor,
+            self.expected + other.expected,
+            # as if all kernels erred the same way: the range of a pass is wide rather than narrow
+            self.low + other.low,
+            self.high + other.high,
+            self.is_calibrated or other.is_calibrated,
         )
-        return KernelTime(times * self.floor, expected, low, high, self.bound_by)
+
+    def scaled(self, times: float) -> Seconds:
+        """So many of it."""
+        floor, expected, low, high, is_calibrated = self
+        return Seconds(times * floor, times * expected, times * low, times * high, is_calibrated)
+
+    def at_least_within(self, low: float, high: float) -> Seconds:
+        """The same with a range that holds these shares of the expected time."""
+        return self._replace(
+            low=min(self.low, low * self.expected), high=max(self.high, high * self.expected)
+        )
+
+    def record(self) -> dict[str, float | None]:
+        """The figures by JSON's keys; None for what needs constants that are not known."""
+        expected = (self.expected, self.low, self.high) if self.is_calibrated else (None, None, None)
+        return dict(zip(("floor", "expected", "low", "high"), (self.floor, *expected), strict=True))
+
+
+class KernelTime(NamedTuple):
+    """Seconds of one launch of a kernel, what bounds them, and the kind whose constants they are by."""
+
+    seconds: Seconds
+    bound_by: Bound
+    kind: str
 
 
 def kind_of(op_class: str, name: str) -> str:
@@ -136,18 +176,18 @@ class KernelClock(NamedTuple):
         kind = kind_of(op_class, kernel.name)
         of_memory, constants = bare_terms(kernel, kind, self.rates), self._constants(kernel, kind)
         floor, moved = floor_terms(kernel, of_memory, self.rates), kernel.read + kernel.written
-        least, is_cached = max(floor.compute, floor.memory), self.rates.is_cached(moved)
-        if op_class == TimeClass.FRAMEWORK and constants is not None:  # the host binds
-            # a floor of 0: a device's peaks say nothing of its host
-            expected, origin = constants.terms(of_memory, 0.0).joined(1.0), constants.origin
-            return KernelTime(0.0, expected, origin.low * expected, origin.high * expected, "launch")
+        limit, is_cached = max(floor.compute, floor.memory), self.rates.is_cached(moved)
         if constants is None:
-            return KernelTime(least, None, None, None, floor.bound_by(is_cached=is_cached))
+            return KernelTime(Seconds.at_limit(limit), floor.bound_by(is_cached=is_cached), kind)
+        low, high = constants.origin.low, constants.origin.high
+        if op_class == TimeClass.FRAMEWORK:  # the host binds
+            expected = constants.terms(of_memory, 0.0).joined(1.0)
+            # a floor of 0: a device's peaks say nothing of its host
+            return KernelTime(Seconds.within(0.0, expected, low, high), "launch", kind)
         terms = constants.terms(of_memory, depth_of(kernel) if kind == PRODUCTS else 0.0)
         terms = terms.at_least(least_terms(floor, kind, self.rates))
-        expected, origin = terms.joined(constants.exponent), constants.origin
-        bound_by = terms.bound_by(is_cached=is_cached)
-        return KernelTime(least, expected, origin.low * expected, origin.high * expected, bound_by)
+        seconds = Seconds.within(limit, terms.joined(constants.exponent), low, high)
+        return KernelTime(seconds, terms.bound_by(is_cached=is_cached), kind)
 
     def _constants(self, kernel: TimedKernel, kind: str) -> ProductConstants | MovementConstants | None:
         if kind in OF_PRODUCTS:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem, quote
 from archcli.launches import KernelRun
-from archcli.measure.predict.constants import Rates, Terms, operation_calls
+from archcli.measure.predict.constants import Rates, Terms
+from archcli.measure.predict.rank.kernels import operation_calls
 from archcli.measure.predict.times import NO_TERMS, bare_terms, floor_terms, kind_of, least_terms
 from archcli.measure.profile.charges import GRADIENT_SUMS, operator_name
 
@@ -42,7 +43,7 @@ class SampleWork(NamedTuple):
     bare: Terms
     bound: Terms
     floor_s: float
-    times: int
+    times: float
     size: tuple[str, int, int]
 
     @property
@@ -117,7 +118,7 @@ def work_of(run: KernelRun, rates: Rates) -> SampleWork:
 
 def _joined(works: Iterable[SampleWork], kind: str) -> tuple[SampleWork, ...]:
     """Those of a kind, equal ones of several layers together."""
-    often: dict[SampleWork, int] = {}
+    often: dict[SampleWork, float] = {}
     for work in works:
         if work.kind == kind:
             alike = work._replace(times=1)
@@ -129,7 +130,7 @@ def _kind(works: Iterable[SampleWork]) -> str:
     """The kind that a row stands for; empty where there is none."""
     works = [*works]
     least: dict[str, float] = {}
-    number: dict[str, int] = {}
+    number: dict[str, float] = {}
     for work in works:
         least[work.kind] = least.get(work.kind, 0.0) + work.least
         number[work.kind] = number.get(work.kind, 0) + work.times

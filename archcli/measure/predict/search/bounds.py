@@ -24,12 +24,10 @@ from archcli.measure.memory.traced import trace_memory
 from archcli.measure.memory.training.losses import recomputed
 from archcli.measure.memory.training.step import Held
 from archcli.measure.passes import count_pass, shape_pass
-from archcli.measure.predict.communication.collective import Collective
+from archcli.measure.predict.communication.collective import Collective, LinkPace, TimedCollective, timed
 from archcli.measure.predict.communication.exchanges import bubble_share, of_replicas, of_rows
-from archcli.measure.predict.communication.planned import PlannedPass, planned_pass
-from archcli.measure.predict.communication.timing import LinkPace, TimedCollective, timed
 from archcli.measure.predict.constants import StepConstants
-from archcli.measure.predict.rank.placement import StagePlacement
+from archcli.measure.predict.rank.planned import PlannedPass, StagePlacement, planned_pass
 from archcli.measure.predict.rank.rank_times import RankTimes, TimingDevice
 from archcli.measure.predict.search.candidates import Candidate, of_replica
 from archcli.modules import Model
@@ -217,8 +215,8 @@ class LeastTime:
     def _computing(self, known: TimedRank, stage: Stage, recompute: str) -> float:
         """Seconds in which a rank computes a stage, what it repeats among them if it is recomputed alike."""
         one = known.times.of_stage(stage)
-        repeated = 0.0 if recompute == known.recompute else one.recomputed.told(expected=self._has_constants)
-        return one.all.told(expected=self._has_constants) - repeated
+        repeated = 0.0 if recompute == known.recompute else one.recomputed.expected
+        return one.all.expected - repeated
 
     def _is_no_more(self, known: TimedRank, plan: Plan, batch: int) -> bool:
         """Whether a rank of the plan takes no less than the known one, so that its time is a bound."""

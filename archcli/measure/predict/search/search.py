@@ -15,8 +15,8 @@ from archcli.errors import ArchError
 from archcli.launches import KernelRun
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.plan import Plan
-from archcli.measure.predict.communication.planned import PlannedPass, planned_pass
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels, traced_runs
+from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
 from archcli.measure.predict.rank.rank_times import KnownTimes, RankTimes, StageStep, TimingDevice, stage_step
 from archcli.measure.predict.search.bounds import LeastMemory, LeastTime, WholeDegrees, whole_degrees
 from archcli.measure.predict.search.candidates import Candidate, of_replica
@@ -75,8 +75,7 @@ class PlanTimer:
         plan, settings = candidate
         times = self._times_of(candidate)
         steps = [stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)]
-        expected = self.device.has_constants(settings.dtype)
-        return _parts(max(steps, key=lambda step: step.total.told(expected=expected)), expected=expected)
+        return _parts(max(steps, key=lambda step: step.total.expected))
 
     def _times_of(self, candidate: Candidate) -> RankTimes:
         plan, settings = candidate
@@ -93,9 +92,9 @@ class PlanTimer:
         return self._times[key]
 
 
-def _parts(step: StageStep, *, expected: bool) -> dict[str, float]:
+def _parts(step: StageStep) -> dict[str, float]:
     """The seconds of a stage's step by what takes them."""
-    total, computing, waiting, recomputed = (seconds.told(expected=expected) for seconds in step[:4])
+    total, computing, waiting, recomputed = (seconds.expected for seconds in step[:4])
     return {
         "computing": computing - recomputed,
         "recomputing": recomputed,

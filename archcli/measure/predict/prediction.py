@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from archcli.measure.memory.pipeline import Stage
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.collective import Exposed
@@ -26,7 +26,6 @@ LINK: Bound = "link"
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
-ONE_DEVICE = Plan()
 OF_SINGLE_KERNELS = "Compiled kernels: the constants are those of kernels that a compiler did not fuse."
 OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory. No GPU's were compared."
 OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
@@ -176,7 +175,7 @@ def _rows(times: RankTimes, plan: Plan, stage: Stage) -> Iterator[PredictedRow]:
     """The kernels of a stage's pass or step, equal ones of a row together."""
     settings = times.settings
     training = settings.phase == "train"
-    batches = plan.micro_batches * settings.grad_accum if training else 1
+    batches = plan.micro_batches_of(settings)
     runs = [(run._replace(times=batches * run.times), time) for run, time in times.runs_of(stage)]
     if training:
         runs.append(times.update(plan, stage))
@@ -218,17 +217,18 @@ def _tokens(model: Model, settings: MemorySettings, plan: Plan) -> int:
     """Tokens of a step, of a prefill, or of a decoded one each."""
     if settings.phase == "decode":
         return int(settings.batch_size)
-    tokens = int(settings.batch_size * settings.tokens(model))
-    return (
-        tokens * plan.dp * settings.grad_accum * plan.micro_batches if settings.phase == "train" else tokens
-    )
+    return int(settings.batch_size * settings.tokens(model)) * _passes(settings, plan)
 
 
 def _model_flops(model: Model, settings: MemorySettings, plan: Plan) -> float:
     """Matrix products of the whole model, as `archcli flops` counts them, of all replicas."""
     flops, _ = count_pass(model, settings.request(model)).flops()
-    batches = plan.dp * settings.grad_accum * plan.micro_batches if settings.phase == "train" else 1
-    return float(flops) * batches
+    return float(flops) * _passes(settings, plan)
+
+
+def _passes(settings: MemorySettings, plan: Plan) -> int:
+    """Passes of `batch_size` sequences that all replicas run together."""
+    return plan.dp * plan.micro_batches_of(settings) if settings.phase == "train" else 1
 
 
 def _of_compiled(planned: PlannedPass, rows: Iterable[PredictedRow], *, has_constants: bool) -> Iterator[str]:

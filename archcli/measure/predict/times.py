@@ -7,14 +7,14 @@ whose peak no datasheet states. An expected time and its range need constants; w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from archcli.launches import KernelCost
 from archcli.measure.predict.constants import (
     WIDTHS,
     Bound,
     Efficiency,
-    MovementConstants,
-    ProductConstants,
+    KernelConstants,
     Rates,
     Terms,
 )
@@ -32,21 +32,6 @@ KINDS: Mapping[str, str] = {
     TimeClass.MOVEMENT: "movement",
 }
 """Kinds of kernels by class; any other is element-wise, as far as its name says no more."""
-
-
-class TimedKernel(Protocol):
-    """What a kernel costs: torch's name of it, its dtype, FLOPs, bytes read and written."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def flops(self) -> float: ...
-    @property
-    def read(self) -> float: ...
-    @property
-    def written(self) -> float: ...
-    @property
-    def dtype(self) -> str: ...
 
 
 NO_TERMS = Terms(0.0, 0.0, 0.0)
@@ -129,25 +114,25 @@ def kind_of(op_class: str, name: str) -> str:
     return "gated_activation" if any(word in name for word in ACTIVATIONS) else "elementwise"
 
 
-def depth_of(kernel: TimedKernel) -> float:
+def depth_of(kernel: KernelCost) -> float:
     """Length k of the sums of a matrix product: m n k products over m n elements written."""
     return kernel.flops * WIDTHS[kernel.dtype] / (2 * kernel.written)
 
 
-OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], ProductConstants | None]] = {
+OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], KernelConstants | None]] = {
     PRODUCTS: Efficiency.products,
     ATTENTION: Efficiency.attention,
 }
 """The constants of kernels that compute may bound, by kind."""
 
 
-def bare_terms(kernel: TimedKernel, kind: str, rates: Rates) -> Terms:
+def bare_terms(kernel: KernelCost, kind: str, rates: Rates) -> Terms:
     """A kernel's terms at the peak and the rate of memory, of which constants are fractions."""
     compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
     return Terms(0.0, compute, (kernel.read + kernel.written) / rates.bandwidth)
 
 
-def floor_terms(kernel: TimedKernel, of_memory: Terms, rates: Rates) -> Terms:
+def floor_terms(kernel: KernelCost, of_memory: Terms, rates: Rates) -> Terms:
     """The same with bytes that fit into the cache at its rate: nothing is faster."""
     moved = kernel.read + kernel.written
     return of_memory._replace(memory=moved / rates.memory(moved))
@@ -168,7 +153,7 @@ class KernelClock(NamedTuple):
     rates: Rates
     efficiency: Efficiency
 
-    def time(self, kernel: TimedKernel, op_class: str) -> KernelTime:
+    def time(self, kernel: KernelCost, op_class: str) -> KernelTime:
         """Seconds of one run of a kernel of a class of `archcli.recording.classes`.
 
         Raises ArchError where the device states no peak of a product's dtype.
@@ -181,7 +166,7 @@ class KernelClock(NamedTuple):
             return KernelTime(Seconds.at_limit(limit), floor.bound_by(is_cached=is_cached), kind)
         low, high = constants.origin.low, constants.origin.high
         if op_class == TimeClass.FRAMEWORK:  # the host binds
-            expected = constants.terms(of_memory, 0.0).joined(1.0)
+            expected = constants.terms(of_memory, 0.0).joined(constants.exponent)
             # a floor of 0: a device's peaks say nothing of its host
             return KernelTime(Seconds.within(0.0, expected, low, high), "launch", kind)
         terms = constants.terms(of_memory, depth_of(kernel) if kind == PRODUCTS else 0.0)
@@ -189,7 +174,7 @@ class KernelClock(NamedTuple):
         seconds = Seconds.within(limit, terms.joined(constants.exponent), low, high)
         return KernelTime(seconds, terms.bound_by(is_cached=is_cached), kind)
 
-    def _constants(self, kernel: TimedKernel, kind: str) -> ProductConstants | MovementConstants | None:
+    def _constants(self, kernel: KernelCost, kind: str) -> KernelConstants | None:
         if kind in OF_PRODUCTS:
             return OF_PRODUCTS[kind](self.efficiency, kernel.dtype)
         return self.efficiency.memory_bound(kind)

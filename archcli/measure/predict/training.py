@@ -97,9 +97,8 @@ def _of_stage(
     work = StepWork()
     for run in rank.of_stage(stage):
         work += work_of(clock.time(run.kernel, run.op_class)).scaled(run.times)
-    bubble = (plan.pp - 1) / plan.virtual_stages
     # each accumulation fills and drains the pipeline anew
-    work = work.scaled((plan.micro_batches + bubble) * settings.grad_accum)
+    work = work.scaled((plan.micro_batches + plan.waited) * settings.grad_accum)
     update = update_kernel(rank.planned, settings, plan, stage)
     work += work_of(clock.time(update.kernel, update.op_class))
     collectives = timed(rank.planned.collectives(plan, stage, settings.grad_accum), fabric)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from archcli.arith import Number
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
-from archcli.measure.memory.answers.question import ONE_DEVICE, DeviceMemory, MemoryQuestion
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheReads, CacheUse

@@ -130,14 +130,12 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
 
 def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
     """The rows of one rank that decodes far behind, where every window is full."""
-    # rounded up: the replica with most sequences is the slowest
-    of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
-    share = question.plan.share(question.model)
-    return count_pass(share, Request("decode", of_replica, 1, FAR)).rows
+    share, one = question.plan.share(question.model), question.plan.of_replica(question.settings)
+    return count_pass(share, Request("decode", one.batch_size, 1, FAR)).rows
 
 
 def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
-    of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
+    of_replica = int(question.plan.of_replica(question.settings).batch_size)
     cached = stored = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
     if question.model.quantization is not None:
         from archcli.measure.predict.rank.stored import mean_width  # of quantized weights alone

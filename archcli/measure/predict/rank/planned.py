@@ -157,7 +157,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
     plan.check(model, settings)
     training = settings.phase == "train"
     tokens = settings.tokens(model)
-    mine = replace(settings, seq_len=tokens // plan.cp) if training else replica_settings(settings, plan)
+    mine = replace(settings, seq_len=tokens // plan.cp) if training else plan.of_replica(settings)
     request = mine.request(model)
     # multi-token prediction runs in training alone: inference holds no weights of it
     share = plan.share(model if training else inferring(model))
@@ -181,12 +181,6 @@ def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
     from archcli.measure.memory.training.losses import recomputed  # of training alone
 
     return repeated_paths(rows, recomputed(settings.recompute), settings.execution())
-
-
-def replica_settings(settings: MemorySettings, plan: Plan) -> MemorySettings:
-    """The settings of one replica, which has its part of all sequences in flight."""
-    # rounded up: the replica with most sequences decides
-    return replace(settings, batch_size=-(-settings.batch_size // plan.dp))
 
 
 def repeated_paths(

@@ -207,6 +207,7 @@ class StageStep(NamedTuple):
 def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> StageStep:
     """The pass of a rank of a stage, or its step of `grad_accum` times the plan's micro batches.
 
+    `times` may be those of a step that accumulates otherwise: plans of a search share them.
     A stage waits (p - 1) / v micro batches as long as its own, arXiv:2104.04473 section 2.2.
     Raises ArchError for a link whose rate is not known.
     """
@@ -216,7 +217,7 @@ def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> S
     if training:
         computing = computing.plus(times.update(plan, stage).time.seconds)
         # the pipeline fills and drains once for each accumulation
-        waiting = one.all.scaled((plan.pp - 1) / plan.virtual_stages * grad_accum)
+        waiting = one.all.scaled(plan.waited * grad_accum)
     seconds, recomputed = computing.plus(waiting), one.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
     if not collectives:

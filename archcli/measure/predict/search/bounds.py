@@ -74,7 +74,7 @@ class LeastMemory:
     def peak_bytes(self, candidate: Candidate) -> int:
         """Bytes before the backward, with the gradients of earlier micro batches if there are any."""
         plan, settings = candidate
-        accumulates = settings.grad_accum * plan.micro_batches > 1
+        accumulates = plan.micro_batches_of(settings) > 1
         return max(
             int(held.weights + held.optimizer.device + held.gathered + accumulates * held.gradients)
             + int(in_flight(plan, stage.number) * self._of_layers(candidate, stage) // plan.virtual_stages)
@@ -292,8 +292,8 @@ class LeastTime:
         (plan, settings), step = candidate, self.device.step_constants(self.question.settings)
         if step is None:
             return 0.0
-        micro_batches = settings.grad_accum * plan.micro_batches
-        return self._sent(plan).of_replicas(plan, stage, micro_batches) / step.communication
+        sent = self._sent(plan).of_replicas(plan, stage, plan.micro_batches_of(settings))
+        return sent / step.communication
 
     @cached_property
     def _products(self) -> float:
@@ -313,5 +313,4 @@ class LeastTime:
 def _sequences(candidate: Candidate) -> int:
     """Sequences that a replica runs in a pass or a step."""
     plan, settings = candidate
-    batches = settings.grad_accum * plan.micro_batches if settings.phase == "train" else 1
-    return batches * of_replica(candidate)
+    return plan.micro_batches_of(settings) * of_replica(candidate)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from archcli.errors import ArchError
 from archcli.launches import KernelRun
@@ -29,7 +29,11 @@ TracedRank = tuple[PlannedPass, Sequence[KernelRun]]
 
 @dataclass(slots=True)
 class PlanTimer:
-    """Times candidates of a question on a device: expected seconds, or the floor without constants."""
+    """Times candidates of a question on a device: expected seconds, or the floor without constants.
+
+    The phase is the question's: a candidate that serves is timed by a decoded token of each sequence. Errors
+    are ArchErrors for candidates that cannot be timed.
+    """
 
     question: MemoryQuestion
     device: TimingDevice
@@ -79,6 +83,8 @@ class PlanTimer:
 
     def _times_of(self, candidate: Candidate) -> RankTimes:
         plan, settings = candidate
+        if settings.phase != self.question.settings.phase:
+            settings = replace(settings, phase=self.question.settings.phase)
         alike = plan.tp, plan.sp, plan.ep, plan.cp, of_replica(candidate)
         key = (*alike, settings.recompute)
         if key not in self._times:
@@ -105,19 +111,6 @@ def _parts(step: StageStep) -> dict[str, float]:
 
 Parts = Mapping[str, float]
 """Seconds of a step or a pass by what takes them: computing, communication, the bubble."""
-
-
-class StepTimer(Protocol):
-    """Times candidates. Raises ArchError for a candidate that cannot be timed."""
-
-    def least(self, candidate: Candidate) -> float:
-        """Seconds that it takes at least, found quickly."""
-
-    def closer(self, candidate: Candidate) -> Iterator[float]:
-        """The same, ever closer; the last as close as what is timed of other candidates allows."""
-
-    def parts(self, candidate: Candidate) -> Parts:
-        """Its seconds, by what takes them."""
 
 
 class TimedPlan(NamedTuple):
@@ -165,7 +158,7 @@ class PlanChoice:
         return DecidingPart(part, lost[part])
 
 
-def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: StepTimer) -> PlanChoice:
+def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: PlanTimer) -> PlanChoice:
     """The fastest candidate that fits into the question's device; any fits where it names none.
 
     Of equally fast ones the first. Raises the first ArchError of the timer where it times no candidate.
@@ -194,7 +187,7 @@ def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: 
     return PlanChoice(best, runner_up, _faster(too_large, best, timer), len(too_large), len(known))
 
 
-def _faster(too_large: Sequence[Candidate], best: TimedPlan | None, timer: StepTimer) -> TimedPlan | None:
+def _faster(too_large: Sequence[Candidate], best: TimedPlan | None, timer: PlanTimer) -> TimedPlan | None:
     """The fastest of the candidates that do not fit, as far as is known, if it is faster than the best."""
     if not too_large:
         return None
@@ -209,7 +202,7 @@ def _degrees(timed: TimedPlan) -> Plan:
 
 
 def by_time(
-    candidates: Sequence[Candidate], timer: StepTimer, may_fit: Callable[[Candidate], bool]
+    candidates: Sequence[Candidate], timer: PlanTimer, may_fit: Callable[[Candidate], bool]
 ) -> Iterator[TimedPlan]:
     """The candidates that may fit from the fastest on; one is timed when it may be the next."""
     # of equal seconds those not yet timed come first, then the first in order; numbers differ, so that plans,

@@ -126,25 +126,34 @@ OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], KernelConstants | None]] =
 """The constants of kernels that compute may bound, by kind."""
 
 
-def bare_terms(kernel: KernelCost, kind: str, rates: Rates) -> Terms:
-    """A kernel's terms at the peak and the rate of memory, of which constants are fractions."""
-    compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
-    return Terms(0.0, compute, (kernel.read + kernel.written) / rates.bandwidth)
+class Roofline(NamedTuple):
+    """The terms of a kernel by a device's rates alone, and the kind whose constants it has.
 
-
-def floor_terms(kernel: KernelCost, of_memory: Terms, rates: Rates) -> Terms:
-    """The same with bytes that fit into the cache at its rate: nothing is faster."""
-    moved = kernel.read + kernel.written
-    return of_memory._replace(memory=moved / rates.memory(moved))
-
-
-def least_terms(floor: Terms, kind: str, rates: Rates) -> Terms:
-    """What no expected term is below: the floor's of kernels that memory bounds, where the cache is known.
-
-    A fraction above 1 of the rate of memory is that of kernels whose bytes lie in the cache; beyond it they
-    are no faster than memory. Weights are only read, which may be faster than the copy that rates are of.
+    `bare` is at the peak and the rate of memory, of which constants are fractions. `floor` is the same with
+    bytes that fit into the cache at its rate: nothing is faster. No expected term is below `least`.
     """
-    return NO_TERMS if rates.cache is None or kind in OF_PRODUCTS else floor
+
+    kind: str
+    bare: Terms
+    floor: Terms
+    least: Terms
+
+    @property
+    def limit(self) -> float:
+        """Seconds that nothing is faster than."""
+        return max(self.floor.compute, self.floor.memory)
+
+
+def roofline(kernel: KernelCost, op_class: str, rates: Rates) -> Roofline:
+    """The roofline of a kernel. Raises ArchError where the device states no peak of a product's dtype."""
+    kind, moved = kind_of(op_class, kernel.name), kernel.bytes
+    compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
+    bare = Terms(0.0, compute, moved / rates.bandwidth)
+    floor = bare._replace(memory=moved / rates.memory(moved))
+    # a fraction above 1 of the rate of memory is that of kernels whose bytes lie in the cache; beyond it they
+    # are no faster than memory. Weights are only read, which may be faster than the copy that rates are of
+    least = NO_TERMS if rates.cache is None or kind in OF_PRODUCTS else floor
+    return Roofline(kind, bare, floor, least)
 
 
 class KernelClock(NamedTuple):
@@ -158,20 +167,19 @@ class KernelClock(NamedTuple):
 
         Raises ArchError where the device states no peak of a product's dtype.
         """
-        kind = kind_of(op_class, kernel.name)
-        of_memory, constants = bare_terms(kernel, kind, self.rates), self._constants(kernel, kind)
-        floor, moved = floor_terms(kernel, of_memory, self.rates), kernel.read + kernel.written
-        limit, is_cached = max(floor.compute, floor.memory), self.rates.is_cached(moved)
+        known = roofline(kernel, op_class, self.rates)
+        kind, bare, floor, least = known
+        constants, is_cached = self._constants(kernel, kind), self.rates.is_cached(kernel.bytes)
         if constants is None:
-            return KernelTime(Seconds.at_limit(limit), floor.bound_by(is_cached=is_cached), kind)
+            return KernelTime(Seconds.at_limit(known.limit), floor.bound_by(is_cached=is_cached), kind)
         low, high = constants.origin.low, constants.origin.high
         if op_class == TimeClass.FRAMEWORK:  # the host binds
-            expected = constants.terms(of_memory, 0.0).joined(constants.exponent)
+            expected = constants.terms(bare, 0.0).joined(constants.exponent)
             # a floor of 0: a device's peaks say nothing of its host
             return KernelTime(Seconds.within(0.0, expected, low, high), "launch", kind)
-        terms = constants.terms(of_memory, depth_of(kernel) if kind == PRODUCTS else 0.0)
-        terms = terms.at_least(least_terms(floor, kind, self.rates))
-        seconds = Seconds.within(limit, terms.joined(constants.exponent), low, high)
+        depth = depth_of(kernel) if kind == PRODUCTS else 0.0
+        terms = constants.terms(bare, depth).at_least(least)
+        seconds = Seconds.within(known.limit, terms.joined(constants.exponent), low, high)
         return KernelTime(seconds, terms.bound_by(is_cached=is_cached), kind)
 
     def _constants(self, kernel: KernelCost, kind: str) -> KernelConstants | None:

@@ -1,23 +1,17 @@
 """Seconds of kernels: the roofline, what constants make of it, and what binds, worked out in the open."""
 
-from typing import NamedTuple
-
 import pytest
 
 from archcli.errors import ArchError
+from archcli.launches import KernelCost
 from archcli.measure.predict.constants import Efficiency, LastCache, Rates
 from archcli.measure.predict.times import KernelClock, kind_of
 from archcli.recording.classes import TimeClass
 
 
-class Timed(NamedTuple):
-    """A kernel as `KernelClock` reads it."""
-
-    name: str
-    flops: float
-    read: float
-    written: float
-    dtype: str = "bf16"
+def cost(name, flops, read, written, dtype="bf16"):
+    """A kernel in bf16, unless another type is said."""
+    return KernelCost(name, flops, read, written, dtype)
 
 
 ORIGIN = {"error": 0.1, "low": 0.9, "high": 1.2, "rows": 100, "table": "a table", "fitted": "2026-11-23"}
@@ -55,7 +49,7 @@ def timed(kernel, clock=CLOCK):
 
 M, N, K = 4096, 1024, 2048
 PRODUCT_BYTES = (2 * (M * K + K * N), 2 * M * N)
-MM = Timed("mm", 2 * M * N * K, *PRODUCT_BYTES)
+MM = cost("mm", 2 * M * N * K, *PRODUCT_BYTES)
 
 
 def test_a_matrix_product_is_launch_and_depth_and_the_norm_of_compute_and_memory():
@@ -70,30 +64,30 @@ def test_a_matrix_product_is_launch_and_depth_and_the_norm_of_compute_and_memory
 
 
 def test_the_depth_of_a_batch_of_products_is_that_of_one():
-    batch = Timed("bmm", 7 * MM.flops, 7 * MM.read, 7 * MM.written)
+    batch = cost("bmm", 7 * MM.flops, 7 * MM.read, 7 * MM.written)
     deeper = 7 * (timed(MM).seconds.expected - 4e-6 - 0.5e-9 * K)
     assert timed(batch).seconds.expected == pytest.approx(4e-6 + 0.5e-9 * K + deeper, rel=1e-12)
 
 
 def test_a_thin_product_is_bound_by_memory_and_a_tiny_one_by_its_launch():
-    thin = Timed("mm", 2 * N * N, 2 * (N * N + N), 2 * N)
+    thin = cost("mm", 2 * N * N, 2 * (N * N + N), 2 * N)
     thin = thin._replace(flops=64 * thin.flops, read=64 * thin.read, written=64 * thin.written)
     assert timed(thin).bound_by == timed(thin, FLOOR).bound_by == "memory"
-    tiny = Timed("mm", 2 * 8 * 8 * 8, 2 * 2 * 64, 2 * 64)
+    tiny = cost("mm", 2 * 8 * 8 * 8, 2 * 2 * 64, 2 * 64)
     assert timed(tiny).bound_by == "launch"
 
 
 def test_kernels_that_memory_bounds_have_their_own_fractions():
-    norm = Timed("native_layer_norm", 7e6, 2e6, 2e6)
+    norm = cost("native_layer_norm", 7e6, 2e6, 2e6)
     assert timed(norm).seconds.floor == pytest.approx(4e6 / 1000e9, rel=1e-12)
     assert timed(norm).seconds.expected == pytest.approx(2e-6 + 4e6 / (1000e9 * 0.25), rel=1e-12)
-    add = Timed("add", 1e6, 4e6, 2e6, "fp32")
+    add = cost("add", 1e6, 4e6, 2e6, "fp32")
     assert timed(add).seconds.expected == pytest.approx(1e-6 + 6e6 / (1000e9 * 0.8), rel=1e-12)
     assert timed(add).bound_by == "memory"
 
 
 def test_attention_has_a_compute_fraction_of_its_own_and_no_loop_over_k():
-    flash = Timed("_scaled_dot_product_flash_attention", 1e12, 3e6, 1e6)
+    flash = cost("_scaled_dot_product_flash_attention", 1e12, 3e6, 1e6)
     compute, memory = 1e12 / (100e12 * 0.2), 4e6 / (1000e9 * 0.5)
     assert timed(flash).seconds.expected == pytest.approx(4e-6 + (compute**2 + memory**2) ** 0.5, rel=1e-12)
 
@@ -123,7 +117,7 @@ def test_kernels_are_told_apart_by_class_and_name(name, op_class):
 
 def test_without_constants_there_is_a_floor_alone():
     """No constants of any kind, none of this kind, and none of this dtype."""
-    copy = Timed("copy_", 0, 1e6, 1e6)
+    copy = cost("copy_", 0, 1e6, 1e6)
     for clock, kernel in ((FLOOR, MM), (CLOCK, copy)):
         time = timed(kernel, clock)
         assert time.seconds.floor > 0
@@ -146,7 +140,7 @@ def test_a_dtype_without_a_peak_is_told():
 
 def test_what_stays_in_a_known_cache_moves_at_its_rate():
     cached = KernelClock(Rates("local", RATES.peaks, 1000e9, LastCache(1e7, 5000e9)), EFFICIENCY)
-    add = Timed("add", 1e6, 6e6, 3e6)
+    add = cost("add", 1e6, 6e6, 3e6)
     assert timed(add, cached).seconds.floor == pytest.approx(9e6 / 5000e9, rel=1e-12)
     assert (timed(add, cached).bound_by, timed(add).bound_by) == ("cache", "memory")
     more = add._replace(read=8e6)

@@ -9,7 +9,7 @@ from archcli.errors import ArchError, Problem, quote
 from archcli.launches import KernelRun
 from archcli.measure.predict.constants import Rates, Terms
 from archcli.measure.predict.rank.kernels import operation_calls
-from archcli.measure.predict.times import NO_TERMS, bare_terms, floor_terms, kind_of, least_terms
+from archcli.measure.predict.times import NO_TERMS, roofline
 from archcli.measure.profile.charges import GRADIENT_SUMS, operator_name
 
 # the fit takes the logarithm of measured seconds
@@ -109,11 +109,8 @@ def framework_sample(run: MeasuredRun, rates: Rates) -> RowSample:
 def work_of(run: KernelRun, rates: Rates) -> SampleWork:
     """The kernels of a run, with terms at the rates of matrix products and of memory."""
     kernel = run.kernel
-    kind = kind_of(run.op_class, kernel.name)
-    bare, size = bare_terms(kernel, kind, rates), (kernel.name, kernel.flops, kernel.bytes)
-    floor = floor_terms(kernel, bare, rates)
-    floor_s = max(floor.compute, floor.memory)
-    return SampleWork(kind, bare, least_terms(floor, kind, rates), floor_s, run.times, size)
+    known, size = roofline(kernel, run.op_class, rates), (kernel.name, kernel.flops, kernel.bytes)
+    return SampleWork(known.kind, known.bare, known.least, known.limit, run.times, size)
 
 
 def _joined(works: Iterable[SampleWork], kind: str) -> tuple[SampleWork, ...]:

@@ -71,10 +71,17 @@ class RankKernels(NamedTuple):
 
     def of_stage(self, stage: Stage) -> Iterator[KernelRun]:
         """Those that a stage runs, by the rows of counting."""
-        for one in self.kernels:
-            share = float(self.placement.share(one.path, stage))
-            if share:
-                yield one._replace(path=self.placement.counted_path(one.path), times=one.times * share)
+        for run in self.kernels:
+            part = self.part(run, stage)
+            if part is not None:
+                yield part
+
+    def part(self, run: KernelRun, stage: Stage) -> KernelRun | None:
+        """A kernel as often as a stage runs it, by the row of counting; None where it does not."""
+        share = float(self.placement.share(run.path, stage))
+        if not share:
+            return None
+        return run._replace(path=self.placement.counted_path(run.path), times=run.times * share)
 
 
 def rank_kernels(

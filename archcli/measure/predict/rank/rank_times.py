@@ -153,12 +153,10 @@ class RankTimes:
 
     def runs_of(self, stage: Stage) -> Iterator[TimedRun]:
         """The kernels that a stage runs, by the rows of counting."""
-        placement = self.rank.placement
         for run, time in self.runs:
-            share = float(placement.share(run.path, stage))
-            if share:
-                path = placement.counted_path(run.path)
-                yield TimedRun(run._replace(path=path, times=run.times * share), time)
+            part = self.rank.part(run, stage)
+            if part is not None:
+                yield TimedRun(part, time)
 
     def update(self, plan: Plan, stage: Stage) -> TimedRun:
         """The update of a stage's weights."""

@@ -37,6 +37,11 @@ Degrees = tuple[int, bool, int, int]
 """tp, sp, ep and cp."""
 
 
+def degrees_of(plan: Plan) -> Degrees:
+    """The degrees that change a rank's pass."""
+    return plan.tp, plan.sp, plan.ep, plan.cp
+
+
 class KeptOfLayers(NamedTuple):
     """A tensor kept for the backward: the layers of which each made one such, and the bytes of one."""
 
@@ -98,7 +103,7 @@ class LeastMemory:
     def _of_layers(self, candidate: Candidate, stage: Stage) -> Number:
         """Bytes that the layers of a stage keep of one micro batch."""
         plan, settings = candidate
-        key = (_degrees(plan), settings.batch_size, settings.recompute)
+        key = (degrees_of(plan), settings.batch_size, settings.recompute)
         if key not in self._kept:
             self._kept[key] = list(self._traced(plan, settings))
         return sum((kept.size * stage.layers_of(kept.layers) for kept in self._kept[key]), 0)
@@ -117,17 +122,12 @@ class LeastMemory:
 
     def _share(self, plan: Plan) -> tuple[Model, tuple[PlacedWeight, ...]]:
         """A rank's share of the model, and its weights."""
-        key = _degrees(plan)
+        key = degrees_of(plan)
         if key not in self._shares:
             share, settings = plan.share(self.question.model), self.question.settings
             rows = shape_pass(share, settings.request(self.question.model)).rows
             self._shares[key] = share, tuple(placed_weights(share, rows))
         return self._shares[key]
-
-
-def _degrees(plan: Plan) -> Degrees:
-    """The degrees that change a rank's pass."""
-    return plan.tp, plan.sp, plan.ep, plan.cp
 
 
 WholeDegrees = tuple[int, bool, int]
@@ -304,7 +304,7 @@ class LeastTime:
 
     def _sent(self, plan: Plan) -> LeastSending:
         """What ranks of these degrees send."""
-        key = _degrees(plan)
+        key = degrees_of(plan)
         if key not in self._sending:
             self._sending[key] = LeastSending(self.question.model, self._alone, plan, self.device)
         return self._sending[key]

@@ -18,11 +18,18 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels, traced_runs
 from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
 from archcli.measure.predict.rank.rank_times import KnownTimes, RankTimes, StageStep, TimingDevice, stage_step
-from archcli.measure.predict.search.bounds import LeastMemory, LeastTime, WholeDegrees, whole_degrees
+from archcli.measure.predict.search.bounds import (
+    Degrees,
+    LeastMemory,
+    LeastTime,
+    WholeDegrees,
+    degrees_of,
+    whole_degrees,
+)
 from archcli.measure.predict.search.candidates import Candidate, of_replica
 
-RankKey = tuple[int, bool, int, int, int, str]
-"""tp, sp, ep, cp, batch size and recomputation: what a rank's pass depends on."""
+RankKey = tuple[Degrees, int]
+"""Degrees and batch size: what a rank's pass depends on, but for recomputation."""
 TracedRank = tuple[PlannedPass, Sequence[KernelRun]]
 """A rank's pass, whatever it recomputes, and its kernels."""
 
@@ -38,8 +45,8 @@ class PlanTimer:
     question: MemoryQuestion
     device: TimingDevice
     use: CacheUse = NO_CHANGE
-    _times: dict[RankKey, RankTimes] = field(default_factory=dict)
-    _traced: dict[tuple[int, ...], TracedRank] = field(default_factory=dict)
+    _times: dict[tuple[RankKey, str], RankTimes] = field(default_factory=dict)
+    _traced: dict[RankKey, TracedRank] = field(default_factory=dict)
     _known: KnownTimes = field(default_factory=dict)
     _most: dict[WholeDegrees, tuple[int, int]] = field(default_factory=dict)
     _efficient: set[tuple[WholeDegrees, str]] = field(default_factory=set)
@@ -85,8 +92,8 @@ class PlanTimer:
         plan, settings = candidate
         if settings.phase != self.question.settings.phase:
             settings = replace(settings, phase=self.question.settings.phase)
-        alike = plan.tp, plan.sp, plan.ep, plan.cp, of_replica(candidate)
-        key = (*alike, settings.recompute)
+        alike = degrees_of(plan), of_replica(candidate)
+        key = alike, settings.recompute
         if key not in self._times:
             if alike not in self._traced:
                 planned = planned_pass(self.question.model, settings, plan)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from archcli.launches import KernelCost
+from archcli.launches.kernel import KernelCost
 from archcli.measure.predict.constants import (
     WIDTHS,
     Bound,

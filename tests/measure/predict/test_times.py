@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.launches import KernelCost
+from archcli.launches.kernel import KernelCost
 from archcli.measure.predict.constants import Efficiency, LastCache, Rates
 from archcli.measure.predict.times import KernelClock, kind_of
 from archcli.recording.classes import TimeClass

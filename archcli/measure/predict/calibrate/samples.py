@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem, quote
-from archcli.launches import KernelRun
+from archcli.launches.kernel import KernelRun
 from archcli.measure.predict.constants import Rates, Terms
 from archcli.measure.predict.rank.kernels import operation_calls
 from archcli.measure.predict.times import NO_TERMS, roofline

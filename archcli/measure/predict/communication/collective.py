@@ -1,4 +1,4 @@
-"""Collectives: tensors that ranks exchange, in which groups, over which links.
+"""Collectives: tensors that ranks exchange, in which groups, over which links, and how long it takes.
 
 Groups of ranks that run a collective together, and where a plan places them. Neighbours in rank are
 neighbours on the machine: tensor parallelism lies innermost, then context parallelism, then the replicas,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import OpClass, Row
-from archcli.launches import KernelCost, KernelRun
+from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.measure.predict.constants import WIDTHS
 from archcli.measure.predict.times import PRODUCTS, kind_of
 from archcli.measure.weights.stored_bytes import WeightBits, stored

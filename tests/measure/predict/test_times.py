@@ -5,7 +5,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.launches.kernel import KernelCost
 from archcli.measure.predict.constants import Efficiency, LastCache, Rates
-from archcli.measure.predict.times import KernelClock, kind_of
+from archcli.measure.predict.times import KernelClock, Seconds, kind_of
 from archcli.recording.classes import TimeClass
 
 
@@ -157,3 +157,10 @@ def test_a_ring_has_the_constants_of_its_size_or_of_the_largest_below():
     ]
     assert rings[0].origin.table == "a table"
     assert Efficiency({}).ring(8) is None
+
+
+def test_in_a_sum_what_has_no_constants_counts_at_its_floor():
+    known, unknown = Seconds.within(1.0, 2.0, 0.5, 3.0), Seconds.at_limit(4.0)
+    both = {"floor": 1.0 + 4.0, "expected": 2.0 + 4.0, "low": 0.5 * 2.0 + 4.0, "high": 3.0 * 2.0 + 4.0}
+    assert known.plus(unknown).record() == unknown.plus(known).record() == both
+    assert unknown.plus(unknown).record() == {"floor": 8.0, "expected": None, "low": None, "high": None}

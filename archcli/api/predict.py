@@ -24,7 +24,6 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import (
     DEFAULT_NEW,
-    FP8,
     Curve,
     FitTime,
     PredictQuestion,
@@ -33,7 +32,7 @@ from archcli.measure.predict.answers.question import (
 )
 from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
-from archcli.measure.predict.serving.engines import EngineName
+from archcli.measure.predict.serving import FP8, EngineName
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model

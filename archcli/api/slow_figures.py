@@ -61,9 +61,8 @@ def _kept(question: MemoryQuestion) -> int:
 
 
 def _time(reading: Reading, settings: Settings) -> float:
-    from archcli.measure.predict.prediction import told  # of predictions alone
-
-    return told(_prediction(reading.model, settings).time)
+    seconds: float = _prediction(reading.model, settings).seconds.expected
+    return seconds
 
 
 def _rate(reading: Reading, settings: Settings) -> float:

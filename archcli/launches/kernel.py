@@ -30,14 +30,16 @@ class KernelCost(NamedTuple):
 class KernelRun(NamedTuple):
     """A kernel of an operation of the architecture: its path, the class that time is summed by, how often.
 
-    `op_class` is one of those of a profile (`archcli.recording.classes`).
+    `stage` is forward, backward or sums; in a training step of `archcli predict` also recomputed, loss or
+    update. `op_class` is one of those of a profile (`archcli.recording.classes`). `times` is a fraction where
+    the stages of a pipeline share what runs.
     """
 
     path: str
-    stage: Stage
+    stage: str
     kernel: KernelCost
     op_class: str
-    times: int
+    times: float
 
 
 class StatedWork(NamedTuple):

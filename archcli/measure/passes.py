@@ -17,6 +17,8 @@ from archcli.modules.spec.trace import ONE_TOKEN, trace
 
 GROWING = (StateKind.TOKENS, StateKind.WINDOW)
 """States that grow with each token while the context is shorter than every window."""
+SCORES = "attention_scores"
+"""The component of the operations that read queries, keys and values in turn."""
 
 
 def usual_sizes(phase: str) -> dict[str, int]:

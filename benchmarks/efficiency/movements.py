@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from archcli.measure.predict.constants import MovementConstants, Terms
+from archcli.measure.predict.constants import KernelConstants, Terms
 from efficiency.held_out import fit, rounded, share
 from efficiency.tables import DEVICES, OPERATIONS, rates, table
 
@@ -67,7 +67,7 @@ class Movements:
 def constants(numbers):
     """Constants of unbounded numbers: seconds above 0, a fraction below 1."""
     launch, memory = numbers
-    return MovementConstants(np.exp(launch), share(memory), None)
+    return KernelConstants.of_memory(np.exp(launch), share(memory))
 
 
 def seconds_of(movements, peaks, numbers, rows):

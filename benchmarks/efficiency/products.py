@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from archcli.measure.predict.constants import ProductConstants, Terms
+from archcli.measure.predict.constants import KernelConstants, Terms
 from archcli.measure.predict.times import PRODUCTS as KIND
 from archcli.measure.predict.times import depth_of
 from efficiency.held_out import fit, folds, rounded, share
@@ -32,7 +32,7 @@ def constants(numbers, *, with_depth=True):
     launch, depth, compute, memory, exponent = numbers
     exponent = min(1 + np.exp(min(exponent, 20)), LARGEST_EXPONENT)
     depth = np.exp(depth) if with_depth else 0.0
-    return ProductConstants(np.exp(launch), depth, share(compute), share(memory), exponent, None)
+    return KernelConstants(np.exp(launch), depth, share(compute), share(memory), exponent)
 
 
 def fitted(products, peaks, *, with_depth=True):

@@ -89,7 +89,7 @@ class Steps:
             row for row in table(STEPS) if DEVICES[row["device"]] == device and row["precision"] in BF16
         ]
         works = [work(row) for row in self.rows]
-        self.floor = np.array([of.time(None).floor for of in works])
+        self.floor = np.array([of.seconds(None).floor for of in works])
         self.parts = np.array([[getattr(of, part) for part in PARTS] for of in works])
         tokens = column(self.rows, "global_batch") * column(self.rows, "seq_len")
         self.measured = tokens / column(self.rows, "tokens_per_s")

@@ -7,8 +7,7 @@ from archcli.measure.predict.communication.collective import DEVICES_PER_NODE
 from archcli.measure.predict.communication.exchanges import BUCKET_BYTES
 from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.rank.kernels import LOSS_PASSES, UPDATE_PASSES
-from archcli.measure.predict.serving.engines import ENGINES
-from archcli.measure.predict.serving.serving import MOST_HALVINGS, OFF_THE_CHORD
+from archcli.measure.predict.serving import ENGINES, MOST_HALVINGS, OFF_THE_CHORD
 
 RATES = ("bf16_tflops", "fp8_tflops", "bandwidth_gb_s", "link_gb_s", "network_gb_s", "devices_per_node")
 RIGHT = "---:"

@@ -135,12 +135,13 @@ def compiled_kernels(
     log = DataflowLog()
     left = run_pass(log, model, request, execution or Execution(), dtype)
     returned = {log.now(x.storage) for x in left}
-    total: Counter[KernelRun] = Counter()
+    total: dict[KernelRun, float] = {}
     forward, backward = _graphs(log.sequence)
     first = {launch.origin.path: launch.number for launch in reversed(log.sequence)}
     for launches, outside in ((forward, returned | readers(backward).keys()), (backward, returned)):
         for run in _runs(compiled_order(launches, outside), outside, log.backend, first):
-            total[run._replace(times=0)] += run.times
+            alike = run._replace(times=0)
+            total[alike] = total.get(alike, 0) + run.times
     return tuple([run._replace(times=times) for run, times in total.items()])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import gcd
 from typing import Any
 
@@ -52,6 +52,25 @@ class Plan:
     def expert_replicas(self) -> int:
         """How many devices hold the same experts, where `ep` spreads them."""
         return self.dp * self.cp * self.tp // self.ep if self.ep > 1 else self.replicas
+
+    @property
+    def waited(self) -> float:
+        """Micro batches for which a stage waits while the pipeline fills and drains: (p - 1) / v.
+
+        arXiv:2104.04473 section 2.2; p stages, v groups of layers in each.
+        """
+        return (self.pp - 1) / self.virtual_stages
+
+    def micro_batches_of(self, settings: MemorySettings) -> int:
+        """Micro batches that a replica runs in a training step; one pass of any other phase."""
+        return self.micro_batches * settings.grad_accum if settings.phase == "train" else 1
+
+    def of_replica(self, settings: MemorySettings) -> MemorySettings:
+        """The settings of one replica: in training its micro batch, else its part of all sequences."""
+        if settings.phase == "train":
+            return settings
+        # rounded up: the replica with most sequences decides
+        return replace(settings, batch_size=-(-settings.batch_size // self.dp))
 
     def inputs(self) -> dict[str, Any]:
         """The plan by JSON's keys."""
@@ -188,6 +207,9 @@ class Plan:
 
             lengths = {"seq_len": tokens, "past": settings.past, "chunk": settings.chunk or 0}
             yield from unshared_tokens(settings.phase, lengths, self.tp, self.cp)
+
+
+ONE_DEVICE = Plan()
 
 
 def _across_stages(model: Model) -> Iterator[Problem]:

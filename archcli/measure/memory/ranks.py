@@ -182,7 +182,7 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, rank: i
         raise ArchError(
             "prefill, decode and serve share a model by tp, ep and dp alone", "leave the rest out"
         )
-    mine = replace(settings, batch_size=-(-settings.batch_size // plan.dp))
+    mine = plan.of_replica(settings)
     alone = _alone(known.share(plan, rank), mine)
     return alone._replace(rank=rank)
 
@@ -235,7 +235,7 @@ def held_bytes(
         (elements.gradients, max(whole.gradients, 1)),
         in_flight(plan, stage.number),
         plan.virtual_stages,
-        settings.grad_accum * plan.micro_batches > 1,
+        plan.micro_batches_of(settings) > 1,
     )
 
 

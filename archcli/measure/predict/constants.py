@@ -19,11 +19,10 @@ large tensors is taken from the operating system and given back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.launches import KernelCost
 
 Bound = Literal["compute", "memory", "cache", "launch", "link"]
 
@@ -150,37 +149,33 @@ class Origin(NamedTuple):
         return cls(**{key: entry[key] for key in cls._fields if key in entry})
 
 
-class ProductConstants(NamedTuple):
-    """Constants of matrix products: seconds, seconds per unit of k, fractions of the peaks, and p."""
+NOT_FITTED = Origin(0.0, 1.0, 1.0, 0, "", "")
+"""Of constants that are being fitted."""
+
+
+class KernelConstants(NamedTuple):
+    """Constants of a kind of kernels: seconds of a launch, fractions of the peaks, and the exponent p.
+
+    `depth` are seconds for each unit of k of a matrix product, 0 of other kernels. Those that memory bounds
+    have no compute term: its fraction and p are 1, and change nothing.
+    """
 
     launch: float
     depth: float
     compute: float
     memory: float
     exponent: float
-    origin: Origin
+    origin: Origin = NOT_FITTED
+
+    @classmethod
+    def of_memory(cls, launch: float, memory: float, origin: Origin = NOT_FITTED) -> KernelConstants:
+        """Constants of kernels that memory bounds."""
+        return cls(launch, 0.0, 1.0, memory, 1.0, origin)
 
     def terms(self, floor: Terms, depth: float) -> Terms:
         """What they make of the bare roofline's terms, with sums of `depth` products."""
         launch = self.launch + self.depth * depth
         return Terms(launch, floor.compute / self.compute, floor.memory / self.memory)
-
-
-class MovementConstants(NamedTuple):
-    """Constants of kernels that memory bounds: seconds, and a fraction of the bandwidth."""
-
-    launch: float
-    memory: float
-    origin: Origin
-
-    @property
-    def exponent(self) -> float:
-        """One term has nothing to be joined with."""
-        return 1.0
-
-    def terms(self, floor: Terms, depth: float) -> Terms:
-        """What they make of the bare roofline's terms; `depth` is a product's."""
-        return Terms(self.launch, 0.0, floor.memory / self.memory)
 
 
 class RingConstants(NamedTuple):
@@ -218,6 +213,8 @@ class StepConstants(NamedTuple):
     origin: Origin
 
 
+FRAMEWORK, TRAINING_FRAMEWORK = "framework", "training_framework"
+"""Names of the framework's constants, among those of kernels that memory bounds."""
 SUBSTITUTES: Mapping[str, tuple[str, ...]] = {"fp16": ("bf16",), "bf16": ("fp16",)}
 """Dtypes that the same units compute at the same rate: their constants hold for one another."""
 
@@ -227,28 +224,28 @@ class Efficiency(NamedTuple):
 
     groups: Mapping[str, Mapping[str, Entry]]
 
-    def products(self, dtype: str) -> ProductConstants | None:
+    def products(self, dtype: str) -> KernelConstants | None:
         """Those of matrix products in a dtype."""
         entry = self._of_dtype("matrix_products", dtype)
         if entry is None:
             return None
         launch, depth = entry["launch_us"] * MICRO, entry["depth_ns"] * NANO
         fractions = (entry["compute"], entry["memory"], entry["exponent"])
-        return ProductConstants(launch, depth, *fractions, Origin.of(entry))
+        return KernelConstants(launch, depth, *fractions, Origin.of(entry))
 
-    def attention(self, dtype: str) -> ProductConstants | None:
+    def attention(self, dtype: str) -> KernelConstants | None:
         """Those of attention in one kernel: of a matrix product, but for the fraction of the peak."""
         entry, product = self._of_dtype("attention", dtype), self.products(dtype)
         if entry is None or product is None:
             return None
         return product._replace(compute=entry["compute"], depth=0.0, origin=Origin.of(entry))
 
-    def memory_bound(self, kind: str) -> MovementConstants | None:
+    def memory_bound(self, kind: str) -> KernelConstants | None:
         """Those of kernels of a kind that memory bounds, such as normalization."""
         entry = self.groups.get("memory_bound", {}).get(kind)
         if entry is None:
             return None
-        return MovementConstants(entry["launch_us"] * MICRO, entry["memory"], Origin.of(entry))
+        return KernelConstants.of_memory(entry["launch_us"] * MICRO, entry["memory"], Origin.of(entry))
 
     def ring(self, ranks: int) -> RingConstants | None:
         """Those of collectives among so many ranks, or of the largest group below, else the smallest."""
@@ -271,40 +268,3 @@ class Efficiency(NamedTuple):
     def _of_dtype(self, group: str, dtype: str) -> Entry | None:
         entries = self.groups.get(group, {})
         return next((entries[name] for name in (dtype, *SUBSTITUTES.get(dtype, ())) if name in entries), None)
-
-
-FRAMEWORK, TRAINING_FRAMEWORK = "framework", "training_framework"
-
-
-class LaunchedKernel(Protocol):
-    """A kernel of an operation: the operation's path and stage, and how often it runs."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def stage(self) -> str: ...
-    @property
-    def kernel(self) -> KernelCost: ...
-    @property
-    def times(self) -> float: ...
-
-
-class OperationCalls(NamedTuple):
-    """How often an operation is called; a call is a kernel that computes nothing and writes its results."""
-
-    path: str
-    stage: str
-    kernel: KernelCost
-    times: float
-
-
-def operation_calls(kernels: Iterable[LaunchedKernel], phase: str) -> Iterator[OperationCalls]:
-    """The calls of every operation; a kernel that runs several times in a call is no call of its own."""
-    name = TRAINING_FRAMEWORK if phase == "train" else FRAMEWORK
-    calls: dict[tuple[str, str], tuple[float, float]] = {}
-    for one in kernels:
-        times, written = calls.get((one.path, one.stage), (one.times, 0.0))
-        # a call launches each kernel once at least, so that the rarest of them tells how many calls there are
-        calls[one.path, one.stage] = min(times, one.times), written + one.times * one.kernel.written
-    for (path, stage), (times, written) in calls.items():
-        yield OperationCalls(path, stage, KernelCost(name, 0, 0, round(written / times), "fp32"), times)

@@ -7,29 +7,25 @@ the slowest stage; a stage of a pipeline waits (p - 1) / v micro batches beside 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from archcli.measure.memory.pipeline import Stage
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.communication.planned import PlannedPass, planned_pass
+from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Bound, Origin
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
-from archcli.measure.predict.rank.rank_times import RankTimes, TimedKernelRun, TimingDevice, stage_step
-from archcli.measure.predict.rank.seconds import Seconds
-from archcli.measure.predict.times import KernelTime
+from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
+from archcli.measure.predict.rank.rank_times import RankTimes, TimedRun, TimingDevice, stage_step
+from archcli.measure.predict.times import Seconds
 from archcli.modules import Model
 from archcli.recording.classes import TimeClass
-
-if TYPE_CHECKING:
-    from archcli.measure.predict.communication.timing import Exposed
 
 LINK: Bound = "link"
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
-ONE_DEVICE = Plan()
 OF_SINGLE_KERNELS = "Compiled kernels: the constants are those of kernels that a compiler did not fuse."
 OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory. No GPU's were compared."
 OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
@@ -47,7 +43,8 @@ class PredictedRow(NamedTuple):
     times: float
     flops: float
     bytes: float
-    time: KernelTime
+    seconds: Seconds
+    bound_by: Bound
 
     def record(self) -> dict[str, object]:
         """The row by JSON's keys; seconds are the expected ones, or the floor."""
@@ -59,9 +56,9 @@ class PredictedRow(NamedTuple):
             "times": self.times,
             "flops": self.flops,
             "bytes": self.bytes,
-            "time_s": told(self.time),
-            "floor_s": self.time.floor,
-            "bound_by": self.time.bound_by,
+            "time_s": self.seconds.expected,
+            "floor_s": self.seconds.floor,
+            "bound_by": self.bound_by,
         }
 
 
@@ -74,7 +71,8 @@ class Prediction(NamedTuple):
     which `peak_flops` a second is the peak. `origin` says where the constants are from, None without any.
     """
 
-    time: KernelTime
+    seconds: Seconds
+    bound_by: Bound
     rows: tuple[PredictedRow, ...]
     communication: tuple[Exposed, ...]
     bubble_s: float
@@ -89,26 +87,26 @@ class Prediction(NamedTuple):
     @property
     def mfu(self) -> float:
         """FLOPs of the architecture a second, as a share of the peak."""
-        return self.model_flops / (told(self.time) * self.peak_flops)
+        return self.model_flops / (self.seconds.expected * self.peak_flops)
 
     @property
     def hfu(self) -> float:
         """The same of all FLOPs that run, recomputed ones among them."""
-        return self.executed_flops / (told(self.time) * self.peak_flops)
+        return self.executed_flops / (self.seconds.expected * self.peak_flops)
 
     @property
     def tokens_per_s(self) -> dict[str, float | None]:
         """Tokens a second of all devices: at the floor of the time, as expected, at least and at most."""
-        seconds = {"floor": self.time.floor, "expected": self.time.expected}
+        seconds = self.seconds.record()
         # the longest time has the lowest rate
-        seconds |= {"low": self.time.high, "high": self.time.low}
+        seconds["low"], seconds["high"] = seconds["high"], seconds["low"]
         return {name: None if s is None else self.tokens / s for name, s in seconds.items()}
 
     def by_class(self) -> dict[str, float]:
         """Seconds by class of kernels, with what communication and the bubble leave without computing."""
         seconds: dict[str, float] = {}
         for row in self.rows:
-            seconds[row.op_class] = seconds.get(row.op_class, 0.0) + told(row.time)
+            seconds[row.op_class] = seconds.get(row.op_class, 0.0) + row.seconds.expected
         seconds[COMMUNICATION] = sum(one.least_s for one in self.communication)
         seconds[BUBBLE] = self.bubble_s
         return dict(sorted(((k, s) for k, s in seconds.items() if s), key=lambda pair: -pair[1]))
@@ -140,7 +138,6 @@ def predict_pass(
     has_constants = device.has_constants(settings.dtype)
     slowest = max(steps, key=lambda stage: steps[stage].total.expected)
     step, rows = steps[slowest], tuple(_rows(times, plan, slowest))
-    bound_by = next(iter(bounds(rows, step.exposed_s)))
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
     of_stages = ((rows if stage == slowest else _rows(times, plan, stage)) for stage in stages)
@@ -148,7 +145,8 @@ def predict_pass(
     asked_flops = _model_flops(model, settings, plan)
     total = _widened(step.total, device, settings, plan)
     return Prediction(
-        _time(total, bound_by, has_constants=has_constants),
+        _bounded(total),
+        next(iter(bounds(rows, step.exposed_s))),
         rows,
         step.communication,
         step.waiting.expected,
@@ -165,16 +163,11 @@ def predict_pass(
     )
 
 
-def told(time: KernelTime) -> float:
-    """The expected seconds, or without constants the floor."""
-    return time.floor if time.expected is None else time.expected
-
-
 def bounds(rows: Iterable[PredictedRow], exposed_s: float) -> dict[Bound, float]:
     """Seconds of rows by what limits each, and of the link."""
     seconds: dict[Bound, float] = {LINK: exposed_s} if exposed_s else {}
     for row in rows:
-        seconds[row.time.bound_by] = seconds.get(row.time.bound_by, 0.0) + told(row.time)
+        seconds[row.bound_by] = seconds.get(row.bound_by, 0.0) + row.seconds.expected
     return dict(sorted(seconds.items(), key=lambda pair: -pair[1]))
 
 
@@ -182,29 +175,26 @@ def _rows(times: RankTimes, plan: Plan, stage: Stage) -> Iterator[PredictedRow]:
     """The kernels of a stage's pass or step, equal ones of a row together."""
     settings = times.settings
     training = settings.phase == "train"
-    batches = plan.micro_batches * settings.grad_accum if training else 1
-    runs = [run._replace(kernel=run.kernel.scaled(batches)) for run in times.runs_of(stage)]
+    batches = plan.micro_batches_of(settings)
+    runs = [(run._replace(times=batches * run.times), time) for run, time in times.runs_of(stage)]
     if training:
         runs.append(times.update(plan, stage))
-    often: dict[TimedKernelRun, float] = {}
-    for run in runs:
-        alike = run._replace(kernel=run.kernel._replace(times=1.0))
-        often[alike] = often.get(alike, 0.0) + run.kernel.times
-    for run, number in often.items():
-        path, moment, kernel, op_class, _ = run.kernel
-        time = run.time.scaled(number)
+    often: dict[TimedRun, float] = {}
+    for run, time in runs:
+        alike = TimedRun(run._replace(times=1.0), time)
+        often[alike] = often.get(alike, 0.0) + run.times
+    for (run, time), number in often.items():
+        path, moment, kernel, op_class, _ = run
         # a call of an operation writes what its kernels write
         moved = 0 if op_class == TimeClass.FRAMEWORK else number * kernel.bytes
-        yield PredictedRow(path, moment, kernel.name, op_class, number, number * kernel.flops, moved, time)
+        flops, seconds = number * kernel.flops, time.seconds.scaled(number)
+        yield PredictedRow(path, moment, kernel.name, op_class, number, flops, moved, seconds, time.bound_by)
 
 
-def _time(total: Seconds, bound_by: Bound, *, has_constants: bool) -> KernelTime:
-    """The seconds of a step; a floor alone without constants. No range goes below the floor."""
-    if not has_constants:
-        return KernelTime(total.floor, None, None, None, bound_by)
+def _bounded(total: Seconds) -> Seconds:
+    """The seconds of a step with a range that does not go below the floor."""
     # a constant above 1 puts the expected time below the floor; low is no more than that
-    low = max(total.low, min(total.floor, total.expected))
-    return KernelTime(total.floor, total.expected, low, total.high, bound_by)
+    return total._replace(low=max(total.low, min(total.floor, total.expected)))
 
 
 def _widened(total: Seconds, device: TimingDevice, settings: MemorySettings, plan: Plan) -> Seconds:
@@ -227,17 +217,18 @@ def _tokens(model: Model, settings: MemorySettings, plan: Plan) -> int:
     """Tokens of a step, of a prefill, or of a decoded one each."""
     if settings.phase == "decode":
         return int(settings.batch_size)
-    tokens = int(settings.batch_size * settings.tokens(model))
-    return (
-        tokens * plan.dp * settings.grad_accum * plan.micro_batches if settings.phase == "train" else tokens
-    )
+    return int(settings.batch_size * settings.tokens(model)) * _passes(settings, plan)
 
 
 def _model_flops(model: Model, settings: MemorySettings, plan: Plan) -> float:
     """Matrix products of the whole model, as `archcli flops` counts them, of all replicas."""
     flops, _ = count_pass(model, settings.request(model)).flops()
-    batches = plan.dp * settings.grad_accum * plan.micro_batches if settings.phase == "train" else 1
-    return float(flops) * batches
+    return float(flops) * _passes(settings, plan)
+
+
+def _passes(settings: MemorySettings, plan: Plan) -> int:
+    """Passes of `batch_size` sequences that all replicas run together."""
+    return plan.dp * plan.micro_batches_of(settings) if settings.phase == "train" else 1
 
 
 def _of_compiled(planned: PlannedPass, rows: Iterable[PredictedRow], *, has_constants: bool) -> Iterator[str]:
@@ -260,7 +251,8 @@ def _not_modelled(
     if not has_constants:
         yield "What kernels reach of the device's peaks: no measurements of it are known."
     else:
-        classes = dict.fromkeys(TimeClass(row.op_class).label for row in rows if row.time.expected is None)
+        at_limit = (row.op_class for row in rows if not row.seconds.is_calibrated)
+        classes = dict.fromkeys(TimeClass(op_class).label for op_class in at_limit)
         if classes:
             yield f"Kernels without measurements, taken at the limit: {', '.join(classes)}."
         if _splits(settings, plan):

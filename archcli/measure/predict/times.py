@@ -1,21 +1,20 @@
-"""Seconds of a kernel on a device: floor, expected and range, and what bounds it.
+"""Seconds on a device: floor, expected and range; of a kernel also what bounds it.
 
 The floor is the bare roofline: max(F / P, bytes / B) of a matrix product, and bytes / B of any other kernel,
-whose peak no datasheet states. An expected time and its range need constants; without them there is a floor
-alone.
+whose peak no datasheet states. An expected time and its range need constants; without them all are the floor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from archcli.launches.kernel import KernelCost
 from archcli.measure.predict.constants import (
     WIDTHS,
     Bound,
     Efficiency,
-    MovementConstants,
-    ProductConstants,
+    KernelConstants,
     Rates,
     Terms,
 )
@@ -35,39 +34,65 @@ KINDS: Mapping[str, str] = {
 """Kinds of kernels by class; any other is element-wise, as far as its name says no more."""
 
 
-class TimedKernel(Protocol):
-    """What a kernel costs: torch's name of it, its dtype, FLOPs, bytes read and written."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def flops(self) -> float: ...
-    @property
-    def read(self) -> float: ...
-    @property
-    def written(self) -> float: ...
-    @property
-    def dtype(self) -> str: ...
-
-
 NO_TERMS = Terms(0.0, 0.0, 0.0)
 
 
-class KernelTime(NamedTuple):
-    """Seconds of a kernel, and what bounds it; without constants `expected`, `low` and `high` are None."""
+class Seconds(NamedTuple):
+    """Seconds at the limit of the device, as expected, and the range; they add up.
 
-    floor: float
-    expected: float | None
-    low: float | None
-    high: float | None
-    bound_by: Bound
+    Without constants (`is_calibrated` is False) the floor stands for all of them.
+    """
 
-    def scaled(self, times: float) -> KernelTime:
-        """Seconds of so many of it."""
-        expected, low, high = (
-            None if seconds is None else times * seconds for seconds in (self.expected, self.low, self.high)
+    floor: float = 0.0
+    expected: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    is_calibrated: bool = False
+
+    @classmethod
+    def at_limit(cls, floor: float) -> Seconds:
+        """Seconds of what has no constants."""
+        return cls(floor, floor, floor, floor)
+
+    @classmethod
+    def within(cls, floor: float, expected: float, low: float, high: float) -> Seconds:
+        """Seconds whose range is given as shares of the expected ones."""
+        return cls(floor, expected, low * expected, high * expected, is_calibrated=True)
+
+    def plus(self, other: Seconds) -> Seconds:
+        """Both, one after the other."""
+        return Seconds(
+            self.floor + other.floor,
+            self.expected + other.expected,
+            # as if all kernels erred the same way: the range of a pass is wide rather than narrow
+            self.low + other.low,
+            self.high + other.high,
+            self.is_calibrated or other.is_calibrated,
         )
-        return KernelTime(times * self.floor, expected, low, high, self.bound_by)
+
+    def scaled(self, times: float) -> Seconds:
+        """So many of it."""
+        floor, expected, low, high, is_calibrated = self
+        return Seconds(times * floor, times * expected, times * low, times * high, is_calibrated)
+
+    def at_least_within(self, low: float, high: float) -> Seconds:
+        """The same with a range that holds these shares of the expected time."""
+        return self._replace(
+            low=min(self.low, low * self.expected), high=max(self.high, high * self.expected)
+        )
+
+    def record(self) -> dict[str, float | None]:
+        """The figures by JSON's keys; None for what needs constants that are not known."""
+        expected = (self.expected, self.low, self.high) if self.is_calibrated else (None, None, None)
+        return dict(zip(("floor", "expected", "low", "high"), (self.floor, *expected), strict=True))
+
+
+class KernelTime(NamedTuple):
+    """Seconds of one launch of a kernel, what bounds them, and the kind whose constants they are by."""
+
+    seconds: Seconds
+    bound_by: Bound
+    kind: str
 
 
 def kind_of(op_class: str, name: str) -> str:
@@ -89,37 +114,46 @@ def kind_of(op_class: str, name: str) -> str:
     return "gated_activation" if any(word in name for word in ACTIVATIONS) else "elementwise"
 
 
-def depth_of(kernel: TimedKernel) -> float:
+def depth_of(kernel: KernelCost) -> float:
     """Length k of the sums of a matrix product: m n k products over m n elements written."""
     return kernel.flops * WIDTHS[kernel.dtype] / (2 * kernel.written)
 
 
-OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], ProductConstants | None]] = {
+OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], KernelConstants | None]] = {
     PRODUCTS: Efficiency.products,
     ATTENTION: Efficiency.attention,
 }
 """The constants of kernels that compute may bound, by kind."""
 
 
-def bare_terms(kernel: TimedKernel, kind: str, rates: Rates) -> Terms:
-    """A kernel's terms at the peak and the rate of memory, of which constants are fractions."""
-    compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
-    return Terms(0.0, compute, (kernel.read + kernel.written) / rates.bandwidth)
+class Roofline(NamedTuple):
+    """The terms of a kernel by a device's rates alone, and the kind whose constants it has.
 
-
-def floor_terms(kernel: TimedKernel, of_memory: Terms, rates: Rates) -> Terms:
-    """The same with bytes that fit into the cache at its rate: nothing is faster."""
-    moved = kernel.read + kernel.written
-    return of_memory._replace(memory=moved / rates.memory(moved))
-
-
-def least_terms(floor: Terms, kind: str, rates: Rates) -> Terms:
-    """What no expected term is below: the floor's of kernels that memory bounds, where the cache is known.
-
-    A fraction above 1 of the rate of memory is that of kernels whose bytes lie in the cache; beyond it they
-    are no faster than memory. Weights are only read, which may be faster than the copy that rates are of.
+    `bare` is at the peak and the rate of memory, of which constants are fractions. `floor` is the same with
+    bytes that fit into the cache at its rate: nothing is faster. No expected term is below `least`.
     """
-    return NO_TERMS if rates.cache is None or kind in OF_PRODUCTS else floor
+
+    kind: str
+    bare: Terms
+    floor: Terms
+    least: Terms
+
+    @property
+    def limit(self) -> float:
+        """Seconds that nothing is faster than."""
+        return max(self.floor.compute, self.floor.memory)
+
+
+def roofline(kernel: KernelCost, op_class: str, rates: Rates) -> Roofline:
+    """The roofline of a kernel. Raises ArchError where the device states no peak of a product's dtype."""
+    kind, moved = kind_of(op_class, kernel.name), kernel.bytes
+    compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
+    bare = Terms(0.0, compute, moved / rates.bandwidth)
+    floor = bare._replace(memory=moved / rates.memory(moved))
+    # a fraction above 1 of the rate of memory is that of kernels whose bytes lie in the cache; beyond it they
+    # are no faster than memory. Weights are only read, which may be faster than the copy that rates are of
+    least = NO_TERMS if rates.cache is None or kind in OF_PRODUCTS else floor
+    return Roofline(kind, bare, floor, least)
 
 
 class KernelClock(NamedTuple):
@@ -128,28 +162,27 @@ class KernelClock(NamedTuple):
     rates: Rates
     efficiency: Efficiency
 
-    def time(self, kernel: TimedKernel, op_class: str) -> KernelTime:
+    def time(self, kernel: KernelCost, op_class: str) -> KernelTime:
         """Seconds of one run of a kernel of a class of `archcli.recording.classes`.
 
         Raises ArchError where the device states no peak of a product's dtype.
         """
-        kind = kind_of(op_class, kernel.name)
-        of_memory, constants = bare_terms(kernel, kind, self.rates), self._constants(kernel, kind)
-        floor, moved = floor_terms(kernel, of_memory, self.rates), kernel.read + kernel.written
-        least, is_cached = max(floor.compute, floor.memory), self.rates.is_cached(moved)
-        if op_class == TimeClass.FRAMEWORK and constants is not None:  # the host binds
-            # a floor of 0: a device's peaks say nothing of its host
-            expected, origin = constants.terms(of_memory, 0.0).joined(1.0), constants.origin
-            return KernelTime(0.0, expected, origin.low * expected, origin.high * expected, "launch")
+        known = roofline(kernel, op_class, self.rates)
+        kind, bare, floor, least = known
+        constants, is_cached = self._constants(kernel, kind), self.rates.is_cached(kernel.bytes)
         if constants is None:
-            return KernelTime(least, None, None, None, floor.bound_by(is_cached=is_cached))
-        terms = constants.terms(of_memory, depth_of(kernel) if kind == PRODUCTS else 0.0)
-        terms = terms.at_least(least_terms(floor, kind, self.rates))
-        expected, origin = terms.joined(constants.exponent), constants.origin
-        bound_by = terms.bound_by(is_cached=is_cached)
-        return KernelTime(least, expected, origin.low * expected, origin.high * expected, bound_by)
+            return KernelTime(Seconds.at_limit(known.limit), floor.bound_by(is_cached=is_cached), kind)
+        low, high = constants.origin.low, constants.origin.high
+        if op_class == TimeClass.FRAMEWORK:  # the host binds
+            expected = constants.terms(bare, 0.0).joined(constants.exponent)
+            # a floor of 0: a device's peaks say nothing of its host
+            return KernelTime(Seconds.within(0.0, expected, low, high), "launch", kind)
+        depth = depth_of(kernel) if kind == PRODUCTS else 0.0
+        terms = constants.terms(bare, depth).at_least(least)
+        seconds = Seconds.within(known.limit, terms.joined(constants.exponent), low, high)
+        return KernelTime(seconds, terms.bound_by(is_cached=is_cached), kind)
 
-    def _constants(self, kernel: TimedKernel, kind: str) -> ProductConstants | MovementConstants | None:
+    def _constants(self, kernel: KernelCost, kind: str) -> KernelConstants | None:
         if kind in OF_PRODUCTS:
             return OF_PRODUCTS[kind](self.efficiency, kernel.dtype)
         return self.efficiency.memory_bound(kind)

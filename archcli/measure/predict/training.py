@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from archcli.launches import KernelRun
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.collective import Fabric
-from archcli.measure.predict.communication.planned import planned_pass
-from archcli.measure.predict.communication.timing import timed
+from archcli.measure.predict.communication.collective import Fabric, timed
 from archcli.measure.predict.constants import Bound, StepConstants
-from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.rank.kernels import RankKernels, rank_kernels, update_kernel
-from archcli.measure.predict.times import ATTENTION, PRODUCTS, KernelClock, KernelTime, kind_of
+from archcli.measure.predict.rank.planned import planned_pass
+from archcli.measure.predict.times import ATTENTION, PRODUCTS, KernelClock, KernelTime, Seconds
 from archcli.modules import Model
 
 BINDS: dict[str, Bound] = {
@@ -60,18 +57,17 @@ class StepWork(NamedTuple):
             "communication": self.communication / constants.communication,
         }
 
-    def time(self, constants: StepConstants | None) -> KernelTime:
+    def seconds(self, constants: StepConstants | None) -> Seconds:
         """Seconds of the step, whose floor hides all communication that compute can hide."""
         floor = max(self.floor, self.communication)
         if constants is None:
-            return KernelTime(floor, None, None, None, self._binds(self._asdict()))
-        parts = self.parts(constants)
-        expected = sum(parts.values())
-        low, high = constants.origin.low * expected, constants.origin.high * expected
-        return KernelTime(floor, expected, low, high, self._binds(parts))
+            return Seconds.at_limit(floor)
+        expected, origin = sum(self.parts(constants).values()), constants.origin
+        return Seconds.within(floor, expected, origin.low, origin.high)
 
-    def _binds(self, parts: dict[str, float]) -> Bound:
-        """What the longest part is bound by."""
+    def bound_by(self, constants: StepConstants | None) -> Bound:
+        """What the longest of the four parts is bound by."""
+        parts = self._asdict() if constants is None else self.parts(constants)
         return BINDS[max(BINDS, key=parts.__getitem__)]
 
 
@@ -99,23 +95,21 @@ def _of_stage(
 ) -> StepWork:
     """The work of one stage: its micro batches, the bubble around them, what it sends, and the update."""
     work = StepWork()
-    for kernel in rank.of_stage(stage):
-        work += work_of(kernel, clock).scaled(kernel.times)
-    bubble = (plan.pp - 1) / plan.virtual_stages
+    for run in rank.of_stage(stage):
+        work += work_of(clock.time(run.kernel, run.op_class)).scaled(run.times)
     # each accumulation fills and drains the pipeline anew
-    work = work.scaled((plan.micro_batches + bubble) * settings.grad_accum)
-    work += work_of(update_kernel(rank.planned, settings, plan, stage), clock)
+    work = work.scaled((plan.micro_batches + plan.waited) * settings.grad_accum)
+    update = update_kernel(rank.planned, settings, plan, stage)
+    work += work_of(clock.time(update.kernel, update.op_class))
     collectives = timed(rank.planned.collectives(plan, stage, settings.grad_accum), fabric)
     return work._replace(communication=sum(one.time_s for one in collectives))
 
 
-def work_of(run: KernelRun | RankKernel, clock: KernelClock) -> StepWork:
-    """The work of one run of a kernel."""
-    time = clock.time(run.kernel, run.op_class)
-    kind = kind_of(run.op_class, run.kernel.name)
-    if kind == PRODUCTS:
-        alone = time.floor if time.expected is None else time.expected
-        return StepWork(time.floor, products=alone)
-    if kind == ATTENTION:
-        return StepWork(time.floor, attention=time.floor)
-    return StepWork(time.floor, memory_bound=time.floor)
+def work_of(time: KernelTime) -> StepWork:
+    """The work of one launch of a kernel, by its time alone."""
+    floor = time.seconds.floor
+    if time.kind == PRODUCTS:
+        return StepWork(floor, products=time.seconds.expected)
+    if time.kind == ATTENTION:
+        return StepWork(floor, attention=floor)
+    return StepWork(floor, memory_bound=floor)

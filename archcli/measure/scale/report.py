@@ -149,7 +149,7 @@ def _of_step(answer: ScaleAnswer) -> Iterator[str]:
     again = "" if settings.recompute == "none" else f" --recompute {settings.recompute}"
     plan = f"{answer.step.question.plan.devices} x {devices} with ZeRO 3"
     yield f"Times are those of archcli predict for {plan}, {how}{again}."
-    if answer.step.prediction.time.expected is None:
+    if not answer.step.prediction.seconds.is_calibrated:
         yield f"No measurements of {devices} are known: times are the limit of its peaks."
     if not answer.step.fits:
         yield f"It does not fit into {devices}; times are as if it did: `archcli memory --fit devices`."

@@ -10,7 +10,7 @@ from archcli.graph.kept import Execution
 from archcli.load import load
 from archcli.measure.memory.training.losses import recomputed
 from archcli.measure.passes import train_pass
-from archcli.measure.predict.rank.kernel import repeated_paths
+from archcli.measure.predict.rank.planned import repeated_paths
 from archcli.runtime import build_model
 
 MODEL = {

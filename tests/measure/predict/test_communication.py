@@ -8,10 +8,16 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.collective import Collective, Fabric, GroupOfRanks
+from archcli.measure.predict.communication.collective import (
+    Collective,
+    Fabric,
+    GroupOfRanks,
+    LinkPace,
+    exposed,
+    timed,
+)
 from archcli.measure.predict.communication.exchanges import bubble_share
-from archcli.measure.predict.communication.planned import planned_pass
-from archcli.measure.predict.communication.timing import LinkPace, exposed, timed
+from archcli.measure.predict.rank.planned import planned_pass
 from archcli.modules import MLP, Group, MixtureOfExperts
 from small import decoder, layer
 

@@ -6,7 +6,7 @@ import pytest
 
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.planned import planned_pass
+from archcli.measure.predict.rank.planned import planned_pass
 from collectives import sent_by_fsdp, sent_by_tensor_parallelism
 from small import decoder
 

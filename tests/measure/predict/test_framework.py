@@ -4,7 +4,8 @@ import pytest
 
 from archcli.graph import OpClass
 from archcli.launches.kernel import KernelCost, KernelRun
-from archcli.measure.predict.constants import Efficiency, LastCache, Rates, operation_calls
+from archcli.measure.predict.constants import Efficiency, LastCache, Rates
+from archcli.measure.predict.rank.kernels import operation_calls
 from archcli.measure.predict.times import KernelClock
 from archcli.recording.classes import TimeClass
 
@@ -38,6 +39,6 @@ def test_a_call_takes_the_host_and_nothing_of_the_device():
     rates = Rates("made up", {"fp32": 1e12}, 1e9, LastCache(1 << 20, 1e10))
     (call,) = operation_calls([launched("up", 1, 2000)], "decode")
     time = KernelClock(rates, constants).time(call.kernel, TimeClass.FRAMEWORK)
-    assert (time.floor, time.bound_by) == (0.0, "launch")
-    assert time.expected == pytest.approx(5e-6 + 4e-6)
-    assert (time.low, time.high) == (pytest.approx(8.1e-6), pytest.approx(10.8e-6))
+    assert (time.seconds.floor, time.bound_by) == (0.0, "launch")
+    assert time.seconds.expected == pytest.approx(5e-6 + 4e-6)
+    assert (time.seconds.low, time.seconds.high) == (pytest.approx(8.1e-6), pytest.approx(10.8e-6))

@@ -61,14 +61,15 @@ def test_all_that_is_moved():
     """A step: kernels, logits thrice, and 7 passes over the parameters; nothing but bytes costs anything."""
     model = decoder()
     found = predict_pass(model, settings(), device())
-    assert found.time.floor == pytest.approx((moved(model, "train") + LOSS + UPDATE) / GB_S)
-    assert (found.time.expected, found.time.low, found.origin) == (None, None, None)
-    assert found.time.bound_by == "memory"
+    assert found.seconds.floor == pytest.approx((moved(model, "train") + LOSS + UPDATE) / GB_S)
+    known = found.seconds.record()
+    assert (known["expected"], known["low"], found.origin) == (None, None, None)
+    assert found.bound_by == "memory"
     assert found.not_modelled[0] == (
         "What kernels reach of the device's peaks: no measurements of it are known."
     )
     assert sum(row.bytes for row in found.rows) == pytest.approx(moved(model, "train") + LOSS + UPDATE)
-    assert predict_pass(model, settings("prefill"), device()).time.floor == pytest.approx(
+    assert predict_pass(model, settings("prefill"), device()).seconds.floor == pytest.approx(
         moved(model, "prefill") / GB_S
     )
 
@@ -77,8 +78,8 @@ def test_all_that_is_computed():
     """Only products cost: a step computes three times what a forward does."""
     model, ours = decoder(), device(peak=1e9, bandwidth=HUGE)
     found = predict_pass(model, settings(), ours)
-    assert found.time.floor == pytest.approx(found.executed_flops / 1e9)
-    assert found.time.bound_by == "compute"
+    assert found.seconds.floor == pytest.approx(found.executed_flops / 1e9)
+    assert found.bound_by == "compute"
     flops, _ = count_pass(model, Request("train", B, T)).flops()
     assert found.model_flops == flops
     assert found.mfu == pytest.approx(flops / found.executed_flops)
@@ -106,7 +107,7 @@ def test_accumulation_and_replicas():
     """Four micro batches and one update; two replicas have twice the tokens."""
     model = decoder()
     found = predict_pass(model, settings(grad_accum=4), device(), Plan(dp=2))
-    assert found.time.floor == pytest.approx((4 * (moved(model, "train") + LOSS) + UPDATE) / GB_S)
+    assert found.seconds.floor == pytest.approx((4 * (moved(model, "train") + LOSS) + UPDATE) / GB_S)
     assert found.tokens == 2 * 4 * B * T
     assert found.devices == 2
 
@@ -116,8 +117,8 @@ def test_tensor_parallelism_waits_for_its_link():
     sent = 7 * 2 * B * T * D * BF16 // 2
     found = predict_pass(decoder(), settings("prefill"), device(HUGE, HUGE, GB_S), Plan(tp=2))
     # the head's logits are of the last token, and each sum is of all tokens
-    assert found.time.floor == pytest.approx(sent / GB_S)
-    assert found.time.bound_by == "link"
+    assert found.seconds.floor == pytest.approx(sent / GB_S)
+    assert found.bound_by == "link"
     assert next(iter(found.by_class().items())) == ("communication", pytest.approx(sent / GB_S))
 
 
@@ -126,24 +127,24 @@ def test_gathers_hide_behind_computing():
     model, plan = decoder(), Plan(dp=2, zero=3)
     update = UPDATE // 2
     fast = predict_pass(model, settings(), device(), plan)
-    assert fast.time.floor == pytest.approx((moved(model, "train") + LOSS + update) / GB_S)
+    assert fast.seconds.floor == pytest.approx((moved(model, "train") + LOSS + update) / GB_S)
     slow = predict_pass(model, settings(), device(link=GB_S / 1e6), plan)
     sent = sum(one.timed.time_s for one in slow.communication)
-    assert slow.time.floor == pytest.approx(sent, rel=1e-4)
-    assert slow.time.bound_by == "link"
+    assert slow.seconds.floor == pytest.approx(sent, rel=1e-4)
+    assert slow.bound_by == "link"
 
 
 def test_the_bubble():
     """Two stages, four micro batches: each waits as long as one of its own."""
     model, ours = decoder(), device(peak=1e9, bandwidth=HUGE)
     found = predict_pass(model, settings(), ours, Plan(pp=2, micro_batches=4))
-    stage = sum(row.time.floor for row in found.rows) / 4
+    stage = sum(row.seconds.floor for row in found.rows) / 4
     assert found.bubble_s == pytest.approx(stage)
-    assert found.time.floor == pytest.approx(5 * stage)
+    assert found.seconds.floor == pytest.approx(5 * stage)
     # the first has two of three layers, the last the third and the head
     whole = predict_pass(model, settings(), ours)
-    layers = sum(row.time.floor for row in whole.rows if row.path.startswith("layers"))
-    assert stage == pytest.approx(max(layers * 2 / 3, whole.time.floor - layers * 2 / 3))
+    layers = sum(row.seconds.floor for row in whole.rows if row.path.startswith("layers"))
+    assert stage == pytest.approx(max(layers * 2 / 3, whole.seconds.floor - layers * 2 / 3))
     assert found.executed_flops == pytest.approx(4 * whole.executed_flops)
 
 
@@ -171,10 +172,10 @@ def test_constants():
             seconds += max(row.flops, row.bytes) / 1e9  # none are known: its floor
         else:
             seconds += row.times * 1e-6 + 2 * row.bytes / 1e9
-    assert found.time.expected == pytest.approx(seconds)
-    attention = sum(row.time.floor for row in found.rows if row.op_class == "fused_attention")
-    assert found.time.low == pytest.approx(0.5 * (seconds - attention) + attention)
-    assert found.time.high == pytest.approx(2 * (seconds - attention) + attention)
+    assert found.seconds.expected == pytest.approx(seconds)
+    attention = sum(row.seconds.floor for row in found.rows if row.op_class == "fused_attention")
+    assert found.seconds.low == pytest.approx(0.5 * (seconds - attention) + attention)
+    assert found.seconds.high == pytest.approx(2 * (seconds - attention) + attention)
     assert found.origin.table == "t.csv"
     assert found.not_modelled[0].startswith(
         "Kernels without measurements, taken at the limit: fused attention"
@@ -190,9 +191,9 @@ def test_constants_of_links():
     sent = sum(one.timed.collective.bytes for one in shared.communication)
     expected = 7 * 7e-6 + 2 * sent / GB_S
     assert sum(one.least_s for one in shared.communication) == pytest.approx(expected)
-    assert shared.time.expected == pytest.approx(alone.time.expected + expected, rel=1e-6)
-    assert shared.time.low == pytest.approx(alone.time.low + 0.25 * expected, rel=1e-6)
-    assert shared.time.high == pytest.approx(alone.time.high + 4 * expected, rel=1e-6)
+    assert shared.seconds.expected == pytest.approx(alone.seconds.expected + expected, rel=1e-6)
+    assert shared.seconds.low == pytest.approx(alone.seconds.low + 0.25 * expected, rel=1e-6)
+    assert shared.seconds.high == pytest.approx(alone.seconds.high + 4 * expected, rel=1e-6)
 
 
 def test_constants_of_steps():
@@ -205,11 +206,14 @@ def test_constants_of_steps():
         if row.op_class == "contraction":
             seconds += (row.times * 3e-6 + 2 * (row.flops + row.bytes) / 1e9) / 0.8
         elif row.op_class == "fused_attention":
-            seconds += row.time.floor / 0.6
+            seconds += row.seconds.floor / 0.6
         else:
             seconds += row.bytes / 0.4e9
-    assert found.time.expected == pytest.approx(seconds)
-    assert (found.time.low, found.time.high) == (pytest.approx(0.5 * seconds), pytest.approx(2 * seconds))
+    assert found.seconds.expected == pytest.approx(seconds)
+    assert (found.seconds.low, found.seconds.high) == (
+        pytest.approx(0.5 * seconds),
+        pytest.approx(2 * seconds),
+    )
 
 
 def test_a_split_replica_has_at_least_the_range_of_products():
@@ -219,7 +223,7 @@ def test_a_split_replica_has_at_least_the_range_of_products():
     products = {"bf16": CONSTANTS["matrix_products"]["bf16"] | wide}
     constants = CONSTANTS | {"matrix_products": products, "training": {"bf16": step | narrow}}
     ours = device(1e9, GB_S, GB_S, constants=constants)
-    whole, split = (predict_pass(decoder(), settings(), ours, Plan(pp=pp)).time for pp in (1, 2))
+    whole, split = (predict_pass(decoder(), settings(), ours, Plan(pp=pp)).seconds for pp in (1, 2))
     assert (whole.low, whole.high) == (
         pytest.approx(0.99 * whole.expected),
         pytest.approx(1.01 * whole.expected),
@@ -235,8 +239,8 @@ def test_steps_are_those_that_constants_were_fitted_on(plan):
     ours = device(1e9, GB_S, GB_S, constants=CONSTANTS | {"training": {"bf16": step}})
     asked = settings(recompute="layer", grad_accum=3)
     work = training_work(decoder(), asked, plan, ours.clock, ours.fabric)
-    fitted = work.time(ours.step_constants(asked))
-    found = predict_pass(decoder(), asked, ours, plan).time
+    fitted = work.seconds(ours.step_constants(asked))
+    found = predict_pass(decoder(), asked, ours, plan).seconds
     assert (found.expected, found.low, found.high) == tuple(
         pytest.approx(seconds) for seconds in (fitted.expected, fitted.low, fitted.high)
     )
@@ -250,7 +254,7 @@ def test_a_cache_that_is_written_in_place():
     )
     of_cache = 2 * LAYERS * (B * 2 * 8) * BF16  # a token's keys and values
     copied = of_cache * 2 * (T + 1)
-    assert grown.time.floor - placed.time.floor == pytest.approx((copied - 2 * of_cache) / GB_S)
+    assert grown.seconds.floor - placed.seconds.floor == pytest.approx((copied - 2 * of_cache) / GB_S)
     assert grown.tokens == B
 
 
@@ -260,7 +264,9 @@ def test_a_cache_that_each_query_head_reads():
     once, each = (
         predict_pass(model, asked, device(), use=CacheUse(reads=reads)) for reads in ("groups", "heads")
     )
-    assert each.time.floor - once.time.floor == pytest.approx(2 * LAYERS * B * (T + 1) * 2 * 2 * BF16 / GB_S)
+    assert each.seconds.floor - once.seconds.floor == pytest.approx(
+        2 * LAYERS * B * (T + 1) * 2 * 2 * BF16 / GB_S
+    )
 
 
 def test_what_is_refused():
@@ -300,4 +306,4 @@ def test_a_served_model(plan):
     table = 128_256 * 8192
     weights = (70_553_706_496 - table) // plan.tp * BF16
     cache = 80 * (8 // plan.dp) * 2049 * 2 * (8 // plan.tp) * 128 * BF16
-    assert weights + cache < found.time.floor * GB_S < 1.02 * (weights + cache)
+    assert weights + cache < found.seconds.floor * GB_S < 1.02 * (weights + cache)

@@ -11,9 +11,8 @@ from archcli.measure.predict.constants import Efficiency, Rates
 from archcli.measure.predict.prediction import predict_pass
 from archcli.measure.predict.rank.kernels import CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
-from archcli.measure.predict.serving.engines import ENGINES, Engine, in_fp8, with_engine
-from archcli.measure.predict.serving.serving import break_even, serve, spanned
-from archcli.measure.predict.times import KernelClock, KernelTime
+from archcli.measure.predict.serving import ENGINES, Engine, break_even, in_fp8, serve, spanned, with_engine
+from archcli.measure.predict.times import KernelClock, Seconds
 from archcli.modules.spec.request import Request
 from small import decoder
 
@@ -43,28 +42,30 @@ def step(past, on=None, model=None):
 
 def test_serving_is_the_prefill_and_every_step():
     prefill = predict_pass(decoder(), settings("prefill"), device(), Plan(), IN_PLACE)
-    steps = [step(past).time.floor for past in range(PROMPT, PROMPT + NEW)]
+    steps = [step(past).seconds.floor for past in range(PROMPT, PROMPT + NEW)]
     found = serve(decoder(), settings(), NEW, device(), Plan(), IN_PLACE)
-    assert found.whole.time.floor == pytest.approx(prefill.time.floor + sum(steps), rel=1e-9)
-    assert found.first_token.floor == prefill.time.floor
+    assert found.whole.seconds.floor == pytest.approx(prefill.seconds.floor + sum(steps), rel=1e-9)
+    assert found.first_token.floor == prefill.seconds.floor
     assert found.per_token.floor == pytest.approx(sum(steps) / NEW, rel=1e-9)
     assert found.whole.tokens == B * NEW
-    assert found.whole.tokens_per_s["floor"] == pytest.approx(B * NEW / found.whole.time.floor)
-    assert sum(row.time.floor for row in found.whole.rows) == pytest.approx(found.whole.time.floor, rel=1e-9)
+    assert found.whole.tokens_per_s["floor"] == pytest.approx(B * NEW / found.whole.seconds.floor)
+    assert sum(row.seconds.floor for row in found.whole.rows) == pytest.approx(
+        found.whole.seconds.floor, rel=1e-9
+    )
 
 
 def test_a_step_reads_one_more_token_than_the_one_before():
     """Bytes of a token of Llama 3.1 8B: keys and values of 32 layers, 8 heads of 128, for each sequence."""
     of_token = 32 * 2 * B * 8 * 128 * BF16
     llama = load("llama-3.1-8b").model
-    one, other = (step(past, model=llama).time.floor for past in (PROMPT, PROMPT + 1))
+    one, other = (step(past, model=llama).seconds.floor for past in (PROMPT, PROMPT + 1))
     assert other - one == pytest.approx(of_token / GB_S, rel=1e-4)
 
 
 def of_time(seconds):
     """A step of a straight or bent line of seconds."""
     one = step(PROMPT)
-    return lambda past: one._replace(time=KernelTime(seconds(past), None, None, None, "memory"))
+    return lambda past: one._replace(seconds=Seconds.at_limit(seconds(past)))
 
 
 @pytest.mark.parametrize(("first", "last"), [(5, 5), (5, 6), (5, 7), (0, 1000)])
@@ -78,7 +79,7 @@ def test_a_straight_line_takes_three_steps(first, last):
     steps = spanned(of_time(line), first, last)
     number = last - first + 1
     assert sum(weight for weight, _ in steps) == number
-    total = sum(weight * one.time.floor for weight, one in steps)
+    total = sum(weight * one.seconds.floor for weight, one in steps)
     assert total == pytest.approx(3.0 * number + 0.25 * (first + last) * number / 2)
     assert len(asked) <= 3
 
@@ -89,15 +90,15 @@ def test_a_bent_line_is_halved_where_it_bends():
 
     steps = spanned(of_time(bent), 0, 1023)
     exact = sum(bent(past) for past in range(1024))
-    assert sum(weight * one.time.floor for weight, one in steps) == pytest.approx(exact, rel=1e-3)
+    assert sum(weight * one.seconds.floor for weight, one in steps) == pytest.approx(exact, rel=1e-3)
     assert sum(weight for weight, _ in steps) == pytest.approx(1024)
 
 
 def test_an_engine_is_a_factor_on_all_but_the_floor():
     engine = Engine("ours", 0.8, 0.5, 1.0, "")
-    time = with_engine(KernelTime(1.0, 2.0, 1.8, 2.4, "memory"), engine)
-    assert time == KernelTime(1.0, 2.0 / 0.8, 1.8 / 1.0, 2.4 / 0.5, "memory")
-    assert with_engine(KernelTime(1.0, None, None, None, "memory"), engine).expected is None
+    seconds = with_engine(Seconds(1.0, 2.0, 1.8, 2.4, is_calibrated=True), engine)
+    assert seconds == Seconds(1.0, 2.0 / 0.8, 1.8 / 1.0, 2.4 / 0.5, is_calibrated=True)
+    assert with_engine(Seconds.at_limit(1.0), engine).record()["expected"] is None
     assert all(one.low <= one.speed <= one.high for one in ENGINES.values())
 
 

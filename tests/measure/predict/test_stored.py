@@ -6,8 +6,8 @@ import archcli
 from archcli.graph.part import OpClass
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.planned import planned_pass
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels
+from archcli.measure.predict.rank.planned import planned_pass
 from archcli.modules import GLU, Group, MixtureOfExperts
 from archcli.modules.stored.quantization import Quantization, Rule
 from small import decoder, layer

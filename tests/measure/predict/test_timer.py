@@ -12,7 +12,7 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.collective import Fabric
 from archcli.measure.predict.constants import Efficiency, Rates
-from archcli.measure.predict.prediction import predict_pass, told
+from archcli.measure.predict.prediction import predict_pass
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.search.candidates import PlanCandidates
 from archcli.measure.predict.search.search import PlanTimer, best_plan
@@ -50,7 +50,7 @@ def test_times_are_those_of_the_prediction(constants, phase):
     for candidate in candidates[::13]:
         found = predict_pass(model, candidate.settings, ours, candidate.plan)
         seconds = sum(timer.parts(candidate).values())
-        assert seconds == pytest.approx(told(found.time))
+        assert seconds == pytest.approx(found.seconds.expected)
         assert 0 < timer.least(candidate) <= seconds
 
 
@@ -132,7 +132,7 @@ def every_plan():
     asked = MemoryQuestion(UNEVEN, MemorySettings("train", 1, 16), Plan(), large)
     return sorted(
         (
-            told(predict_pass(UNEVEN, one.settings, ours, one.plan).time),
+            predict_pass(UNEVEN, one.settings, ours, one.plan).seconds.expected,
             number,
             one,
             MemoryQuestion(UNEVEN, one.settings, one.plan, large).answer().needed_bytes,

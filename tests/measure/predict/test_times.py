@@ -1,23 +1,17 @@
 """Seconds of kernels: the roofline, what constants make of it, and what binds, worked out in the open."""
 
-from typing import NamedTuple
-
 import pytest
 
 from archcli.errors import ArchError
+from archcli.launches.kernel import KernelCost
 from archcli.measure.predict.constants import Efficiency, LastCache, Rates
-from archcli.measure.predict.times import KernelClock, kind_of
+from archcli.measure.predict.times import KernelClock, Seconds, kind_of
 from archcli.recording.classes import TimeClass
 
 
-class Timed(NamedTuple):
-    """A kernel as `KernelClock` reads it."""
-
-    name: str
-    flops: float
-    read: float
-    written: float
-    dtype: str = "bf16"
+def cost(name, flops, read, written, dtype="bf16"):
+    """A kernel in bf16, unless another type is said."""
+    return KernelCost(name, flops, read, written, dtype)
 
 
 ORIGIN = {"error": 0.1, "low": 0.9, "high": 1.2, "rows": 100, "table": "a table", "fitted": "2026-11-23"}
@@ -55,7 +49,7 @@ def timed(kernel, clock=CLOCK):
 
 M, N, K = 4096, 1024, 2048
 PRODUCT_BYTES = (2 * (M * K + K * N), 2 * M * N)
-MM = Timed("mm", 2 * M * N * K, *PRODUCT_BYTES)
+MM = cost("mm", 2 * M * N * K, *PRODUCT_BYTES)
 
 
 def test_a_matrix_product_is_launch_and_depth_and_the_norm_of_compute_and_memory():
@@ -63,39 +57,39 @@ def test_a_matrix_product_is_launch_and_depth_and_the_norm_of_compute_and_memory
     memory = sum(PRODUCT_BYTES) / (1000e9 * 0.5)
     expected = 4e-6 + 0.5e-9 * K + (compute**2 + memory**2) ** 0.5
     time = timed(MM)
-    assert time.floor == pytest.approx(2 * M * N * K / 100e12, rel=1e-12)
-    assert time.expected == pytest.approx(expected, rel=1e-12)
-    assert (time.low, time.high) == pytest.approx((0.9 * expected, 1.2 * expected), rel=1e-12)
+    assert time.seconds.floor == pytest.approx(2 * M * N * K / 100e12, rel=1e-12)
+    assert time.seconds.expected == pytest.approx(expected, rel=1e-12)
+    assert (time.seconds.low, time.seconds.high) == pytest.approx((0.9 * expected, 1.2 * expected), rel=1e-12)
     assert time.bound_by == "compute"
 
 
 def test_the_depth_of_a_batch_of_products_is_that_of_one():
-    batch = Timed("bmm", 7 * MM.flops, 7 * MM.read, 7 * MM.written)
-    deeper = 7 * (timed(MM).expected - 4e-6 - 0.5e-9 * K)
-    assert timed(batch).expected == pytest.approx(4e-6 + 0.5e-9 * K + deeper, rel=1e-12)
+    batch = cost("bmm", 7 * MM.flops, 7 * MM.read, 7 * MM.written)
+    deeper = 7 * (timed(MM).seconds.expected - 4e-6 - 0.5e-9 * K)
+    assert timed(batch).seconds.expected == pytest.approx(4e-6 + 0.5e-9 * K + deeper, rel=1e-12)
 
 
 def test_a_thin_product_is_bound_by_memory_and_a_tiny_one_by_its_launch():
-    thin = Timed("mm", 2 * N * N, 2 * (N * N + N), 2 * N)
+    thin = cost("mm", 2 * N * N, 2 * (N * N + N), 2 * N)
     thin = thin._replace(flops=64 * thin.flops, read=64 * thin.read, written=64 * thin.written)
     assert timed(thin).bound_by == timed(thin, FLOOR).bound_by == "memory"
-    tiny = Timed("mm", 2 * 8 * 8 * 8, 2 * 2 * 64, 2 * 64)
+    tiny = cost("mm", 2 * 8 * 8 * 8, 2 * 2 * 64, 2 * 64)
     assert timed(tiny).bound_by == "launch"
 
 
 def test_kernels_that_memory_bounds_have_their_own_fractions():
-    norm = Timed("native_layer_norm", 7e6, 2e6, 2e6)
-    assert timed(norm).floor == pytest.approx(4e6 / 1000e9, rel=1e-12)
-    assert timed(norm).expected == pytest.approx(2e-6 + 4e6 / (1000e9 * 0.25), rel=1e-12)
-    add = Timed("add", 1e6, 4e6, 2e6, "fp32")
-    assert timed(add).expected == pytest.approx(1e-6 + 6e6 / (1000e9 * 0.8), rel=1e-12)
+    norm = cost("native_layer_norm", 7e6, 2e6, 2e6)
+    assert timed(norm).seconds.floor == pytest.approx(4e6 / 1000e9, rel=1e-12)
+    assert timed(norm).seconds.expected == pytest.approx(2e-6 + 4e6 / (1000e9 * 0.25), rel=1e-12)
+    add = cost("add", 1e6, 4e6, 2e6, "fp32")
+    assert timed(add).seconds.expected == pytest.approx(1e-6 + 6e6 / (1000e9 * 0.8), rel=1e-12)
     assert timed(add).bound_by == "memory"
 
 
 def test_attention_has_a_compute_fraction_of_its_own_and_no_loop_over_k():
-    flash = Timed("_scaled_dot_product_flash_attention", 1e12, 3e6, 1e6)
+    flash = cost("_scaled_dot_product_flash_attention", 1e12, 3e6, 1e6)
     compute, memory = 1e12 / (100e12 * 0.2), 4e6 / (1000e9 * 0.5)
-    assert timed(flash).expected == pytest.approx(4e-6 + (compute**2 + memory**2) ** 0.5, rel=1e-12)
+    assert timed(flash).seconds.expected == pytest.approx(4e-6 + (compute**2 + memory**2) ** 0.5, rel=1e-12)
 
 
 KINDS = {
@@ -123,13 +117,13 @@ def test_kernels_are_told_apart_by_class_and_name(name, op_class):
 
 def test_without_constants_there_is_a_floor_alone():
     """No constants of any kind, none of this kind, and none of this dtype."""
-    copy = Timed("copy_", 0, 1e6, 1e6)
+    copy = cost("copy_", 0, 1e6, 1e6)
     for clock, kernel in ((FLOOR, MM), (CLOCK, copy)):
         time = timed(kernel, clock)
-        assert time.floor > 0
-        assert (time.expected, time.low, time.high) == (None, None, None)
-        assert time.scaled(3).floor == 3 * time.floor
-        assert time.scaled(3).expected is None
+        assert time.seconds.floor > 0
+        assert [*time.seconds.record().values()] == [time.seconds.floor, None, None, None]
+        assert time.seconds.scaled(3).floor == 3 * time.seconds.floor
+        assert time.seconds.scaled(3).record()["expected"] is None
 
 
 def test_fp16_has_the_peak_and_the_constants_of_bf16():
@@ -146,8 +140,8 @@ def test_a_dtype_without_a_peak_is_told():
 
 def test_what_stays_in_a_known_cache_moves_at_its_rate():
     cached = KernelClock(Rates("local", RATES.peaks, 1000e9, LastCache(1e7, 5000e9)), EFFICIENCY)
-    add = Timed("add", 1e6, 6e6, 3e6)
-    assert timed(add, cached).floor == pytest.approx(9e6 / 5000e9, rel=1e-12)
+    add = cost("add", 1e6, 6e6, 3e6)
+    assert timed(add, cached).seconds.floor == pytest.approx(9e6 / 5000e9, rel=1e-12)
     assert (timed(add, cached).bound_by, timed(add).bound_by) == ("cache", "memory")
     more = add._replace(read=8e6)
     assert timed(more, cached) == timed(more)
@@ -163,3 +157,10 @@ def test_a_ring_has_the_constants_of_its_size_or_of_the_largest_below():
     ]
     assert rings[0].origin.table == "a table"
     assert Efficiency({}).ring(8) is None
+
+
+def test_in_a_sum_what_has_no_constants_counts_at_its_floor():
+    known, unknown = Seconds.within(1.0, 2.0, 0.5, 3.0), Seconds.at_limit(4.0)
+    both = {"floor": 1.0 + 4.0, "expected": 2.0 + 4.0, "low": 0.5 * 2.0 + 4.0, "high": 3.0 * 2.0 + 4.0}
+    assert known.plus(unknown).record() == unknown.plus(known).record() == both
+    assert unknown.plus(unknown).record() == {"floor": 8.0, "expected": None, "low": None, "high": None}

@@ -59,7 +59,7 @@ def kernels(model):
 def test_a_step_is_all_kernels_the_loss_and_the_update(model):
     total = StepWork()
     for run in kernels(model):
-        total += work_of(run, CLOCK).scaled(run.times)
+        total += work_of(CLOCK.time(run.kernel, run.op_class)).scaled(run.times)
     params = V * D + T * D + L * (4 * (D * D + D) + 2 * D * F + F + D + 4 * D) + 2 * D
     loss, update = 3 * B * T * V * 2 / BANDWIDTH, 7 * params * 2 / BANDWIDTH
     work = worked(model)
@@ -86,7 +86,7 @@ def test_recomputation_runs_all_of_a_layer_but_what_is_behind_the_last_that_keep
     for run in kernels(model):
         behind = run.path.endswith(("down_proj", "ffn_residual"))
         if run.stage == "forward" and run.path.startswith("layers.") and not behind:
-            again += work_of(run, CLOCK).scaled(run.times)
+            again += work_of(CLOCK.time(run.kernel, run.op_class)).scaled(run.times)
     plain, recomputed = worked(model), worked(model, recompute="layer")
     for part in ("floor", "products", "memory_bound", "attention"):
         more = getattr(recomputed, part) - getattr(plain, part)
@@ -115,7 +115,7 @@ def test_stages_share_layers_and_wait_for_each_other(model):
     whole, layers = worked(model), 0.0
     for run in kernels(model):
         if run.op_class == "contraction" and run.path.startswith("layers."):
-            layers += work_of(run, CLOCK).products * run.times
+            layers += work_of(CLOCK.time(run.kernel, run.op_class)).products * run.times
     head = whole.products - layers
     piped = worked(model, Plan(pp=2, micro_batches=4))
     assert piped.products == pytest.approx((4 + 1) * (layers / 2 + head), rel=1e-9)
@@ -127,15 +127,15 @@ CONSTANTS = StepConstants(0.5, 0.25, 0.2, 2.0, ORIGIN)
 def test_the_parts_of_a_step_are_divided_by_their_constants():
     work = StepWork(floor=5.0, products=4.0, memory_bound=1.0, attention=0.5, communication=3.0)
     expected = 4 / 0.5 + 1 / 0.25 + 0.5 / 0.2 + 3 / 2
-    time = work.time(CONSTANTS)
-    assert time.expected == pytest.approx(expected)
-    assert (time.low, time.high) == pytest.approx((0.9 * expected, 1.1 * expected))
-    assert (time.floor, time.bound_by) == (5.0, "compute")
+    seconds = work.seconds(CONSTANTS)
+    assert seconds.expected == pytest.approx(expected)
+    assert (seconds.low, seconds.high) == pytest.approx((0.9 * expected, 1.1 * expected))
+    assert (seconds.floor, work.bound_by(CONSTANTS)) == (5.0, "compute")
     assert work.parts(CONSTANTS)["communication"] == 1.5
 
 
 def test_a_floor_hides_communication_behind_compute_or_compute_behind_it():
     work = StepWork(floor=5.0, products=4.0, memory_bound=1.0, communication=9.0)
-    time = work.time(None)
-    assert (time.floor, time.expected, time.low, time.bound_by) == (9.0, None, None, "link")
-    assert work.time(CONSTANTS).bound_by == "compute"
+    known = work.seconds(None).record()
+    assert [*known.values()] == [9.0, None, None, None]
+    assert (work.bound_by(None), work.bound_by(CONSTANTS)) == ("link", "compute")

@@ -17,7 +17,7 @@ from archcli.load.source import load
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
-from archcli.measure.predict.communication.planned import planned_pass
+from archcli.measure.predict.rank.planned import planned_pass
 from archcli.measure.profile.schema import first_violation
 from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard

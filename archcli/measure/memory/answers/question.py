@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
@@ -32,7 +32,6 @@ class DeviceMemory(NamedTuple):
     stated: bool = False
 
 
-ONE_DEVICE = Plan()
 Fit = Literal["batch", "context", "recompute", "devices"]
 """What is to be found that fits into a device."""
 
@@ -116,7 +115,7 @@ def _storages(rank: RankPeak) -> int:
 
 OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum")
 OF_TRAINING_PLANS = ("pp", "micro_batches", "schedule", "virtual_stages", "cp", "zero")
-DEFAULTS, WHOLE = MemorySettings(), Plan()
+DEFAULTS = MemorySettings()
 CACHE_TWICE = "The pass copies the cache into a longer one: until that is complete, both take memory."
 ENGINES = "Serving: the cache counts once, as engines allocate it once and write in place."
 DDP = "dp without zero is DDP with gradient_as_bucket_view, which holds no second copy of the gradients."
@@ -165,7 +164,7 @@ def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
         yield Problem(what, f"--device {plan.devices}x{device.name}, or a smaller plan")
     if question.settings.phase != "train":
         for name in OF_TRAINING_PLANS:
-            if getattr(plan, name) != getattr(WHOLE, name):
+            if getattr(plan, name) != getattr(ONE_DEVICE, name):
                 option = f"--{name.replace('_', '-')}"
                 what = f"{option} applies to training only, and the phase is {question.settings.phase}"
                 yield Problem(what, f"leave {option} out: tp, ep and dp share a model that is served")

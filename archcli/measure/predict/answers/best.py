@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, either
@@ -12,8 +12,8 @@ from archcli.measure.memory.answers.tables import plan_options
 from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.answers.limits import in_one_unit
 from archcli.measure.predict.answers.question import PredictQuestion
-from archcli.measure.predict.search.candidates import Candidate, PlanCandidates, divisors
-from archcli.measure.predict.search.search import Parts, PlanChoice, PlanTimer, TimedPlan, best_plan
+from archcli.measure.predict.search.candidates import PlanCandidates, divisors
+from archcli.measure.predict.search.search import PlanChoice, PlanTimer, TimedPlan, best_plan
 
 
 def default_plan(question: PredictQuestion, n_devices: int) -> Plan:
@@ -30,22 +30,11 @@ def default_plan(question: PredictQuestion, n_devices: int) -> Plan:
         if tp > per_node or replicas > question.settings.batch_size:
             continue
         plan = Plan(tp=tp, dp=replicas)
-        try:
-            plan.check(question.model)
-        except ArchError:
-            continue
-        return plan
+        if plan.suits(question.model):
+            return plan
     # no plan uses all devices: the largest tp alone, which leaves some of them idle
-    most = max(tp for tp in divisors(n_devices) if tp <= per_node and _splits(question, tp))
-    return Plan(tp=most)
-
-
-def _splits(question: PredictQuestion, tp: int) -> bool:
-    try:
-        Plan(tp=tp).check(question.model)
-    except ArchError:
-        return False
-    return True
+    suited = (tp for tp in divisors(n_devices) if tp <= per_node and Plan(tp=tp).suits(question.model))
+    return Plan(tp=max(suited))
 
 
 Record = dict[str, Any]
@@ -58,29 +47,6 @@ class FastestPlan(NamedTuple):
     sentences: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ServedPlanTimer:
-    """Times plans that serve by a decoded token of each sequence behind all of its tokens."""
-
-    timer: PlanTimer
-
-    def least(self, candidate: Candidate) -> float:
-        """Seconds that it takes at least."""
-        return self.timer.least(_decoding(candidate))
-
-    def closer(self, candidate: Candidate) -> Iterator[float]:
-        """The same, ever closer."""
-        return self.timer.closer(_decoding(candidate))
-
-    def parts(self, candidate: Candidate) -> Parts:
-        """Its seconds by what takes them."""
-        return self.timer.parts(_decoding(candidate))
-
-
-def _decoding(candidate: Candidate) -> Candidate:
-    return candidate._replace(settings=replace(candidate.settings, phase="decode"))
-
-
 def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
     """The question with its fastest plan, and what was found. Raises ArchError where no plan fits.
 
@@ -89,12 +55,9 @@ def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
     n_devices = max(question.device.memory.n_devices, question.plan.devices)
     memory = question.memory()
     candidates = PlanCandidates(memory, n_devices, question.device.timing.fabric.devices_per_node)
-    serves = memory.settings.phase == "serve"
-    timed = question.changed(phase="decode") if serves else question
-    timer = PlanTimer(
-        MemoryQuestion(question.model, timed.settings, question.plan), question.timing, question.cache
-    )
-    choice = best_plan(memory, candidates, ServedPlanTimer(timer) if serves else timer)
+    timed = question.changed(phase="decode") if memory.settings.phase == "serve" else question
+    asked = MemoryQuestion(question.model, timed.settings, question.plan)
+    choice = best_plan(memory, candidates, PlanTimer(asked, question.timing, question.cache))
     if choice.best is None:
         raise _no_plan(question, n_devices, choice.n_tried)
     plan, settings = choice.best.candidate

@@ -9,7 +9,7 @@ from typing import Any
 from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.answers.best import default_plan
 from archcli.measure.predict.answers.question import Curve, PredictQuestion
-from archcli.measure.predict.answers.tables import FIGURES, time_record, to_four
+from archcli.measure.predict.answers.tables import FIGURES, to_four
 from archcli.measure.report import Column, Table
 
 Record = dict[str, Any]
@@ -70,14 +70,14 @@ KEYS: Mapping[Curve, str] = {"batch": "batch_size", "context": "seq_len", "devic
 def _point(curve: Curve, size: int, question: PredictQuestion) -> Record:
     answer = question.answer()
     prediction = answer.prediction
-    latency = answer.served.per_token if answer.served else prediction.time
+    latency = answer.served.per_token if answer.served else prediction.seconds
     return {
         KEYS[curve]: size,
-        "time_s": time_record(prediction.time),
-        "latency_s": time_record(latency),
+        "time_s": prediction.seconds.record(),
+        "latency_s": latency.record(),
         "tokens_per_s": prediction.tokens_per_s,
         "mfu": prediction.mfu,
-        "bound_by": prediction.time.bound_by,
+        "bound_by": prediction.bound_by,
         "fits": question.memory().fits(),
     }
 

@@ -16,7 +16,7 @@ from archcli.measure.memory.answers.tables import (
 from archcli.measure.memory.settings import MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
 from archcli.measure.predict.answers.tables import kind_of_figures, to_four
-from archcli.measure.predict.prediction import PredictedRow, Prediction, told
+from archcli.measure.predict.prediction import PredictedRow, Prediction
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 
 DEFAULTS, ASKED = MemorySettings(), PredictSettings()
@@ -121,9 +121,9 @@ def limits(prediction: Prediction, cached: Mapping[str, str]) -> list[Limit]:
     seconds: dict[str, float] = {}
     for what, spent in _spent(prediction, cached):
         seconds[what] = seconds.get(what, 0.0) + spent
-    rest = told(prediction.time) - sum(seconds.values())
+    rest = prediction.seconds.expected - sum(seconds.values())
     # less than that is what rounding leaves of the sums
-    if rest > 1e-9 * told(prediction.time):
+    if rest > 1e-9 * prediction.seconds.expected:
         seconds[ENGINE] = rest
     by_time = sorted(seconds.items(), key=lambda pair: -pair[1])
     return [Limit(what, spent) for what, spent in by_time if spent]
@@ -131,13 +131,13 @@ def limits(prediction: Prediction, cached: Mapping[str, str]) -> list[Limit]:
 
 def _spent(prediction: Prediction, cached: Mapping[str, str]) -> Iterator[tuple[str, float]]:
     for row in prediction.rows:
-        yield _what(row, cached), told(row.time)
+        yield _what(row, cached), row.seconds.expected
     yield SENDING, sum(sent.least_s for sent in prediction.communication)
     yield WAITING, prediction.bubble_s
 
 
 def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
-    kind, bound_by = kind_of(row.op_class, row.kernel), row.time.bound_by
+    kind, bound_by = kind_of(row.op_class, row.kernel), row.bound_by
     if bound_by == "launch":
         return LAUNCHING
     if kind == PRODUCTS:

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from archcli.arith import Number
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
-from archcli.measure.memory.answers.question import ONE_DEVICE, DeviceMemory, MemoryQuestion
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
-from archcli.measure.predict.serving.engines import ENGINES, EngineName, with_engine
+from archcli.measure.predict.serving import (
+    ENGINES,
+    FP8,
+    EngineName,
+    ServedTokens,
+    at_peak_of_fp8,
+    in_fp8,
+    serve,
+    with_engine,
+)
 from archcli.modules import Model
 from archcli.modules.spec.values import AboveZero, Interval, check_values
 
-if TYPE_CHECKING:
-    from archcli.measure.predict.serving.serving import ServedTokens
-
-FP8 = "fp8"
 DEFAULT_NEW = 128
 """Tokens that serving makes of each sequence, where nobody says how many."""
 Curve = Literal["batch", "context", "devices"]
@@ -118,29 +123,19 @@ class PredictQuestion:
         """Predict it. Raises ArchError for what cannot be predicted."""
         engine, timing = ENGINES[self.asked.engine], self.timing
         if self.phase == "serve":
-            from archcli.measure.predict.serving.serving import serve  # of serving alone
-
             served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
-        prediction = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
-        return PredictAnswer(self._of_peak(prediction._replace(time=with_engine(prediction.time, engine))))
+        alone = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
+        return PredictAnswer(self._of_peak(alone._replace(seconds=with_engine(alone.seconds, engine))))
 
     @property
     def timing(self) -> TimingDevice:
         """The device with the constants of the dtype."""
-        if self.asked.dtype != FP8:
-            return self.device.timing
-        from archcli.measure.predict.serving.engines import in_fp8  # of fp8 alone
-
-        return in_fp8(self.device.timing)
+        return in_fp8(self.device.timing) if self.asked.dtype == FP8 else self.device.timing
 
     def _of_peak(self, prediction: Prediction) -> Prediction:
-        if self.asked.dtype != FP8:
-            return prediction
-        from archcli.measure.predict.serving.engines import at_peak_of_fp8  # of fp8 alone
-
-        return at_peak_of_fp8(prediction, self.timing)
+        return at_peak_of_fp8(prediction, self.timing) if self.asked.dtype == FP8 else prediction
 
     def memory(self) -> MemoryQuestion:
         """What memory is asked: of serving with all its tokens in the cache."""

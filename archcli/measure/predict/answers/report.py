@@ -33,8 +33,7 @@ from archcli.measure.predict.answers.question import (
 )
 from archcli.measure.predict.answers.tables import FIGURES, kind_of_figures, totals_of
 from archcli.measure.predict.constants import SMALL_BYTES
-from archcli.measure.predict.prediction import told
-from archcli.measure.predict.serving.engines import ENGINES
+from archcli.measure.predict.serving import ENGINES, break_even
 from archcli.measure.report import Report, Table
 from archcli.modules.spec.request import Request
 from archcli.recording.classes import TimeClass
@@ -114,7 +113,7 @@ def _convention(question: PredictQuestion, totals: Record) -> str:
 def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row, ...]) -> Record:
     """Times and rates, whether it fits, what takes the time, and where decoding breaks even."""
     totals = totals_of(question, answer)
-    total, spent = told(answer.prediction.time), limits(answer.prediction, of_states(decoded))
+    total, spent = answer.prediction.seconds.expected, limits(answer.prediction, of_states(decoded))
     memory, needed = question.device.memory, question.memory().answer().needed_bytes
     totals |= {
         "fits": needed <= memory.memory_bytes,
@@ -131,16 +130,12 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
 
 def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
     """The rows of one rank that decodes far behind, where every window is full."""
-    # rounded up: the replica with most sequences is the slowest
-    of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
-    share = question.plan.share(question.model)
-    return count_pass(share, Request("decode", of_replica, 1, FAR)).rows
+    share, one = question.plan.share(question.model), question.plan.of_replica(question.settings)
+    return count_pass(share, Request("decode", one.batch_size, 1, FAR)).rows
 
 
 def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
-    from archcli.measure.predict.serving.serving import break_even  # of decoding alone
-
-    of_replica = -(-int(question.settings.batch_size) // question.plan.dp)
+    of_replica = int(question.plan.of_replica(question.settings).batch_size)
     cached = stored = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
     if question.model.quantization is not None:
         from archcli.measure.predict.rank.stored import mean_width  # of quantized weights alone

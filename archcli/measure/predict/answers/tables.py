@@ -8,7 +8,6 @@ from typing import Any
 from archcli.measure.predict.answers.question import PredictAnswer, PredictQuestion
 from archcli.measure.predict.constants import Origin
 from archcli.measure.predict.prediction import Prediction
-from archcli.measure.predict.times import KernelTime
 from archcli.measure.report import Column, Table, Unit
 from archcli.modules.models.layers import folded_path
 
@@ -23,11 +22,6 @@ TINY = 1e-12
 def kind_of_figures(totals: Mapping[str, Any]) -> str:
     """The figure that stands for all where there is room for one: the expected one, or the floor."""
     return "floor" if totals["time_s"]["expected"] is None else "expected"
-
-
-def time_record(time: KernelTime) -> Record:
-    """Seconds: of the bare roofline, expected, and the range."""
-    return {name: getattr(time, name) for name in FIGURES}
 
 
 def scaled(record: Mapping[str, float | None], factor: float) -> Record:
@@ -82,7 +76,7 @@ def training_record(question: PredictQuestion, prediction: Prediction) -> Record
     """A whole training: steps, days, hours of devices, cost, and the energy at their power limit."""
     tokens, price, watts = question.asked.tokens, question.asked.price_per_hour, question.device.tdp_w
     steps = (tokens or 0) / prediction.tokens
-    seconds = scaled(time_record(prediction.time), steps)
+    seconds = scaled(prediction.seconds.record(), steps)
     hours = scaled(seconds, prediction.devices / HOUR)
     return {
         "tokens": tokens,
@@ -99,13 +93,13 @@ def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
     prediction = answer.prediction
     rates = prediction.tokens_per_s
     totals: Record = {
-        "time_s": time_record(prediction.time),
+        "time_s": prediction.seconds.record(),
         "tokens": prediction.tokens,
         "tokens_per_s": rates,
         "tokens_per_s_per_device": scaled(rates, 1 / prediction.devices),
         "mfu": prediction.mfu,
         "hfu": prediction.hfu,
-        "bound_by": prediction.time.bound_by,
+        "bound_by": prediction.bound_by,
         "by_class": prediction.by_class(),
         "bubble_s": prediction.bubble_s,
         "devices": prediction.devices,
@@ -113,11 +107,11 @@ def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
         "communication": [one.record() for one in prediction.communication],
     }
     if answer.served is not None:
-        totals["first_token_s"] = time_record(answer.served.first_token)
-        totals["per_token_s"] = time_record(answer.served.per_token)
+        totals["first_token_s"] = answer.served.first_token.record()
+        totals["per_token_s"] = answer.served.per_token.record()
     elif question.caches:
         name = "first_token_s" if question.phase == "prefill" else "per_token_s"
-        totals[name] = time_record(prediction.time)
+        totals[name] = prediction.seconds.record()
     if question.asked.price_per_hour is not None:
         totals["cost"] = cost_record(prediction, question.asked.price_per_hour)
     if question.asked.tokens is not None:

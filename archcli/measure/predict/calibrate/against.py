@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from archcli.launches import KernelRun
-from archcli.measure.predict.constants import FRAMEWORK, operation_calls
-from archcli.measure.predict.rank.seconds import Seconds
-from archcli.measure.predict.times import KernelClock
+from archcli.launches.kernel import KernelRun
+from archcli.measure.predict.constants import FRAMEWORK
+from archcli.measure.predict.rank.kernels import operation_calls
+from archcli.measure.predict.times import KernelClock, Seconds
 from archcli.measure.profile.schema.records import PredictedClass
 from archcli.measure.report import Column, Table
-from archcli.recording.classes import COMMUNICATION, UNATTRIBUTED, TimeClass, label_of
+from archcli.recording.classes import COMMUNICATION, UNATTRIBUTED, label_of
 
 WHOLE, COMPUTING = "whole pass", "all but communication"
 BESIDE = f"{FRAMEWORK} + {UNATTRIBUTED}"
@@ -36,11 +36,11 @@ def seconds_by_class(kernels: Iterable[KernelRun], clock: KernelClock, phase: st
     kernels = [*kernels]
     predicted: dict[str, Seconds] = {}
     for run in kernels:
-        of_run = Seconds.of(clock.time(run.kernel, run.op_class)).scaled(run.times)
+        of_run = clock.time(run.kernel, run.op_class).seconds.scaled(run.times)
         predicted[str(run.op_class)] = predicted.get(str(run.op_class), NONE).plus(of_run)
     if clock.efficiency.memory_bound(FRAMEWORK) is not None:
         for call in operation_calls(kernels, phase):
-            of_call = Seconds.of(clock.time(call.kernel, TimeClass.FRAMEWORK)).scaled(call.times)
+            of_call = clock.time(call.kernel, call.op_class).seconds.scaled(call.times)
             predicted[BESIDE] = predicted.get(BESIDE, NONE).plus(of_call)
     return predicted
 

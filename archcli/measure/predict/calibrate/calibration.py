@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
 from archcli.measure.predict.calibrate.fit import (
-    MICRO,
     SIZES_FOR_EXPONENT,
-    Constants,
     Fitted,
     entry,
     fit,
@@ -25,7 +23,16 @@ from archcli.measure.predict.calibrate.fit import (
     of_products,
 )
 from archcli.measure.predict.calibrate.samples import MeasuredRun, RowSample, framework_sample, samples_of
-from archcli.measure.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK, Efficiency, LastCache, Rates
+from archcli.measure.predict.constants import (
+    FRAMEWORK,
+    MICRO,
+    NANO,
+    TRAINING_FRAMEWORK,
+    Efficiency,
+    KernelConstants,
+    LastCache,
+    Rates,
+)
 from archcli.measure.predict.times import ATTENTION, PRODUCTS
 from archcli.recording.machine import Ceilings, cache_size
 
@@ -111,14 +118,14 @@ def _products(samples: Sequence[RowSample]) -> Fitted:
 
 
 def _product_entry(fitted: Fitted, source: CalibrationSource) -> dict[str, Any]:
-    launch, compute, memory, exponent = fitted.constants
-    constants = {"launch_us": launch / MICRO, "depth_ns": 0.0, "compute": compute}
-    constants |= {"memory": memory, "exponent": exponent}
+    launch, depth, *fractions, _ = fitted.constants
+    constants = {"launch_us": launch / MICRO, "depth_ns": depth / NANO}
+    constants |= dict(zip(("compute", "memory", "exponent"), fractions, strict=True))
     return entry(constants, fitted.origin(source.table, source.date))
 
 
 def _attention(
-    samples: Sequence[RowSample], products: Constants, source: CalibrationSource
+    samples: Sequence[RowSample], products: KernelConstants, source: CalibrationSource
 ) -> dict[str, Any]:
     fitted = fit(samples, (log(products.compute / 2),), of_attention(products))
     return entry({"compute": fitted.constants.compute}, fitted.origin(source.table, source.date))

@@ -11,7 +11,7 @@ from math import exp, log, sqrt
 from typing import Any, NamedTuple
 
 from archcli.measure.predict.calibrate.samples import RowSample
-from archcli.measure.predict.constants import Origin, Terms
+from archcli.measure.predict.constants import KernelConstants, Origin
 
 Point = tuple[float, ...]
 Loss = Callable[[Point], float]
@@ -81,30 +81,20 @@ ROUND, LARGEST = 0.01, 30.0
 LOW, HIGH = 0.1, 0.9
 FOLDS = 10
 """Parts of the sizes that are left out in turn, each size alone where there are no more."""
-MICRO = 1e-6
 FINEST = 1e-9
 """Seconds of a launch that the search begins with at least."""
 
 
-class Constants(NamedTuple):
-    """Seconds of a launch, fractions of the peak and of the bandwidth, and the exponent that joins them."""
-
-    launch: float
-    compute: float
-    memory: float
-    exponent: float = EXPONENT
-
-    def seconds(self, sample: RowSample) -> float:
-        """Expected seconds of a row; its kernels of other kinds count at their floor."""
-        total = sample.beside
-        for work in sample.works:
-            compute, memory = work.bare.compute / self.compute, work.bare.memory / self.memory
-            terms = Terms(self.launch, compute, memory).at_least(work.bound)
-            total += work.times * terms.joined(self.exponent)
-        return total
+def expected_seconds(constants: KernelConstants, sample: RowSample) -> float:
+    """Expected seconds of a row; its kernels of other kinds count at their floor."""
+    total = sample.beside
+    for work in sample.works:
+        terms = constants.terms(work.bare, 0.0).at_least(work.bound)
+        total += work.times * terms.joined(constants.exponent)
+    return total
 
 
-ConstantsOf = Callable[[Point], Constants]
+ConstantsOf = Callable[[Point], KernelConstants]
 """Constants from numbers without bounds."""
 
 
@@ -118,7 +108,7 @@ class HeldOut(NamedTuple):
 class Fitted(NamedTuple):
     """Constants fitted to all samples, and their errors on sizes that were held out in turn."""
 
-    constants: Constants
+    constants: KernelConstants
     held_out: tuple[HeldOut, ...]
 
     def origin(self, table: str, date: str) -> Origin:
@@ -140,7 +130,7 @@ def fit(samples: Sequence[RowSample], start: Point, constants_of: ConstantsOf) -
         others = [one for one in samples if folds[one.size] != fold]
         constants = constants_of(_numbers(others, start, constants_of))
         left = [one for one in samples if folds[one.size] == fold]
-        held_out += [HeldOut(one.seconds / constants.seconds(one), one.share) for one in left]
+        held_out += [HeldOut(one.seconds / expected_seconds(constants, one), one.share) for one in left]
     return Fitted(constants_of(every), tuple(held_out))
 
 
@@ -155,28 +145,27 @@ def _numbers(samples: Sequence[RowSample], start: Point, constants_of: Constants
     def loss(numbers: Point) -> float:
         constants, total = constants_of(numbers), 0.0
         for sample, rows in measured:
-            expected = log(constants.seconds(sample))
+            expected = log(expected_seconds(constants, sample))
             total += sum(share * sqrt((expected - row) ** 2 + ROUND * ROUND) for row, share in rows)
         return total
 
     return minimized(loss, start)
 
 
-def of_movements(numbers: Point) -> Constants:
+def of_movements(numbers: Point) -> KernelConstants:
     """Constants of kernels that memory bounds: launch and memory."""
     launch, memory = map(_positive, numbers)
-    # these kernels have no compute term, so that its fraction and the exponent have no effect
-    return Constants(launch, 1.0, memory, 1.0)
+    return KernelConstants.of_memory(launch, memory)
 
 
-def of_products(numbers: Point) -> Constants:
+def of_products(numbers: Point) -> KernelConstants:
     """Constants of matrix products: launch, compute, memory and, as a fourth number, the exponent."""
     launch, compute, memory, *more = map(_positive, numbers)
     exponent = min(LEAST_EXPONENT + more[0], MOST_EXPONENT) if more else EXPONENT
-    return Constants(launch, compute, memory, exponent)
+    return KernelConstants(launch, 0.0, compute, memory, exponent)
 
 
-def of_attention(products: Constants) -> ConstantsOf:
+def of_attention(products: KernelConstants) -> ConstantsOf:
     """Constants of attention in one kernel: those of products but for the fraction of the peak."""
     return lambda numbers: products._replace(compute=_positive(numbers[0]))
 

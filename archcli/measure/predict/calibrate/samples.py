@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem, quote
-from archcli.launches import KernelRun
-from archcli.measure.predict.constants import Rates, Terms, operation_calls
-from archcli.measure.predict.times import NO_TERMS, bare_terms, floor_terms, kind_of, least_terms
+from archcli.launches.kernel import KernelRun
+from archcli.measure.predict.constants import Rates, Terms
+from archcli.measure.predict.rank.kernels import operation_calls
+from archcli.measure.predict.times import NO_TERMS, roofline
 from archcli.measure.profile.charges import GRADIENT_SUMS, operator_name
 
 # the fit takes the logarithm of measured seconds
@@ -42,7 +43,7 @@ class SampleWork(NamedTuple):
     bare: Terms
     bound: Terms
     floor_s: float
-    times: int
+    times: float
     size: tuple[str, int, int]
 
     @property
@@ -108,16 +109,13 @@ def framework_sample(run: MeasuredRun, rates: Rates) -> RowSample:
 def work_of(run: KernelRun, rates: Rates) -> SampleWork:
     """The kernels of a run, with terms at the rates of matrix products and of memory."""
     kernel = run.kernel
-    kind = kind_of(run.op_class, kernel.name)
-    bare, size = bare_terms(kernel, kind, rates), (kernel.name, kernel.flops, kernel.bytes)
-    floor = floor_terms(kernel, bare, rates)
-    floor_s = max(floor.compute, floor.memory)
-    return SampleWork(kind, bare, least_terms(floor, kind, rates), floor_s, run.times, size)
+    known, size = roofline(kernel, run.op_class, rates), (kernel.name, kernel.flops, kernel.bytes)
+    return SampleWork(known.kind, known.bare, known.least, known.limit, run.times, size)
 
 
 def _joined(works: Iterable[SampleWork], kind: str) -> tuple[SampleWork, ...]:
     """Those of a kind, equal ones of several layers together."""
-    often: dict[SampleWork, int] = {}
+    often: dict[SampleWork, float] = {}
     for work in works:
         if work.kind == kind:
             alike = work._replace(times=1)
@@ -129,7 +127,7 @@ def _kind(works: Iterable[SampleWork]) -> str:
     """The kind that a row stands for; empty where there is none."""
     works = [*works]
     least: dict[str, float] = {}
-    number: dict[str, int] = {}
+    number: dict[str, float] = {}
     for work in works:
         least[work.kind] = least.get(work.kind, 0.0) + work.least
         number[work.kind] = number.get(work.kind, 0) + work.times

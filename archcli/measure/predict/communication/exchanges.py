@@ -22,6 +22,7 @@ from archcli.graph import Row
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.shares import OF_GRADIENTS, OF_WEIGHTS, PlacedWeight
+from archcli.measure.passes import SCORES
 from archcli.measure.predict.communication.collective import (
     Collective,
     Cover,
@@ -34,7 +35,6 @@ from archcli.measure.predict.communication.collective import (
     stage_group,
     tensor_group,
 )
-from archcli.measure.predict.rank.kernel import SCORES
 
 
 def of_context(

@@ -1,26 +1,27 @@
 """Kernels of one rank of a plan: of its pass, recomputed ones, the loss and the update of a step.
 
+An engine runs a row of several element-wise kernels as one, and the framework calls each operation.
 What the model does not say is taken at the least that it can cost: a loss that reads the logits twice and
 writes their gradient, and AdamW in one kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import Row
-from archcli.launches import KernelCost, KernelRun, trace_kernels
+from archcli.launches.kernel import KernelCost, KernelRun
+from archcli.launches.trace import trace_kernels
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import shares
-from archcli.measure.predict.communication.planned import PlannedPass
-from archcli.measure.predict.constants import WIDTHS
-from archcli.measure.predict.rank.kernel import SCORES, RankKernel, joined_rows
-from archcli.measure.predict.rank.placement import StagePlacement
-from archcli.measure.predict.times import PRODUCTS, kind_of
+from archcli.measure.passes import SCORES
+from archcli.measure.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK, WIDTHS
+from archcli.measure.predict.rank.planned import PlannedPass, StagePlacement
+from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 from archcli.recording.classes import TimeClass
 
 LOSS_PASSES = (2, 1)
@@ -66,15 +67,22 @@ class RankKernels(NamedTuple):
     """The kernels of one rank's pass or micro batch, of all stages, and where each of them runs."""
 
     planned: PlannedPass
-    kernels: tuple[RankKernel, ...]
+    kernels: tuple[KernelRun, ...]
     placement: StagePlacement
 
-    def of_stage(self, stage: Stage) -> Iterator[RankKernel]:
+    def of_stage(self, stage: Stage) -> Iterator[KernelRun]:
         """Those that a stage runs, by the rows of counting."""
-        for one in self.kernels:
-            share = float(self.placement.share(one.path, stage))
-            if share:
-                yield one._replace(path=self.placement.counted_path(one.path), times=one.times * share)
+        for run in self.kernels:
+            part = self.part(run, stage)
+            if part is not None:
+                yield part
+
+    def part(self, run: KernelRun, stage: Stage) -> KernelRun | None:
+        """A kernel as often as a stage runs it, by the row of counting; None where it does not."""
+        share = float(self.placement.share(run.path, stage))
+        if not share:
+            return None
+        return run._replace(path=self.placement.counted_path(run.path), times=run.times * share)
 
 
 def rank_kernels(
@@ -94,7 +102,7 @@ def rank_kernels(
     rows = {placement.counted_path(row.path): row for row in planned.rows}
     named = {one.path: rows.get(placement.counted_path(one.path)) for one in kernels}
     if use.form == "in_place":
-        kernels = [*joined_rows(kernels, named, int(planned.width))]
+        kernels = [*fused_rows(kernels, named, int(planned.width))]
     if planned.model.quantization is not None and planned.request.phase != "train":
         from archcli.measure.predict.rank.stored import reading_stored  # of quantized weights alone
 
@@ -116,7 +124,7 @@ def compiled_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[Kerne
     return compiled_kernels(planned.model, planned.request, settings.execution(), dtype=settings.dtype)
 
 
-def update_kernel(planned: PlannedPass, settings: MemorySettings, plan: Plan, stage: Stage) -> RankKernel:
+def update_kernel(planned: PlannedPass, settings: MemorySettings, plan: Plan, stage: Stage) -> KernelRun:
     """The update of the weights that a rank of a stage has states of."""
     held = shares(plan, planned.weights, stage).states
     return _moving("update", held * int(planned.width), UPDATE_PASSES, settings.dtype)
@@ -124,7 +132,7 @@ def update_kernel(planned: PlannedPass, settings: MemorySettings, plan: Plan, st
 
 def _of_rows(
     planned: PlannedPass, runs: Iterable[KernelRun], placement: StagePlacement, plan: Plan, use: CacheUse
-) -> Iterator[RankKernel]:
+) -> Iterator[KernelRun]:
     """The kernels of rows, those that the backward runs again twice."""
     rows = {row.path: row for row in planned.rows}
     written: set[str] = set()
@@ -146,7 +154,7 @@ def _of_rows(
                 continue
             written.add(run.path)
             kernel = _written_in_place(kernel, row, int(planned.width), use)
-        one = RankKernel(run.path, run.stage, kernel, TimeClass(run.op_class), times)
+        one = run._replace(kernel=kernel, times=times)
         yield one
         if run.stage == "forward" and counted in planned.repeated:
             yield one._replace(stage="recomputed")
@@ -172,13 +180,66 @@ def _written_in_place(kernel: KernelCost, row: Row, width: int, use: CacheUse) -
     return kernel._replace(name="index_copy", read=entries * width, written=written)
 
 
-def _loss(planned: PlannedPass, settings: MemorySettings) -> RankKernel:
+def _loss(planned: PlannedPass, settings: MemorySettings) -> KernelRun:
     """The cross entropy of the logits that the last row returns."""
     logits = int(prod(planned.rows[-1].outputs[0])) * int(planned.width)
     return _moving(LOSS, logits, LOSS_PASSES, settings.dtype)
 
 
-def _moving(name: str, size: int, passes: tuple[int, int], dtype: str) -> RankKernel:
+def _moving(name: str, size: int, passes: tuple[int, int], dtype: str) -> KernelRun:
     """A kernel that reads and writes so many bytes so often."""
     read, written = passes
-    return RankKernel(name, name, KernelCost(name, 0, read * size, written * size, dtype), ELEMENTWISE, 1.0)
+    return KernelRun(name, name, KernelCost(name, 0, read * size, written * size, dtype), ELEMENTWISE, 1.0)
+
+
+def fused_rows(
+    kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], width: int
+) -> Iterator[KernelRun]:
+    """Fuse the kernels of each row, as engines do: those of a composite norm are one.
+
+    It reads the row's inputs, writes its outputs and has the name of the last, as many times as the row runs.
+    Products stay as they are; attention in one kernel makes its mask itself. `rows` are by the path of the
+    kernels.
+    """
+    by_row: dict[tuple[str, str], list[KernelRun]] = {}
+    for one in kernels:
+        by_row.setdefault((one.path, one.stage), []).append(one)
+    for (path, _), of_row in by_row.items():
+        row = rows.get(path)
+        attention = [one for one in of_row if _kind(one) == ATTENTION]
+        if attention:
+            yield from attention
+        elif row is None or len(of_row) == 1 or any(_kind(one) == PRODUCTS for one in of_row):
+            yield from of_row
+        else:
+            yield _fused(of_row, row, width)
+
+
+def _kind(one: KernelRun) -> str:
+    return kind_of(one.op_class, one.kernel.name)
+
+
+def _fused(of_row: list[KernelRun], row: Row, width: int) -> KernelRun:
+    last = of_row[-1]
+    read, written = (
+        width * sum(int(prod(shape)) for shape in shapes) for shapes in (row.inputs, row.outputs)
+    )
+    flops = sum(one.kernel.flops for one in of_row)
+    kernel = last.kernel._replace(read=read, written=written, flops=flops)
+    return last._replace(kernel=kernel, times=min(one.times for one in of_row))
+
+
+def operation_calls(kernels: Iterable[KernelRun], phase: str) -> Iterator[KernelRun]:
+    """The calls of every operation, each as a kernel that computes nothing and writes the call's results.
+
+    A kernel that runs several times in a call is no call of its own.
+    """
+    name = TRAINING_FRAMEWORK if phase == "train" else FRAMEWORK
+    calls: dict[tuple[str, str], tuple[float, float]] = {}
+    for one in kernels:
+        times, written = calls.get((one.path, one.stage), (one.times, 0.0))
+        # a call launches each kernel once at least, so that the rarest of them tells how many calls there are
+        calls[one.path, one.stage] = min(times, one.times), written + one.times * one.kernel.written
+    for (path, stage), (times, written) in calls.items():
+        kernel = KernelCost(name, 0, 0, round(written / times), "fp32")
+        yield KernelRun(path, stage, kernel, TimeClass.FRAMEWORK, times)

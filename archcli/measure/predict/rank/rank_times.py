@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from archcli.launches import KernelCost
+from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.collective import Collective, Cover, Fabric
-from archcli.measure.predict.communication.timing import Exposed, LinkPace, exposed, timed
-from archcli.measure.predict.constants import FRAMEWORK, Origin, StepConstants, operation_calls
-from archcli.measure.predict.rank.kernel import RankKernel
-from archcli.measure.predict.rank.kernels import RankKernels, update_kernel
-from archcli.measure.predict.rank.seconds import Seconds
-from archcli.measure.predict.times import (
-    ATTENTION,
-    KernelClock,
-    KernelTime,
-    kind_of,
+from archcli.measure.predict.communication.collective import (
+    Collective,
+    Cover,
+    Exposed,
+    Fabric,
+    LinkPace,
+    exposed,
+    timed,
 )
-from archcli.recording.classes import TimeClass
+from archcli.measure.predict.constants import FRAMEWORK, Origin, StepConstants
+from archcli.measure.predict.rank.kernels import RankKernels, operation_calls, update_kernel
+from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, Seconds
 
-KnownTimes = dict[tuple[KernelCost, TimeClass], tuple[KernelTime, str]]
-"""Times of kernels and their kinds, by kernel and class."""
+KnownTimes = dict[tuple[KernelCost, str], KernelTime]
+"""Times of kernels by kernel and class."""
 FORWARD, RECOMPUTED = "forward", "recomputed"
 
 
@@ -81,28 +80,20 @@ class StageTimes(NamedTuple):
         """With so many of a share."""
         return StageTimes(*(a.plus(b.scaled(times)) for a, b in zip(self, share, strict=True)))
 
-    def with_run(self, run: TimedKernelRun) -> StageTimes:
+    def with_run(self, timed_run: TimedRun) -> StageTimes:
         """With the runs of a kernel."""
-        seconds = Seconds.of(run.time).scaled(run.kernel.times)
-        sums = ["forward" if run.kernel.stage == FORWARD else "other"]
-        sums += ["attention"] * (run.kind == ATTENTION) + ["recomputed"] * (run.kernel.stage == RECOMPUTED)
+        run, time = timed_run
+        seconds = time.seconds.scaled(run.times)
+        sums = ["forward" if run.stage == FORWARD else "other"]
+        sums += ["attention"] * (time.kind == ATTENTION) + ["recomputed"] * (run.stage == RECOMPUTED)
         return self._replace(**{name: getattr(self, name).plus(seconds) for name in sums})
 
 
-class TimedKernelRun(NamedTuple):
+class TimedRun(NamedTuple):
     """A kernel of a rank, and the time of one launch."""
 
-    kernel: RankKernel
+    run: KernelRun
     time: KernelTime
-    kind: str
-
-
-def calls(kernels: Iterable[RankKernel], device: TimingDevice, phase: str) -> Iterator[RankKernel]:
-    """What the framework does to call operations; none where its time is not known."""
-    if device.clock.efficiency.memory_bound(FRAMEWORK) is None:
-        return
-    for path, stage, kernel, times in operation_calls(kernels, phase):
-        yield RankKernel(path, stage, kernel, TimeClass.FRAMEWORK, times)
 
 
 class RankTimes:
@@ -122,16 +113,19 @@ class RankTimes:
         self._known: KnownTimes = {} if known is None else known
         self.rank, self.device, self.settings = rank, device, settings
         self.step = device.step_constants(settings)
-        called = calls(rank.kernels, device, settings.phase)
-        self.runs = [self._timed(kernel) for kernel in (*rank.kernels, *called)]
+        self.runs = [self._timed(run) for run in rank.kernels]
+        # what the framework does to call operations, where its time is known
+        if device.clock.efficiency.memory_bound(FRAMEWORK) is not None:
+            self.runs += map(self._timed, operation_calls(rank.kernels, settings.phase))
         self._of_stages: dict[Stage, StageTimes] = {}
         self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
         self._places: dict[object, tuple[str, StageTimes]] = {}
-        for run in self.runs:
+        for timed_run in self.runs:
             # kernels of the same layers have the same share of every stage: added up once for all stages
-            place = rank.placement.place(run.kernel.path)
-            path, times = self._places.get(place, (run.kernel.path, StageTimes()))
-            self._places[place] = path, times.with_run(run)
+            path = timed_run.run.path
+            place = rank.placement.place(path)
+            path, times = self._places.get(place, (path, StageTimes()))
+            self._places[place] = path, times.with_run(timed_run)
 
     def of_stage(self, stage: Stage) -> StageTimes:
         """The seconds of a stage's micro batch."""
@@ -157,41 +151,37 @@ class RankTimes:
             total = total.plus(times, float(share)) if share else total
         return total
 
-    def runs_of(self, stage: Stage) -> Iterator[TimedKernelRun]:
+    def runs_of(self, stage: Stage) -> Iterator[TimedRun]:
         """The kernels that a stage runs, by the rows of counting."""
-        placement = self.rank.placement
-        for run in self.runs:
-            share = float(placement.share(run.kernel.path, stage))
-            if share:
-                path = placement.counted_path(run.kernel.path)
-                yield run._replace(kernel=run.kernel._replace(path=path, times=run.kernel.times * share))
+        for run, time in self.runs:
+            part = self.rank.part(run, stage)
+            if part is not None:
+                yield TimedRun(part, time)
 
-    def update(self, plan: Plan, stage: Stage) -> TimedKernelRun:
+    def update(self, plan: Plan, stage: Stage) -> TimedRun:
         """The update of a stage's weights."""
         return self._timed(update_kernel(self.rank.planned, self.settings, plan, stage))
 
-    def _timed(self, kernel: RankKernel) -> TimedKernelRun:
+    def _timed(self, run: KernelRun) -> TimedRun:
         """The kernel with its time: in a step by the constants of steps, if the device has any."""
         # layers and candidates of a search launch the same few kernels
-        key = kernel.kernel, kernel.op_class
+        key = run.kernel, run.op_class
         if key not in self._known:
-            self._known[key] = self._time(kernel)
-        return TimedKernelRun(kernel, *self._known[key])
+            self._known[key] = self._time(run)
+        return TimedRun(run, self._known[key])
 
-    def _time(self, kernel: RankKernel) -> tuple[KernelTime, str]:
-        clock = self.device.clock
-        time = clock.time(kernel.kernel, kernel.op_class)
-        kind = kind_of(kernel.op_class, kernel.kernel.name)
+    def _time(self, run: KernelRun) -> KernelTime:
+        time = self.device.clock.time(run.kernel, run.op_class)
+        floor = time.seconds.floor
         if not self.device.has_constants(self.settings.dtype):
             # products at their floor beside the rest as expected would be no time of either kind
-            return time._replace(expected=None, low=None, high=None), kind
-        if self.step is not None:
-            from archcli.measure.predict.training import work_of  # of training alone
+            return time._replace(seconds=Seconds.at_limit(floor))
+        if self.step is None:
+            return time
+        from archcli.measure.predict.training import work_of  # of training alone
 
-            expected = sum(work_of(kernel, clock).parts(self.step).values())
-            low, high = (edge * expected for edge in (self.step.origin.low, self.step.origin.high))
-            time = time._replace(expected=expected, low=low, high=high)
-        return time, kind
+        expected, origin = sum(work_of(time).parts(self.step).values()), self.step.origin
+        return time._replace(seconds=Seconds.within(floor, expected, origin.low, origin.high))
 
 
 class StageStep(NamedTuple):
@@ -215,6 +205,7 @@ class StageStep(NamedTuple):
 def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> StageStep:
     """The pass of a rank of a stage, or its step of `grad_accum` times the plan's micro batches.
 
+    `times` may be those of a step that accumulates otherwise: plans of a search share them.
     A stage waits (p - 1) / v micro batches as long as its own, arXiv:2104.04473 section 2.2.
     Raises ArchError for a link whose rate is not known.
     """
@@ -222,9 +213,9 @@ def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> S
     number = plan.micro_batches * grad_accum if training else 1
     computing, waiting = one.all.scaled(number), Seconds()
     if training:
-        computing = computing.plus(Seconds.of(times.update(plan, stage).time))
+        computing = computing.plus(times.update(plan, stage).time.seconds)
         # the pipeline fills and drains once for each accumulation
-        waiting = one.all.scaled((plan.pp - 1) / plan.virtual_stages * grad_accum)
+        waiting = one.all.scaled(plan.waited * grad_accum)
     seconds, recomputed = computing.plus(waiting), one.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
     if not collectives:

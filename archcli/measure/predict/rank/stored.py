@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import OpClass, Row
-from archcli.launches import KernelCost
+from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.measure.predict.constants import WIDTHS
-from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.times import PRODUCTS, kind_of
 from archcli.measure.weights.stored_bytes import WeightBits, stored
 from archcli.modules import Model
@@ -28,8 +27,8 @@ class StoredMatrix(NamedTuple):
 
 
 def reading_stored(
-    kernels: Iterable[RankKernel], rows: Mapping[str, Row | None], model: Model, dtype: str
-) -> Iterator[RankKernel]:
+    kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], model: Model, dtype: str
+) -> Iterator[KernelRun]:
     """The kernels; products read their matrices as they are stored, and unpack them on the way.
 
     `rows` are by the path of the kernels.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from math import isqrt
 from typing import NamedTuple
 
-from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion, module_paths
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -31,7 +30,7 @@ class Candidate(NamedTuple):
 def of_replica(candidate: Candidate) -> int:
     """Sequences that a replica runs at once: a micro batch, or its part of all that are in flight."""
     plan, settings = candidate
-    return int(settings.batch_size if settings.phase == "train" else -(-settings.batch_size // plan.dp))
+    return int(plan.of_replica(settings).batch_size)
 
 
 @dataclass(slots=True)
@@ -147,13 +146,7 @@ class PlanCandidates:
     def _can_be(self, plan: Plan) -> bool:
         """Whether the model can have a plan; each is checked once."""
         if plan not in self._known:
-            model, settings = self.question.model, self.question.settings
-            try:
-                plan.check(model, settings)
-            except ArchError:
-                self._known[plan] = False
-            else:
-                self._known[plan] = True
+            self._known[plan] = plan.suits(self.question.model, self.question.settings)
         return self._known[plan]
 
 

@@ -9,33 +9,44 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from archcli.errors import ArchError
-from archcli.launches import KernelRun
+from archcli.launches.kernel import KernelRun
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.plan import Plan
-from archcli.measure.predict.communication.planned import PlannedPass, planned_pass
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels, traced_runs
+from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
 from archcli.measure.predict.rank.rank_times import KnownTimes, RankTimes, StageStep, TimingDevice, stage_step
-from archcli.measure.predict.search.bounds import LeastMemory, LeastTime, WholeDegrees, whole_degrees
+from archcli.measure.predict.search.bounds import (
+    Degrees,
+    LeastMemory,
+    LeastTime,
+    WholeDegrees,
+    degrees_of,
+    whole_degrees,
+)
 from archcli.measure.predict.search.candidates import Candidate, of_replica
 
-RankKey = tuple[int, bool, int, int, int, str]
-"""tp, sp, ep, cp, batch size and recomputation: what a rank's pass depends on."""
+RankKey = tuple[Degrees, int]
+"""Degrees and batch size: what a rank's pass depends on, but for recomputation."""
 TracedRank = tuple[PlannedPass, Sequence[KernelRun]]
 """A rank's pass, whatever it recomputes, and its kernels."""
 
 
 @dataclass(slots=True)
 class PlanTimer:
-    """Times candidates of a question on a device: expected seconds, or the floor without constants."""
+    """Times candidates of a question on a device: expected seconds, or the floor without constants.
+
+    The phase is the question's: a candidate that serves is timed by a decoded token of each sequence. Errors
+    are ArchErrors for candidates that cannot be timed.
+    """
 
     question: MemoryQuestion
     device: TimingDevice
     use: CacheUse = NO_CHANGE
-    _times: dict[RankKey, RankTimes] = field(default_factory=dict)
-    _traced: dict[tuple[int, ...], TracedRank] = field(default_factory=dict)
+    _times: dict[tuple[RankKey, str], RankTimes] = field(default_factory=dict)
+    _traced: dict[RankKey, TracedRank] = field(default_factory=dict)
     _known: KnownTimes = field(default_factory=dict)
     _most: dict[WholeDegrees, tuple[int, int]] = field(default_factory=dict)
     _efficient: set[tuple[WholeDegrees, str]] = field(default_factory=set)
@@ -75,13 +86,14 @@ class PlanTimer:
         plan, settings = candidate
         times = self._times_of(candidate)
         steps = [stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)]
-        expected = self.device.has_constants(settings.dtype)
-        return _parts(max(steps, key=lambda step: step.total.told(expected=expected)), expected=expected)
+        return _parts(max(steps, key=lambda step: step.total.expected))
 
     def _times_of(self, candidate: Candidate) -> RankTimes:
         plan, settings = candidate
-        alike = plan.tp, plan.sp, plan.ep, plan.cp, of_replica(candidate)
-        key = (*alike, settings.recompute)
+        if settings.phase != self.question.settings.phase:
+            settings = replace(settings, phase=self.question.settings.phase)
+        alike = degrees_of(plan), of_replica(candidate)
+        key = alike, settings.recompute
         if key not in self._times:
             if alike not in self._traced:
                 planned = planned_pass(self.question.model, settings, plan)
@@ -93,9 +105,9 @@ class PlanTimer:
         return self._times[key]
 
 
-def _parts(step: StageStep, *, expected: bool) -> dict[str, float]:
+def _parts(step: StageStep) -> dict[str, float]:
     """The seconds of a stage's step by what takes them."""
-    total, computing, waiting, recomputed = (seconds.told(expected=expected) for seconds in step[:4])
+    total, computing, waiting, recomputed = (seconds.expected for seconds in step[:4])
     return {
         "computing": computing - recomputed,
         "recomputing": recomputed,
@@ -106,19 +118,6 @@ def _parts(step: StageStep, *, expected: bool) -> dict[str, float]:
 
 Parts = Mapping[str, float]
 """Seconds of a step or a pass by what takes them: computing, communication, the bubble."""
-
-
-class StepTimer(Protocol):
-    """Times candidates. Raises ArchError for a candidate that cannot be timed."""
-
-    def least(self, candidate: Candidate) -> float:
-        """Seconds that it takes at least, found quickly."""
-
-    def closer(self, candidate: Candidate) -> Iterator[float]:
-        """The same, ever closer; the last as close as what is timed of other candidates allows."""
-
-    def parts(self, candidate: Candidate) -> Parts:
-        """Its seconds, by what takes them."""
 
 
 class TimedPlan(NamedTuple):
@@ -166,7 +165,7 @@ class PlanChoice:
         return DecidingPart(part, lost[part])
 
 
-def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: StepTimer) -> PlanChoice:
+def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: PlanTimer) -> PlanChoice:
     """The fastest candidate that fits into the question's device; any fits where it names none.
 
     Of equally fast ones the first. Raises the first ArchError of the timer where it times no candidate.
@@ -195,7 +194,7 @@ def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: 
     return PlanChoice(best, runner_up, _faster(too_large, best, timer), len(too_large), len(known))
 
 
-def _faster(too_large: Sequence[Candidate], best: TimedPlan | None, timer: StepTimer) -> TimedPlan | None:
+def _faster(too_large: Sequence[Candidate], best: TimedPlan | None, timer: PlanTimer) -> TimedPlan | None:
     """The fastest of the candidates that do not fit, as far as is known, if it is faster than the best."""
     if not too_large:
         return None
@@ -210,7 +209,7 @@ def _degrees(timed: TimedPlan) -> Plan:
 
 
 def by_time(
-    candidates: Sequence[Candidate], timer: StepTimer, may_fit: Callable[[Candidate], bool]
+    candidates: Sequence[Candidate], timer: PlanTimer, may_fit: Callable[[Candidate], bool]
 ) -> Iterator[TimedPlan]:
     """The candidates that may fit from the fastest on; one is timed when it may be the next."""
     # of equal seconds those not yet timed come first, then the first in order; numbers differ, so that plans,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from archcli.graph import OpClass, Row
-from archcli.measure.passes import Pass
+from archcli.measure.passes import SCORES, Pass
 from archcli.measure.profile.charges import abbreviated
 from archcli.measure.profile.fold import Breakdown, Tally, fold
 from archcli.measure.profile.quality import fastest_to_slowest, is_reliable, overhead_ratio
@@ -134,7 +134,7 @@ def _on_fusion(counted: Pass, recording: Recording) -> Iterator[str]:
 
 def _changes_scores(row: Row) -> bool:
     """Whether a row is attention with element-wise parts: a softcap, ALiBi, a bias, or ReLU."""
-    has_scores = row.op.component == "attention_scores"
+    has_scores = row.op.component == SCORES
     return has_scores and any(part.op_class is OpClass.ELEMENTWISE for part in row.parts)
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.params import param_totals
-from archcli.measure.passes import Pass, count_pass, shape_pass
+from archcli.measure.passes import SCORES, Pass, count_pass, shape_pass
 from archcli.measure.symbolic.explain.components import Component
 from archcli.measure.symbolic.explain.question import Question
 from archcli.measure.symbolic.explain.text import numbered
@@ -145,7 +145,7 @@ def textbook_line(
 ) -> dict[str, Any] | None:
     """A step that says the textbook's form of a component in so many layers; None where there is none."""
     form = FORMS.get((question.quantity, component.heading))
-    if question.quantity == "flops" and component.heading == "attention_scores":
+    if question.quantity == "flops" and component.heading == SCORES:
         form = EVERY_KEY.form("L") if component.mixer else score_form(model, question, component.layers)
     if form is None:
         return None

@@ -1,5 +1,8 @@
 """Serving: a prefill of B sequences, OUTPUT steps against the growing cache, and break-even points.
 
+What an inference engine takes beside its kernels is one factor of each engine, and with `--dtype fp8` its
+products have constants of their own.
+
 Break-even points of decoding: the batch that hides weights, the context that outgrows them. Each step reads
 all weights once, W bytes, and computes F FLOPs for each sequence: with b sequences both take as long where
 b F / P = W / B, P the peak and B the bandwidth.
@@ -10,21 +13,92 @@ steps are predicted and those between them lie on chords; where a chord is not m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import OpClass, Row, StateKind
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.predict.communication.timing import Exposed
-from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass, told
+from archcli.measure.predict.communication.collective import Exposed
+from archcli.measure.predict.constants import Efficiency, Entry
+from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
-from archcli.measure.predict.serving.engines import ENGINES, Engine, with_engine
-from archcli.measure.predict.times import KernelTime
+from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
+
+EngineName = Literal["none", "vllm", "trtllm"]
+
+
+class Engine(NamedTuple):
+    """The tokens a second of an engine over those of its kernels alone: expected, and the range.
+
+    `source` says where the factor is from; it is of live servers, whose batches change from step to step.
+    """
+
+    label: str
+    speed: float
+    low: float
+    high: float
+    source: str
+
+
+ENGINES: Mapping[EngineName, Engine] = {
+    "none": Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else"),
+    # of live servers, whose measurements are not kept with the others: a rule of thumb
+    "vllm": Engine("vLLM", 0.78, 0.78, 1.0, "live serving: about 0.78 of what its kernels allow"),
+    "trtllm": Engine(
+        "TensorRT-LLM",
+        1.0,
+        0.88,
+        1.0,
+        "live serving: 0.88 to 1.00 of what its kernels allow; a batch of fixed size has no scheduler",
+    ),
+}
+"""Factors by name. A server that was measured against its kernels would give others."""
+
+
+def with_engine(seconds: Seconds, engine: Engine) -> Seconds:
+    """The seconds of an engine; the floor stays that of the kernels."""
+    if not seconds.is_calibrated:
+        return seconds
+    floor, expected, low, high, _ = seconds
+    # the fastest engine has the shortest time
+    return Seconds(floor, expected / engine.speed, low / engine.high, high / engine.low, is_calibrated=True)
+
+
+FP8 = "fp8"
+
+
+def in_fp8(device: TimingDevice) -> TimingDevice:
+    """The device with constants of products in fp8; as it is where it has none in bf16.
+
+    Measured fp8 products quantize their inputs first, in kernels of their own. An engine whose scales are
+    known before does so where the inputs are made; what is left is a product at fp8's peak and of one byte a
+    number. It is expected to reach what products of bf16 reach of theirs, and at worst takes as long as if it
+    quantized.
+    """
+    groups = device.clock.efficiency.groups
+    products = groups.get(PRODUCTS, {})
+    if "bf16" not in products:
+        return device
+    entries = {**products, FP8: _static(products["bf16"], products.get(FP8))}
+    efficiency = Efficiency({**groups, PRODUCTS: entries})
+    return device._replace(clock=device.clock._replace(efficiency=efficiency))
+
+
+def _static(bf16: Entry, measured: Entry | None) -> Entry:
+    """The constants of bf16 with the range up to what was measured with quantization in it."""
+    if measured is None:
+        return bf16
+    return {**bf16, "error": measured["error"], "high": max(bf16["high"], measured["high"])}
+
+
+def at_peak_of_fp8(prediction: Prediction, device: TimingDevice) -> Prediction:
+    """The prediction whose FLOPs are held against the peak of fp8. Raises ArchError where none is stated."""
+    return prediction._replace(peak_flops=device.clock.rates.peak(FP8) * prediction.devices)
 
 
 class BreakEven(NamedTuple):
@@ -109,8 +183,8 @@ class ServedTokens:
     """
 
     whole: Prediction
-    first_token: KernelTime
-    per_token: KernelTime
+    first_token: Seconds
+    per_token: Seconds
 
 
 def serve(
@@ -136,7 +210,7 @@ def serve(
     parts = [("prefill", WeightedStep(1.0, prefill)), *(("decode", step) for step in steps)]
     return ServedTokens(
         joined(parts, int(settings.batch_size) * new, engine),
-        with_engine(prefill.time, engine),
+        with_engine(prefill.seconds, engine),
         with_engine(added(steps, 1 / new), engine),
     )
 
@@ -162,8 +236,8 @@ def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:
         middle = (low + high) // 2
         # with one new token first and last are the same
         part = (middle - low) / max(high - low, 1)
-        chord = (1 - part) * told(at(low).time) + part * told(at(high).time)
-        if left and high - low > 1 and abs(chord / told(at(middle).time) - 1) > OFF_THE_CHORD:
+        chord = (1 - part) * at(low).seconds.expected + part * at(high).seconds.expected
+        if left and high - low > 1 and abs(chord / at(middle).seconds.expected - 1) > OFF_THE_CHORD:
             halve(low, middle, left - 1)
             halve(middle, high, left - 1)
             weights[middle] -= 1.0  # both halves have it
@@ -174,27 +248,17 @@ def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:
     return [WeightedStep(weight, known[past]) for past, weight in sorted(weights.items())]
 
 
-def added(steps: list[WeightedStep], scale: float = 1.0) -> KernelTime:
+def added(steps: list[WeightedStep], scale: float = 1.0) -> Seconds:
     """The seconds of all steps."""
-    total = KernelTime(0.0, 0.0, 0.0, 0.0, longest(steps).time.bound_by)
+    total = Seconds()
     for weight, step in steps:
-        total = plus(total, step.time.scaled(weight * scale))
+        total = total.plus(step.seconds.scaled(weight * scale))
     return total
 
 
 def longest(steps: list[WeightedStep]) -> Prediction:
     """The step that most of the time goes to."""
-    return max(steps, key=lambda part: part.weight * told(part.step.time)).step
-
-
-def plus(a: KernelTime, b: KernelTime) -> KernelTime:
-    """Both, one after the other; a floor alone where one of them is."""
-    floor = a.floor + b.floor
-    if a.expected is None or a.low is None or a.high is None:
-        return KernelTime(floor, None, None, None, a.bound_by)
-    if b.expected is None or b.low is None or b.high is None:
-        return KernelTime(floor, None, None, None, a.bound_by)
-    return KernelTime(floor, a.expected + b.expected, a.low + b.low, a.high + b.high, a.bound_by)
+    return max(steps, key=lambda part: part.weight * part.step.seconds.expected).step
 
 
 def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -> Prediction:
@@ -206,7 +270,8 @@ def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -
         for name in ("bubble_s", "model_flops", "executed_flops")
     }
     return first._replace(
-        time=with_engine(added(steps), engine),
+        seconds=with_engine(added(steps), engine),
+        bound_by=longest(steps).bound_by,
         rows=tuple(_rows(parts)),
         communication=tuple(_sent(steps)),
         tokens=tokens,
@@ -220,16 +285,16 @@ def _rows(parts: list[tuple[str, WeightedStep]]) -> Iterator[PredictedRow]:
     rows: dict[tuple[str, ...], PredictedRow] = {}
     for name, (weight, step) in parts:
         for row in step.rows:
-            sums = (weight * row.times, weight * row.flops, weight * row.bytes)
-            scaled = PredictedRow(row.path, name, row.kernel, row.op_class, *sums, row.time.scaled(weight))
-            key = (name, row.path, row.kernel, row.time.bound_by)
+            sums = (weight * row.times, weight * row.flops, weight * row.bytes, row.seconds.scaled(weight))
+            scaled = PredictedRow(row.path, name, row.kernel, row.op_class, *sums, row.bound_by)
+            key = (name, row.path, row.kernel, row.bound_by)
             rows[key] = _both(rows[key], scaled) if key in rows else scaled
     yield from rows.values()
 
 
 def _both(a: PredictedRow, b: PredictedRow) -> PredictedRow:
-    sums = (a.times + b.times, a.flops + b.flops, a.bytes + b.bytes)
-    return PredictedRow(*a[:4], *sums, plus(a.time, b.time))
+    sums = (a.times + b.times, a.flops + b.flops, a.bytes + b.bytes, a.seconds.plus(b.seconds))
+    return PredictedRow(*a[:4], *sums, a.bound_by)
 
 
 def _sent(steps: list[WeightedStep]) -> Iterator[Exposed]:

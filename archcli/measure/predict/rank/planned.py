@@ -1,0 +1,231 @@
+"""The pass of one rank of a plan: its rows, the stage that runs each, what runs again, what is sent.
+
+A rank's share of the model is traced in one piece, of a pipeline the rows of all stages.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from archcli.arith import Number, whole
+from archcli.graph import Row
+from archcli.graph.kept import Call, Execution, In, Kept
+from archcli.launches.memory.op_reader import OpReader
+from archcli.measure.memory.pipeline import Stage, stages_of
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.shares import PlacedWeight, layer_starts, placed_weights
+from archcli.measure.passes import shape_pass
+from archcli.measure.predict.communication.collective import Collective, merged
+from archcli.modules import Model
+from archcli.modules.models.layers import LayerIndex, layer_count
+from archcli.modules.models.model import inferring
+from archcli.modules.spec.request import Request
+from archcli.recording.operations import JOIN
+
+
+class StagePlacement:
+    """Where the rows of one traced pass run: in layers, numbered through, or at an end of the model.
+
+    What comes before the layers the first stage runs, what comes behind them the last.
+    """
+
+    def __init__(self, model: Model, paths: Iterable[str]) -> None:
+        """Place the paths of rows, in the order in which they run.
+
+        Several layers that are alike may have rows of their own: the first of them, one in the middle, and
+        the last. Each stands for the layers up to the next.
+        """
+        self.n_layers = layer_count(model)
+        self._layers: dict[str, range] = {}
+        self._behind: dict[str, bool] = {}
+        self._index = LayerIndex(model)
+        self._counted: dict[str, str] = {}
+        starts, numbered = layer_starts(model), dict[str, tuple[str, int]]()
+        for path in dict.fromkeys(paths):
+            prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
+            if prefix is None:
+                # paths come in the order of the forward: one behind some layer is behind all of them
+                self._behind[path] = bool(numbered)
+            else:
+                numbered[path] = prefix, int(path.removeprefix(prefix).partition(".")[0])
+        traced = {prefix: sorted({n for at, n in numbered.values() if at == prefix}) for prefix in starts}
+        for path, (prefix, number) in numbered.items():
+            span, start = self._index.span(self.counted_path(path)), starts[prefix]
+            numbers = traced[prefix]
+            later = numbers[bisect_right(numbers, number) : bisect_left(numbers, span.stop)]
+            end = next((n for n in later if n in span), span.stop)
+            self._layers[path] = range(start + number, start + end, span.step)
+
+    def counted_path(self, path: str) -> str:
+        """The path under which counting has the row, or of a compiled kernel those of its rows."""
+        if path not in self._counted:
+            self._counted[path] = JOIN.join(dict.fromkeys(map(self._index.counted_path, path.split(JOIN))))
+        return self._counted[path]
+
+    def layers(self, path: str) -> range:
+        """The layers that a row stands for; none for one outside of layers."""
+        return self._layers.get(path, range(0))
+
+    def place(self, path: str) -> range | bool:
+        """The layers that a row stands for; for a row outside of layers whether it comes behind them."""
+        return self._layers[path] if path in self._layers else self._behind[path]
+
+    def share(self, path: str, stage: Stage) -> Fraction:
+        """The part of a row's occurrences that a stage runs."""
+        numbers = self._layers.get(path)
+        if numbers is None:
+            return Fraction(int(stage.is_last if self._behind[path] else stage.is_first))
+        # no float: shares of all stages must add up to whole occurrences
+        return Fraction(stage.layers_of(numbers), len(numbers))
+
+
+def stage_rows(placement: StagePlacement, rows: Iterable[Row], stage: Stage) -> Iterator[tuple[Row, Number]]:
+    """(row, how often a stage runs it) of the rows that it runs."""
+    for row in rows:
+        times = whole(row.times * placement.share(row.path, stage))
+        if times:
+            yield row, times
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPass:
+    """The pass of one rank's share of a model, in one piece: of a pipeline the rows of all stages.
+
+    It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `hidden` are the B T d elements between
+    two layers, of all the ranks that share them. `width` are the bytes of an element.
+    """
+
+    model: Model
+    request: Request
+    rows: tuple[Row, ...]
+    weights: tuple[PlacedWeight, ...]
+    placement: StagePlacement
+    repeated: frozenset[str]
+    hidden: Number
+    width: Number
+    _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def repeating(self, settings: MemorySettings) -> PlannedPass:
+        """The same pass with what these settings recompute."""
+        # an empty cache: the backward sends again what repeated rows send
+        return replace(self, repeated=_repeated(self.rows, settings), _of_stages={})
+
+    def stages(self, plan: Plan) -> tuple[Stage, ...]:
+        """The stages of a plan."""
+        return stages_of(plan, self.placement.n_layers)
+
+    def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
+        """What a rank of a stage sends: of training in a whole step, else in a pass."""
+        if plan.devices == 1:
+            return
+        of_rows = self.of_micro_batch(plan, stage)
+        if self.request.phase != "train":
+            yield from of_rows
+            return
+        from archcli.measure.predict.communication import exchanges  # of several devices alone
+
+        micro_batches = plan.micro_batches * grad_accum
+        yield from (one.scaled(micro_batches) for one in of_rows)
+        yield from exchanges.of_stages(plan, stage, self.hidden, self.width, micro_batches)
+        yield from exchanges.of_replicas(self.weights, plan, stage, self.width, micro_batches)
+
+    def of_micro_batch(self, plan: Plan, stage: Stage) -> tuple[Collective, ...]:
+        """What the rows of a stage send in one micro batch, or in a pass."""
+        if stage not in self._of_stages:
+            self._of_stages[stage] = merged(self._of_rows(plan, stage))
+        return self._of_stages[stage]
+
+    def _of_rows(self, plan: Plan, stage: Stage) -> Iterator[Collective]:
+        from archcli.measure.predict.communication import exchanges  # of several devices alone
+
+        rows = tuple(stage_rows(self.placement, self.rows, stage))
+        training = self.request.phase == "train"
+        yield from exchanges.of_rows(rows, plan, self.width, self.repeated if training else None)
+        if training:
+            yield from exchanges.of_context(rows, plan, self.width, self.repeated)
+
+
+def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedPass:
+    """Trace the shapes of a rank's pass: of training a micro batch, else what a replica has of the batch.
+
+    Raises ArchError for a plan that the model cannot have.
+    """
+    plan.check(model, settings)
+    training = settings.phase == "train"
+    tokens = settings.tokens(model)
+    mine = replace(settings, seq_len=tokens // plan.cp) if training else plan.of_replica(settings)
+    request = mine.request(model)
+    # multi-token prediction runs in training alone: inference holds no weights of it
+    share = plan.share(model if training else inferring(model))
+    passed = shape_pass(share, request)
+    return PlannedPass(
+        share,
+        request,
+        passed.rows,
+        tuple(placed_weights(share, passed.rows)),
+        StagePlacement(share, [row.path for row in passed.rows]),
+        _repeated(passed.rows, settings),
+        settings.batch_size * tokens * model.d_model,
+        settings.width,
+    )
+
+
+def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
+    """Paths of the rows that the backward runs again."""
+    if settings.phase != "train" or settings.recompute == "none":
+        return frozenset()
+    from archcli.measure.memory.training.losses import recomputed  # of training alone
+
+    return repeated_paths(rows, recomputed(settings.recompute), settings.execution())
+
+
+def repeated_paths(
+    rows: Sequence[Row], rule: Callable[[str], bool] | None, execution: Execution
+) -> frozenset[str]:
+    """Paths of the rows that a backward runs again, by what is recomputed.
+
+    As in torch's checkpointing what comes behind the last operation that keeps something is not run again,
+    nor is that one itself where it keeps its inputs alone: autograd saves them before it runs.
+    """
+    if rule is None:
+        return frozenset()
+    regions: dict[str, list[Row]] = {}
+    for row in rows:
+        region = _region(row.path, rule)
+        if region is not None:
+            regions.setdefault(region, []).append(row)
+    return frozenset(row.path for region in regions.values() for row in _needed(region, execution))
+
+
+def _region(path: str, rule: Callable[[str], bool]) -> str | None:
+    """The outermost module, or the operation itself, that is recomputed and has this path."""
+    steps = path.split(".")
+    above = (".".join(steps[:n]) for n in range(1, len(steps) + 1))
+    return next((module for module in above if rule(module)), None)
+
+
+def _needed(rows: list[Row], execution: Execution) -> list[Row]:
+    """Rows up to the last that keeps something, and that one unless it keeps its inputs alone."""
+    kept = [_kept(row, execution) for row in rows]
+    keeping = [number for number, of_row in enumerate(kept) if of_row is not None]
+    if not keeping:
+        return []
+    last = keeping[-1]
+    inputs_alone = all(isinstance(one, In) for one in kept[last] or ())
+    return rows[: last + (0 if inputs_alone else 1)]
+
+
+def _kept(row: Row, execution: Execution) -> tuple[Kept, ...] | None:
+    """What a row's backward keeps of a call through which gradients flow; None of one that needs nothing."""
+    n = len(row.inputs)
+    experts = row.experts.n_experts if row.experts else None
+    execution = replace(execution, assumes=True)
+    call = Call(execution, (True,) * n, (execution.width,) * n, row.trained, experts)
+    kept = OpReader()(row.op, call, row.inputs).kept
+    # a view keeps nothing, and what made the tensor that it shows runs again
+    shows = row.op.is_view and not row.op.exchanges
+    return kept if kept or shows else None

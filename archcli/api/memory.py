@@ -74,6 +74,10 @@ Memory = Annotated[
 ]
 
 
+OF_SERVING = {"cache_dtype", "past", "served"}
+"""Fields of MemorySettings that predict and serving set."""
+
+
 @dataclass(frozen=True)
 class MemoryOptions(PlanOptions):
     """What `archcli memory` asks."""
@@ -99,7 +103,9 @@ class MemoryOptions(PlanOptions):
 
     def settings(self) -> MemorySettings:
         """What the memory of a pass depends on. Raises ArchError for values that it cannot have."""
-        return part(self, MemorySettings, beside={"cache_dtype", "past"})  # which predict and serving set
+        return part(
+            self, MemorySettings, beside={"cache_dtype", "past", "served"}
+        )  # which predict and serving set
 
     def question(self, model: Model) -> MemoryQuestion:
         """The question about a loaded model."""

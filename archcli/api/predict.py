@@ -143,6 +143,7 @@ class PredictOptions(PlanOptions):
             backend=self.backend,
             recompute=self.recompute,
             grad_accum=self.grad_accum,
+            served=self.engine != "none" and self.phase not in {"train", "forward"},
         )
 
     def beyond(self) -> PredictSettings:

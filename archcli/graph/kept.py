@@ -84,6 +84,7 @@ class Execution:
     `backend` picks the kernels, `fused` attention in one kernel where there is one, `width` is the bytes of
     an element in the model's dtype; with `records` autograd keeps what the backward needs. Of an operation
     of which that is not known it `assumes` all inputs and outputs, or NotImplementedError is raised.
+    `served`: an inference engine runs it, whose kernels fuse attention of every kind.
     """
 
     backend: Backend = "cuda"
@@ -91,6 +92,14 @@ class Execution:
     width: Number = 2
     records: bool = True
     assumes: bool = False
+    served: bool = False
+
+    @property
+    def run_as(self) -> str:
+        """The method of an operation that runs it so."""
+        if not self.fused:
+            return "run"
+        return "run_served" if self.served else "run_fused"
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,10 @@ class Op(ABC):
         """Compute the output with torch's fused kernel, where there is one."""
         return self.run(torch, weights, *xs)
 
+    def run_served(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
+        """What an inference engine launches in its place: `archcli.launches` alone can run it."""
+        return self.run_fused(torch, weights, *xs)
+
     def in_training(self) -> Op:
         """The op to run in training; for most ops the op itself."""
         return self

@@ -21,6 +21,18 @@ class Experts(NamedTuple):
     n_experts: Number
     top_k: Number
 
+    def reached(self, assigned: int) -> float:
+        """How many of the experts get a token, on average, of `assigned` pairs of token and expert.
+
+        Each token goes to `top_k` of E evenly at random, so that N tokens miss an expert with
+        probability (1 - top_k / E)^N: 163 of 256 experts at 32 tokens and a top_k of 8.
+        """
+        share = float(self.top_k) / int(self.n_experts)
+        if share >= 1:
+            return float(self.n_experts)
+        reached: float = self.n_experts * (1 - (1 - share) ** (assigned / float(self.top_k)))
+        return reached
+
 
 class PassPart(NamedTuple):
     """A part of an operation's cost, run forward or backward; a gradient is named `part/gradient`."""

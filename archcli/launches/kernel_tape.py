@@ -296,4 +296,5 @@ def _assignment(options: dict[str, Any]) -> TokenAssignment | None:
     """The expert of each token, of a child that is called with it."""
     if "index" not in options:
         return None
-    return TokenAssignment(options["index"].value, int(options["experts"].n_experts))
+    experts = options["experts"]
+    return TokenAssignment(options["index"].value, int(experts.n_experts), experts)

@@ -131,7 +131,7 @@ def _run_forward(
     train = request.phase == "train"
     log.backend, log.records, tape = execution.backend, train, KernelTape([])
     tape.log, tape.weights, tape.training, tape.folded = log, Weights(dtype), train, folded
-    tape.run_as = "run_fused" if execution.fused else "run"
+    tape.run_as = execution.run_as
     inputs: dict[str, Any] = {
         name: ShapeTensor(_whole(spec.shape), NAMED["int64"] if spec.kind == "ids" else dtype)
         for name, spec in model.inputs(request).items()

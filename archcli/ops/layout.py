@@ -81,10 +81,12 @@ class Split(Op):
 class Concat(Op):
     """Join two tensors along the last axis.
 
-    The second is repeated over the heads axis of [B, T, heads, d] where it has one head.
+    The second is repeated over the heads axis of [B, T, heads, d] where it has one head. `in_cache`: engines
+    keep the two side by side in the cache, and so join nothing.
     """
 
     name: str
+    in_cache: bool = False
 
     def shape(self, a: Shape, b: Shape) -> Shape:
         return (*a[:-1], a[-1] + b[-1])
@@ -101,6 +103,9 @@ class Concat(Op):
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
         return torch.cat([a, b.expand(*a.shape[:-1], b.shape[-1])], dim=-1)
+
+    def run_served(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:
+        return torch.side_by_side(a, b) if self.in_cache else self.run(torch, weights, a, b)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from archcli.launches.dtypes import BOOL, FP32, INT64
 from archcli.launches.functions.pieces import pad
 from archcli.launches.functions.pointwise import where
 from archcli.launches.kernel import StatedWork
-from archcli.launches.launching import launch, launch_gradients, launch_many, save_for_backward
+from archcli.launches.launching import launch, launch_gradients, launch_many, save_for_backward, view
 from archcli.launches.layouts import dense_strides
 from archcli.launches.log import current
 from archcli.launches.tensor import in_torch
@@ -68,6 +68,25 @@ def scaled_dot_product_attention(
     save_for_backward(out, bias)
     out.strides = strides
     return out
+
+
+@in_torch
+def served_attention(q: Any, k: Any, v: Any, flops: Number, seen: Number) -> Any:
+    """An engine's attention of q [B, T, H, d], k [B, S, K, d] and v [B, S, K, e]: no function of torch.
+
+    It reads the `seen` tokens of keys and values once. Values in the storage of the keys are part of them,
+    as in latent attention, and not read again.
+    """
+    held = [k] if v.storage is k.storage else [k, v]
+    read = q.bytes + sum(x.numel() // x.shape[1] * seen * x.itemsize for x in held)
+    shape = (*q.shape[:3], v.shape[3])
+    return launch("_flash_attention_of_engine", [q, k, v], shape, q.dtype, work=StatedWork(flops, read))
+
+
+@in_torch
+def side_by_side(a: Any, b: Any) -> Any:
+    """Two tensors that lie in one storage, joined along the last axis: no function of torch."""
+    return view(a, (*a.shape[:-1], a.shape[-1] + b.shape[-1]), a.strides)
 
 
 def _kernel(q: Any, v: Any, mask: Any) -> tuple[str, Number, list[Any]]:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from archcli.graph import Op
+from archcli.graph.row import Experts
 from archcli.launches.dtypes import INT64, NAMED
 from archcli.launches.functions.indexing import bincount
 from archcli.launches.functions.pieces import cat, split, without_axis
@@ -28,8 +29,8 @@ GROUPED = frozenset({"fp32", "bf16", "fp16"})
 class TokenAssignment:
     """The expert of each token, in order; where each expert's tokens end is found once for all matrices."""
 
-    def __init__(self, expert_of: ShapeTensor, n_experts: int) -> None:
-        self.expert_of, self.n_experts = expert_of, n_experts
+    def __init__(self, expert_of: ShapeTensor, n_experts: int, experts: Experts | None = None) -> None:
+        self.expert_of, self.n_experts, self._experts = expert_of, n_experts, experts
         self._sizes: ShapeTensor | None = None
         self._ends: ShapeTensor | None = None
 
@@ -38,6 +39,13 @@ class TokenAssignment:
         if self._sizes is None:
             self._sizes = bincount(self.expert_of, minlength=self.n_experts)
         return self._sizes
+
+    def reached(self) -> float:
+        """How many experts get a token, at random; where the router is not known, as many as may."""
+        assigned = self.expert_of.shape[0]
+        if self._experts is None:
+            return float(min(assigned, self.n_experts))
+        return self._experts.reached(assigned)
 
     def lengths(self) -> list[int]:
         """The same numbers, read back: an even spread, as which tokens an expert gets is data."""
@@ -87,10 +95,10 @@ def _begins_aligned(x: Any) -> bool:
 def _grouped_product(x: Any, weight: Any, routed: TokenAssignment) -> Any:
     """[N k, in] times each expert's matrix: [N k, out]; backward two more grouped products.
 
-    Matrices are read of experts that a token goes to, at an even spread.
+    Matrices are read of experts that a token goes to.
     """
     ends = routed.ends()
-    reached = weight.bytes * min(routed.expert_of.shape[0], routed.n_experts) // routed.n_experts
+    reached = round(weight.bytes * routed.reached() / routed.n_experts)
     flops = 2 * x.numel() * weight.shape[1]
 
     def work(*read: Any) -> StatedWork:

@@ -152,7 +152,7 @@ class ShapeRun:
         if weights:
             return op.run(TORCH, weights, *self.inputs)
         op = op.in_training() if records else op
-        return (op.run_fused if call.execution.fused else op.run)(TORCH, {}, *self.inputs)
+        return getattr(op, call.execution.run_as)(TORCH, {}, *self.inputs)
 
     def kept(self) -> tuple[Kept, ...]:
         """What the backward of every step keeps, of those too that no gradient reaches."""

@@ -38,6 +38,7 @@ class MemorySettings:
     `seq_len` are the tokens of a sequence, None the default: 2048, or max_seq_len where that is less. In
     decoding they are in the cache already, and one more is new. `past` are tokens that a prefill finds in the
     cache. `chunk` cuts a prefill into pieces, and `cache_dtype` is that of a served cache, None for `dtype`.
+    `served`: an engine runs the pass, as it does in serving.
     """
 
     phase: MemoryPhase = "train"
@@ -54,8 +55,11 @@ class MemorySettings:
     chunk: AboveZero | None = None
     cache_dtype: str | None = None
     past: ZeroOrMore = 0
+    served: bool = False
 
     def __post_init__(self) -> None:
+        if self.phase == "serve":
+            object.__setattr__(self, "served", True)  # and so of its prefill and decoding, by `replace`
         # a token can be decoded against an empty cache; any other pass has tokens
         check_values("memory", self, **({} if self.phase == "decode" else {"seq_len": NOT_EMPTY}))
 
@@ -87,7 +91,8 @@ class MemorySettings:
 
     def execution(self) -> Execution:
         """How torch runs the pass."""
-        return Execution(self.backend, self.attention != "eager", self.width, self.phase == "train")
+        fused, train = self.attention != "eager", self.phase == "train"
+        return Execution(self.backend, fused, self.width, train, served=self.served)
 
     def request(self, model: Model) -> Request:
         """The pass; of a prefill in chunks the last."""

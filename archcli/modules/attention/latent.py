@@ -169,7 +169,7 @@ class MultiHeadLatentAttention(IndexedAttention):
         w_k, w_v = Split("kv_b_split", (self.qk_nope_head_dim, self.v_head_dim), axis=1)(weight)
         q_latent = Einsum("q_absorb", "bthn,hnc->bthc")(q_nope, w_k)
         head = Unsqueeze("latent_head")(latent)
-        q, k = Concat("q")(q_latent, q_pe), Concat("k")(head, k_pe)
+        q, k = Concat("q")(q_latent, q_pe), Concat("k", in_cache=True)(head, k_pe)
         # the scale stays (n + r)^-0.5 though queries are c + r wide: the scores are those of naive
         mixed = self.attend(context, self._d_query, q, k, head, selected=chosen)
         out: Tensor = Einsum("v_absorb", "bthc,hvc->bthv")(mixed, w_v)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, prod
+from archcli.arith import Number, Shape, minimum, prod
 from archcli.graph import Op, OpClass, Part, Workspace
 from archcli.graph.kept import Call
 from archcli.graph.part import READ_OFF_RUN
@@ -138,6 +138,8 @@ class Attend(Op):
 
     def _runs_fused(self, call: Call) -> bool:
         """Whether one kernel runs: a CPU's has no dropout."""
+        if call.execution.served and call.execution.fused:
+            return True
         dropout = self.dropout and call.execution.records and not call.on_cuda
         return call.execution.fused and self.is_plain and not dropout
 
@@ -197,6 +199,20 @@ class Attend(Op):
         from archcli.ops.attention.attend_kernel import attend  # torch's kernels alone need it
 
         return attend(torch, q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=self.scale)
+
+    def run_served(
+        self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, positions: Any, *extras: Any
+    ) -> Any:
+        """One kernel of an engine, of any kind: it skips what the mask hides, and expands no keys.
+
+        FlashAttention of vLLM, FlashInfer and FlashMLA take sinks, softcaps, biases and windows.
+        """
+        new, visible = q.shape[1], k.shape[1]
+        parts = self.parts(*[x.shape for x in (q, k, v, positions, *extras)])
+        flops = sum(part.flops for part in parts if part.op_class is OpClass.CONTRACTION)
+        # keys that no query sees, such as those before all windows, are not read
+        seen = minimum(visible, self.mask.pairs(new, self.past, visible))
+        return torch.served_attention(q, k, v, flops, seen)
 
     def _alibi(self, torch: Any, positions: Any, scores: Any) -> Any:
         """What each head takes off for the distance of each key: [H, T, S]."""

@@ -1,5 +1,7 @@
 """Serving, worked out in the open: sums over steps, an engine's factor, break-even points, fp8."""
 
+import math
+
 import pytest
 
 from archcli.load.source import load
@@ -32,7 +34,7 @@ def device(peak=HUGE, bandwidth=GB_S, constants=None, **peaks):
 
 
 def settings(phase="serve", **changes):
-    return MemorySettings(**{"phase": phase, "batch_size": B, "seq_len": PROMPT} | changes)
+    return MemorySettings(**{"phase": phase, "batch_size": B, "seq_len": PROMPT, "served": True} | changes)
 
 
 def step(past, on=None, model=None):
@@ -52,6 +54,66 @@ def test_serving_is_the_prefill_and_every_step():
     assert sum(row.seconds.floor for row in found.whole.rows) == pytest.approx(
         found.whole.seconds.floor, rel=1e-9
     )
+
+
+LATENT, ROTARY = 512, 64
+
+
+def attention_of(model, phase, batch, tokens):
+    """The row of attention in one layer as an engine runs it: bytes and FLOPs of one call."""
+    asked = MemorySettings(phase, batch, tokens, served=True)
+    rows = predict_pass(load(model).model, asked, device(), Plan(), IN_PLACE).rows
+    [row, *_] = [row for row in rows if row.path.endswith("attention.attend")]
+    return row.bytes / row.times, row.flops / row.times
+
+
+def test_latent_attention_reads_its_cache_once_for_all_heads():
+    """DeepSeek-V3: 128 queries of 576 are read, as many of 512 written; the first 512 of a key are values."""
+    batch, past, heads = 2, 1000, 128
+    keys = LATENT + ROTARY
+    read, flops = attention_of("deepseek-v3", "decode", batch, past)
+    once = batch * (past + 1) * keys * BF16
+    assert read == once + batch * heads * (keys + LATENT) * BF16
+    assert flops == 2 * batch * heads * (past + 1) * (keys + LATENT)
+
+
+def test_an_engine_joins_no_cached_keys():
+    paths = [
+        row.path
+        for row in predict_pass(
+            load("deepseek-v3").model, settings("decode", seq_len=100), device(), Plan(), IN_PLACE
+        ).rows
+    ]
+    assert "layers.3.attention.attend" in paths
+    assert "layers.3.attention.k" not in paths
+
+
+@pytest.mark.parametrize("model", ["gpt-oss-20b", "gemma-2-9b", "bloom-7b1", "mistral-7b-v0.1"])
+def test_an_engine_has_no_scores_of_all_pairs(model):
+    """Sinks, softcaps, ALiBi and windows: one kernel reads queries, keys and values once."""
+    tokens = 4096
+    model = load(model).model
+    rows = predict_pass(model, settings("prefill", seq_len=tokens), device(), Plan(), IN_PLACE).rows
+    found = [row for row in rows if row.path.endswith("attention.attend")]
+    counted = count_pass(model, Request("prefill", B, tokens)).rows
+    pairs = [row for row in counted if row.path.endswith("attention.attend")]
+    assert sum(row.flops for row in found) == sum(
+        part.flops * row.times for row in pairs for part in row.parts if part.op_class == "contraction"
+    )
+    moved = sum(
+        BF16 * row.times * (sum(map(math.prod, row.inputs[:3])) + math.prod(row.outputs[0])) for row in pairs
+    )
+    assert sum(row.bytes for row in found) == moved
+
+
+def test_a_window_is_read_alone():
+    """gpt-oss: of 4,097 cached tokens half of the layers see 128, whatever the cache holds."""
+    rows = predict_pass(
+        load("gpt-oss-20b").model, settings("decode", seq_len=4096), device(), Plan(), IN_PLACE
+    ).rows
+    read = sum(row.bytes for row in rows if row.path.endswith("attention.attend"))
+    of_token, q = 2 * 8 * 64 * BF16, 2 * 64 * 64 * BF16
+    assert read == 24 * B * q + 12 * B * of_token * (128 + 4097)
 
 
 def test_a_step_reads_one_more_token_than_the_one_before():

@@ -48,8 +48,11 @@ def test_of_experts_those_are_read_that_a_token_goes_to():
     experts = MixtureOfExperts(n_experts=EXPERTS, top_k=PER_TOKEN, expert=GLU(d_ff=F))
     plain, stored = (read_by_products(experts, bits) for bits in (None, FOUR_BITS))
     path = "layers.0.ffn.experts.up_proj"
-    reached = B * PER_TOKEN  # fewer than there are experts
-    assert plain[path] - stored[path] == reached * F * (D * BF16 - D // 2 - D // 8 * SCALE)
+    # B tokens miss an expert with probability (1 - k / E)^B each
+    reached = EXPERTS * (1 - (1 - PER_TOKEN / EXPERTS) ** B)
+    assert plain[path] - stored[path] == pytest.approx(
+        reached * F * (D * BF16 - D // 2 - D // 8 * SCALE), abs=1
+    )
 
 
 def test_a_layer_by_layer_mixture_reads_the_mean():

@@ -169,8 +169,9 @@ def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelC
     # [B, T, H, D]; with more keys than queries some of the keys come from the cache
     shared = int(queries[2]) // int(keys[2]) if use.reads == "heads" else 1
     cached = use.cached_width(width) if int(keys[1]) > int(queries[1]) else width
-    more = max(shared, 1) * cached - width
-    return kernel._replace(read=kernel.read + more * int(prod(keys) + prod(values)))
+    # an engine's kernel reads values that are part of the keys once, one of torch's at times an expanded copy
+    of_keys = min(kernel.read - width * int(prod(queries)), width * int(prod(keys) + prod(values)))
+    return kernel._replace(read=kernel.read + of_keys * (max(shared, 1) * cached - width) // width)
 
 
 def _written_in_place(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:

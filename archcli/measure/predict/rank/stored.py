@@ -74,10 +74,10 @@ def _width(bits: WeightBits) -> Fraction:
 
 def _reading(kernel: KernelCost, row: Row, matrix: StoredMatrix) -> KernelCost:
     """A product that reads this matrix; of experts one, or those that tokens go to."""
-    matrices = 1
+    matrices = 1.0
     if row.experts is not None and kernel.name == GROUPED:
         # 2 FLOPs for each number of one expert's matrix and each token; a token reads one expert's at most
         tokens = kernel.flops // (2 * int(prod(row.weights["weight"])))
-        matrices = min(tokens, int(row.experts.n_experts))
-    unpacked = matrices * matrix.numbers * (Fraction(WIDTHS[kernel.dtype]) - matrix.width)
+        matrices = row.experts.reached(tokens)
+    unpacked = matrices * matrix.numbers * float(Fraction(WIDTHS[kernel.dtype]) - matrix.width)
     return kernel._replace(read=kernel.read - round(unpacked))

@@ -22,9 +22,9 @@ def table(columns, rows, *, texts=1):
 
 
 def known_sheets():
-    """The devices that have constants, by name."""
+    """The devices that have constants of their own, by name."""
     sheets = {name: load_datasheet(name) for name in devices()}
-    return {name: sheet for name, sheet in sheets.items() if sheet.efficiency}
+    return {name: sheet for name, sheet in sheets.items() if sheet.efficiency and not sheet.same_chip}
 
 
 def constants_table(group):

@@ -72,6 +72,36 @@ def test_a_file_of_ones_own_is_read(cli, tmp_path):
     assert "memory_gb must be a number above 0" in done.err
 
 
+def test_this_machine_is_written_and_read_again(cli, tmp_path):
+    file = tmp_path / "this.yaml"
+    assert cli("devices", "--this", "-o", file).code == 0
+    assert rows(cli("devices", file, "--json"))[0]["figure"] == "memory_bytes"
+    # all but the clock of now
+    assert cli("devices", "--this").out.splitlines()[:3] == file.read_text().splitlines()[:3]
+    for more in (["h100-sxm"], ["--json"], ["--sort", "name"]):
+        done = cli("devices", "--this", *more)
+        assert (done.code, "and takes -o FILE alone" in done.err) == (2, True)
+
+
+MISSING = {
+    "bandwidth_gb_s": "device mine states no bandwidth, so that nothing can be timed on it",
+    "bf16_tflops": "device mine states no peak of bf16",
+    "memory_gb": "device 'mine' states no memory",
+}
+
+
+def test_a_figure_that_a_file_lacks_is_told_in_a_line(cli, tmp_path):
+    file = tmp_path / "mine.yaml"
+    figures = {"memory_gb": 8, "bandwidth_gb_s": 100, "bf16_tflops": 10}
+    for missing, told in MISSING.items():
+        texts = {"name": "mine", "vendor": "me", "kind": "gpu", "source": "a guess", "certainty": "C"}
+        stated = texts | {key: value for key, value in figures.items() if key != missing}
+        file.write_text("".join(f"{key}: {value}\n" for key, value in stated.items()))
+        done = cli("predict", "gpt2", "--device", file)
+        assert (done.code, told in done.err) == (2, True)
+        assert done.err.count("error:") == 1
+
+
 def test_conditions_that_are_none_end_with_a_line(cli):
     for asked, told in (
         (("h1000",), "no device 'h1000'"),

@@ -60,7 +60,7 @@ MISTAKES = {
     "empty": (MINE, "", "mine.yaml: a device is a mapping"),
     "estimate": ("24", "~plenty", 'mine.yaml:6:12: memory_gb must be a number above 0, not "~plenty"'),
     "sizes": ("memory_gb: 24", "memory_sizes: 24", "memory_sizes are such as [8gb, 16gb], or bytes of each"),
-    "size": ("memory_gb: 24", "memory_sizes: [24]", "memory_sizes has 24, no size such as 16gb"),
+    "size": ("memory_gb: 24", "memory_sizes: [24]", "memory_sizes has an entry that is no size such as 16gb"),
     "bytes": (
         "memory_gb: 24",
         "memory_sizes: {8gb: -1}",
@@ -71,6 +71,7 @@ MISTAKES = {
         "variants: {}",
         "mine.yaml:6:1: unknown key 'variants'; a file of one's own describes one device",
     ),
+    "itself": ("memory_gb: 24", "same_chip: mine.yaml", "same_chip names a device of `archcli devices`"),
     "lender": ("memory_gb: 24", "same_chip: h1000", "no device 'h1000'; did you mean h100-"),
 }
 

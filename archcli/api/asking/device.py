@@ -47,8 +47,8 @@ def known_gpus() -> tuple[DeviceMemory, ...]:
     for sheet in map(load_datasheet, devices()):
         size = sheet.figures.get("memory_bytes")
         if sheet.kind == "gpu" and size is not None:
-            known = (int(size.value), 1, sheet.architecture, size.certainty, size.source)
-            gpus.setdefault((size.value, sheet.architecture, sheet.link), DeviceMemory(sheet.name, *known))
+            facts = (int(size.value), 1, sheet.architecture, size.certainty, size.source)
+            gpus.setdefault((size.value, sheet.architecture, sheet.link), DeviceMemory(sheet.name, *facts))
     return tuple(gpus.values())
 
 

@@ -136,9 +136,9 @@ def load_datasheet(name: str) -> Datasheet:
     """The device of this name, or of a user's own YAML file; ArchError with all that is wrong."""
     if is_file(name):
         return read_datasheet(decode(read_start(Path(name), name, MOST_BYTES), name), name)
-    found = resolve(name, devices())
-    sheet = _shipped(found.name)
-    return sheet if found.memory_gb is None else _of_size(sheet, found.memory_gb)
+    device = resolve(name, devices())
+    sheet = _shipped(device.name)
+    return sheet if device.memory_gb is None else _of_size(sheet, device.memory_gb)
 
 
 def _shipped(name: str) -> Datasheet:
@@ -153,11 +153,11 @@ def _of_size(sheet: Datasheet, memory_gb: int) -> Datasheet:
         return sheet.of_size(memory_gb)
     except ArchError:
         siblings = [name for name in devices() if name.startswith(f"{sheet.name}-")]
-        having = [f"{name}:{memory_gb}gb" for name in siblings if memory_gb in _shipped(name).memory_sizes]
-        if not having:
+        sold = [f"{name}:{memory_gb}gb" for name in siblings if memory_gb in _shipped(name).memory_sizes]
+        if not sold:
             raise
         what = f"device {quote(sheet.name)} has no memory of {memory_gb} GB"
-        raise ArchError(what, f"did you mean {either(having)}?") from None
+        raise ArchError(what, f"did you mean {either(sold)}?") from None
 
 
 def read_datasheet(text: str, name: str, variant: str = "") -> Datasheet:
@@ -200,13 +200,16 @@ def _device(keys: Mapping[str, Node]) -> Datasheet:
     if "memory_gb" in figures and "memory_bytes" not in figures:
         figures = {"memory_bytes": _whole(figures["memory_gb"].value), **figures}
     efficiency = efficiency_of(keys["efficiency"]) if "efficiency" in keys else {}
-    if texts["same_chip"]:
-        lender = load_datasheet(texts["same_chip"])
-        efficiency = {
-            **borrowed(lender.efficiency, lender.name, same_link=lender.link == texts["link"]),
-            **efficiency,
-        }
-    return Datasheet(**texts, figures=figures, memory_sizes=sizes, efficiency=efficiency)
+    lent = _lent(texts["same_chip"], texts["link"]) if texts["same_chip"] else {}
+    return Datasheet(**texts, figures=figures, memory_sizes=sizes, efficiency={**lent, **efficiency})
+
+
+def _lent(lender: str, link: str) -> Constants:
+    """The constants of a device of the list that has the same chip."""
+    if is_file(lender):  # which might name itself
+        raise ArchError(f"same_chip names a device of `archcli devices`, not {quote(lender)}")
+    sheet = load_datasheet(lender)
+    return borrowed(sheet.efficiency, sheet.name, same_link=sheet.link == link)
 
 
 def _of_label(
@@ -217,7 +220,7 @@ def _of_label(
 
 
 def _whole(memory_gb: float) -> SourcedFigure:
-    """Bytes of a memory of which the label is all that is known."""
+    """Bytes of a memory that is known by its label alone."""
     return SourcedFigure(int(memory_gb * 2**30), "C", OF_LABEL)
 
 
@@ -269,7 +272,7 @@ def _of_sizes(node: Node) -> Iterator[Problem]:
     sizes = stated.items() if isinstance(stated, dict) else [(item.value, None) for item in stated]
     for label, size in sizes:
         if not isinstance(label, str) or not SIZE.fullmatch(label):
-            yield Problem(f"memory_sizes has {label}, no size such as 16gb", mark=node.where.mark())
+            yield Problem("memory_sizes has an entry that is no size such as 16gb", mark=node.where.mark())
         elif size is not None:
             yield from _of_figure(f"memory_sizes.{label}", size)
 

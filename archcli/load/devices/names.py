@@ -105,14 +105,14 @@ def resolve(name: str, known: Sequence[str]) -> DeviceName:
     if name in known:
         return DeviceName(name)
     words, spelled = _words(name), {_key(_words(one)): one for one in (*known, *ALIASES)}
-    found = spelled.get(_key(words))
-    if found is not None:
-        return DeviceName(ALIASES.get(found, found))
+    match = spelled.get(_key(words))
+    if match is not None:
+        return DeviceName(ALIASES.get(match, match))
     size = SIZE.fullmatch(words[-1]) if words else None
-    found = spelled.get(_key(words[:-1])) if size else None
-    if found is None or size is None:
+    match = spelled.get(_key(words[:-1])) if size else None
+    if match is None or size is None:
         raise _unknown(name, "-".join(words), known)
-    return DeviceName(ALIASES.get(found, found), int(size[1]))
+    return DeviceName(ALIASES.get(match, match), int(size[1]))
 
 
 def _words(name: str) -> list[str]:

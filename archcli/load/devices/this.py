@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,7 +48,7 @@ class LocalDevice(NamedTuple):
     figures: Mapping[str, SourcedFigure]
     source: str
     architecture: str = ""
-    alike: int = 1
+    n_alike: int = 1
     known_as: str = ""
 
 
@@ -177,9 +178,10 @@ def _total(meminfo: str) -> int:
 def _number(text: str) -> float:
     """A number, or 0 for what is none: [N/A]."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return 0.0
+    return number if isfinite(number) else 0.0
 
 
 def _yaml(device: LocalDevice) -> str:
@@ -213,7 +215,7 @@ def _listed(name: str) -> Datasheet | None:
 
 def _comments(device: LocalDevice, keys: Mapping[str, Any]) -> list[str]:
     """What a reader must know: how many there are, and what is not known."""
-    lines = [f"{device.alike} of them: --device {device.alike}x./THIS.yaml"] if device.alike > 1 else []
+    lines = [f"{device.n_alike} of them: --device {device.n_alike}x./THIS.yaml"] if device.n_alike > 1 else []
     missing = [key for key in NEEDED if key not in keys and not (key == NEEDED[-1] and "fp16_tflops" in keys)]
     if missing:
         lines.append(f"its datasheet has to add {', '.join(missing)}")

@@ -105,6 +105,31 @@ def test_figures_are_those_of_the_datasheets(typed, half):
         assert [RATES[name][key] for key in keys] == pytest.approx(figures, rel=0.005), name
 
 
+MEASURED = {
+    "4080 16GB": 40.29,
+    "RTX 4000 Ada 20GB": 20.85,
+    "RTX 5000 Ada 32GB": 32.67,
+    "RTX A6000 48GB": 40.25,
+    "RTX 6000 Ada 48GB": 51.97,
+    "A40 48GB": 33.95,
+    "M1 Max 32-Core GPU 64GB": 18.43,
+}
+"""Tokens a second that llama.cpp generates of Llama 3 8B in F16, and the table's names of the devices."""
+OUT_OF_MEMORY = ("3070 8GB", "3080 10GB", "3080 Ti 12GB", "4070 Ti 12GB", "M1 7-Core GPU 8GB")
+"""Devices on which that table has the same model run out of memory."""
+
+
+def test_measured_speeds_are_below_the_limit_and_near_it():
+    """XiongjieDai/GPU-Benchmarks-on-LLM-Inference, README.md at aa72e0e: a wrong bandwidth would show."""
+    model = archcli.load("llama-3-8b")
+    for device, rate in MEASURED.items():
+        found = archcli.predict(model, device, past=1024, dtype="fp16").totals
+        assert 0.7 < rate / found["tokens_per_s"]["floor"] < 1, device
+        assert found["fits"], device
+    weights = archcli.memory(model, phase="decode").totals["peak_bytes"]
+    assert all(load_datasheet(device).figures["memory_bytes"].value < weights for device in OUT_OF_MEMORY)
+
+
 def test_a_smaller_gpu_of_a_chip_is_smaller():
     smaller = [name for name in devices() if name.endswith("-core")]
     assert len(smaller) > 15

@@ -13,7 +13,11 @@ from archcli.load.devices.datasheet import devices, load_datasheet
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 PAGE = BENCHMARKS.parent / "docs" / "predict.md"
-FITTED = {name: sheet.efficiency for name in devices() if (sheet := load_datasheet(name)).efficiency}
+FITTED = {
+    name: sheet.efficiency
+    for name in devices()
+    if (sheet := load_datasheet(name)).efficiency and not sheet.same_chip
+}
 OF_KERNELS = ("matrix_products", "memory_bound", "communication")
 TEXTS = ("table", "fitted", "fitted_on")
 CLOSE = {"abs": 2e-3, "rel": 0.02}

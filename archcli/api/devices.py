@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from archcli.api.asking.question import Option, asks
 from archcli.errors import ArchError, quote
-from archcli.load.devices.datasheet import FIGURES, Datasheet, load_datasheet
+from archcli.load.devices.datasheet import CERTAINTIES, FIGURES, Datasheet, load_datasheet
 from archcli.load.devices.datasheet import devices as names_of_devices
 from archcli.load.devices.efficiency import GROUPS
 from archcli.load.devices.names import LOCAL, is_file, split_count
@@ -18,7 +18,8 @@ from archcli.measure.survey.presets import select
 CONVENTION = (
     "Rates are dense, in 1e12 per second, and of a GeForce with fp32 accumulation; bandwidths in 1e9 bytes "
     "per second. memory_bytes is what the driver reports as total where that is known, else the label's GB "
-    "taken as GiB. Certainty: A the maker's document, B computed from one or read in one place, C estimated. "
+    "taken as GiB. Certainty: A the maker's document, B computed from one or read in one place, C estimated, "
+    "which is printed with ~. A device of several memories is listed with its largest: m3-pro:18gb. "
     "`archcli devices NAME` shows the source of each figure."
 )
 COLUMNS = (
@@ -28,15 +29,23 @@ COLUMNS = (
     Column("memory_bytes", "memory", "bytes"),
     Column("bandwidth_gb_s", "bandwidth GB/s", "number"),
     Column("bf16_tflops", "bf16 TFLOP/s", "number"),
-    Column("fp8_tflops", "fp8 TFLOP/s", "number"),
+    Column("fp16_tflops", "fp16 TFLOP/s", "number"),
+    Column("fp8_tflops", "fp8 TFLOP/s", "number", minor=True),
     Column("fp32_tflops", "fp32 TFLOP/s", "number", minor=True),
     Column("link_gb_s", "link GB/s", "number", minor=True),
 )
+ESTIMATED = CERTAINTIES[-1]
 TEXTS = ("name", "vendor", "kind", "architecture", "link")
+OF_BUS = {"bus_bits", "pin_gbit_s"}
+"""Figures whose product is the bandwidth: shown of one device, and no conditions."""
 CONDITIONS = (
     *COLUMNS,
     Column("architecture", "architecture"),
-    *(Column(key, key, "number") for key in FIGURES if key not in {column.key for column in COLUMNS}),
+    *(
+        Column(key, key, "number")
+        for key in FIGURES
+        if key not in {column.key for column in COLUMNS} | OF_BUS
+    ),
 )
 
 OF_CONSTANTS = (
@@ -105,10 +114,11 @@ def _datasheet(asked: str) -> Datasheet:
 
 
 def _listed(where: Sequence[str], sort: str | None) -> Report:
-    rows = select([_record(load_datasheet(name)) for name in names_of_devices()], CONDITIONS, where, sort)
+    sheets = {name: load_datasheet(name) for name in names_of_devices()}
+    rows = select([_record(sheet) for sheet in sheets.values()], CONDITIONS, where, sort)
     asked = {key: value for key, value in (("where", list(where)), ("sort", sort)) if value}
     notes = () if rows else ("no device meets the conditions.",)
-    table = Table("", COLUMNS, rows)
+    table = Table("", COLUMNS, [_shown(row, sheets[row["name"]]) for row in rows])
     totals = {"devices": len(rows)}
     return Report("devices", {}, asked, CONVENTION, totals, rows, (table,), notes, keys=(*TEXTS, *FIGURES))
 
@@ -119,11 +129,18 @@ def _record(device: Datasheet) -> dict[str, Any]:
     return texts | {key: device.figures[key].value if key in device.figures else None for key in FIGURES}
 
 
+def _shown(record: dict[str, Any], device: Datasheet) -> dict[str, Any]:
+    """The record of a device with the keys of its estimates, which are printed with `~`."""
+    estimates = [key for key, figure in device.figures.items() if figure.certainty == ESTIMATED]
+    return record | {"estimates": estimates}
+
+
 def _one(device: Datasheet) -> Report:
     """The report of one device: a line for each figure, with its certainty and source."""
     rows = [
         {"figure": key, "unit": FIGURES[key], **figure._asdict()} for key, figure in device.figures.items()
     ]
+    shown = [row | {"estimates": ["value"] * (row["certainty"] == ESTIMATED)} for row in rows]
     columns = (
         Column("figure", "figure"),
         Column("value", "value", "number"),
@@ -134,15 +151,24 @@ def _one(device: Datasheet) -> Report:
     also = f"also in {device.second_source}" if device.second_source else ""
     facts = {"architecture": device.architecture, "link": device.link}
     stated = (f"{key}: {value}" for key, value in facts.items() if value)
-    notes = (*stated, *filter(None, (also, device.remark)))
+    notes = (*stated, *filter(None, (also, device.remark, *_sizes(device))))
     about = {"name": device.name, "source": f"device {device.name}"}
     constants = list(_constants(device))
     totals = {"figures": len(rows), "efficiency": device.efficiency}
-    tables = [Table("", columns, rows)]
+    tables = [Table("", columns, shown)]
     if constants:
         tables.append(Table("constants", CONSTANTS, constants))
     convention = f"{CONVENTION} {OF_CONSTANTS}" if constants else CONVENTION
     return Report("devices", about, {}, convention, totals, rows, tables, notes)
+
+
+def _sizes(device: Datasheet) -> Iterator[str]:
+    """What is sold beside the device: other memories; and whose constants it borrows."""
+    if device.memory_sizes:
+        name = device.name.partition(":")[0]
+        yield f"memories: {', '.join(f'{name}:{size}gb' for size in sorted(device.memory_sizes))}"
+    if device.same_chip:
+        yield f"constants: those of {device.same_chip}, which has the same chip"
 
 
 def _constants(device: Datasheet) -> Iterator[dict[str, Any]]:

@@ -56,10 +56,10 @@ New = Annotated[
     count_option("With --phase serve: tokens made of each sequence. [default: 128]"),
 ]
 ComputedDtype = Annotated[
-    DtypeName,
+    DtypeName | None,
     Option(
         "bf16, fp16, fp32; fp8: matrix products and the cache, all else in bf16; or a format of the weights "
-        "alone: q4_k_m, awq-int4.",
+        "alone: q4_k_m, awq-int4. [default: bf16, or fp16 on a device that lacks bf16]",
         metavar="TYPE",
         reads="text",
         completes="dtypes",
@@ -111,7 +111,7 @@ class PredictOptions(PlanOptions):
     past: Past = None
     new: New = None
     source_len: SourceLen = None
-    dtype: ComputedDtype = "bf16"
+    dtype: ComputedDtype = None
     attention: Attention = "flash"
     backend: Backend = "cuda"
     compiled: Compiled = False
@@ -138,7 +138,7 @@ class PredictOptions(PlanOptions):
             past=0 if decodes else self.past or 0,
             source_len=self.source_len,
             # fp8 is of matrix products and the cache; all else is in bf16
-            dtype="bf16" if self.dtype == FP8 else self.dtype,
+            dtype="bf16" if self.dtype in {None, FP8} else self.dtype,
             attention=self.attention,
             backend=self.backend,
             recompute=self.recompute,
@@ -148,14 +148,15 @@ class PredictOptions(PlanOptions):
 
     def beyond(self) -> PredictSettings:
         """The PredictSettings: what a prediction takes beyond the settings of memory."""
-        settings = replace(self, new=self.new or DEFAULT_NEW)
+        settings = replace(self, new=self.new or DEFAULT_NEW, dtype=self.dtype or "bf16")
         return part(settings, PredictSettings)
 
 
 def predict_question(model: Model, asked: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
     device, plan = predicted_device(asked.device, asked.calibrate), asked.devices_plan()
-    model, dtype = in_format(model, asked.dtype, (*COMPUTED, FP8))
+    usual = device.timing.usual_dtype
+    model, dtype = in_format(model, asked.dtype or usual, (*COMPUTED, FP8), usual)
     asked = replace(asked, dtype=dtype)
     settings = asked.settings()
     # a device that was measured has constants of its own kernels, whatever --backend says

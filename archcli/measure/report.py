@@ -67,7 +67,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Records, and the columns that show them. `footer` is a last record such as the total."""
+    """Records, and the columns that show them. `footer` is a last record such as the total.
+
+    A record's `estimates`, where it has any, are the keys of the values that are printed with `~`.
+    """
 
     title: str
     columns: Sequence[Column]

@@ -97,7 +97,9 @@ def _both(columns: Sequence[Column], record: Mapping[str, Any]) -> list[str]:
     cells = []
     for column in columns:
         value, unit = record.get(column.key, ""), column.unit_of(record)
-        cells += [exact(value, unit), short(value, unit) if unit in TWOFOLD else ""]
+        mark = "~" if column.key in record.get("estimates", ()) else ""
+        beside = short(value, unit) if unit in TWOFOLD else ""
+        cells += [f"{mark}{exact(value, unit)}", beside and f"{mark}{beside}"]
     return cells
 
 

@@ -25,6 +25,29 @@ def test_one_device_shows_the_source_of_each_figure(cli):
     assert "NVLink 4" in cli("devices", "h100-sxm").out
 
 
+def test_estimates_are_printed_with_a_mark(cli):
+    shown = cli("devices", "m3-pro", "--format", "plain").out
+    assert "~6.4" in shown
+    assert "note: memories: m3-pro:18gb, m3-pro:36gb" in shown
+    assert "~6.4" in next(line for line in cli("devices").out.splitlines() if line.startswith("m3-pro "))
+    assert {row["figure"]: row["value"] for row in rows(cli("devices", "m3-pro", "--json"))}[
+        "fp16_tflops"
+    ] == 6.4
+
+
+def test_a_device_of_the_same_chip_says_whose_constants_it_has(cli):
+    done = cli("devices", "h100-pcie")
+    assert "note: constants: those of h100-sxm, which has the same chip" in done.out
+    assert "80% within" in done.out
+
+
+def test_a_device_without_bf16_computes_in_fp16_unless_bf16_is_asked_for(cli):
+    assert ", fp16, on v100-sxm-32gb" in cli("predict", "gpt2", "--device", "v100-sxm-32gb").out
+    assert ", bf16, on a10" in cli("predict", "gpt2", "--device", "a10").out
+    refused = cli("predict", "gpt2", "--device", "t4", "--dtype", "bf16")
+    assert (refused.code, "device t4 states no peak of bf16" in refused.err) == (2, True)
+
+
 def test_one_device_shows_its_constants_with_their_errors_and_whose_they_are(cli):
     stated = json.loads(cli("devices", "b200-sxm", "--json").out)["totals"]["efficiency"]
     assert stated["training"]["bf16"]["fitted_on"] == "h100-sxm"
@@ -47,6 +70,36 @@ def test_a_file_of_ones_own_is_read(cli, tmp_path):
     done = cli("devices", file)
     assert done.code == 2
     assert "memory_gb must be a number above 0" in done.err
+
+
+def test_this_machine_is_written_and_read_again(cli, tmp_path):
+    file = tmp_path / "this.yaml"
+    assert cli("devices", "--this", "-o", file).code == 0
+    assert rows(cli("devices", file, "--json"))[0]["figure"] == "memory_bytes"
+    # all but the clock of now
+    assert cli("devices", "--this").out.splitlines()[:3] == file.read_text().splitlines()[:3]
+    for more in (["h100-sxm"], ["--json"], ["--sort", "name"]):
+        done = cli("devices", "--this", *more)
+        assert (done.code, "and takes -o FILE alone" in done.err) == (2, True)
+
+
+MISSING = {
+    "bandwidth_gb_s": "device mine states no bandwidth, so that nothing can be timed on it",
+    "bf16_tflops": "device mine states no peak of bf16",
+    "memory_gb": "device 'mine' states no memory",
+}
+
+
+def test_a_figure_that_a_file_lacks_is_told_in_a_line(cli, tmp_path):
+    file = tmp_path / "mine.yaml"
+    figures = {"memory_gb": 8, "bandwidth_gb_s": 100, "bf16_tflops": 10}
+    for missing, told in MISSING.items():
+        texts = {"name": "mine", "vendor": "me", "kind": "gpu", "source": "a guess", "certainty": "C"}
+        stated = texts | {key: value for key, value in figures.items() if key != missing}
+        file.write_text("".join(f"{key}: {value}\n" for key, value in stated.items()))
+        done = cli("predict", "gpt2", "--device", file)
+        assert (done.code, told in done.err) == (2, True)
+        assert done.err.count("error:") == 1
 
 
 def test_conditions_that_are_none_end_with_a_line(cli):

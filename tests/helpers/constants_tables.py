@@ -1,4 +1,4 @@
-"""Tables of docs/predict.md that are made from devices/*.yaml and from the code of predictions."""
+"""Tables of pages that are made from devices/*.yaml and from the code of predictions."""
 
 import archcli
 from archcli.load.devices.datasheet import devices, load_datasheet
@@ -21,9 +21,21 @@ def table(columns, rows, *, texts=1):
 
 
 def known_sheets():
-    """The devices that have constants, by name."""
+    """The devices that have constants of their own, by name."""
     sheets = {name: load_datasheet(name) for name in devices()}
-    return {name: sheet for name, sheet in sheets.items() if sheet.efficiency}
+    return {name: sheet for name, sheet in sheets.items() if sheet.efficiency and not sheet.same_chip}
+
+
+def devices_table():
+    """The names of all devices, by maker, and the memories of those sold with several."""
+    by_vendor = {}
+    for name in devices():
+        sheet = load_datasheet(name)
+        sizes = f" ({', '.join(map(str, sorted(sheet.memory_sizes)))} GB)" if sheet.memory_sizes else ""
+        by_vendor.setdefault(sheet.vendor, []).append(f"`{name}`{sizes}")
+    return table(
+        ["maker", "devices"], [[key, ", ".join(by_vendor[key])] for key in sorted(by_vendor)], texts=2
+    )
 
 
 def constants_table(group):
@@ -100,6 +112,7 @@ def not_modelled_list():
 
 
 GENERATORS = {
+    "devices": devices_table,
     "constants": constants_table,
     "rates": rates_table,
     "engines": engines_table,

@@ -5,7 +5,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.devices.budget import OF_DRIVER, OF_SYSTEM, STATED, read_budget
 from archcli.load.devices.datasheet import devices, load_datasheet
-from archcli.load.devices.names import ALIASES, KINDS_OF_TORCH
+from archcli.load.devices.names import ALIASES, KINDS_OF_TORCH, _key, _words, resolve
 from archcli.recording import cuda_driver, machine
 from archcli.recording.cuda_driver import LocalGpu
 
@@ -25,6 +25,25 @@ WRITTEN = {
     "NVIDIA GeForce RTX 4090": (1, "rtx-4090"),
     "1,024xrtx4090": (1024, "rtx-4090"),
     "1_000_000xl4": (1_000_000, "l4"),
+    "RTX 3090 Ti": (1, "rtx-3090-ti"),
+    "3090ti": (1, "rtx-3090-ti"),
+    "2x4090": (2, "rtx-4090"),
+    "7900 XTX": (1, "rx-7900-xtx"),
+    "AMD Radeon RX 7900 XTX": (1, "rx-7900-xtx"),
+    "NVIDIA A100-SXM4-80GB": (1, "a100-sxm-80gb"),
+    "NVIDIA H100 80GB HBM3": (1, "h100-sxm"),
+    "Tesla V100-SXM2-16GB": (1, "v100-sxm-16gb"),
+    "NVIDIA RTX 6000 Ada Generation": (1, "rtx-6000-ada"),
+    "NVIDIA RTX PRO 6000 Blackwell Workstation Edition": (1, "rtx-pro-6000-workstation"),
+    "NVIDIA GB10": (1, "dgx-spark"),
+    "RTX 3080 12 GB": (1, "rtx-3080-12gb"),
+    "4060 Ti 8GB": (1, "rtx-4060-ti:8gb"),
+    "M3 Pro 36GB": (1, "m3-pro:36gb"),
+    "m3-pro:18gb": (1, "m3-pro:18gb"),
+    "Apple M3 Max": (1, "m3-max"),
+    "M3 Max (30-core GPU)": (1, "m3-max-30-core"),
+    "m3-max-40-core": (1, "m3-max"),
+    "rtx-4090:24gb": (1, "rtx-4090"),
 }
 
 
@@ -50,6 +69,12 @@ def test_every_alias_names_a_device():
     assert set(ALIASES.values()) <= set(devices())
     assert not set(ALIASES) & set(devices())
     assert {name for near in KINDS_OF_TORCH.values() for name in near} <= set(devices())
+    assert {resolve(alias, devices()).name for alias in ALIASES} == set(ALIASES.values())
+
+
+def test_no_two_devices_are_spelled_alike():
+    keys = {_key(_words(name)) for name in (*devices(), *ALIASES)}
+    assert len(keys) == len(devices()) + len(ALIASES)
 
 
 def test_ones_own_file_is_a_device(tmp_path):
@@ -90,10 +115,14 @@ def test_nothing_asked_is_no_budget():
 
 TORCH = "is a kind of device: its memory is not known; `local` is this machine's own, or name one such as "
 MISTAKES = {
-    "h100": "'h100' is ambiguous; did you mean h100-nvl, h100-pcie or h100-sxm?",
+    "h100": "'h100' is ambiguous; did you mean h100-nvl, h100-pcie, h100-sxm or h100-sxm-96gb?",
     "8xa100": "'a100' is ambiguous; did you mean a100-pcie-40gb, a100-pcie-80gb, a100-sxm-40gb or"
     " a100-sxm-80gb?",
-    "v100": "'v100' is ambiguous; did you mean v100-sxm-32gb?",
+    "v100": "'v100' is ambiguous; did you mean v100-pcie-16gb, v100-sxm-16gb or v100-sxm-32gb?",
+    "rtx 4070 ti supr": "no device 'rtx 4070 ti supr'; did you mean rtx-4070-ti-super",
+    "m3-pro:48gb": "device 'm3-pro' has no memory of 48 GB; it is sold with 18 GB or 36 GB",
+    "M3 Max 36GB": "device 'm3-max' has no memory of 36 GB; did you mean m3-max-30-core:36gb?",
+    "rtx-4090:48gb": "device 'rtx-4090' has no memory of 48 GB; it is sold with 24 GB",
     "h100-smx": "no device 'h100-smx'; did you mean h100-sxm",
     "warp-drive": "no device 'warp-drive'; `archcli devices` lists them; a file of one's own ends in .yaml",
     "h100-sxm x8": "no device 'h100-sxm x8'; did you mean 8xh100-sxm?",

@@ -40,15 +40,16 @@ def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
 
 
 def known_gpus() -> tuple[DeviceMemory, ...]:
-    """The GPUs of `archcli devices` whose memory is known."""
+    """The GPUs of `archcli devices` whose memory is known; of those that memory cannot tell apart, one."""
     from archcli.load.devices.datasheet import devices, load_datasheet  # reads a file for each
 
-    sheets = [sheet for sheet in map(load_datasheet, devices()) if sheet.kind == "gpu"]
-    return tuple(
-        DeviceMemory(sheet.name, int(size.value), 1, sheet.architecture, size.certainty, size.source)
-        for sheet in sheets
-        if (size := sheet.figures.get("memory_bytes")) is not None
-    )
+    gpus: dict[tuple[object, ...], DeviceMemory] = {}
+    for sheet in map(load_datasheet, devices()):
+        size = sheet.figures.get("memory_bytes")
+        if sheet.kind == "gpu" and size is not None:
+            facts = (int(size.value), 1, sheet.architecture, size.certainty, size.source)
+            gpus.setdefault((size.value, sheet.architecture, sheet.link), DeviceMemory(sheet.name, *facts))
+    return tuple(gpus.values())
 
 
 def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedDevice:

@@ -1,18 +1,35 @@
-"""Devices: what GPUs and their like can hold and do, one YAML file each, every figure with its source."""
+"""Devices: what GPUs and their like can hold and do, as YAML files, every figure with its source.
+
+A file describes one device, or a series of devices that share figures:
+
+    vendor: Apple
+    kind: gpu
+    source: "Apple's technical specifications"
+    certainty: A
+    estimates: "cores x 256 x 1.38 GHz"
+    variants:
+      m3-pro: {bandwidth_gb_s: 150, fp32_tflops: ~6.4, memory_sizes: {18gb: 12884901888, 36gb: 28991029248}}
+      m3-max: {bandwidth_gb_s: 400, fp32_tflops: ~14.1, memory_sizes: {128gb: 103079215104}}
+
+A variant has the keys of the file and its own on top. `~` before a figure marks an estimate.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem, either, quote, suggest
-from archcli.load.devices.efficiency import Constants, efficiency_mistakes, efficiency_of
+from archcli.load.devices.efficiency import Constants, borrowed, efficiency_mistakes, efficiency_of
 from archcli.load.devices.names import is_file, resolve
 from archcli.load.presets import shipped
 from archcli.load.yaml.nodes import Node, shown
-from archcli.load.yaml.reader import parse
+from archcli.load.yaml.reader import Document, parse
+from archcli.load.yaml.reader import resolve as scalar
 from archcli.load.yaml.text import decode, read_start, text_of
 
 FIGURES: dict[str, str] = {
@@ -26,6 +43,8 @@ FIGURES: dict[str, str] = {
     "int8_tops": "TOP/s, dense",
     "tf32_tflops": "TFLOP/s, dense",
     "fp32_tflops": "TFLOP/s, without matrix engines",
+    "bus_bits": "bits of the bus to its memory",
+    "pin_gbit_s": "Gbit/s of each of them",
     "l2_mb": "MB of the last cache",
     "link_gb_s": "GB/s to its neighbours, one way",
     "network_gb_s": "GB/s to other machines, one way",
@@ -34,11 +53,17 @@ FIGURES: dict[str, str] = {
 }
 """Figures of a device, with their units; a rate is dense, and of a GeForce with fp32 accumulation."""
 
-TEXTS = ("name", "vendor", "kind", "architecture", "link", "source", "second_source", "remark")
+TEXTS = ("name", "vendor", "kind", "architecture", "link", "source", "second_source", "remark", "same_chip")
+NEEDED = ("name", "vendor", "kind", "source", "certainty")
+KEYS = (*TEXTS, "estimates", "certainty", *FIGURES, "memory_sizes", "efficiency")
 KINDS = ("gpu", "tpu", "accelerator", "cpu")
 CERTAINTIES = ("A", "B", "C")
 """A the maker's own document, B computed from one or read in one place, C estimated."""
 
+ESTIMATE = "~"
+SIZE = re.compile(r"([1-9]\d{0,4})gb", re.ASCII)
+VARIANTS = re.compile(r"^variants:\n((?:[ #].*\n|\n)*)", re.MULTILINE)
+VARIANT = re.compile(r"^  ([a-z0-9-]+):", re.MULTILINE)
 OF_LABEL = "the label's GB taken as GiB; what a driver reports is a little less"
 MOST_BYTES = 1 << 16
 LARGEST = 1e18
@@ -56,8 +81,10 @@ class SourcedFigure(NamedTuple):
 class Datasheet:
     """A GPU, TPU, accelerator or CPU: its figures by the keys of `FIGURES`, those that are known.
 
-    `architecture` is what compilers call it: sm_90, gfx942; empty where there is no such name. `efficiency`
-    holds the constants that turn counts into an expected time; it is empty where nobody has fitted any.
+    `architecture` is what compilers call it: sm_90, gfx942; empty where there is no such name. `memory_sizes`
+    are bytes by GB of the label, of a device that is sold in several; its figures are those of the largest.
+    `efficiency` holds the constants that turn counts into an expected time, those of the device `same_chip`
+    where that is named; it is empty where nobody has fitted any.
     """
 
     name: str
@@ -67,8 +94,22 @@ class Datasheet:
     link: str
     second_source: str
     remark: str
+    same_chip: str
     figures: Mapping[str, SourcedFigure]
+    memory_sizes: Mapping[int, SourcedFigure] = field(default_factory=dict)
     efficiency: Constants = field(default_factory=dict)
+
+    def of_size(self, memory_gb: int) -> Datasheet:
+        """The same device with another memory. Raises ArchError for a size that it is not sold with."""
+        label = self.figures.get("memory_gb")
+        if memory_gb not in self.memory_sizes:
+            if label is not None and label.value == memory_gb:
+                return self
+            sold = either([f"{size} GB" for size in self.memory_sizes or ([label.value] if label else [])])
+            hint = f"it is sold with {sold}" if sold else "its YAML states no memory_sizes"
+            raise ArchError(f"device {quote(self.name)} has no memory of {memory_gb} GB", hint)
+        figures = {**self.figures, **_of_label(memory_gb, self.memory_sizes[memory_gb])}
+        return replace(self, name=f"{self.name}:{memory_gb}gb", figures=figures)
 
 
 def folder() -> Path:
@@ -78,65 +119,162 @@ def folder() -> Path:
 
 def devices() -> list[str]:
     """The names of the devices that come with archcli, in alphabetical order."""
-    return sorted(path.stem for path in folder().glob("*.yaml"))
+    return list(_files(folder()))
+
+
+@cache
+def _files(place: Path) -> Mapping[str, Path]:
+    """The file of each device. Names are found without parsing: a variant begins a line of its own."""
+    files: dict[str, Path] = {}
+    for path in place.glob("*.yaml"):
+        series = VARIANTS.search(path.read_text(encoding="utf-8"))
+        files.update(dict.fromkeys(VARIANT.findall(series[1]) if series else [path.stem], path))
+    return dict(sorted(files.items()))
 
 
 def load_datasheet(name: str) -> Datasheet:
     """The device of this name, or of a user's own YAML file; ArchError with all that is wrong."""
-    own = is_file(name)
-    path = Path(name) if own else folder() / f"{resolve(name, devices())}.yaml"
-    shown_as = str(path) if own else path.name
-    return read_datasheet(decode(read_start(path, shown_as, MOST_BYTES), shown_as), shown_as)
+    if is_file(name):
+        return read_datasheet(decode(read_start(Path(name), name, MOST_BYTES), name), name)
+    device = resolve(name, devices())
+    sheet = _shipped(device.name)
+    return sheet if device.memory_gb is None else _of_size(sheet, device.memory_gb)
 
 
-def read_datasheet(text: str, name: str) -> Datasheet:
-    """The device that a YAML text describes; `name` stands in messages."""
-    document = parse(text_of(text, name))
+def _shipped(name: str) -> Datasheet:
+    path = _files(folder())[name]
+    text = decode(read_start(path, path.name, MOST_BYTES), path.name)
+    return read_datasheet(text, path.name, "" if path.stem == name else name)
+
+
+def _of_size(sheet: Datasheet, memory_gb: int) -> Datasheet:
+    """A shipped device with a memory; the error names its sibling that is sold with it."""
+    try:
+        return sheet.of_size(memory_gb)
+    except ArchError:
+        siblings = [name for name in devices() if name.startswith(f"{sheet.name}-")]
+        sold = [f"{name}:{memory_gb}gb" for name in siblings if memory_gb in _shipped(name).memory_sizes]
+        if not sold:
+            raise
+        what = f"device {quote(sheet.name)} has no memory of {memory_gb} GB"
+        raise ArchError(what, f"did you mean {either(sold)}?") from None
+
+
+def read_datasheet(text: str, name: str, variant: str = "") -> Datasheet:
+    """The device that a YAML text describes, or one of its variants; `name` stands in messages."""
+    document = _parsed(text, name)
     root = document.root
     if root is None or not isinstance(root.value, dict):
         hint = "it has name, vendor, kind, source, certainty and figures"
         raise ArchError([*document.problems, Problem("a device is a mapping", hint, path=name)])
-    problems = [*document.problems, *_mistakes(root, name)]
+    keys = _of_variant(root.value, variant)
+    problems = [*document.problems, *_mistakes(keys, name)]
     if problems:
         raise ArchError(problems)
-    return _device(root.value)
+    return _device(keys)
+
+
+@lru_cache(64)
+def _parsed(text: str, name: str) -> Document:
+    """The YAML of a file, once for all devices of a series."""
+    return parse(text_of(text, name))
+
+
+def _of_variant(keys: Mapping[str, Node], variant: str) -> Mapping[str, Node]:
+    """The keys of one variant: those of the file, and its own on top."""
+    if not variant:
+        return keys
+    node = keys["variants"].value[variant]
+    shared = {key: stated for key, stated in keys.items() if key != "variants"}
+    return {"name": node.holding(variant), **shared, **node.value}
 
 
 def _device(keys: Mapping[str, Node]) -> Datasheet:
     texts = {key: str(keys[key].value) if key in keys else "" for key in TEXTS}
-    source, certainty = texts.pop("source"), keys["certainty"].value
-    stated = {key: keys[key].value for key in FIGURES if key in keys}
-    figures = {key: _figure(value, certainty, source) for key, value in stated.items()}
+    origin = SourcedFigure(0, keys["certainty"].value, texts.pop("source"))
+    estimate = SourcedFigure(0, "C", str(keys["estimates"].value) if "estimates" in keys else origin.source)
+    figures = {key: _figure(keys[key].value, origin, estimate) for key in FIGURES if key in keys}
+    sizes = dict(_sizes(keys["memory_sizes"].value, origin, estimate)) if "memory_sizes" in keys else {}
+    if sizes:
+        figures = {**_of_label(max(sizes), sizes[max(sizes)], origin), **figures}
     if "memory_gb" in figures and "memory_bytes" not in figures:
-        size = int(figures["memory_gb"].value * 2**30)
-        figures = {"memory_bytes": SourcedFigure(size, "C", OF_LABEL), **figures}
+        figures = {"memory_bytes": _whole(figures["memory_gb"].value), **figures}
     efficiency = efficiency_of(keys["efficiency"]) if "efficiency" in keys else {}
-    return Datasheet(**texts, figures=figures, efficiency=efficiency)
+    lent = _lent(texts["same_chip"], texts["link"]) if texts["same_chip"] else {}
+    return Datasheet(**texts, figures=figures, memory_sizes=sizes, efficiency={**lent, **efficiency})
 
 
-def _figure(stated: Any, certainty: str, source: str) -> SourcedFigure:
+def _lent(lender: str, link: str) -> Constants:
+    """The constants of a device of the list that has the same chip."""
+    if is_file(lender):  # which might name itself
+        raise ArchError(f"same_chip names a device of `archcli devices`, not {quote(lender)}")
+    sheet = load_datasheet(lender)
+    return borrowed(sheet.efficiency, sheet.name, same_link=sheet.link == link)
+
+
+def _of_label(
+    memory_gb: int, size: SourcedFigure, origin: SourcedFigure | None = None
+) -> dict[str, SourcedFigure]:
+    """The figures of a memory: its bytes, and GB of the label."""
+    return {"memory_bytes": size, "memory_gb": (origin or size)._replace(value=memory_gb)}
+
+
+def _whole(memory_gb: float) -> SourcedFigure:
+    """Bytes of a memory that is known by its label alone."""
+    return SourcedFigure(int(memory_gb * 2**30), "C", OF_LABEL)
+
+
+def _figure(stated: Any, origin: SourcedFigure, estimate: SourcedFigure) -> SourcedFigure:
     """A figure as stated, with the device's certainty and source where it has none of its own."""
     if isinstance(stated, dict):
         return SourcedFigure(**{part: node.value for part, node in stated.items()})
-    return SourcedFigure(stated, certainty, source)
+    if isinstance(stated, str):
+        value: Any = scalar(stated.removeprefix(ESTIMATE))
+        return estimate._replace(value=value)
+    return origin._replace(value=stated)
 
 
-def _mistakes(root: Node, file: str) -> Iterator[Problem]:
+def _sizes(
+    stated: Any, origin: SourcedFigure, estimate: SourcedFigure
+) -> Iterator[tuple[int, SourcedFigure]]:
+    """The sizes of a memory: bytes by label, {8gb: 8234467328}, or labels alone, [8gb, 16gb]."""
+    known = stated if isinstance(stated, dict) else {node.value: None for node in stated}
+    for label, node in known.items():
+        memory_gb = int(label.removesuffix("gb"))
+        yield memory_gb, _whole(memory_gb) if node is None else _figure(node.value, origin, estimate)
+
+
+def _mistakes(keys: Mapping[str, Node], file: str) -> Iterator[Problem]:
     """What is wrong with the keys of a device."""
-    keys: dict[str, Node] = root.value
-    for missing in [key for key in ("name", "vendor", "kind", "source", "certainty") if key not in keys]:
+    for missing in [key for key in NEEDED if key not in keys]:
         yield Problem(f"missing key {missing}", path=file)
     for key, node in keys.items():
-        known = (*TEXTS, "certainty", *FIGURES, "efficiency")
-        if key not in known:
+        if key not in KEYS:
             place = node.key or node.place
-            yield Problem(f"unknown key {quote(key)}", suggest(key, known), place.mark())
+            hint = "a file of one's own describes one device" if key == "variants" else suggest(key, KEYS)
+            yield Problem(f"unknown key {quote(key)}", hint, place.mark())
         elif key in FIGURES:
             yield from _of_figure(key, node)
+        elif key == "memory_sizes":
+            yield from _of_sizes(node)
         elif key == "efficiency":
             yield from efficiency_mistakes(node)
         else:
             yield from _of_text(key, node)
+
+
+def _of_sizes(node: Node) -> Iterator[Problem]:
+    """What is wrong with the sizes of a memory: {8gb: 8234467328, 16gb: 16878927872}, or [8gb, 16gb]."""
+    stated: Any = node.value
+    if not isinstance(stated, dict | list) or not stated:
+        yield Problem("memory_sizes are such as [8gb, 16gb], or bytes of each", mark=node.where.mark())
+        return
+    sizes = stated.items() if isinstance(stated, dict) else [(item.value, None) for item in stated]
+    for label, size in sizes:
+        if not isinstance(label, str) or not SIZE.fullmatch(label):
+            yield Problem("memory_sizes has an entry that is no size such as 16gb", mark=node.where.mark())
+        elif size is not None:
+            yield from _of_figure(f"memory_sizes.{label}", size)
 
 
 def _of_text(key: str, node: Node) -> Iterator[Problem]:
@@ -150,6 +288,8 @@ def _of_text(key: str, node: Node) -> Iterator[Problem]:
 def _of_figure(key: str, node: Node) -> Iterator[Problem]:
     """What is wrong with a figure: a number above 0, or a mapping of value, certainty and source."""
     stated: Any = node.value
+    if isinstance(stated, str) and stated.startswith(ESTIMATE):
+        stated = scalar(stated.removeprefix(ESTIMATE))
     if not isinstance(stated, dict):
         if not _is_amount(stated):
             yield Problem(f"{key} must be a number above 0, not {shown(node)}", mark=node.where.mark())

@@ -91,6 +91,22 @@ def efficiency_of(node: Node) -> Constants:
     return constants
 
 
+OF_CHIP = ("matrix_products", "memory_bound", "attention")
+"""Groups of constants that say nothing of a device's links."""
+
+
+def borrowed(constants: Constants, lender: str, *, same_link: bool) -> Constants:
+    """The constants of a device that has the same chip, each with the name of its lender.
+
+    Those of communication and of whole training steps are lent where the links are of one kind.
+    """
+    return {
+        group: {name: {"fitted_on": lender, **entry} for name, entry in entries.items()}
+        for group, entries in constants.items()
+        if same_link or group in OF_CHIP
+    }
+
+
 def efficiency_mistakes(node: Node) -> Iterator[Problem]:
     """What is wrong with the `efficiency` of a device, each with its place."""
     if not isinstance(node.value, dict):

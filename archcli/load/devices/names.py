@@ -1,9 +1,10 @@
-"""Names of devices as people write them: 8xh100-sxm, 8 × H100_SXM, a100-80gb, rtx4090."""
+"""Names of devices as people write them: 8xh100-sxm, 8 × H100_SXM, RTX 4090, m3-pro:36gb."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from archcli.errors import ArchError, closest, either, quote
 
@@ -13,23 +14,49 @@ LOCAL = "local"
 ALIASES = {
     "h100-80gb": "h100-sxm",
     "h100-sxm-80gb": "h100-sxm",
-    "h100-sxm5": "h100-sxm",
+    "h100-96gb": "h100-sxm-96gb",
+    "h800": "h800-sxm",
     "a100-80gb": "a100-sxm-80gb",
-    "a100-sxm4-80gb": "a100-sxm-80gb",
     "a100-40gb": "a100-sxm-40gb",
-    "a100-sxm4-40gb": "a100-sxm-40gb",
+    "a100-80gb-pcie": "a100-pcie-80gb",
+    "a800": "a800-sxm-80gb",
+    "a800-80gb": "a800-sxm-80gb",
+    "v100-16gb": "v100-sxm-16gb",
     "v100-32gb": "v100-sxm-32gb",
+    "p100": "p100-sxm-16gb",
     "h200": "h200-sxm",
     "b200": "b200-sxm",
     "b300": "b300-sxm",
-    "3090": "rtx-3090",
-    "4090": "rtx-4090",
-    "5090": "rtx-5090",
-    "rtx3090": "rtx-3090",
-    "rtx4090": "rtx-4090",
-    "rtx5090": "rtx-5090",
+    "gb10": "dgx-spark",
+    "spark": "dgx-spark",
+    "agx-thor": "jetson-thor",
+    "agx-orin-32gb": "jetson-orin-32gb",
+    "agx-orin-64gb": "jetson-orin-64gb",
+    "pro-w7900": "w7900",
+    "strix-halo": "ryzen-ai-max-395",
+    "8060s": "ryzen-ai-max-395",
 }
-"""Names that mean one device, beside the names of the files; `h100` is none, as it may be any of three."""
+"""Names that mean one device, beside those of the files; `h100` is none, as it may be any of four."""
+
+CORES = {
+    "m1": (8, 16, 32, 64),
+    "m2": (10, 19, 38, 76),
+    "m3": (10, 18, 40, 80),
+    "m4": (10, 20, 40),
+    "m5": (10, 20, 40),
+}
+"""Cores of the largest GPU of Apple's chips, which is named without them: plain, Pro, Max and Ultra."""
+for _chip, _cores in CORES.items():
+    for _of, _size in zip(_cores, ("", "-pro", "-max", "-ultra"), strict=False):
+        ALIASES[f"{_chip}{_size}-{_of}-core"] = f"{_chip}{_size}"
+
+UNSAID = {
+    *("nvidia", "amd", "apple", "intel", "geforce", "radeon", "instinct", "tesla", "quadro", "blackwell"),
+    *("gpu", "graphics", "generation", "edition", "core"),
+}
+"""Words that tell no device from another: makers, series, and what drivers add."""
+BEFORE = re.compile(r"(nvidia|amd|apple|geforce|radeon|instinct|rtx|rx|arc|jetson)+(?=.)")
+SIZE = re.compile(r"([1-9]\d{0,4})gb")
 
 KINDS_OF_TORCH = {
     "cuda": ("h100-sxm", "a100-sxm-80gb", "rtx-4090"),
@@ -42,7 +69,8 @@ KINDS_OF_TORCH = {
 }
 """What torch and others call a kind of device, and devices of it whose memory is known."""
 
-COUNTED = re.compile(r"\s*([-+]?\d[\d.,_]*)\s*[xX×*]\s*(?=\S)(.*)", re.DOTALL)
+# 7900 XTX is no count of TX
+COUNTED = re.compile(r"\s*([-+]?\d[\d.,_]*)\s*(?![xX][tT][xX]?\b)[xX×*]\s*(?=\S)(.*)", re.DOTALL)
 COUNTED_AFTER = re.compile(r"(.*?[^\s×*:xX])\s*[xX×*:]\s*(\d{1,7})", re.DOTALL)
 MOST_DEVICES = 1_000_000
 
@@ -65,21 +93,43 @@ def is_file(name: str) -> bool:
     return name.lower().endswith((".yaml", ".yml"))
 
 
-def resolve(name: str, known: Sequence[str]) -> str:
+class DeviceName(NamedTuple):
+    """A known device, and the GB of its memory where its name states them."""
+
+    name: str
+    memory_gb: int | None = None
+
+
+def resolve(name: str, known: Sequence[str]) -> DeviceName:
     """The known device that a name means; ArchError with the nearest ones where it means none or several."""
-    plain = re.sub(r"[\s_]+", "-", name.strip().lower())
-    # the vendor before the series, as in nvidia-geforce-rtx-4090
-    for prefix in ("nvidia-", "amd-", "apple-", "geforce-"):
-        plain = plain.removeprefix(prefix)
-    if plain in known:
-        return plain
-    if plain in ALIASES:
-        return ALIASES[plain]
-    raise _unknown(name, plain, known)
+    if name in known:
+        return DeviceName(name)
+    words, spelled = _words(name), {_key(_words(one)): one for one in (*known, *ALIASES)}
+    match = spelled.get(_key(words))
+    if match is not None:
+        return DeviceName(ALIASES.get(match, match))
+    size = SIZE.fullmatch(words[-1]) if words else None
+    match = spelled.get(_key(words[:-1])) if size else None
+    if match is None or size is None:
+        raise _unknown(name, "-".join(words), known)
+    return DeviceName(ALIASES.get(match, match), int(size[1]))
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name that tell devices apart: rtx, 4090 of NVIDIA GeForce RTX 4090."""
+    text = re.sub(r"(\d)\s*gi?b\b", r"\1gb", name.lower())
+    words = (re.sub(r"sxm\d", "sxm", word) for word in re.findall(r"[^\W_]+", text))
+    # H100 80GB HBM3 is what the driver says
+    return [word for word in words if word not in UNSAID and not word.startswith("hbm")]
+
+
+def _key(words: Iterable[str]) -> str:
+    """What all spellings of a name have in common: 4090ti of rtx-4090-ti, RTX4090 Ti and 4090ti."""
+    return BEFORE.sub("", "".join(words), count=1)
 
 
 def _unknown(name: str, plain: str, known: Sequence[str]) -> ArchError:
-    kind = plain.partition(":")[0]
+    kind = name.strip().lower().partition(":")[0]
     if kind in KINDS_OF_TORCH:
         near = either(KINDS_OF_TORCH[kind])
         hint = f"`{LOCAL}` is this machine's own, or name one such as {near}"
@@ -95,5 +145,5 @@ def _unknown(name: str, plain: str, known: Sequence[str]) -> ArchError:
 
 def near_names(plain: str, known: Sequence[str]) -> list[str]:
     """The devices whose name holds every part of this one: of h100, h100-nvl, h100-pcie and h100-sxm."""
-    parts = set(plain.split("-"))
-    return [name for name in known if parts <= set(name.split("-"))]
+    parts = set(filter(None, plain.split("-")))
+    return [name for name in known if parts and parts <= set(name.split("-"))]

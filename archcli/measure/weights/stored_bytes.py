@@ -84,8 +84,10 @@ class WeightTotals:
         return WeightTotals(self.whole + bits, self.base if row.group == ADAPTERS else self.base + bits)
 
 
-def in_format(model: Model, dtype: str, plain: Iterable[str] = ELEMENT_BITS) -> tuple[Model, str]:
-    """The model stored in a named format, and the dtype of its activations.
+def in_format(
+    model: Model, dtype: str, plain: Iterable[str] = ELEMENT_BITS, computed: str = "bf16"
+) -> tuple[Model, str]:
+    """The model stored in a named format, and the dtype that it is `computed` in.
 
     The model and dtype as they are where `plain` dtypes have the name. ArchError where rows are not made of
     whole blocks, or the model states a quantization of its own.
@@ -102,7 +104,7 @@ def in_format(model: Model, dtype: str, plain: Iterable[str] = ELEMENT_BITS) -> 
         packed = any(packing.bits != "dtype" for packing, _ in packings(row))
         if packed and (broken := form.broken_row(row)):
             raise ArchError(f"{broken}, as in {dtype}", "give a format of smaller blocks")
-    return stored, "bf16"
+    return stored, computed
 
 
 def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row, WeightBits]]:

@@ -33,6 +33,12 @@ class TimingDevice(NamedTuple):
     clock: KernelClock
     fabric: Fabric
 
+    @property
+    def usual_dtype(self) -> str:
+        """The dtype that models compute in where nobody says: bf16, or fp16 on a device that has no bf16."""
+        peaks = self.clock.rates.peaks
+        return "fp16" if "fp16" in peaks and "bf16" not in peaks else "bf16"
+
     def has_constants(self, dtype: str) -> bool:
         """Whether anything is known beyond its peaks."""
         return self.clock.efficiency.products(dtype) is not None

@@ -40,9 +40,8 @@ class TokenAssignment:
             self._sizes = bincount(self.expert_of, minlength=self.n_experts)
         return self._sizes
 
-    def reached(self) -> float:
-        """How many experts get a token, at random; where the router is not known, as many as may."""
-        assigned = self.expert_of.shape[0]
+    def reached(self, assigned: int) -> float:
+        """How many experts get one of these tokens, at random; of an unknown router, as many as may."""
         if self._experts is None:
             return float(min(assigned, self.n_experts))
         return self._experts.reached(assigned)
@@ -95,10 +94,10 @@ def _begins_aligned(x: Any) -> bool:
 def _grouped_product(x: Any, weight: Any, routed: TokenAssignment) -> Any:
     """[N k, in] times each expert's matrix: [N k, out]; backward two more grouped products.
 
-    Matrices are read of experts that a token goes to.
+    Matrices are read of experts that a token of x goes to: of a plan's rank, of those that it has received.
     """
     ends = routed.ends()
-    reached = round(weight.bytes * routed.reached() / routed.n_experts)
+    reached = round(weight.bytes * routed.reached(x.shape[0]) / routed.n_experts)
     flops = 2 * x.numel() * weight.shape[1]
 
     def work(*read: Any) -> StatedWork:

@@ -55,6 +55,20 @@ def test_of_experts_those_are_read_that_a_token_goes_to():
     )
 
 
+def test_a_rank_reads_experts_for_the_tokens_that_it_has_received():
+    """tp 2 and ep 2: each rank has half of the experts and receives half of the tokens of both."""
+    experts = MixtureOfExperts(n_experts=EXPERTS, top_k=PER_TOKEN, expert=GLU(d_ff=F))
+    model = decoder(Group(n_layers=LAYERS, layer=layer(ffn=experts)), d_model=D)
+    settings, plan = MemorySettings("decode", B, 8), Plan(tp=2, ep=2)
+    kernels = rank_kernels(planned_pass(model, settings, plan), settings, plan).kernels
+    [up] = [one.kernel for one in kernels if one.path == "layers.0.ffn.experts.up_proj"]
+    assert up.flops == B * PER_TOKEN // 2 * 2 * D * F
+    held = EXPERTS // 2
+    reached = held * (1 - (1 - PER_TOKEN / held) ** (B / 2))
+    rows = B * PER_TOKEN // 2
+    assert up.read == round(reached * F * D * BF16) + rows * D * BF16 + held * 4
+
+
 def test_a_layer_by_layer_mixture_reads_the_mean():
     """Of three layers two keep bf16: their kernel is one of three times."""
     mixed = Quantization(bits="dtype", rules=(Rule(match="layers.0", bits=4, group_size=8),))

@@ -74,9 +74,6 @@ class AllReduce(Communication):
     is_view: ClassVar[bool] = True
     passes_gradient: ClassVar[bool] = True
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (movement("all_reduce", prod(x), prod(x), ()),)
 
@@ -99,9 +96,6 @@ class SumGradient(Communication):
     collective_back: ClassVar[str] = "all_reduce"
     is_view: ClassVar[bool] = True
     passes_gradient: ClassVar[bool] = True
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         back = Part("d_0", OpClass.MOVEMENT, 0, prod(x), prod(x), wrt=0)

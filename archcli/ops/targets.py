@@ -40,9 +40,6 @@ class ClassOf(Op):
     def shape(self, targets: Shape) -> tuple[Shape, Shape]:
         return targets, targets
 
-    def parts(self, targets: Shape) -> tuple[Part, ...]:
-        return ()
-
     def run(self, torch: Any, weights: dict[str, Any], targets: Any) -> Any:
         return targets // self.size, targets % self.size
 
@@ -152,12 +149,6 @@ class ClusterIndex(Op):
     cutoffs: tuple[int, ...]
     zero_cost_reason: ClassVar[str] = WHOLE_NUMBERS
 
-    def shape(self, targets: Shape) -> Shape:
-        return targets
-
-    def parts(self, targets: Shape) -> tuple[Part, ...]:
-        return ()
-
     def run(self, torch: Any, weights: dict[str, Any], targets: Any) -> Any:
         first = self.cutoffs[0]
         cluster = sum((targets >= cutoff).to(targets.dtype) for cutoff in self.cutoffs)
@@ -216,9 +207,6 @@ class ScatterAdd(Op):
 
     name: str
 
-    def shape(self, x: Shape, values: Shape, place: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape, values: Shape, place: Shape) -> tuple[Part, ...]:
         n = prod(values)
         gradient = Part("d_1", OpClass.MOVEMENT, 0, 2 * n, n, wrt=1)
@@ -245,9 +233,6 @@ class Sample(Op):
 
     def shape(self, anchor: Shape) -> Shape:
         return (self.size,)
-
-    def parts(self, anchor: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], anchor: Any) -> Any:
         return torch.randperm(self.entries, device=anchor.device)[: self.size]

@@ -22,6 +22,7 @@ from archcli.ops import (
     AllReduce,
     AllToAll,
     Combine,
+    CombineReal,
     Dispatch,
     Gather,
     GatherLast,
@@ -148,7 +149,7 @@ class ShardTape:
         index = 0 if op.name in HEADS and not summed else self.layout.reads.get(op.name)
         if index is not None and tp > 1:
             read[index] = SumGradient(f"{op.name}_copy", tp)(self._inner(read[index]))
-        if ep > 1 and isinstance(op, Combine):
+        if ep > 1 and isinstance(op, Combine | CombineReal):
             read[0] = AllToAll(f"{op.name}_all_to_all", ep)(self._inner(read[0]))
         return read
 

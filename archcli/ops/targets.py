@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, ceil_div, prod, share_of
+from archcli.arith import Number, Shape, ceil_div, is_whole, prod, share_of
 from archcli.errors import ArchError
 from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import (
@@ -193,7 +193,7 @@ class Select(Op):
 
     def _on_meta(self, tokens: int) -> int:
         n = share_of(tokens, self.share)
-        if not isinstance(n, int):
+        if not is_whole(n):
             raise ArchError(
                 f"{self.name}: a share of {self.share} of {tokens} tokens is no whole number",
                 "give as many as make it whole",

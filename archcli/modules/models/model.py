@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
-from archcli.arith import Number
+from archcli.arith import Number, is_whole
 from archcli.errors import ArchError
 from archcli.modules.ends.embedding import Embedding
 from archcli.modules.models.layers import LayerIndex
@@ -116,7 +116,7 @@ class Model(Holder):
 
     def require_tokens(self, seq_len: Number) -> None:
         """Raise ArchError where there are too few tokens to train on."""
-        if self.mtp_depth and isinstance(seq_len, int) and seq_len <= self.mtp_depth:
+        if self.mtp_depth and is_whole(seq_len) and seq_len <= self.mtp_depth:
             raise ArchError(
                 f"{seq_len} tokens are too few to predict {self.mtp_depth} beyond the next",
                 f"train on more than {self.mtp_depth}",

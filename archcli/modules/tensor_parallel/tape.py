@@ -213,5 +213,4 @@ class ShardTape:
 
 def _adds_nothing(embedding: Embedding) -> bool:
     """Whether nothing is added to the tokens' vectors, so that they can be scattered as they are summed."""
-    added = (embedding.token_types, embedding.more_types, embedding.boxes, embedding.joins)
-    return embedding.position.acts_on != "embedding" and not any(added)
+    return embedding.position.acts_on != "embedding" and not embedding.adds_tables

@@ -181,7 +181,7 @@ class MixtureOfExperts(FeedForward):
     def check(self) -> Iterator[Conflict]:
         """Conflicts of routing, and of fields that need each other."""
         yield from self._check_routing()
-        if isinstance(self.expert, MixtureOfExperts) or isinstance(self.shared, MixtureOfExperts):
+        if self.expert.expert_counts[0] is not None or isinstance(self.shared, MixtureOfExperts):
             what = "an expert cannot itself be a mixture of experts"
             yield Conflict("expert-not-mixture", "expert", what, "use kind mlp or glu")
         for name, network in (("expert", self.expert), ("shared", self.shared)):

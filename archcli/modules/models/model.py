@@ -13,7 +13,6 @@ from archcli.arith import Number, is_whole
 from archcli.errors import ArchError
 from archcli.modules.ends.embedding import Embedding
 from archcli.modules.models.layers import LayerIndex
-from archcli.modules.models.shared_checks import check_adapters, check_shared, check_uses
 from archcli.modules.models.stack import stacks
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Count, Size, Spec, substitute
@@ -143,12 +142,11 @@ class Model(Holder):
         return {"tokens": tokens}
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts of what is stated, and of what a trace shows where the layers fit d_model."""
+        """Conflicts of what is stated, and where the layers fit together of what a trace shows."""
         yield from super().check()
-        for check in STATED:
-            yield from check(self)
-        # layers that do not fit have no trace
-        misfits = [*_check_widths(self), *check_uses(self)]
+        yield from _check_released(self)
+        yield from _check_published(self)
+        misfits = [conflict for check in FITTING for conflict in check(self)]
         yield from misfits
         for check in () if misfits else TRACED:
             yield from check(self)
@@ -174,6 +172,20 @@ def _check_widths(model: Model) -> Iterator[Conflict]:
             yield conflict._replace(path=step + conflict.path)
 
 
+def _check_shared(model: Model) -> Iterator[Conflict]:
+    if any(stack.shares_blocks for _, stack in stacks(model)):
+        from archcli.modules.models.shared_checks import check_shared  # rare
+
+        yield from check_shared(model)
+
+
+def _check_adapters(model: Model) -> Iterator[Conflict]:
+    if any(stack.shares_blocks for _, stack in stacks(model)):
+        from archcli.modules.models.shared_checks import check_adapters  # rare
+
+        yield from check_adapters(model)
+
+
 def _check_lora(model: Model) -> Iterator[Conflict]:
     return iter(()) if model.lora is None else model.lora.check_model(model)
 
@@ -183,9 +195,9 @@ def _check_quantization(model: Model) -> Iterator[Conflict]:
     return iter(()) if rules is None else rules.check_model(model, LayerIndex(model))
 
 
-STATED = (_check_released, _check_published, check_shared)
-"""Checks of a model that read what it states."""
-TRACED = (check_adapters, _check_lora, _check_quantization)
+FITTING = (_check_widths, _check_shared)
+"""Checks of layers with d_model and with each other; those that do not fit have no trace."""
+TRACED = (_check_adapters, _check_lora, _check_quantization)
 """Checks that read the rows of a trace."""
 
 

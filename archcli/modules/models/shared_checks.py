@@ -6,18 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from archcli.errors import quote, suggest
+from archcli.modules.adapters.shared_block import NARROW
 from archcli.modules.attention.mixer import READS_LAYER
 from archcli.modules.blocks.block import Block
 from archcli.modules.models.layers import stated_layers
 from archcli.modules.models.stack import Stack, stacks
 from archcli.modules.spec.base import Conflict, Spec
+from archcli.modules.spec.trace import outline
 
 
 def check_shared(model: Spec) -> Iterator[Conflict]:
     """Conflicts of shared blocks with the layers that use them, by what both state."""
     for prefix, stack in stacks(model):
         layers = list(stack.layers())
-        if not stack.shared and all(layer.used is None for _, layer in layers):
+        if not stack.shares_blocks:
             continue
         for name, block in stack.shared.items():
             at = f"{prefix}shared.{name}"
@@ -30,25 +32,10 @@ def check_shared(model: Spec) -> Iterator[Conflict]:
             yield from (it.below(f"{prefix}{place}") for it in _check_layer(layer, stack, tied=tied))
 
 
-def check_uses(model: Spec) -> Iterator[Conflict]:
-    """Conflicts: layers that use a shared block that is not there."""
-    for prefix, stack in stacks(model):
-        for place, layer in stack.layers():
-            if layer.used is not None and layer.used not in stack.shared:
-                what, hint = f"no shared block is called {quote(layer.used)}", "it has"
-                path = f"{prefix}{place}.use"
-                yield Conflict("shared-unknown", path, what, suggest(layer.used, stack.shared, hint))
-
-
 def check_adapters(model: Any) -> Iterator[Conflict]:
     """Conflicts: adapters at projections that their shared block lacks, which only a trace shows."""
     adapting = [layer for layer in stated_layers(model) if getattr(layer.block, "adapter_rank", None)]
-    if not adapting:
-        return
-    from archcli.modules.adapters.shared_block import NARROW  # of shared blocks alone
-    from archcli.modules.spec.trace import outline
-
-    rows = outline(model)
+    rows = outline(model) if adapting else ()
     for layer in adapting:
         names = [row.op.name for row in rows if row.path.startswith(f"{layer.path}.")]
         known = {name.removesuffix(f"_proj.{NARROW}") for name in names if name.endswith(NARROW)}
@@ -78,6 +65,9 @@ def _check_layer(layer: Block, stack: Stack, *, tied: bool) -> Iterator[Conflict
         what = "a concat block returns no stream: it stands under shared, and a layer uses it"
         yield Conflict("concat-not-shared", "kind", what, "move it to shared")
     block = stack.shared.get(layer.used or "")
+    if layer.used is not None and block is None:
+        what, hint = f"no shared block is called {quote(layer.used)}", "it has"
+        yield Conflict("shared-unknown", "use", what, suggest(layer.used, stack.shared, hint))
     if getattr(layer, "project", False) and block is not None and not block.reads_embedding:
         what = "project is of what a concat block returns, and this block returns the stream"
         yield Conflict("shared-project", "project", what, "leave project out")

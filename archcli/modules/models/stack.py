@@ -201,6 +201,11 @@ class Stack(Module):
                 if isinstance(block, Block):
                     yield f"groups.{i}.{step}", block
 
+    @property
+    def shares_blocks(self) -> bool:
+        """Whether layers share a block, or are to."""
+        return bool(self.shared) or any(block.used is not None for _, block in self.layers())
+
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of any layer with a residual stream of width D, or with the layers it shares with."""
         alone = [

@@ -7,7 +7,7 @@ counts, closed forms and sweeps. sympy and numpy are imported only when a number
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -40,8 +40,7 @@ def prod(numbers: Iterable[Number]) -> Number:
 
 def minimum(a: Number, b: Number) -> Number:
     """The smaller of two numbers, element by element."""
-    # type(), not isinstance(): the number of a sweep passes as an int and has a `minimum` of its own
-    if type(a) is int and type(b) is int:
+    if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
     # numbers that archcli.measure defines (Deferred, Varied); neither sympy nor numpy could compare them
     symbolic = next((number for number in (a, b) if hasattr(number, "minimum")), None)
@@ -72,7 +71,7 @@ def common_divisor(a: Number, b: Number) -> Number:
     """The greatest common divisor of ints, or of arrays of them, element by element."""
     from math import gcd
 
-    if isinstance(a, int) and isinstance(b, int):
+    if is_whole(a) and is_whole(b):
         return gcd(a, b)
     import numpy as np
 
@@ -81,7 +80,7 @@ def common_divisor(a: Number, b: Number) -> Number:
 
 def ceil_log2(n: Number) -> Number:
     """The logarithm of n to the base 2, rounded up."""
-    if isinstance(n, int):
+    if is_whole(n):
         # exact where math.log2 would round: beside a power of two, and above 2^53
         return (n - 1).bit_length()
     if is_symbolic(n):
@@ -93,9 +92,15 @@ def ceil_log2(n: Number) -> Number:
     return np.frexp(n - 1)[1].astype(np.int64)  # exact below 2^53
 
 
+def is_whole(n: Number) -> TypeGuard[int]:
+    """Whether a size is a whole number that code may branch on: no symbol, and no array."""
+    # `decides`: a number that stands for an int and decides a branch by rules of its own (Varied, Guided)
+    return isinstance(n, int) or getattr(n, "decides", False)
+
+
 def is_one(n: Number) -> bool:
     """Whether a size is the number 1. Symbols and arrays stand for larger ones."""
-    return isinstance(n, int) and n == 1
+    return is_whole(n) and n == 1
 
 
 def at_most(a: Number, b: Number) -> bool:
@@ -105,7 +110,7 @@ def at_most(a: Number, b: Number) -> bool:
 
 def is_less(a: Number, b: Number) -> bool:
     """Whether a size is less than another. A symbol or array is not: it stands for larger ones."""
-    return isinstance(a, int) and a < b
+    return is_whole(a) and bool(a < b)
 
 
 def triangle(n: Number) -> Number:

@@ -13,7 +13,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from archcli.arith import Number, Shape, repetitions, rounded_shape
+from archcli.arith import Number, Shape, is_whole, repetitions, rounded_shape
 from archcli.graph.op import Op, Tape, Tensor, tree_map
 from archcli.graph.part import Part, State
 from archcli.graph.row import Experts, Row
@@ -221,7 +221,7 @@ class CountTape:
         yield from ((i, 1) if apart else (i, number) for i, number in times)
         if apart:
             # a symbolic number is never 1: what is left of it stays, even where it may come to 0
-            alone = [isinstance(number, int) and number == 1 for _, number in times]
+            alone = [is_whole(number) and number == 1 for _, number in times]
             yield from (
                 (i + period, number - 1) for (i, number), one in zip(times, alone, strict=True) if not one
             )

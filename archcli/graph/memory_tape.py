@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import ref
 
-from archcli.arith import Number, Shape, maximum, prod, repetitions
+from archcli.arith import Number, Shape, is_whole, maximum, prod, repetitions
 from archcli.graph.count_tape import Abstract, CountTape, StateTape, join
 from archcli.graph.kept import SAME, Call, Execution, In, Kept, MemoryLayout, OfMixture, OpMemory, Out
 from archcli.graph.op import Op, Tensor, tree_map
@@ -52,7 +52,7 @@ class InPeriods(CountTape):
         self, n_layers: Number, period: int, *, apart: bool = False
     ) -> Iterator[tuple[int, Number]]:
         """The first period, one for the middle, and the last layers; a short group layer by layer."""
-        if not isinstance(n_layers, int):
+        if not is_whole(n_layers):
             # a symbolic depth has no remainder: it is taken as three whole periods or more
             yield from ((i, 1) for i in range(period))
             yield from ((i + period, repetitions(n_layers, period, i) - 2) for i in range(period))
@@ -159,7 +159,7 @@ class MemoryTape(InPeriods):
             self.mixture = {"expert_of": storage_of(options["index"])}
         out = super().call(module, name, *args, **options)
         times = options.get("times", 1)
-        if isinstance(out, tuple) and not (isinstance(times, int) and times == 1):
+        if isinstance(out, tuple) and not (is_whole(times) and times == 1):
             # out[0] is the stream, which the next layer replaces; the rest stays in every layer's cache
             tree_map(_repeat, Tensor, out[1:])
         return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from archcli.modules.spec.base import Module
 
 
-class Op(ABC):
+class Op:
     """An operation of the closed vocabulary: its output shape, weights, cost, and run in torch.
 
     Calling an op on tensors emits it on their tape. `name` becomes the last part of the row's path and of
@@ -60,9 +59,9 @@ class Op(ABC):
         """
         return xs[0].tape.emit(self, *xs, group=group)
 
-    @abstractmethod
     def shape(self, *xs: Shape) -> Any:
-        """The output's shape, or a tuple of shapes."""
+        """The output's shape, or a tuple of shapes; that of the first input where an op does not say."""
+        return xs[0]
 
     def weights(self, *xs: Shape) -> dict[str, Shape]:
         """Trainable tensors this op owns, by name."""
@@ -76,9 +75,9 @@ class Op(ABC):
         """Whether the output depends on trained weights, its own or those that an input depends on."""
         return any(grads) or bool(self.weights(*xs))
 
-    @abstractmethod
     def parts(self, *xs: Shape) -> tuple[Part, ...]:
-        """The cost of one execution, by part."""
+        """The cost of one execution, by part; none where an op does not say, with a `zero_cost_reason`."""
+        return ()
 
     def states(self, *xs: Shape) -> tuple[State, ...]:
         """The states that this op leaves in the cache."""

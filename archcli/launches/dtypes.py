@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from archcli.arith import is_whole
+
 BOOLEAN, WHOLE, REAL, COMPLEX = range(4)
 """Kinds of number types, each of which gives way to the next."""
 
@@ -61,6 +63,6 @@ def of_number(number: complex) -> DType:
     """The type of a Python number."""
     if isinstance(number, bool):
         return BOOL
-    if isinstance(number, int):
+    if is_whole(number):
         return INT64
     return NAMED["complex64"] if isinstance(number, complex) else FP32

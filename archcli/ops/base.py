@@ -1,4 +1,4 @@
-"""Constructors of parts, FLOPs per element of all that is no product.
+"""Constructors of parts, FLOPs per element of all that is no product, and the base of views.
 
 Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072), its Table 1 and operator list.
 
@@ -15,10 +15,10 @@ Convention of the table: Ivanov et al. 2021 (arXiv:2007.00072), its Table 1 and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Number
-from archcli.graph import OpClass, Part
+from archcli.graph import Op, OpClass, Part
 
 SOFTMAX_FORWARD, SOFTMAX_BACKWARD = 5, 5
 LAYERNORM_FORWARD, LAYERNORM_BACKWARD, LAYERNORM_WEIGHT = 7, 9, 4
@@ -37,6 +37,14 @@ ROTATE = 3  # two products and a sum per rotated element; RoFormer, arXiv:2104.0
 
 WHOLE_NUMBERS = "whole numbers: no floating-point arithmetic"
 """Why ops on ids cost nothing."""
+
+
+class View(Op):
+    """Base of the ops whose outputs are the input's storage, seen in another shape."""
+
+    __slots__ = ()
+    is_view: ClassVar[bool] = True
+    zero_cost_reason: ClassVar[str] = "a view: no element moves"
 
 
 def has_no_values(x: Any) -> bool:

@@ -8,7 +8,6 @@ With them it is the exchange itself.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self
 
@@ -48,14 +47,6 @@ class Communication(Op):
     ranks: Number
     peers: Peers | None = field(default=None, kw_only=True, repr=False)
 
-    @abstractmethod
-    def sent(self, x: Shape) -> Number:
-        """Elements that a rank sends forward, over a ring."""
-
-    @abstractmethod
-    def sent_back(self, x: Shape) -> Number:
-        """Elements that a rank sends backward, for the gradient."""
-
     def among(self, peers: Any) -> Self:
         """The op that exchanges with the other ranks when it is run."""
         return replace(self, peers=peers)
@@ -74,17 +65,11 @@ class AllReduce(Communication):
     is_view: ClassVar[bool] = True
     passes_gradient: ClassVar[bool] = True
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (movement("all_reduce", prod(x), prod(x), ()),)
 
     def sent(self, x: Shape) -> Number:
         return 2 * _share(prod(x), self.ranks)
-
-    def sent_back(self, x: Shape) -> Number:
-        return 0
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         if self.peers is not None:
@@ -100,15 +85,9 @@ class SumGradient(Communication):
     is_view: ClassVar[bool] = True
     passes_gradient: ClassVar[bool] = True
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape) -> tuple[Part, ...]:
         back = Part("d_0", OpClass.MOVEMENT, 0, prod(x), prod(x), wrt=0)
         return (Part("copy", OpClass.MOVEMENT, 0, 0, 0, (back,)),)
-
-    def sent(self, x: Shape) -> Number:
-        return 0
 
     def sent_back(self, x: Shape) -> Number:
         return 2 * _share(prod(x), self.ranks)
@@ -196,9 +175,6 @@ class OwnPart(Communication):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         back = Part("d_0", OpClass.MOVEMENT, 0, prod(self.shape(x)), prod(x), wrt=0)
         return (Part("part", OpClass.MOVEMENT, 0, 0, 0, (back,)),)
-
-    def sent(self, x: Shape) -> Number:
-        return 0
 
     def sent_back(self, x: Shape) -> Number:
         return _share(prod(x), self.ranks) if self.gathers else 0

@@ -122,9 +122,6 @@ class Parameter(Op):
     def weights(self, anchor: Shape) -> dict[str, Shape]:
         return {"weight": self.size}
 
-    def parts(self, anchor: Shape) -> tuple[Part, ...]:
-        return ()
-
     def run(self, torch: Any, weights: dict[str, Any], anchor: Any) -> Any:
         return weights["weight"]
 
@@ -243,9 +240,6 @@ class Fourier(Op):
     """
 
     name: str
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("transform", prod(x), transform_flops(1, x[1:])),)

@@ -11,29 +11,23 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
 from archcli.ops.attention.mask import Mask
-from archcli.ops.base import movement
+from archcli.ops.base import View, movement
 
-VIEW = "a view: no element moves"
 HEADED = 4
 """Axes of a tensor of heads, [B, T, heads, d]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SplitHeads(Op):
+class SplitHeads(View):
     """[..., heads * d, ...] to [..., heads, d, ...] at an axis counted from the end (-1) or start (0)."""
 
-    is_view: ClassVar[bool] = True
     name: str
     heads: Number
     axis: int = -1
-    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> Shape:
         axis = self.axis % len(x)
         return (*x[:axis], self.heads, x[axis] // self.heads, *x[axis + 1 :])
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.unflatten(x, self.axis, (self.heads, -1))
@@ -49,29 +43,21 @@ class MergeHeads(Op):
     def shape(self, x: Shape) -> Shape:
         return (*x[:-2], x[-2] * x[-1])
 
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        return ()
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.flatten(-2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Split(Op):
+class Split(View):
     """Cut one axis into pieces of the given sizes."""
 
-    is_view: ClassVar[bool] = True
     name: str
     sizes: tuple[Number, ...]
     axis: int = -1
-    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> tuple[Shape, ...]:
         axis = self.axis % len(x)
         return tuple((*x[:axis], size, *x[axis + 1 :]) for size in self.sizes)
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.split(list(self.sizes), dim=self.axis)
@@ -109,72 +95,52 @@ class Concat(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unsqueeze(Op):
+class Unsqueeze(View):
     """[B, T, d] to [B, T, 1, d]: add a heads axis of length 1."""
 
-    is_view: ClassVar[bool] = True
     name: str
-    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> Shape:
         return (*x[:-1], 1, x[-1])
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.unsqueeze(-2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeepLast(Op):
+class KeepLast(View):
     """[B, T, D] to [B, 1, D]: the newest token alone, enough to predict the next one."""
 
-    is_view: ClassVar[bool] = True
     name: str
-    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> Shape:
         return (x[0], 1, *x[2:])
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x[:, -1:]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeepFirst(Op):
+class KeepFirst(View):
     """[B, T, D] to [B, 1, D]: the first token alone, the input of a pooler."""
 
-    is_view: ClassVar[bool] = True
     name: str
-    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> Shape:
         return (x[0], 1, *x[2:])
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x[:, :1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Transpose(Op):
+class Transpose(View):
     """[B, C, n] to [B, n, C]: channels become the last axis."""
 
-    is_view: ClassVar[bool] = True
     name: str
-    zero_cost_reason: ClassVar[str] = VIEW
 
     def shape(self, x: Shape) -> Shape:
         return (x[0], x[2], x[1])
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.transpose(1, 2)
@@ -187,14 +153,8 @@ class Zeros(Op):
     name: str
     zero_cost_reason: ClassVar[str] = "a constant of the input's shape"
 
-    def shape(self, ids: Shape) -> Shape:
-        return ids
-
     def trained(self, grads: list[bool], ids: Shape) -> bool:
         return False
-
-    def parts(self, ids: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
         return torch.zeros_like(ids)

@@ -54,9 +54,6 @@ class LogSoftmax(Op):
 
     name: str
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, rows = prod(x), prod(x[:-1])
         gradient = Part("d_0", OpClass.NORMALIZATION, LOG_SOFTMAX_BACKWARD * n, 2 * n, n, wrt=0)
@@ -104,9 +101,6 @@ class Subtract(Op):
     """y = a - b of equal shapes. Backward: the gradient of a is that of y, of b its negative."""
 
     name: str
-
-    def shape(self, a: Shape, b: Shape) -> Shape:
-        return a
 
     def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
         n = prod(a)

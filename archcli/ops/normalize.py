@@ -30,9 +30,6 @@ class Normalize(Op):
     axes: int = 1
     groups: Number = 1
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def weights(self, x: Shape) -> dict[str, Shape]:
         size = x[len(x) - self.axes :]
         return ({"weight": size} if self.weight else {}) | ({"bias": size} if self.bias else {})
@@ -158,9 +155,6 @@ class LentNormalize(Op):
     centred: bool = False
     offset: float = 0.0
 
-    def shape(self, x: Shape, weight: Shape, *bias: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape, weight: Shape, *bias: Shape) -> tuple[Part, ...]:
         own = self._like(bias=bool(bias)).parts(x)[0]
         back, gain = own.backward
@@ -197,9 +191,6 @@ class BatchNormalize(Op):
     name: str
     eps: float
     momentum: float
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def weights(self, x: Shape) -> dict[str, Shape]:
         return {"weight": (x[-1],), "bias": (x[-1],)}

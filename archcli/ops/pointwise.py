@@ -36,9 +36,6 @@ class Activate(Op):
     name: str
     function: str
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0], saved=1),)
 
@@ -52,9 +49,6 @@ class HeadBias(Op):
 
     passes_gradient: ClassVar[bool] = True
     name: str
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def weights(self, x: Shape) -> dict[str, Shape]:
         return {"bias": (x[-2],)}
@@ -79,9 +73,6 @@ class Add(Op):
     name: str
     meets: bool = True
 
-    def shape(self, a: Shape, b: Shape) -> Shape:
-        return a
-
     def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
         n = prod(a)
         gradients: tuple[Part, ...] = ()
@@ -100,9 +91,6 @@ class Multiply(Op):
     """y = a * b; b may be [..., 1], one factor per token, whose gradient is a sum over the token."""
 
     name: str
-
-    def shape(self, a: Shape, b: Shape) -> Shape:
-        return a
 
     def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
         n, m = prod(a), prod(b)
@@ -123,9 +111,6 @@ class Scale(Op):
     name: str
     factor: float
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("scale", prod(x)),)
 
@@ -143,9 +128,6 @@ class ScaleParts(Op):
     name: str
     sizes: tuple[Number, ...]
     factors: tuple[float, ...]
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("scale", prod(x)),)
@@ -166,9 +148,6 @@ class Softcap(Op):
     name: str
     cap: float
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("softcap", prod(x), SOFTCAP, saved=1),)
 
@@ -187,9 +166,6 @@ class Clip(Op):
     bound: float
     from_below: bool = True
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise("clip", prod(x), 0, saved=1),)
 
@@ -205,9 +181,6 @@ class ActivateSwish(Op):
     name: str
     beta: float
     learnt: bool = False
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def weights(self, x: Shape) -> dict[str, Shape]:
         return {"beta": (1,)} if self.learnt else {}
@@ -234,9 +207,6 @@ class ActivateXIELU(Op):
     name: str
     beta: float
     eps: float
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def weights(self, x: Shape) -> dict[str, Shape]:
         return {"alpha_p": (1,), "alpha_n": (1,)}
@@ -279,9 +249,6 @@ class Dropout(Op):
     name: str
     p: float
     needs_module: ClassVar[bool] = True
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)

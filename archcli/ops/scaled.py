@@ -22,9 +22,6 @@ class GaussianTopK(Op):
     name: str
     share: float
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
         gradient = Part("d_0", OpClass.NORMALIZATION, 4 * n, 2 * n, n, wrt=0)
@@ -41,9 +38,6 @@ class StoredScale(Op):
     """y = c x for a number c that is stored, not trained."""
 
     name: str
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def buffers(self, x: Shape) -> dict[str, Shape]:
         return {"scale": (1,)}
@@ -64,9 +58,6 @@ class ScaleChosen(Op):
 
     name: str
     entries: Number
-
-    def shape(self, x: Shape, index: Shape) -> Shape:
-        return x
 
     def weights(self, x: Shape, index: Shape) -> dict[str, Shape]:
         return {"scale": (self.entries,)}
@@ -93,9 +84,6 @@ class TrainedScale(Op):
     name: str
     per_channel: bool = False
     start: float = 1.0
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def weights(self, x: Shape) -> dict[str, Shape]:
         return {"scale": x[-1:] if self.per_channel else (1,)}
@@ -126,12 +114,6 @@ class WithinTable(Op):
     def trained(self, grads: list[bool], ids: Shape) -> bool:
         return False
 
-    def shape(self, ids: Shape) -> Shape:
-        return ids
-
-    def parts(self, ids: Shape) -> tuple[Part, ...]:
-        return ()
-
     def run(self, torch: Any, weights: dict[str, Any], ids: Any) -> Any:
         return torch.where(ids < self.entries, ids, 0)
 
@@ -152,9 +134,6 @@ class QueryTemperature(Op):
     first: int = 1
     power: bool = False
     above: bool = False
-
-    def shape(self, q: Shape, positions: Shape) -> Shape:
-        return q
 
     def parts(self, q: Shape, positions: Shape) -> tuple[Part, ...]:
         return (elementwise("temper", prod(q)),)

@@ -6,11 +6,11 @@ B batch, T new tokens, n streams, D width.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
-from archcli.ops.base import movement, summed
+from archcli.ops.base import View, movement, summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,9 +25,6 @@ class StreamGates(Op):
     name: str
     magnitudes: tuple[float, ...]
     eps: float
-
-    def shape(self, z: Shape) -> Shape:
-        return z
 
     def weights(self, z: Shape) -> dict[str, Shape]:
         return {"scale": (len(self.magnitudes),), "base": (z[-1],)}
@@ -99,19 +96,14 @@ class StackStreams(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TakeStream(Op):
+class TakeStream(View):
     """Stream `index` of [B, T, n, D]: [B, T, D]."""
 
-    is_view: ClassVar[bool] = True
     name: str
     index: Number
-    zero_cost_reason: ClassVar[str] = "a view: no element moves"
 
     def shape(self, x: Shape) -> Shape:
         return (*x[:-2], x[-1])
-
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x.select(-2, self.index)
@@ -127,9 +119,6 @@ class MatchMagnitude(Op):
 
     name: str
     eps: float
-
-    def shape(self, y: Shape, x: Shape) -> Shape:
-        return y
 
     def parts(self, y: Shape, x: Shape) -> tuple[Part, ...]:
         n = prod(y)
@@ -155,9 +144,6 @@ class SpreadStreams(Op):
     name: str
     meets: bool = False
 
-    def shape(self, x: Shape, y: Shape, c: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape, y: Shape, c: Shape) -> tuple[Part, ...]:
         n, one, shares = prod(x), prod(y), prod(c)
         met = (Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0),) if self.meets else ()
@@ -177,9 +163,6 @@ class AddToLater(Op):
     """Streams x [B, T, n, D], y [B, T, D] added to all but the first."""
 
     name: str
-
-    def shape(self, x: Shape, y: Shape) -> Shape:
-        return x
 
     def parts(self, x: Shape, y: Shape) -> tuple[Part, ...]:
         n, one = prod(x), prod(y)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from archcli.arith import Number, Shape, ceil_div, prod, share_of
+from archcli.arith import Number, Shape, ceil_div, is_whole, prod, share_of
 from archcli.errors import ArchError
 from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import (
@@ -39,9 +39,6 @@ class ClassOf(Op):
 
     def shape(self, targets: Shape) -> tuple[Shape, Shape]:
         return targets, targets
-
-    def parts(self, targets: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], targets: Any) -> Any:
         return targets // self.size, targets % self.size
@@ -152,12 +149,6 @@ class ClusterIndex(Op):
     cutoffs: tuple[int, ...]
     zero_cost_reason: ClassVar[str] = WHOLE_NUMBERS
 
-    def shape(self, targets: Shape) -> Shape:
-        return targets
-
-    def parts(self, targets: Shape) -> tuple[Part, ...]:
-        return ()
-
     def run(self, torch: Any, weights: dict[str, Any], targets: Any) -> Any:
         first = self.cutoffs[0]
         cluster = sum((targets >= cutoff).to(targets.dtype) for cutoff in self.cutoffs)
@@ -202,7 +193,7 @@ class Select(Op):
 
     def _on_meta(self, tokens: int) -> int:
         n = share_of(tokens, self.share)
-        if not isinstance(n, int):
+        if not is_whole(n):
             raise ArchError(
                 f"{self.name}: a share of {self.share} of {tokens} tokens is no whole number",
                 "give as many as make it whole",
@@ -215,9 +206,6 @@ class ScatterAdd(Op):
     """y = x with values [n] added at indices [n] of the flattened x."""
 
     name: str
-
-    def shape(self, x: Shape, values: Shape, place: Shape) -> Shape:
-        return x
 
     def parts(self, x: Shape, values: Shape, place: Shape) -> tuple[Part, ...]:
         n = prod(values)
@@ -245,9 +233,6 @@ class Sample(Op):
 
     def shape(self, anchor: Shape) -> Shape:
         return (self.size,)
-
-    def parts(self, anchor: Shape) -> tuple[Part, ...]:
-        return ()
 
     def run(self, torch: Any, weights: dict[str, Any], anchor: Any) -> Any:
         return torch.randperm(self.entries, device=anchor.device)[: self.size]

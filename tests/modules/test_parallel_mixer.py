@@ -13,6 +13,7 @@ from archcli.modules import (
     ParallelMixer,
     PreNorm,
     RMSNorm,
+    SharedSinkExperts,
 )
 from zoo import model
 
@@ -45,6 +46,9 @@ CONTRADICTIONS = {
     "some branches are causal": lambda: parallel(MHA, MultiHeadAttention(n_heads=4, causal=False)),
     "must have at least 2 entries": lambda: parallel(MHA),
     "latent_bias without latent": lambda: MixtureOfExperts(**EXPERTS, latent_bias=True),
+    "an expert cannot itself be a mixture": lambda: MixtureOfExperts(
+        n_experts=2, top_k=1, expert=SharedSinkExperts(**EXPERTS, n_shared=1)
+    ),
     "least step 0.5 is above the most": lambda: Mamba2(n_heads=4, head_dim=6, state=5, step_limit=(0.5, 0.1)),
 }
 

@@ -119,6 +119,7 @@ CASES = {
     "silu": curve(Activate("y", "silu"), 1),
     "sigmoid": curve(Activate("y", "sigmoid"), 1),
     "tanh": curve(Activate("y", "tanh"), 1),
+    "log_sigmoid": curve(Activate("y", "log_sigmoid"), 1),
     "swish": curve(ActivateSwish("y", 1.5), 1),
     "swish-learnt": Case(
         ActivateSwish("y", 1.5, learnt=True),

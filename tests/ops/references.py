@@ -25,6 +25,7 @@ ACTIVATIONS = {
     "sigmoid": sigmoid,
     "exp": math.exp,
     "softplus": lambda z: math.log(1 + math.exp(z)),
+    "log_sigmoid": lambda z: math.log(1 / (1 + math.exp(-z))),
     "tanh": lambda z: 1 - 2 / (math.exp(2 * z) + 1),
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from archcli.arith import prod
+from archcli.arith import is_whole, prod
 from archcli.launches.dtypes import FP32, INT64, DType, of_number, promoted
 from archcli.launches.functions.recurrences import LoopPieces, counted, occurrences, steps_run
 from archcli.launches.functions.views import contiguous_copy, expand, flatten, sizes_of, unsqueeze
@@ -175,7 +175,7 @@ def split(x: Any, sizes: Any, dim: int = 0) -> Any:
     """Views of consecutive pieces: of stated sizes, or of one, over which a loop may go."""
     dim %= x.ndim
     x.storage.is_split = True
-    if isinstance(sizes, int):
+    if is_whole(sizes):
         length = x.shape[dim]
         cuts = [(i * sizes, min(sizes, length - i * sizes), n) for i, n in steps_run(-(-length // sizes))]
         return LoopPieces(_pieces(x, dim, cuts))

@@ -98,20 +98,6 @@ def steps_run(n: int) -> list[tuple[int, int]]:
     return [*((i, 1) for i in range(ENDS)), (ENDS, n - 2 * ENDS), *last]
 
 
-class LoopPieces(tuple[Any, ...]):
-    """Pieces that a loop goes over: in its body, what is launched counts as often as the piece."""
-
-    __slots__ = ()
-
-    def __iter__(self) -> Iterator[Any]:
-        log = current()
-        before = log.repeats
-        for piece in super().__iter__():
-            log.repeats = piece.repeats
-            yield piece
-        log.repeats = before
-
-
 @contextmanager
 def counted(repeats: int) -> Iterator[None]:
     """Count what is launched within the block this often."""
@@ -123,7 +109,22 @@ def counted(repeats: int) -> Iterator[None]:
         log.repeats = before
 
 
+class LoopPieces(tuple[Any, ...]):
+    """The pieces of a tensor, over which the code of an operation loops: `for piece in x.split(16): …`.
+
+    Of 100 pieces the loop sees five (`steps_run`). While the third is in its body, what is launched counts 96
+    times. The code of an operation is torch's too and cannot say so: the iterator does.
+    """
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        for piece in super().__iter__():
+            with counted(piece.repeats):  # until the next piece is asked for, or the loop is left
+                yield piece
+
+
 def occurrences(xs: Sequence[ShapeTensor]) -> list[int]:
-    """How often each tensor of a finished loop is there, of those that are joined outside of it."""
+    """How many pieces each of these tensors stands for, where they are joined behind their loop."""
     now = current().repeats
     return [max(1, x.repeats // now) for x in xs]

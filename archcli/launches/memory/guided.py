@@ -26,10 +26,8 @@ class Guided:
     def __init__(self, value: int, formula: Any) -> None:
         self.value, self.formula = value, formula
 
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        """An int to whoever asks, as a size of one model is."""
-        return int
+    decides = True
+    """Code that branches on a size branches on its value."""
 
     def __floordiv__(self, divisor: Any) -> Any:
         return _quotient(self, divisor)
@@ -105,7 +103,7 @@ def _quotient(a: Any, b: Any) -> Guided:
 
 def _is_number(number: Any) -> bool:
     """Whether this is a number, or a formula: not a tensor, which knows how to be added to a number."""
-    return isinstance(number, int | float | Fraction) or is_symbolic(number)
+    return isinstance(number, Guided | int | float | Fraction) or is_symbolic(number)
 
 
 def _value(number: Any) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from math import gcd
 from typing import Any
 
+from archcli.arith import is_whole
 from archcli.errors import ArchError, Problem, either
 from archcli.measure.memory.settings import MemorySettings
 from archcli.modules import Mixer, Model
@@ -196,7 +197,7 @@ class Plan:
     def _check_passes(self, model: Model, settings: MemorySettings) -> Iterator[Problem]:
         """Check the number of tokens that context and sequence parallelism share."""
         tokens = settings.tokens(model)
-        if not isinstance(tokens, int):  # symbols and arrays are shared by shape
+        if not is_whole(tokens):  # symbols and arrays are shared by shape
             return
         if settings.phase == "train" and tokens % self.cp:
             would = [n for n in range(2, min(tokens, 4096) + 1) if tokens % n == 0][:8]

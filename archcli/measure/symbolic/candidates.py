@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.measure.symbolic import required
-from archcli.measure.symbolic.varied import EXACT_FLOAT, CandidateRun, Varied, stands_for
+from archcli.measure.symbolic.varied import EXACT_FLOAT, CandidateRun, Varied, VariedInt
 
 T = TypeVar("T")
 CHUNK = 32_768
@@ -31,7 +31,7 @@ class Branch(NamedTuple):
     def array(self, number: Number) -> Any:
         """A number of the result as an array [M]: int64, float64, or Python's ints beyond 64 bits."""
         np = required("numpy")
-        if stands_for(number):
+        if isinstance(number, Varied):
             return number.array[self.run.active]
         if number is None:
             return np.full(len(self.places), np.nan)
@@ -68,7 +68,7 @@ def _number(run: CandidateRun, array: Any) -> Number:
     """The number that an int64 array [N] is to the code: a plain int where all are equal."""
     low, high = int(array.min()), int(array.max())
     # a plain int decides branches for all candidates, and costs no arithmetic on arrays
-    return low if low == high else Varied(run, array, low, high)
+    return low if low == high else VariedInt(run, array, low, high)
 
 
 def gathered(length: int, parts: Iterable[tuple[Any, Any]]) -> Any:

@@ -6,10 +6,11 @@ ints, so that nothing ever wraps around.
 
 from __future__ import annotations
 
+import numbers
 import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from archcli.measure.symbolic import bounds, required
 
@@ -67,8 +68,8 @@ class Varied:
     """An array [N] of the values of a run's candidates, as one number.
 
     Arithmetic is done for all of them. A comparison, or any other use that needs one value, is answered for
-    the first, and the run goes on without the candidates that would answer otherwise. Of whole numbers `low`
-    and `high` bound all values; real numbers have None.
+    the first, and the run goes on without the candidates that would answer otherwise. Of whole numbers
+    (`VariedInt`) `low` and `high` bound all values; real ones (`VariedFloat`) have None.
     """
 
     __slots__ = ("array", "high", "low", "run")
@@ -79,24 +80,8 @@ class Varied:
     ) -> None:
         self.run, self.array, self.low, self.high = run, array, low, high
 
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        """An int or a float to whoever asks, as a size of one model is."""
-        return float if self.low is None else int
-
-    @property
-    def numerator(self) -> Any:
-        """The number itself, where it is whole."""
-        return self
-
-    @property
-    def denominator(self) -> int:
-        """1, as of an int."""
-        return 1
-
     def __add__(self, operand: Any) -> Any:
-        # `type`, as a Varied says to `isinstance` that it is an int, and its == 0 would split the run
-        if type(operand) is int and operand == 0:
+        if isinstance(operand, int) and operand == 0:
             return self
         return _made(operator.add, self, operand, bounds.sums)
 
@@ -113,7 +98,7 @@ class Varied:
         return self * -1
 
     def __mul__(self, operand: Any) -> Any:
-        if type(operand) is int and operand in {0, 1}:
+        if isinstance(operand, int) and operand in {0, 1}:
             return self if operand else 0
         if isinstance(operand, Fraction):
             return self._times(operand)
@@ -126,6 +111,8 @@ class Varied:
         return _made(operator.floordiv, self, _divisor(operand), bounds.quotients)
 
     def __rfloordiv__(self, operand: Any) -> Any:
+        if isinstance(operand, Fraction):
+            return operand // Fraction(cast("int", self))
         return _made(operator.floordiv, operand, _divisor(self), bounds.quotients)
 
     def __mod__(self, operand: Any) -> Any:
@@ -138,35 +125,37 @@ class Varied:
         return self // operand, self % operand
 
     def __truediv__(self, operand: Any) -> Any:
-        if not isinstance(operand, int | float):
+        if not isinstance(operand, NUMBERS):
             return NotImplemented
         return _ratio(self, _divisor(operand))
 
     def __rtruediv__(self, operand: Any) -> Any:
+        if isinstance(operand, Fraction):
+            return operand / Fraction(self._pinned())
         return _ratio(operand, _divisor(self))
 
     def __pow__(self, power: Any) -> Any:
-        if not isinstance(power, int | float):
+        if not isinstance(power, NUMBERS):
             return NotImplemented
-        if self.low is not None and type(power) is int and power >= 0:
+        if self.low is not None and isinstance(power, int) and power >= 0:
             result: Any = 1
             for _ in range(power):
                 result = result * self
             return result
         base = _divisor(self) if power < 0 else self
-        return Varied(self.run, _raw(base).astype(float) ** power)
+        return VariedFloat(self.run, _raw(base).astype(float) ** power)
 
     def __rpow__(self, base: Any) -> Any:
-        return Varied(self.run, float(base) ** _raw(self).astype(float))
+        return VariedFloat(self.run, float(base) ** _raw(self).astype(float))
 
     def __abs__(self) -> Any:
         return -self if self < 0 else self
 
     def __eq__(self, operand: object) -> bool:
         # most comparisons are of a size with 0 or 1
-        if type(operand) is int and self.low is not None and not self.low <= operand <= (self.high or 0):
+        if isinstance(operand, int) and self.low is not None and not self.low <= operand <= (self.high or 0):
             return False
-        return isinstance(operand, int | float) and self._decided(operator.eq, operand)
+        return isinstance(operand, NUMBERS) and self._decided(operator.eq, operand)
 
     def __ne__(self, operand: object) -> bool:
         return not self == operand
@@ -258,9 +247,36 @@ class Varied:
         return self.run.decide(_as_flags(compare(*_operands(self, operand))))
 
 
-def stands_for(number: Any) -> bool:
-    """Whether this is a number of many candidates; to `isinstance` it is an int or a float."""
-    return type(number) is Varied
+class VariedInt(Varied):
+    """Whole numbers of a run's candidates; to fractions they are numbers like any int."""
+
+    __slots__ = ()
+    decides = True
+    """Code that branches on a size branches on the first candidate's."""
+
+    @property
+    def numerator(self) -> Any:
+        """The number itself."""
+        return self
+
+    @property
+    def denominator(self) -> int:
+        """1, as of an int."""
+        return 1
+
+
+class VariedFloat(Varied):
+    """Real numbers of a run's candidates."""
+
+    __slots__ = ()
+
+
+# so that Fraction computes with them
+numbers.Integral.register(VariedInt)
+numbers.Real.register(VariedFloat)
+
+NUMBERS = (int, float, Varied)
+"""Types of numbers that can be compared with, and divided by, those of many candidates."""
 
 
 def _as_flags(answers: Any) -> Any:
@@ -270,18 +286,18 @@ def _as_flags(answers: Any) -> Any:
 
 def _ends(number: Any) -> tuple[int, int] | None:
     """The least and the largest value of a whole number; None for a real one."""
-    if stands_for(number):
-        return None if number.low is None else (number.low, number.high)
-    return None if isinstance(number, float) else (int(number), int(number))
+    if isinstance(number, Varied):
+        return None if number.low is None or number.high is None else (number.low, number.high)
+    return (int(number), int(number)) if isinstance(number, int) else None
 
 
 def _raw(number: Any) -> Any:
-    return number.array if stands_for(number) else number
+    return number.array if isinstance(number, Varied) else number
 
 
 def _operands(a: Any, b: Any, *, wide: bool = False) -> tuple[Any, Any]:
     """The arrays or plain numbers of two operands; of Python's ints where one of them may need more bits."""
-    wide = wide or any(not stands_for(n) and isinstance(n, int) and not -LIMIT <= n < LIMIT for n in (a, b))
+    wide = wide or any(isinstance(n, int) and not -LIMIT <= n < LIMIT for n in (a, b))
     x, y = _raw(a), _raw(b)
     if not wide:
         return x, y
@@ -290,9 +306,9 @@ def _operands(a: Any, b: Any, *, wide: bool = False) -> tuple[Any, Any]:
 
 def _made(compute: Operation, a: Any, b: Any, extent: Operation) -> Any:
     """The number of an operation on two numbers, one of which stands for many."""
-    if not all(stands_for(n) or isinstance(n, int | float) for n in (a, b)):
+    if not all(isinstance(n, NUMBERS) for n in (a, b)):
         return NotImplemented
-    run = a.run if stands_for(a) else b.run
+    run = a.run if isinstance(a, Varied) else b.run
     return run.once(compute, a, b, lambda: _computed(run, compute, a, b, extent))
 
 
@@ -303,13 +319,13 @@ def _computed(
     ends = _ends(a), _ends(b)
     if ends[0] is None or ends[1] is None:
         x, y = (n.astype(float) if hasattr(n, "astype") else float(n) for n in (_raw(a), _raw(b)))
-        return Varied(run, compute(x, y))
+        return VariedFloat(run, compute(x, y))
     low, high = extent(*ends)
     wide = not (low >= -LIMIT and high < LIMIT)
     array = compute(*_operands(a, b, wide=wide))
     if not wide and array.dtype == object:
         array = array.astype("int64")
-    return Varied(run, array, low, high)
+    return VariedInt(run, array, low, high)
 
 
 def _divisor(number: Any) -> Any:
@@ -319,21 +335,22 @@ def _divisor(number: Any) -> Any:
     """
     if number == 0:
         raise ZeroDivisionError
-    if not stands_for(number) or number.low is None or not number.low <= 0 <= number.high:
+    ends = _ends(number) if isinstance(number, Varied) else None
+    if ends is None or not ends[0] <= 0 <= ends[1]:
         return number
     # 1 in the place of 0: those candidates have left the run, and nothing may divide by 0 for them
     array = number.array + (number.array == 0)
-    return Varied(number.run, array, number.low or 1, max(number.high, 1))
+    return VariedInt(number.run, array, ends[0] or 1, max(ends[1], 1))
 
 
 def _ratio(a: Any, b: Any) -> Any:
     """a / b as floats, rounded once as Python does."""
-    run = a.run if stands_for(a) else b.run
+    run = a.run if isinstance(a, Varied) else b.run
     ends = _ends(a), _ends(b)
     large = any(end is not None and max(map(abs, end)) > EXACT_FLOAT for end in ends)
     if large and None not in ends:
         np = required("numpy")
         divide = np.frompyfunc(lambda x, y: x / y if y else float("nan"), 2, 1)
-        return Varied(run, divide(*_operands(a, b, wide=True)).astype(float))
+        return VariedFloat(run, divide(*_operands(a, b, wide=True)).astype(float))
     x, y = (n.astype(float) if hasattr(n, "astype") else float(n) for n in (_raw(a), _raw(b)))
-    return Varied(run, x / y)
+    return VariedFloat(run, x / y)

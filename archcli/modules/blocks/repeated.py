@@ -7,20 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from archcli.errors import ArchError, quote, suggest
+from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.adapters.lora import Adapted
 from archcli.modules.adapters.shared_block import AdapterTape, Target
-from archcli.modules.attention.mixer import READS_LAYER, Kept
+from archcli.modules.attention.mixer import Kept
 from archcli.modules.blocks.block import Block
 from archcli.modules.spec.base import Conflict, Size
 from archcli.modules.spec.context import Context, Lent, SharedBlocks, or_default
 from archcli.ops import Add, Concat, Linear
-
-if TYPE_CHECKING:  # it states a field of these
-    from archcli.modules.models.stack import Stack
 
 
 class ConcatBlock(Block):
@@ -158,50 +155,3 @@ def _joined(of_block: Kept, states: Any) -> Any:
     if isinstance(states, Lent):
         return states._replace(kept=_joined(of_block, states.kept))
     return None if states is None else (of_block, states)
-
-
-def check_shared(stack: Stack) -> Iterator[Conflict]:
-    """Conflicts of a stack's shared blocks with the layers that use them."""
-    for name, block in stack.shared.items():
-        if not name.isidentifier():
-            yield Conflict("shared-name", f"shared.{name}", f"{name!r} is no plain name", "write letters")
-        if block.used is not None:
-            what = "a shared block states its parts itself"
-            yield Conflict("shared-nested", f"shared.{name}", what, "leave use out")
-        mixers = () if block.mixing is None else block.mixing[1].members("")
-        words = {
-            word for _, mixer in mixers for word in READS_LAYER if getattr(mixer, word, None) is not None
-        }
-        for word in sorted(words):
-            what = "a shared block runs in several layers, and reads nothing of one of them"
-            yield Conflict("shared-from-layer", f"shared.{name}", what, f"leave {word} out")
-        if all(layer.used != name for _, layer in stack.layers()):
-            what = f"no layer uses the shared block {name}"
-            yield Conflict("shared-unused", f"shared.{name}", what, f"write use: {name}, or leave it out")
-    for place, layer in stack.layers():
-        if layer.reads_embedding:
-            what = "a concat block returns no stream: it stands under shared, and a layer uses it"
-            yield Conflict("concat-not-shared", f"{place}.kind", what, "move it to shared")
-        if isinstance(layer, SharedLayer):
-            yield from (conflict.below(place) for conflict in _check_use(layer, stack, place))
-
-
-def unknown_uses(stack: Stack) -> Iterator[Conflict]:
-    """Conflicts: layers that use a shared block that is not there."""
-    for place, layer in stack.layers():
-        if layer.used is not None and layer.used not in stack.shared:
-            what = f"no shared block is called {quote(layer.used)}"
-            yield Conflict(
-                "shared-unknown", f"{place}.use", what, suggest(layer.used, stack.shared, "it has")
-            )
-
-
-def _check_use(layer: SharedLayer, stack: Stack, place: str) -> Iterator[Conflict]:
-    """Conflicts of one layer with the block that it uses."""
-    block = stack.shared.get(layer.use)
-    if layer.project and block is not None and not block.reads_embedding:
-        what = "project is of what a concat block returns, and this block returns the stream"
-        yield Conflict("shared-project", "project", what, "leave project out")
-    if layer.adapter_rank is not None and stack.groups[int(place.split(".")[1])].tie:
-        what = "layers that are tied share their adapters too"
-        yield Conflict("adapters-tied", "adapter_rank", what, "leave adapter_rank or tie out")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from archcli.arith import Number
+from archcli.arith import Number, is_whole
 from archcli.errors import ArchError
 from archcli.graph import Tensor
 from archcli.modules.attention.mixer import Mixer
@@ -38,7 +38,7 @@ class LentEntries:
     """
 
     def __init__(self, layers: Layers) -> None:
-        self.known = all(isinstance(n_layers, int) for n_layers, _ in layers)
+        self.known = all(is_whole(n_layers) for n_layers, _ in layers)
         self.places = dict(_lenders(layers, known=self.known))
         self._entries: dict[int, tuple[Tensor, ...]] = {}
 

@@ -84,6 +84,11 @@ class Embedding(Module):
         x = Linear("project_in", d_model, True)(x, group=PROJECTION) if narrow else x
         return x, x.tape.weight(lookup, tokens)
 
+    @property
+    def adds_tables(self) -> bool:
+        """Whether vectors of further tables are added or joined to those of the tokens."""
+        return bool(self.token_types or self.more_types or self.boxes or self.joins)
+
     def _normalized(self, x: Tensor) -> Tensor:
         y: Tensor = x if self.norm is None else self.norm(x, name="norm")
         return y

@@ -75,7 +75,7 @@ class MultiTokenPrediction(Module):
         if (
             not isinstance(embedding.position, NoPosition)
             or embedding.norm
-            or embedding.token_types
+            or embedding.adds_tables
             or embedding.width
         ):
             yield Conflict(

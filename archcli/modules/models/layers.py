@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from archcli.arith import Number, label, repetitions
+from archcli.arith import Number, is_whole, label, repetitions
 from archcli.graph import Row
 from archcli.modules.attention.mixer import NO_MIXER, Mixer, MixerFacts, joined_facts
 from archcli.modules.blocks.block import Block
@@ -190,7 +190,7 @@ def _groups(stack: Stack, *, adapted: bool) -> Iterator[GroupLayers]:
     """The groups of a stack, up to one whose size is no int; with adapters the first period is separate."""
     start = 0
     for group in stack.groups:
-        if not isinstance(group.n_layers, int):
+        if not is_whole(group.n_layers):
             return
         period = len(group.blocks)
         yield GroupLayers(

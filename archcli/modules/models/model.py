@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
 
-from archcli.arith import Number
+from archcli.arith import Number, is_whole
 from archcli.errors import ArchError
 from archcli.modules.ends.embedding import Embedding
-from archcli.modules.models.layers import LayerIndex, stated_layers
+from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.stack import stacks
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Count, Size, Spec, substitute
@@ -120,7 +120,7 @@ class Model(Holder):
 
     def require_tokens(self, seq_len: Number) -> None:
         """Raise ArchError where there are too few tokens to train on."""
-        if self.mtp_depth and isinstance(seq_len, int) and seq_len <= self.mtp_depth:
+        if self.mtp_depth and is_whole(seq_len) and seq_len <= self.mtp_depth:
             raise ArchError(
                 f"{seq_len} tokens are too few to predict {self.mtp_depth} beyond the next",
                 f"train on more than {self.mtp_depth}",
@@ -147,52 +147,63 @@ class Model(Holder):
         return {"tokens": tokens}
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: layers that do not fit d_model, unknown names in settings, an invalid date."""
+        """Conflicts of what is stated, and where the layers fit together of what a trace shows."""
         yield from super().check()
-        if self.released is not None and not RELEASED.fullmatch(str(self.released)):
-            yield Conflict(
-                "released-date",
-                "released",
-                f"released must be a year, or a year and a month, not {str(self.released)[:40]!r}",
-                'write 2024 or "2024-07"',
-            )
-        for name, figure in self.published.items():
-            if isinstance(figure, str) and not ROUNDED.fullmatch(figure):
-                yield Conflict(
-                    "published-figure",
-                    f"published.{name}",
-                    f"{figure[:40]!r} is no figure",
-                    f"write {FIGURE}",
-                )
-        # adapters and rules are checked on a trace, and layers that do not fit d_model have none
-        fits = True
-        for step, stack in stacks(self):
-            for conflict in stack.check_width(getattr(stack, "d_model", None) or self.d_model):
-                fits = False
-                yield conflict._replace(path=step + conflict.path)
-        if fits and any(layer.used for _, stack in stacks(self) for _, layer in stack.layers()):
-            yield from _check_adapters(self)
-        if self.lora is not None and fits:
-            yield from self.lora.check_model(self)
-        if self.quantization is not None and fits:
-            yield from self.quantization.check_model(self, LayerIndex(self))
+        yield from _check_released(self)
+        yield from _check_published(self)
+        misfits = [conflict for check in FITTING for conflict in check(self)]
+        yield from misfits
+        for check in () if misfits else TRACED:
+            yield from check(self)
+
+
+def _check_released(model: Model) -> Iterator[Conflict]:
+    if model.released is not None and not RELEASED.fullmatch(str(model.released)):
+        what = f"released must be a year, or a year and a month, not {str(model.released)[:40]!r}"
+        yield Conflict("released-date", "released", what, 'write 2024 or "2024-07"')
+
+
+def _check_published(model: Model) -> Iterator[Conflict]:
+    for name, figure in model.published.items():
+        if isinstance(figure, str) and not ROUNDED.fullmatch(figure):
+            what = f"{figure[:40]!r} is no figure"
+            yield Conflict("published-figure", f"published.{name}", what, f"write {FIGURE}")
+
+
+def _check_widths(model: Model) -> Iterator[Conflict]:
+    """Conflicts of layers with the width of their stack, which may differ from d_model."""
+    for step, stack in stacks(model):
+        for conflict in stack.check_width(getattr(stack, "d_model", None) or model.d_model):
+            yield conflict._replace(path=step + conflict.path)
+
+
+def _check_shared(model: Model) -> Iterator[Conflict]:
+    if any(stack.shares_blocks for _, stack in stacks(model)):
+        from archcli.modules.models.shared_checks import check_shared  # rare
+
+        yield from check_shared(model)
 
 
 def _check_adapters(model: Model) -> Iterator[Conflict]:
-    """Conflicts: adapters at projections that their block lacks."""
-    from archcli.modules.adapters.shared_block import NARROW  # of shared blocks alone
-    from archcli.modules.spec.trace import outline
+    if any(stack.shares_blocks for _, stack in stacks(model)):
+        from archcli.modules.models.shared_checks import check_adapters  # rare
 
-    adapting = [layer for layer in stated_layers(model) if getattr(layer.block, "adapter_rank", None)]
-    rows = outline(model) if adapting else ()
-    for layer in adapting:
-        names = [row.op.name for row in rows if row.path.startswith(f"{layer.path}.")]
-        known = {name.removesuffix(f"_proj.{NARROW}") for name in names if name.endswith(NARROW)}
-        for i, target in enumerate(getattr(layer.block, "adapter_targets", ())):
-            if target not in known:
-                path = f"{layer.yaml_path}.adapter_targets.{i}"
-                what = f"the shared block has no projection {target}"
-                yield Conflict("adapter-target-unknown", path, what, "leave it out")
+        yield from check_adapters(model)
+
+
+def _check_lora(model: Model) -> Iterator[Conflict]:
+    return iter(()) if model.lora is None else model.lora.check_model(model)
+
+
+def _check_quantization(model: Model) -> Iterator[Conflict]:
+    rules = model.quantization
+    return iter(()) if rules is None else rules.check_model(model, LayerIndex(model))
+
+
+FITTING = (_check_widths, _check_shared)
+"""Checks of layers with d_model and with each other; those that do not fit have no trace."""
+TRACED = (_check_adapters, _check_lora, _check_quantization)
+"""Checks that read the rows of a trace."""
 
 
 def inferring(model: M) -> M:

@@ -201,6 +201,11 @@ class Stack(Module):
                 if isinstance(block, Block):
                     yield f"groups.{i}.{step}", block
 
+    @property
+    def shares_blocks(self) -> bool:
+        """Whether layers share a block, or are to."""
+        return bool(self.shared) or any(block.used is not None for _, block in self.layers())
+
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of any layer with a residual stream of width D, or with the layers it shares with."""
         alone = [
@@ -219,20 +224,12 @@ class Stack(Module):
                 yield conflict.below(f"groups.{i}.{self.groups[i].step(j)}.{key}")
         for name, block in self.shared.items():
             yield from (conflict.below(f"shared.{name}") for conflict in block.check_width(d_model))
-        if any(layer.used for _, layer in self.layers()):
-            from archcli.modules.blocks.repeated import unknown_uses  # rare
-
-            yield from unknown_uses(self)
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts of layers with what the stack computes for them all."""
         yield from super().check()
         yield from self._check_relative()
         yield from self._check_streams()
-        if self.shared or any(block.used for _, block in self.layers()):
-            from archcli.modules.blocks.repeated import check_shared  # rare
-
-            yield from check_shared(self)
         if self.score_bias is not None:
             yield from self._check_score_bias()
 

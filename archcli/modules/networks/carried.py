@@ -19,9 +19,7 @@ from archcli.modules.spec.base import Conflict, Inherit, Size
 from archcli.modules.spec.context import Context, or_default
 from archcli.ops import (
     Add,
-    Combine,
     Concat,
-    Dispatch,
     Linear,
     Multiply,
     Parameter,
@@ -76,11 +74,7 @@ class CarriedExperts(FeedForward):
         )
         # transformers sends these tokens to expert 0 with the weight 0, so that it runs on them
         weights, index = SkipLast("skip", self.n_experts)(weights, index, group=ROUTER)
-        tokens, expert_of, order = Dispatch("dispatch")(x, index)
-        experts = Experts(self.n_experts, 1)
-        routed = self.expert(tokens, name="experts", group="experts", experts=experts, index=expert_of)
-        y: Tensor = Combine("combine")(routed, weights, order)
-        return y, seen
+        return self.expert.routed(x, weights, index, Experts(self.n_experts, 1)), seen
 
     def _logits(self, seen: Tensor) -> Tensor:
         """z [B, T, E + 1]."""
@@ -94,7 +88,7 @@ class CarriedExperts(FeedForward):
     def check(self) -> Iterator[Conflict]:
         """Conflict: experts that are mixtures or carry a state."""
         yield from super().check()
-        if self.expert.keeps_state or getattr(self.expert, "n_experts", None) is not None:
+        if not self.expert.can_be_expert:
             what = "an expert can neither be a mixture nor carry a state"
             yield Conflict("carried-expert", "expert", what, "use kind mlp or glu")
 

@@ -11,14 +11,12 @@ from typing import ClassVar, Literal
 
 from archcli.arith import Number, part_of
 from archcli.graph import Experts, Tensor
-from archcli.modules.networks.ffn import FeedForward
+from archcli.modules.networks.ffn import SHARED, FeedForward
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Inline, Positive, Size
 from archcli.ops import (
     Activate,
     Add,
-    Combine,
-    Dispatch,
     Linear,
     Multiply,
     Parameter,
@@ -28,8 +26,6 @@ from archcli.ops import (
     Softcap,
 )
 from archcli.ops.mixtures.route import GroupScore, RankedBy, Scores
-
-SHARED = "shared_experts"
 
 
 def too_many_visits(top_k: int, n_experts: int) -> Conflict:
@@ -158,10 +154,8 @@ class MixtureOfExperts(FeedForward):
         """The weighted sum over the chosen experts of tokens x [B, T, D]."""
         if self.router.zero_experts is not None:
             return self._beside_zero(x, weights, index, self.router.zero_experts)
-        tokens, expert_of, order = Dispatch("dispatch")(x, index)
-        routed = self._run(tokens, expert_of, self.top_k)
-        y: Tensor = Combine("combine", weighted=self.weigh == "output")(routed, weights, order)
-        return y
+        experts = Experts(self.n_experts, self.top_k)
+        return self.expert.routed(x, weights, index, experts, weighted=self.weigh == "output")
 
     def _beside_zero(self, x: Tensor, weights: Tensor, index: Tensor, zero: Number) -> Tensor:
         """The same where `zero` further experts return x."""
@@ -169,15 +163,9 @@ class MixtureOfExperts(FeedForward):
 
         tokens, expert_of, order = DispatchReal("dispatch", self.n_experts, zero)(x, index)
         # an expected value: every choice is as likely to fall on any of the E + Z experts
-        real = part_of(self.top_k, self.n_experts, self.n_experts + zero)
-        routed = self._run(tokens, expert_of, real)
+        experts = Experts(self.n_experts, part_of(self.top_k, self.n_experts, self.n_experts + zero))
+        routed = self.expert(tokens, name="experts", group="experts", experts=experts, index=expert_of)
         y: Tensor = CombineReal("combine", self.n_experts)(routed, x, weights, index, order)
-        return y
-
-    def _run(self, tokens: Tensor, expert_of: Tensor, top_k: Number) -> Tensor:
-        """The outputs of the experts of tokens [n, D]."""
-        experts = Experts(self.n_experts, top_k)
-        y: Tensor = self.expert(tokens, name="experts", group="experts", experts=experts, index=expert_of)
         return y
 
     def _shared(self, x: Tensor, shared: FeedForward) -> Tensor:
@@ -193,7 +181,7 @@ class MixtureOfExperts(FeedForward):
     def check(self) -> Iterator[Conflict]:
         """Conflicts of routing, and of fields that need each other."""
         yield from self._check_routing()
-        if isinstance(self.expert, MixtureOfExperts) or isinstance(self.shared, MixtureOfExperts):
+        if self.expert.expert_counts[0] is not None or isinstance(self.shared, MixtureOfExperts):
             what = "an expert cannot itself be a mixture of experts"
             yield Conflict("expert-not-mixture", "expert", what, "use kind mlp or glu")
         for name, network in (("expert", self.expert), ("shared", self.shared)):
@@ -260,18 +248,12 @@ class SharedSinkExperts(FeedForward):
         logits = Linear("router", self.n_experts + self.n_shared)(x, group="router")
         route = RouteBesideShared("route", self.top_k, self.n_shared, self.scale)
         weights, index, shares, every = route(logits, group="router")
-        chosen = self._weighed(x, weights, index, "experts", Experts(self.n_experts, self.top_k))
+        experts = Experts(self.n_experts, self.top_k)
+        chosen = self.expert.routed(x, weights, index, experts, step="experts")
         # every token visits all S shared experts: top_k is S
-        beside = self._weighed(x, shares, every, "shared", Experts(self.n_shared, self.n_shared))
+        experts = Experts(self.n_shared, self.n_shared)
+        beside = self.expert.routed(x, shares, every, experts, step="shared")
         y: Tensor = Add("add_shared")(chosen, beside)
-        return y
-
-    def _weighed(self, x: Tensor, weights: Tensor, index: Tensor, name: str, experts: Experts) -> Tensor:
-        """The weighted sum of the experts of these indices."""
-        group = SHARED if name == "shared" else "experts"
-        tokens, expert_of, order = Dispatch(f"{name}_dispatch")(x, index)
-        routed = self.expert(tokens, name=name, group=group, experts=experts, index=expert_of)
-        y: Tensor = Combine(f"{name}_combine")(routed, weights, order)
         return y
 
     def check(self) -> Iterator[Conflict]:
@@ -279,6 +261,6 @@ class SharedSinkExperts(FeedForward):
         yield from super().check()
         if self.top_k > self.n_experts:
             yield too_many_visits(self.top_k, self.n_experts)
-        if self.expert.keeps_state or getattr(self.expert, "n_experts", None) is not None:
+        if not self.expert.can_be_expert:
             what = "an expert can neither be a mixture nor carry a state from token to token"
             yield Conflict("shared-sink-expert", "expert", what, "use kind mlp or glu")

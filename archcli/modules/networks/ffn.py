@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number
-from archcli.graph import Tensor
+from archcli.graph import Experts, Tensor
 from archcli.modules.networks.activation import GELU, Activation, SiLU, dropped
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Conflict, Module, Positive, Share, Size
@@ -20,6 +20,8 @@ from archcli.ops import AddConstant, Clip, Linear, Multiply, Scale
 
 Branch = Literal["gate", "up", "down"]
 Cache = tuple[Any, ...] | None
+SHARED = "shared_experts"
+"""The heading of experts that every token visits."""
 
 
 class FeedForward(Module):
@@ -56,6 +58,34 @@ class FeedForward(Module):
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] to [..., D]."""
         raise NotImplementedError
+
+    @property
+    def can_be_expert(self) -> bool:
+        """Whether it may be an expert: it is no mixture itself, and carries no state."""
+        return not self.keeps_state and self.expert_counts[0] is None
+
+    def routed(
+        self,
+        x: Tensor,
+        weights: Tensor,
+        index: Tensor,
+        experts: Experts,
+        *,
+        step: str = "",
+        weighted: bool = True,
+    ) -> Tensor:
+        """The weighted sum of the chosen experts, all of this shape, for each of the tokens x [B, T, D].
+
+        Weights and index [B, T, k] are a router's; `weighted` false adds the outputs up as they are. `step`
+        tells several such sums of one network apart: `experts`, or `shared` for those of every token.
+        """
+        from archcli.ops import Combine, Dispatch  # of mixtures alone
+
+        begin, group = f"{step}_" if step else "", SHARED if step == "shared" else "experts"
+        tokens, expert_of, order = Dispatch(f"{begin}dispatch")(x, index)
+        outputs = self(tokens, name=step or "experts", group=group, experts=experts, index=expert_of)
+        y: Tensor = Combine(f"{begin}combine", weighted)(outputs, weights, order)
+        return y
 
     def check_in(self, block: str) -> Iterator[Conflict]:
         """Conflicts with the kind of block that it stands in."""

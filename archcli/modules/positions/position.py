@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from archcli.arith import Number
+from archcli.arith import Number, is_whole
 from archcli.graph import Row, Tensor
 from archcli.modules.positions.rope_scaling import NoScaling, RopeScaling
 from archcli.modules.spec.base import Conflict, Count, Inherit, Inline, Positive, Size
@@ -243,7 +243,7 @@ class Rope(Position):
 
     def check(self) -> Iterator[Conflict]:
         """Conflict: an odd number of rotary dims."""
-        if isinstance(self.rotary_dim, int) and self.rotary_dim % 2:
+        if is_whole(self.rotary_dim) and self.rotary_dim % 2:
             yield Conflict(
                 "rotary-dims-even",
                 "rotary_dim",

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from archcli.arith import Number, Shape
+from archcli.arith import Number, Shape, is_whole
 from archcli.errors import ArchError
 from archcli.modules.spec.values import SizeAboveZero, SizeFromZero, check_values
 
@@ -111,7 +111,7 @@ class Request:
     def is_plain(self) -> bool:
         """Whether all sizes are ints, no symbols or arrays."""
         sizes = (self.batch_size, self.seq_len, self.past, self.source_len)
-        return all(size is None or isinstance(size, int) for size in sizes)
+        return all(size is None or is_whole(size) for size in sizes)
 
     @property
     def continues(self) -> bool:
@@ -141,4 +141,4 @@ class Request:
 
 def _is_empty(past: Number | None) -> bool:
     # symbols and arrays are never compared with 0: they stand for caches that hold something
-    return past is None or (isinstance(past, int) and past == 0)
+    return past is None or (is_whole(past) and past == 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, prod, to_bytes
+from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, is_whole, prod, to_bytes
 from archcli.errors import ArchError
 from archcli.graph import Row
 from archcli.modules.models.layers import LayerIndex
@@ -46,7 +46,7 @@ class Packing(NamedTuple):
 
     def bits_of(self, shape: Shape, width: int) -> Bits:
         """The bits of a matrix [out, in, …] in this format; `width` is that of an unquantized element."""
-        if not isinstance(self.bits, int):
+        if not is_whole(self.bits):
             return Bits(prod(shape) * width, 0)
         groups = self._groups(shape)
         scales = groups * (self.scale_bits + self.zero_bits)
@@ -55,13 +55,13 @@ class Packing(NamedTuple):
         return Bits(prod(shape) * self.bits, scales)
 
     def _groups(self, shape: Shape) -> Number:
-        if isinstance(self.group_size, int):
+        if is_whole(self.group_size):
             # a row is all that one output reads: of a convolution channels times taps
             return ceil_div(shape[0], self.group_rows) * ceil_div(prod(shape[1:]), self.group_size)
         return ceil_div(shape[0], self.group_rows) if self.group_size == "row" else 1
 
     def _second_groups(self, groups: Number) -> Number:
-        if isinstance(self.second_group_size, int):
+        if is_whole(self.second_group_size):
             return ceil_div(groups, self.second_group_size)
         return 1 if self.second_group_size == "tensor" else 0
 

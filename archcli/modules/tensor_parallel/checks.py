@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from archcli.arith import ceil_div
+from archcli.arith import ceil_div, is_whole
 from archcli.errors import ArchError, Problem, either
 from archcli.modules.models.model import Model
 from archcli.modules.spec.base import Spec, find
@@ -73,7 +73,7 @@ def counts_of(model: Model, *, experts_whole: bool) -> Iterator[Count]:
         layout = layout_of(module)
         if layout is None or (experts_whole and path.endswith(".expert")):
             continue
-        yield from (count for count in _counts(path, module, layout) if isinstance(count.value, int))
+        yield from (count for count in _counts(path, module, layout) if is_whole(count.value))
 
 
 def _counts(path: str, module: Any, layout: Layout) -> Iterator[Count]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from archcli.arith import is_whole
 from archcli.graph import Tensor
 from archcli.modules.networks.norm import Norm
 from archcli.modules.spec.base import Inline
@@ -25,7 +26,7 @@ class GatheredNorm(Inline):
         """x [..., d / ranks] to the same."""
         # keys may have fewer heads than ranks, and are then gathered among fewer
         ranks = self.of_op.get(name, self.ranks)
-        if isinstance(ranks, int) and ranks == 1:
+        if is_whole(ranks) and ranks == 1:
             return self.norm(x, name=name, group=self.norm.group, axes=axes)
         gathered = AllGather(f"{name}_gather", ranks)(x)
         normalized = self.norm(gathered, name=name, axes=axes)

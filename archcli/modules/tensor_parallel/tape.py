@@ -22,6 +22,7 @@ from archcli.ops import (
     AllReduce,
     AllToAll,
     Combine,
+    CombineReal,
     Dispatch,
     Gather,
     GatherLast,
@@ -148,7 +149,7 @@ class ShardTape:
         index = 0 if op.name in HEADS and not summed else self.layout.reads.get(op.name)
         if index is not None and tp > 1:
             read[index] = SumGradient(f"{op.name}_copy", tp)(self._inner(read[index]))
-        if ep > 1 and isinstance(op, Combine):
+        if ep > 1 and isinstance(op, Combine | CombineReal):
             read[0] = AllToAll(f"{op.name}_all_to_all", ep)(self._inner(read[0]))
         return read
 
@@ -212,5 +213,4 @@ class ShardTape:
 
 def _adds_nothing(embedding: Embedding) -> bool:
     """Whether nothing is added to the tokens' vectors, so that they can be scattered as they are summed."""
-    added = (embedding.token_types, embedding.more_types, embedding.boxes, embedding.joins)
-    return embedding.position.acts_on != "embedding" and not any(added)
+    return embedding.position.acts_on != "embedding" and not embedding.adds_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from archcli.arith import Number, Shape, ceil_div, is_one, maximum, prod
+from archcli.arith import Number, Shape, ceil_div, is_one, is_whole, maximum, prod
 from archcli.graph.kept import BOOL, FP32, Call
 from archcli.ops.attention.attend_kernel import HALF_BYTES, ROW_BYTES, WIDEST_FLASH
 
@@ -51,7 +51,7 @@ class AttendCall:
     def takes_flash(self) -> bool:
         """Whether a GPU runs flash attention."""
         q, v = self.padded(self.q[3]), self.padded(self.v[3])
-        narrow = not isinstance(q, int) or q <= WIDEST_FLASH
+        narrow = not is_whole(q) or q <= WIDEST_FLASH
         return not self.masked and bool(self.width == HALF_BYTES) and same(q, v) and narrow
 
     def padded(self, d: Number) -> Number:
@@ -59,7 +59,7 @@ class AttendCall:
         if not self.call.on_cuda:
             return d if same(self.q[3], self.v[3]) else maximum(self.q[3], self.v[3])
         step = ROW_BYTES // self.width
-        return ceil_div(d, step) * step if isinstance(d, int) else d
+        return ceil_div(d, step) * step if is_whole(d) else d
 
 
 def joins(x: Shape) -> bool:

@@ -30,9 +30,6 @@ class Positions(Op):
     def trained(self, grads: list[bool], x: Shape) -> bool:
         return False
 
-    def parts(self, x: Shape) -> tuple[Part, ...]:
-        return ()
-
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return torch.arange(x.shape[1], device=x.device)
 
@@ -44,9 +41,6 @@ class AddConstant(Op):
     passes_gradient: ClassVar[bool] = True
     name: str
     by: int
-
-    def shape(self, positions: Shape) -> Shape:
-        return positions
 
     def parts(self, positions: Shape) -> tuple[Part, ...]:
         n = prod(positions)
@@ -118,9 +112,6 @@ class Rotate(Op):
     name: str
     pairing: Pairing = "half"
     last: bool = False
-
-    def shape(self, x: Shape, cos: Shape, sin: Shape) -> Shape:
-        return x
 
     def parts(self, x: Shape, cos: Shape, sin: Shape) -> tuple[Part, ...]:
         return (elementwise("rotate", prod(x[:-1]) * 2 * cos[-1], ROTATE),)

@@ -147,14 +147,18 @@ class Dispatch(Op):
     name: str
 
     def shape(self, x: Shape, index: Shape) -> tuple[Shape, Shape, Shape]:
-        copies = prod(index)
+        copies = self.copies(prod(index))
         return (copies, x[-1]), (copies,), (copies,)
 
+    def copies(self, choices: Number) -> Number:
+        """How many copies of tokens this many choices of experts make."""
+        return choices
+
     def parts(self, x: Shape, index: Shape) -> tuple[Part, ...]:
-        moved, places = prod(index) * x[-1], prod(index)
-        gradient = Part(
-            "d_0", OpClass.ROUTING, moved, moved + places, prod(x), wrt=0
-        )  # a token adds up what its k copies send back
+        places = prod(index)
+        moved = self.copies(places) * x[-1]
+        # a token adds up what its copies send back
+        gradient = Part("d_0", OpClass.ROUTING, moved, moved + places, prod(x), wrt=0)
         return (Part("gather", OpClass.ROUTING, 0, moved + places, moved, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:

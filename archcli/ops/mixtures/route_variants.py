@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from archcli.arith import Number, Shape, part_of, prod, rounded
 from archcli.graph import Op, OpClass, Part
 from archcli.ops.base import as_number, has_no_values
+from archcli.ops.mixtures.route import Dispatch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +115,7 @@ class RouteBesideShared(Op):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DispatchReal(Op):
+class DispatchReal(Dispatch):
     """Copy each token to those of its k experts that compute, sorted by expert.
 
     MoE++, arXiv:2410.07348; LongCat-Flash, arXiv:2509.01322 section 2.1. Inputs x [B, T, D] and index [B, T,
@@ -126,31 +127,22 @@ class DispatchReal(Op):
     fixed, has all N k, and gives no weight to those that are too many.
     """
 
+    follows_run: ClassVar[bool] = False
     expected: ClassVar[str] = (
         "How many experts compute for a token depends on the router: figures are expected values by equal "
         "shares of all experts, exact fractions, each rounded to a whole number once, at the end."
     )
-    name: str
     n_experts: Number
     zero_experts: Number
 
-    def shape(self, x: Shape, index: Shape) -> tuple[Shape, Shape, Shape]:
-        copies = self._copies(prod(index))
-        return (copies, x[-1]), (copies,), (copies,)
-
-    def _copies(self, choices: Number) -> Number:
+    def copies(self, choices: Number) -> Number:
+        """Those that fall on experts that compute."""
         return part_of(choices, self.n_experts, self.n_experts + self.zero_experts)
-
-    def parts(self, x: Shape, index: Shape) -> tuple[Part, ...]:
-        choices = prod(index)
-        moved = self._copies(choices) * x[-1]
-        gradient = Part("d_0", OpClass.ROUTING, moved, moved + choices, prod(x), wrt=0)
-        return (Part("gather", OpClass.ROUTING, 0, moved + choices, moved, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:
         expert_of, order = index.flatten().sort(stable=True)
         if has_no_values(index):
-            copies = rounded(self._copies(as_number(order.numel())))
+            copies = rounded(self.copies(as_number(order.numel())))
         elif torch.compiler.is_compiling():
             copies, expert_of = order.numel(), expert_of.clamp(max=self.n_experts - 1)
         else:

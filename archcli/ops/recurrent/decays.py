@@ -44,9 +44,6 @@ class LogDecay(Op):
     component: ClassVar[str] = "recurrence"
     name: str
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def weights(self, x: Shape) -> dict[str, Shape]:
         per_channel = x[3:] != ()
         rate = (1, 1, x[2], 1) if per_channel else (x[2],)
@@ -78,9 +75,6 @@ class L2Normalize(Op):
     name: str
     eps: float = 1e-6
 
-    def shape(self, x: Shape) -> Shape:
-        return x
-
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, vectors = prod(x), prod(x[:-1])
         back = Part("d_0", OpClass.NORMALIZATION, L2_BACKWARD * n, 2 * n + vectors, n, wrt=0)
@@ -108,9 +102,6 @@ class BoundedLogDecay(Op):
     component: ClassVar[str] = "recurrence"
     name: str
     bound: float
-
-    def shape(self, x: Shape) -> Shape:
-        return x
 
     def weights(self, x: Shape) -> dict[str, Shape]:
         return {"dt_bias": (prod(x[2:]),), "A_log": (x[2],)}
@@ -156,9 +147,6 @@ class HeadDecay(Op):
     def trained(self, grads: list[bool], *xs: Shape) -> bool:
         """No: what it gives does not depend on the values of its input."""
         return False
-
-    def parts(self, v: Shape) -> tuple[Part, ...]:
-        return ()
 
     def among(self, peers: Any) -> HeadDecay:
         """The op whose heads are this rank's among those that several ranks share."""

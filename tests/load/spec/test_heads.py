@@ -201,7 +201,14 @@ def test_a_table_cannot_be_tied_to_clusters(tiny, refused):
 
 
 @pytest.mark.parametrize(
-    "extra", ["position: {kind: learned, max_seq_len: 8}", "norm: layernorm", "token_types: 2", "width: 16"]
+    "extra",
+    [
+        "position: {kind: learned, max_seq_len: 8}",
+        "norm: layernorm",
+        "token_types: 2",
+        "boxes: 4",
+        "width: 16",
+    ],
 )
 def test_multi_token_prediction_wants_a_table_alone(extra, tiny, refused):
     text = tiny.replace("tied: false", f"tied: false, {extra}") + "mtp: {}"

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import archcli
-from archcli.arith import is_one, maximum, minimum, share_of
+from archcli.arith import is_one, is_whole, maximum, minimum, share_of
 from archcli.measure.symbolic.candidates import branches, gathered
 from archcli.measure.symbolic.symbols import sizes
-from archcli.measure.symbolic.varied import CandidateRun, stands_for
+from archcli.measure.symbolic.varied import CandidateRun, Varied
 
 numbers = st.one_of(st.integers(-9, 9), st.integers(-(2**62), 2**62))
 columns = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6)
@@ -124,7 +124,7 @@ def as_text(n):
         lambda n: 7 if n / 4 < 1.1 else n / 4,
         lambda n: share_of(n, 0.25) if share_of(n, 0.25) == n // 4 else -1,
         lambda n: int(n * Fraction(3, 4)) + (n + Fraction(1, 2)).numerator,
-        lambda n: 1 if isinstance(n, int) and isinstance(n / 2, float) else 0,
+        lambda n: 1 if is_whole(n) and not is_whole(n / 2) else 0,
         lambda n: 1 if n is None or n == "gqa" or n in ("a", None) else 0,
     ],
 )
@@ -147,7 +147,7 @@ def test_words_name_the_first_candidate():
 def test_equal_sizes_are_one_number():
     runs = list(branches({"n": np.array([5, 5, 5])}, 3, lambda sizes: sizes["n"]))
     assert len(runs) == 1
-    assert not stands_for(runs[0].result)
+    assert not isinstance(runs[0].result, Varied)
     assert runs[0].array(runs[0].result).tolist() == [5, 5, 5]
 
 
@@ -180,6 +180,6 @@ def test_numbers_of_a_run_are_freed_when_it_ends():
     gc.disable()
     try:
         assert of_all(lambda n: (n * n + n) * n, [2, 3, 4]) == [12, 36, 80]
-        assert [thing for thing in gc.get_objects() if stands_for(thing)] == []
+        assert [thing for thing in gc.get_objects() if isinstance(thing, Varied)] == []
     finally:
         gc.enable()

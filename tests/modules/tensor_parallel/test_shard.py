@@ -9,7 +9,7 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.passes import cache_pass, decode_pass, forward_pass, prefill_pass, train_pass
 from archcli.measure.symbolic.formula import formula
-from archcli.modules import MLP, Embedding, Group, LayerNorm, Learned, MixtureOfExperts, QKNorm
+from archcli.modules import MLP, Embedding, Group, LayerNorm, Learned, MixtureOfExperts, QKNorm, Router
 from archcli.modules.adapters.lora import LoRA
 from archcli.modules.spec.base import substitute
 from archcli.modules.spec.request import Request
@@ -188,6 +188,16 @@ def test_whole_experts():
     assert sent(counted.rows, AllToAll) == 2 * (B * T * 2 * 8) // 2
     assert counted.flops() == forward_pass(moe(), B, T).flops()
     assert counted.expected
+
+
+def test_whole_experts_beside_zero_experts():
+    """Of 4 + 2 experts, of which two ranks have two each, four compute: 4 of 6 choices are sent, and back."""
+    counted = forward_pass(shard(moe(router=Router(zero_experts=2)), ep=2), B, T)
+    rows = {row.path: row for row in counted.rows}
+    computed = B * T * 2 * 4 // 6
+    assert rows["layers.0.ffn.dispatch_all_to_all"].outputs == ((computed, 8),)
+    assert rows["layers.0.ffn.combine_all_to_all"].outputs == ((computed, 8),)
+    assert sent(counted.rows, AllToAll) == 2 * (computed * 8) // 2
 
 
 def test_whole_experts_of_ranks_that_share_matrices():

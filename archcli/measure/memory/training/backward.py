@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from archcli.arith import Number, maximum
+from archcli.arith import Number, is_whole, maximum
 from archcli.graph.storage import Allocation, Ledger, Step, Value
 
 Key = tuple[int | str, int]
@@ -92,7 +92,7 @@ class Backward:
         before = (self.kept, self.gradients, self.flowing, len(self.moments))
         for region, numbers in groupby(block, lambda number: self.ledger.steps[number].region):
             self._region(region, list(numbers))
-        if isinstance(times, int) and times == 1:
+        if is_whole(times) and times == 1:
             return
         kept, gradients = (self.kept - before[0]) * (times - 1), (self.gradients - before[1]) * (times - 1)
         last = [

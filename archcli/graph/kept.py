@@ -69,12 +69,14 @@ class MemoryLayout(NamedTuple):
 class OpMemory(NamedTuple):
     """What a run of an operation leaves in memory: what its backward keeps, and its outputs.
 
-    `views` have for each output the input whose storage it is, None for a new one.
+    `views` have for each output the input whose storage it is, None for a new one. `running` are the most
+    bytes alive at once while it runs, less those of its outputs; None where that is not asked.
     """
 
     kept: tuple[Kept, ...]
     views: tuple[int | None, ...]
     layouts: tuple[MemoryLayout, ...]
+    running: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

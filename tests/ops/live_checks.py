@@ -47,7 +47,7 @@ def running(case, setting, needs):
     call = replace(call, execution=replace(call.execution, records=any(needs)))
     shapes = [tuple(x.shape) for x in inputs]
     ours = op.space(call, *shapes).running
-    ours = OpReader().running(op, call, shapes) if ours is None else ours
+    ours = OpReader()(op, call, shapes, alive=True).running if ours is None else ours
     return ours, live_while_running(op, inputs, setting, needs)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from archcli.arith import Number, Shape
@@ -79,8 +78,7 @@ class OpMemory(NamedTuple):
     running: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(NamedTuple):
     """How torch runs a pass.
 
     `backend` picks the kernels, `fused` attention in one kernel where there is one, `width` is the bytes of
@@ -95,8 +93,7 @@ class Execution:
     assumes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One run of an operation: each input's width in bytes, and whether a gradient flows to it.
 
     `trained` says whether the operation's own weights get a gradient, `n_experts` how many routed experts

@@ -115,8 +115,9 @@ class MemoryTape(InPeriods):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row, and note what is alive while it runs and what its backward keeps."""
         shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
-        # without moments nobody reads costs, and in symbols they are slow
-        answer = self._answer(op, shapes, grads, trained=trained, costs=self.ledger.follows)
+        # read of what a backward may compute again; without moments nobody does, and in symbols they are slow
+        costs = self.execution.records and self.ledger.follows
+        answer = self._answer(op, shapes, grads, trained=trained, costs=costs)
         row, grad = self._row(op, shapes, answer, group), self.records and answer.grad
         call = self._call(op, xs, trained=trained and bool(row.weights))
         workspace = op.space(call, *row.inputs) if self.ledger.follows else NO_WORKSPACE

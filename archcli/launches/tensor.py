@@ -276,10 +276,10 @@ class ShapeTensor:
 def row_major(shape: Sizes) -> Sizes:
     """Strides of elements in the order of the axes."""
     strides, step = [], 1
-    for size in reversed(shape):
+    for size in shape[::-1]:
         strides.append(step)
         step *= max(size, 1)
-    return tuple(reversed(strides))
+    return tuple(strides[::-1])
 
 
 def same_layout(shape: Sizes, a: Sizes, b: Sizes) -> bool:

@@ -44,7 +44,7 @@ def running(case, setting, needs):
     inputs = inputs_of(case, setting)
     op = case.op.in_training() if any(needs) else untrained(case.op)
     call = call_of(op, inputs, setting, needs, trained=False)
-    call = replace(call, execution=replace(call.execution, records=any(needs)))
+    call = call._replace(execution=call.execution._replace(records=any(needs)))
     shapes = [tuple(x.shape) for x in inputs]
     ours = op.space(call, *shapes).running
     ours = OpReader()(op, call, shapes, alive=True).running if ours is None else ours

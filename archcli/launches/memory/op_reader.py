@@ -13,7 +13,6 @@ from archcli.graph.count_tape import PLAIN, settings_of
 from archcli.graph.kept import Call, In, Kept, MemoryLayout, OpMemory, Out
 from archcli.launches.dtypes import DType
 from archcli.launches.log import NOT_KNOWN
-from archcli.launches.memory.guided import formulas, guided
 from archcli.launches.memory.op_memory import model_dtype, op_memory
 from archcli.modules.spec.base import Spec
 
@@ -41,7 +40,7 @@ class OpReader:
         it states what it keeps, or the execution `assumes` all inputs and outputs.
         """
         held: list[Any] = []
-        key = type(op), alive, *_plain((settings_of(op), *shapes, call), held)
+        key = type(op), alive, _told_apart(op, held), _sizes_told_apart(call, shapes, held)
         known = self._of_pass if held else _known
         memory = known.get(key)
         if memory is None:
@@ -55,8 +54,24 @@ class OpReader:
     def _made(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:
         if not any(map(is_symbolic, chain.from_iterable(shapes))):
             return _read(op, call, shapes, alive=alive)
+        from archcli.launches.memory.guided import formulas, guided  # of formulas alone
+
         memory = _read(*guided((op, call, tuple(shapes)), self._values), alive=alive)
         return memory._replace(kept=formulas(memory.kept))
+
+
+def _told_apart(op: Op, held: list[Any]) -> tuple[Hashable, ...]:
+    """The settings of an operation as what tells them apart."""
+    settings = settings_of(op)
+    return settings if HASHED.issuperset(map(type, settings)) else tuple(_plain(settings, held))
+
+
+def _sizes_told_apart(call: Call, shapes: Sequence[Shape], held: list[Any]) -> tuple[Hashable, ...]:
+    """A call and its shapes as what tells them apart: themselves where all sizes are of one model."""
+    strides = [layout.strides for layout in call.layouts if layout is not None and layout.strides is not None]
+    sizes = chain(call.widths, (call.width, call.n_experts), *shapes, *strides)
+    given = (call, *shapes)
+    return given if HASHED.issuperset(map(type, sizes)) else tuple(_plain(given, held))
 
 
 def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:

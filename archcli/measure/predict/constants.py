@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
 from archcli.errors import ArchError
-from archcli.launches import KernelCost
+from archcli.launches.kernel import KernelCost
 
 Bound = Literal["compute", "memory", "cache", "launch", "link"]
 

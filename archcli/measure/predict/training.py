@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from archcli.launches import KernelRun
+from archcli.launches.kernel import KernelRun
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings

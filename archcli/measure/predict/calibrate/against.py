@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from archcli.launches import KernelRun
+from archcli.launches.kernel import KernelRun
 from archcli.measure.predict.constants import FRAMEWORK, operation_calls
 from archcli.measure.predict.rank.seconds import Seconds
 from archcli.measure.predict.times import KernelClock

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from archcli.errors import ArchError, Problem, quote
-from archcli.launches import KernelRun
+from archcli.launches.kernel import KernelRun
 from archcli.measure.predict.constants import Rates, Terms, operation_calls
 from archcli.measure.predict.times import NO_TERMS, bare_terms, floor_terms, kind_of, least_terms
 from archcli.measure.profile.charges import GRADIENT_SUMS, operator_name

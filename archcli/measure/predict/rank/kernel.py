@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import Row
 from archcli.graph.kept import Call, Execution, In, Kept
-from archcli.launches import KernelCost
+from archcli.launches.kernel import KernelCost
 from archcli.launches.memory.op_reader import OpReader
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 from archcli.recording.classes import TimeClass
@@ -111,7 +110,7 @@ def _kept(row: Row, execution: Execution) -> tuple[Kept, ...] | None:
     """What a row's backward keeps of a call through which gradients flow; None of one that needs nothing."""
     n = len(row.inputs)
     experts = row.experts.n_experts if row.experts else None
-    execution = replace(execution, assumes=True)
+    execution = execution._replace(assumes=True)
     call = Call(execution, (True,) * n, (execution.width,) * n, row.trained, experts)
     kept = OpReader()(row.op, call, row.inputs).kept
     # a view keeps nothing, and what made the tensor that it shows runs again

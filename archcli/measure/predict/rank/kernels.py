@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import Row
-from archcli.launches import KernelCost, KernelRun, trace_kernels
+from archcli.launches.kernel import KernelCost, KernelRun
+from archcli.launches.trace import trace_kernels
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from archcli.launches import KernelCost
+from archcli.launches.kernel import KernelCost
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings

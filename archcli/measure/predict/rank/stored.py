@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from archcli.arith import prod
 from archcli.graph import OpClass, Row
-from archcli.launches import KernelCost
+from archcli.launches.kernel import KernelCost
 from archcli.measure.predict.constants import WIDTHS
 from archcli.measure.predict.rank.kernel import RankKernel
 from archcli.measure.predict.times import PRODUCTS, kind_of

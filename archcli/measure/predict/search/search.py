@@ -12,7 +12,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
 from archcli.errors import ArchError
-from archcli.launches import KernelRun
+from archcli.launches.kernel import KernelRun
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.communication.planned import PlannedPass, planned_pass

@@ -9,7 +9,7 @@ from archcli.launches.dtypes import COMPLEX, FP32, REAL, DType, of_number, promo
 from archcli.launches.kernel import TOLD_BY_TENSORS, StatedWork
 from archcli.launches.layouts import like_inputs
 from archcli.launches.log import Backward, GradNode, current
-from archcli.launches.tensor import METHODS, ShapeTensor, Sizes
+from archcli.launches.tensor import ShapeTensor, Sizes
 
 
 def launch(
@@ -159,5 +159,5 @@ def sum_to(gradient: Any, shape: Sizes) -> Any:
     lead = len(gradient.shape) - len(shape)
     axes = [i for i, size in enumerate(gradient.shape) if i < lead or (shape[i - lead] == 1 and size != 1)]
     if axes:
-        gradient = METHODS["sum"](gradient, axes, keepdim=True)
-    return METHODS["view"](gradient, shape) if lead else gradient
+        gradient = gradient.sum(axes, keepdim=True)
+    return gradient.view(shape) if lead else gradient

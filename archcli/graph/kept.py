@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from archcli.arith import Number, Shape
@@ -69,16 +68,17 @@ class MemoryLayout(NamedTuple):
 class OpMemory(NamedTuple):
     """What a run of an operation leaves in memory: what its backward keeps, and its outputs.
 
-    `views` have for each output the input whose storage it is, None for a new one.
+    `views` have for each output the input whose storage it is, None for a new one. `running` are the most
+    bytes alive at once while it runs, less those of its outputs; None where that is not asked.
     """
 
     kept: tuple[Kept, ...]
     views: tuple[int | None, ...]
     layouts: tuple[MemoryLayout, ...]
+    running: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(NamedTuple):
     """How torch runs a pass.
 
     `backend` picks the kernels, `fused` attention in one kernel where there is one, `width` is the bytes of
@@ -102,8 +102,7 @@ class Execution:
         return "run_served" if self.served else "run_fused"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One run of an operation: each input's width in bytes, and whether a gradient flows to it.
 
     `trained` says whether the operation's own weights get a gradient, `n_experts` how many routed experts

@@ -36,11 +36,8 @@ class Placement(NamedTuple):
 class MemoryReader(Protocol):
     """Reads the memory of a run of an operation."""
 
-    def __call__(self, op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
-        """What its backward keeps, and where its outputs lie."""
-
-    def running(self, op: Op, call: Call, shapes: Sequence[Shape]) -> Number:
-        """The most bytes alive at once while it runs, less those of its outputs."""
+    def __call__(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = False) -> OpMemory:
+        """What its backward keeps, where its outputs lie, and with `alive` what else lives as it runs."""
 
 
 class InPeriods(CountTape):
@@ -118,15 +115,16 @@ class MemoryTape(InPeriods):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row, and note what is alive while it runs and what its backward keeps."""
         shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
-        # without moments nobody reads costs, and in symbols they are slow
-        answer = self._answer(op, shapes, grads, trained=trained, costs=self.ledger.follows)
+        # read of what a backward may compute again; without moments nobody does, and in symbols they are slow
+        costs = self.execution.records and self.ledger.follows
+        answer = self._answer(op, shapes, grads, trained=trained, costs=costs)
         row, grad = self._row(op, shapes, answer, group), self.records and answer.grad
         call = self._call(op, xs, trained=trained and bool(row.weights))
-        memory = self.read(op, call, row.inputs)
-        places = self._places(op, memory, xs, row)
         workspace = op.space(call, *row.inputs) if self.ledger.follows else NO_WORKSPACE
+        memory = self.read(op, call, row.inputs, alive=workspace.running is None)
         if workspace.running is None:
-            workspace = workspace._replace(running=self.read.running(op, call, row.inputs))
+            workspace = workspace._replace(running=memory.running)
+        places = self._places(op, memory, xs, row)
         if row.states and not self.execution.records:
             # an op returns what it caches behind its other outputs: (y, state), (seen, kept)
             for place in places[-len(row.states) :]:

@@ -6,8 +6,3 @@ says what a GPU or a CPU launches for it: names, FLOPs, bytes and number types, 
 kernels of an operation, by form and backend, are one more reading of its code, and what it calls decides what
 runs as one. The tests hold them against what torch dispatches.
 """
-
-from archcli.launches.kernel import KernelCost, KernelRun
-from archcli.launches.trace import trace_kernels
-
-__all__ = ["KernelCost", "KernelRun", "trace_kernels"]

@@ -12,7 +12,6 @@ times, as where memory is counted: the first period, one for all in the middle, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from archcli.arith import Number
@@ -87,7 +86,7 @@ def filled_cache(model: Model, filling: Request, execution: Execution, dtype: DT
     With `folded` that of the layers of one period of each pattern.
     """
     tape = CacheTape([])
-    tape.execution, tape.folded = replace(execution, records=False), folded
+    tape.execution, tape.folded = execution._replace(records=False), folded
     widths = {"ids": INT64, "features": execution.width}
     inputs = {
         name: Abstract(spec.shape, grad=False, place=Placement(None, widths[spec.kind]))

@@ -9,7 +9,7 @@ from archcli.launches.dtypes import COMPLEX, FP32, REAL, DType, of_number, promo
 from archcli.launches.kernel import TOLD_BY_TENSORS, StatedWork
 from archcli.launches.layouts import like_inputs
 from archcli.launches.log import Backward, GradNode, current
-from archcli.launches.tensor import METHODS, ShapeTensor, Sizes
+from archcli.launches.tensor import ShapeTensor, Sizes
 
 
 def launch(
@@ -24,8 +24,7 @@ def launch(
 ) -> ShapeTensor:
     """Launch a kernel with one output."""
     (out,) = launch_many(name, inputs, [(shape, dtype)], backward=backward, work=work)
-    if strides is not None:
-        out.strides = strides
+    out.laid = strides
     return out
 
 
@@ -49,9 +48,10 @@ def launch_many(
     log.run(name, given, made, work)
     for x in made:
         x.repeats = log.repeats
-    with_gradients = made if differentiable is None else made[:differentiable]
-    record(with_gradients, inputs, backward)
-    save_for_backward(made[0], *made[len(with_gradients) :])
+    if log.records and backward is not None:
+        with_gradients = made if differentiable is None else made[:differentiable]
+        record(with_gradients, inputs, backward)
+        save_for_backward(made[0], *made[len(with_gradients) :])
     return made
 
 
@@ -77,10 +77,13 @@ def view(
     Where nothing is recorded, that of a weight still needs a gradient in torch's eyes, which decides how it
     multiplies by it.
     """
+    log = current()
     out = ShapeTensor(shape, dtype or x.dtype, strides, x.storage, x.offset + offset)
-    out.requires_grad = x.requires_grad and not current().records
-    out.repeats = current().repeats
-    record([out], [x], backward)
+    out.repeats = log.repeats
+    if log.records:
+        record([out], [x], backward)
+    else:
+        out.requires_grad = x.requires_grad
     return out
 
 
@@ -110,6 +113,9 @@ def needs_grad(x: Any) -> bool:
 
 def broadcast(*shapes: Sizes) -> Sizes:
     """The common shape of several."""
+    first, *others = shapes
+    if all(shape == first for shape in others):
+        return first
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
     return tuple(next((size for size in sizes if size != 1), 1) for sizes in zip(*padded, strict=True))
@@ -140,9 +146,10 @@ def elementwise(
 
     `backward` gives gradients in the shape of the output; they are summed to those of the inputs.
     """
-    shape = broadcast(*[x.shape for x in inputs if isinstance(x, ShapeTensor)])
+    given = [x for x in inputs if isinstance(x, ShapeTensor)]
+    shape = broadcast(*[x.shape for x in given])
     out_dtype = result_type(*inputs) if dtype is None else dtype
-    return launch(name, inputs, shape, out_dtype, backward=backward, strides=like_inputs(shape, inputs))
+    return launch(name, inputs, shape, out_dtype, backward=backward, strides=like_inputs(shape, given))
 
 
 def sum_to(gradient: Any, shape: Sizes) -> Any:
@@ -152,5 +159,5 @@ def sum_to(gradient: Any, shape: Sizes) -> Any:
     lead = len(gradient.shape) - len(shape)
     axes = [i for i, size in enumerate(gradient.shape) if i < lead or (shape[i - lead] == 1 and size != 1)]
     if axes:
-        gradient = METHODS["sum"](gradient, axes, keepdim=True)
-    return METHODS["view"](gradient, shape) if lead else gradient
+        gradient = gradient.sum(axes, keepdim=True)
+    return gradient.view(shape) if lead else gradient

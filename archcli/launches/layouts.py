@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from archcli.launches.tensor import ShapeTensor, Sizes, same_layout
 
 
-def like_inputs(shape: Sizes, inputs: Sequence[Any]) -> Sizes | None:
-    """Strides of an element-wise result; None for those in the order of the axes."""
-    given = [x for x in inputs if isinstance(x, ShapeTensor)]
+def like_inputs(shape: Sizes, given: Sequence[ShapeTensor]) -> Sizes | None:
+    """Strides of an element-wise result of these; None for those in the order of the axes."""
     if all(x.shape == shape and x.is_contiguous() for x in given):
         return None
     alike = all(x.shape == shape for x in given)

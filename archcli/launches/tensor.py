@@ -1,7 +1,7 @@
 """Tensors without values, which torch's functions take in a stand-in for torch.
 
 They know shape, strides, number type and storage, so that it is known what is a view and what a copy, and
-which gradients flow. Methods are those of `METHODS`, which the modules of `functions` fill.
+which gradients flow. Most methods are added by the modules of `functions`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ from archcli.launches.dtypes import REAL, DType
 from archcli.launches.log import GradNode, current
 
 Sizes = tuple[int, ...]
-METHODS: dict[str, Callable[..., Any]] = {}
-"""Methods of a tensor, by name."""
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Functions of torch and of torch.nn.functional, by name."""
 
 
 def operation(function: Callable[..., Any]) -> Callable[..., Any]:
     """Register a function of torch that is a method of tensors too."""
-    METHODS[function.__name__.rstrip("_")] = function
-    return in_torch(function)
+    return in_torch(method(function))
 
 
 def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,7 +31,7 @@ def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def method(function: Callable[..., Any]) -> Callable[..., Any]:
     """Register a method of tensors."""
-    METHODS[function.__name__.rstrip("_")] = function
+    setattr(ShapeTensor, function.__name__.rstrip("_"), function)
     return function
 
 
@@ -111,15 +108,13 @@ class ShapeTensor:
         self.repeats = 1
 
     def __getattr__(self, name: str) -> Any:
-        if name not in METHODS:
-            raise UnknownFunctionError(f"kernels of torch.Tensor.{name} are not known")
-        return METHODS[name].__get__(self)
+        raise UnknownFunctionError(f"kernels of torch.Tensor.{name} are not known")
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __iter__(self) -> Any:
-        return iter(METHODS["unbind"](self))
+        return iter(self.unbind())
 
     @property
     def strides(self) -> Sizes:
@@ -165,12 +160,12 @@ class ShapeTensor:
     @property
     def T(self) -> Any:  # noqa: N802
         """The transpose of a matrix."""
-        return METHODS["t"](self)
+        return self.t()
 
     @property
     def real(self) -> Any:
         """The real parts of complex numbers."""
-        return METHODS["real_part"](self)
+        return self.real_part()
 
     def is_contiguous(self, **_: Any) -> bool:
         """Whether its elements lie in memory in the order of its axes."""
@@ -201,74 +196,74 @@ class ShapeTensor:
         return self.shape if axis is None else self.shape[axis]
 
     def __getitem__(self, index: Any) -> Any:
-        return METHODS["getitem"](self, index)
+        return self.getitem(index)
 
     def __add__(self, other: Any) -> Any:
-        return METHODS["add"](self, other)
+        return self.add(other)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return METHODS["sub"](self, other)
+        return self.sub(other)
 
     def __rsub__(self, other: Any) -> Any:
-        return METHODS["rsub"](self, other)
+        return self.rsub(other)
 
     def __mul__(self, other: Any) -> Any:
-        return METHODS["mul"](self, other)
+        return self.mul(other)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return METHODS["div"](self, other)
+        return self.div(other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return METHODS["mul"](METHODS["reciprocal"](self), other)
+        return self.reciprocal().mul(other)
 
     def __floordiv__(self, other: Any) -> Any:
-        return METHODS["floor_divide"](self, other)
+        return self.floor_divide(other)
 
     def __mod__(self, other: Any) -> Any:
-        return METHODS["remainder"](self, other)
+        return self.remainder(other)
 
     def __pow__(self, other: Any) -> Any:
-        return METHODS["pow"](self, other)
+        return self.pow(other)
 
     def __rpow__(self, other: Any) -> Any:
-        return METHODS["pow"](other, self)
+        return FUNCTIONS["pow"](other, self)
 
     def __matmul__(self, other: Any) -> Any:
-        return METHODS["matmul"](self, other)
+        return self.matmul(other)
 
     def __neg__(self) -> Any:
-        return METHODS["neg"](self)
+        return self.neg()
 
     def __invert__(self) -> Any:
-        return METHODS["bitwise_not"](self)
+        return self.bitwise_not()
 
     def __and__(self, other: Any) -> Any:
-        return METHODS["bitwise_and"](self, other)
+        return self.bitwise_and(other)
 
     def __or__(self, other: Any) -> Any:
-        return METHODS["bitwise_or"](self, other)
+        return self.bitwise_or(other)
 
     def __lt__(self, other: Any) -> Any:
-        return METHODS["lt"](self, other)
+        return self.lt(other)
 
     def __le__(self, other: Any) -> Any:
-        return METHODS["le"](self, other)
+        return self.le(other)
 
     def __gt__(self, other: Any) -> Any:
-        return METHODS["gt"](self, other)
+        return self.gt(other)
 
     def __ge__(self, other: Any) -> Any:
-        return METHODS["ge"](self, other)
+        return self.ge(other)
 
     def __eq__(self, other: object) -> Any:
-        return METHODS["eq"](self, other)
+        return self.eq(other)
 
     def __ne__(self, other: object) -> Any:
-        return METHODS["ne"](self, other)
+        return self.ne(other)
 
     __hash__ = object.__hash__
 
@@ -276,10 +271,10 @@ class ShapeTensor:
 def row_major(shape: Sizes) -> Sizes:
     """Strides of elements in the order of the axes."""
     strides, step = [], 1
-    for size in reversed(shape):
+    for size in shape[::-1]:
         strides.append(step)
         step *= max(size, 1)
-    return tuple(reversed(strides))
+    return tuple(strides[::-1])
 
 
 def same_layout(shape: Sizes, a: Sizes, b: Sizes) -> bool:

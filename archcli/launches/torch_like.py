@@ -28,13 +28,10 @@ class TorchLike:
         """Limits of a number type."""
         return LIMITS
 
+    def __init__(self) -> None:
+        vars(self).update({**NAMED, **FUNCTIONS, **dict.fromkeys(NAMESPACES, self)})
+
     def __getattr__(self, name: str) -> Any:
-        if name in NAMESPACES:
-            return self
-        if name in NAMED:
-            return NAMED[name]
-        if name in FUNCTIONS:
-            return FUNCTIONS[name]
         raise UnknownFunctionError(f"kernels of torch.{name} are not known")
 
 

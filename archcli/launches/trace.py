@@ -11,7 +11,7 @@ from archcli.launches.dtypes import BY_NAME, NAMED, DType
 from archcli.launches.kernel import KernelCost, KernelRun, Stage
 from archcli.launches.kernel_tape import FoldedLayers, KernelTape, UnlikeLayersError, Weights, filled_cache
 from archcli.launches.log import NOT_KNOWN, GradNode, Log, LoggedLaunch, logged, unknown_kernels, without_grad
-from archcli.launches.tensor import METHODS, ShapeTensor
+from archcli.launches.tensor import ShapeTensor
 from archcli.modules import Model
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.forms import formed
@@ -65,12 +65,12 @@ def _accumulate(
     if gradient is None or not isinstance(x, ShapeTensor) or not x.requires_grad:
         return
     if gradient.dtype != x.dtype:
-        gradient = METHODS["to"](gradient, x.dtype)
+        gradient = gradient.to(x.dtype)
     node: GradNode | None = x.node
     place, key = (leaves, id(x)) if node is None else (waiting.setdefault(id(node), {}), x.output)
     if key in place:
         log.stage = "sums"
-        gradient = METHODS["add"](place[key], gradient)
+        gradient = place[key].add(gradient)
         log.stage = "backward"
     place[key] = gradient
 

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from archcli.graph.kept import Execution
-from archcli.launches import trace_kernels
+from archcli.launches.trace import trace_kernels
 from archcli.recording.walk import operation
 from archcli.runtime.memory.models import WitnessSetting, inputs_of, prepared
 from archcli.runtime.model.op_log import op_log

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from archcli.graph.kept import Execution
-from archcli.launches import trace_kernels
 from archcli.launches.compiled import compiled_kernels
+from archcli.launches.trace import trace_kernels
 from archcli.load.source import load
 from archcli.modules.spec.request import Request
 from archcli.recording.operations import JOIN

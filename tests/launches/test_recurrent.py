@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from archcli.graph.kept import Execution
-from archcli.launches import trace_kernels
 from archcli.launches.functions import pieces
+from archcli.launches.trace import trace_kernels
 from archcli.load.source import load
 from archcli.modules.spec.request import Request
 from kernels_compared import PHASES, differences, settings_of

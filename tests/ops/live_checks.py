@@ -44,10 +44,10 @@ def running(case, setting, needs):
     inputs = inputs_of(case, setting)
     op = case.op.in_training() if any(needs) else untrained(case.op)
     call = call_of(op, inputs, setting, needs, trained=False)
-    call = replace(call, execution=replace(call.execution, records=any(needs)))
+    call = call._replace(execution=call.execution._replace(records=any(needs)))
     shapes = [tuple(x.shape) for x in inputs]
     ours = op.space(call, *shapes).running
-    ours = OpReader().running(op, call, shapes) if ours is None else ours
+    ours = OpReader()(op, call, shapes, alive=True).running if ours is None else ours
     return ours, live_while_running(op, inputs, setting, needs)
 
 

@@ -98,7 +98,7 @@ def stated_or_read(op, shapes, dtype):
     execution = Execution(width=dtype.itemsize, records=False)
     widths = tuple(8 if len(shape) == 1 else dtype.itemsize for shape in shapes)
     call = Call(execution, (False,) * len(shapes), widths, trained=False)
-    return OpReader().running(op, call, shapes)
+    return OpReader()(op, call, shapes, alive=True).running
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=["bf16", "fp32"])

@@ -112,7 +112,7 @@ def running(name, setting):
     execution = Execution(setting.backend, True, dtype.itemsize, records=False)
     call = Call(execution, (False,) * len(inputs), tuple(x.element_size() for x in inputs), trained=False)
     ours = op.space(call, *shapes).running
-    return (OpReader().running(op, call, shapes) if ours is None else ours), theirs
+    return (OpReader()(op, call, shapes, alive=True).running if ours is None else ours), theirs
 
 
 @pytest.mark.parametrize("backend", ["cpu", "cuda"])

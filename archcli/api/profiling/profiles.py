@@ -11,7 +11,8 @@ from archcli.api.asking.subject import subject
 from archcli.api.profiling.saved_profile import Document, read_profile
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend, Execution
-from archcli.launches import KernelRun, trace_kernels
+from archcli.launches.kernel import KernelRun
+from archcli.launches.trace import trace_kernels
 from archcli.load.ceilings import best_by_dtype, ceilings_file, kept_ceilings
 from archcli.measure.memory.answers.question import DeviceMemory
 from archcli.measure.passes import count_pass

@@ -14,7 +14,7 @@ from archcli.launches.kernel import StatedWork
 from archcli.launches.launching import broadcast, launch, record, view
 from archcli.launches.layouts import channels_last, is_channels_last, preserved_strides
 from archcli.launches.log import current
-from archcli.launches.tensor import METHODS, ShapeTensor, Sizes, in_torch, method, operation
+from archcli.launches.tensor import ShapeTensor, Sizes, in_torch, method, operation
 
 
 @method
@@ -138,7 +138,7 @@ def select(x: Any, dim: int, index: int) -> Any:
 def getitem(x: Any, index: Any) -> Any:
     given = list(index) if isinstance(index, tuple) else [index]
     if any(isinstance(i, ShapeTensor | list) for i in given):
-        return METHODS["index"](x, given)
+        return x.index(given)
     if Ellipsis in given:
         at = given.index(Ellipsis)
         missing = x.ndim - sum(i is not None for i in given) + 1

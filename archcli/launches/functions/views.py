@@ -69,6 +69,10 @@ def view_(x: Any, *sizes: Any) -> Any:
         strides = row_major(shape)  # sizes of a sweep that do not fit together, as heads that do not divide
     if strides is None:
         raise ValueError(f"no view of {x.shape} with strides {x.strides} is {shape}")
+    return _in_shape(x, shape, strides)
+
+
+def _in_shape(x: Any, shape: Sizes, strides: Sizes) -> Any:
     return view(x, shape, strides, backward=lambda g: (g.reshape(x.shape),))
 
 
@@ -77,7 +81,8 @@ def reshape(x: Any, *sizes: Any) -> Any:
     shape = _inferred(x, sizes)
     if shape == x.shape:
         return x
-    return view_(x if view_strides(x, shape) is not None else contiguous_copy(x), shape)
+    strides = view_strides(x, shape)
+    return view_(contiguous_copy(x), shape) if strides is None else _in_shape(x, shape, strides)
 
 
 def contiguous_copy(x: ShapeTensor) -> Any:
@@ -136,13 +141,13 @@ def t(x: Any) -> Any:
 
 @operation
 def permute(x: Any, *dims: Any) -> Any:
-    order = [d % x.ndim for d in sizes_of(dims)]
-    back = [order.index(i) for i in range(x.ndim)]
+    shape, strides = x.shape, x.strides
+    order = [d % len(shape) for d in sizes_of(dims)]
     return view(
         x,
-        tuple(x.shape[i] for i in order),
-        tuple(x.strides[i] for i in order),
-        backward=lambda g: (g.permute(back),),
+        tuple([shape[i] for i in order]),
+        tuple([strides[i] for i in order]),
+        backward=lambda g: (g.permute([order.index(i) for i in range(len(order))]),),
     )
 
 

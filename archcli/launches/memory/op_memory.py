@@ -43,21 +43,31 @@ archcli's own operations stay far below: loops over pieces of a tensor run a few
 
 
 @dataclass(slots=True)
-class KeptLog(Log):
-    """A log of which storages the forward makes and which of them the backward reads, without any cost.
-
-    Each is known by a tensor that lies in it.
-    """
+class FollowedLog(Log):
+    """A log without any cost, of at most as many launches as are left."""
 
     left: int = MOST_LAUNCHES
-    made: dict[int, ShapeTensor] = field(default_factory=dict)
-    read: dict[int, ShapeTensor] = field(default_factory=dict)
 
     def run(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> None:
         """torch runs a function on these tensors as one kernel."""
         self.left -= 1
         if self.left < 0:
             raise LongRunError("it launches too much to be followed")
+
+
+@dataclass(slots=True)
+class KeptLog(FollowedLog):
+    """A log of which storages the forward makes and which of them the backward reads.
+
+    Each is known by a tensor that lies in it.
+    """
+
+    made: dict[int, ShapeTensor] = field(default_factory=dict)
+    read: dict[int, ShapeTensor] = field(default_factory=dict)
+
+    def run(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> None:
+        """torch runs a function on these tensors as one kernel."""
+        FollowedLog.run(self, name, inputs, outputs, work)
         if self.stage == "forward":
             self.made.update({id(x.storage): x for x in outputs})
         else:
@@ -67,9 +77,13 @@ class KeptLog(Log):
         """The backward needs these."""
         self.read.update({id(x.storage): x for x in tensors})
 
+    def kept_numbers(self) -> frozenset[int]:
+        """Which of the forward's storages the backward reads, by their number."""
+        return frozenset([i for i, key in enumerate(self.made) if key in self.read])
+
 
 @dataclass(slots=True)
-class LiveLog(Log):
+class LiveLog(FollowedLog):
     """A log of the most bytes that were alive at once, of storages that the forward makes.
 
     `kept` are those by number that stay for the backward; all others end with the last tensor in them.
@@ -83,6 +97,7 @@ class LiveLog(Log):
 
     def run(self, name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> None:
         """torch runs a function on these tensors as one kernel."""
+        FollowedLog.run(self, name, inputs, outputs, work)
         for x in outputs:
             if not any(x.storage is y.storage for y in inputs):  # else it is written in place
                 self._begin(x.storage, x.storage.elements * x.dtype.itemsize * x.repeats)
@@ -110,17 +125,14 @@ def _no_backward(*_: Any) -> tuple[Any, ...]:
 class ShapeRun:
     """One run of an operation on tensors without values: its inputs, weights and outputs."""
 
-    def __init__(self, op: Op, call: Call, shapes: Sequence[Shape], log: Log | None = None) -> None:
-        execution = call.execution
-        most = MOST_LAUNCHES if execution.records else MOST_IN_INFERENCE
-        self.log = KeptLog(execution.backend, execution.records, left=most)
-        self.model = model_dtype(execution.width)
+    def __init__(self, op: Op, call: Call, shapes: Sequence[Shape], log: Log) -> None:
+        self.model = model_dtype(call.execution.width)
         self.inputs = [self._input(call, i, shape) for i, shape in enumerate(shapes)]
         self.weights = self._weights(op, call, shapes)
         self.routed: TokenAssignment | None = None
         if call.n_experts is not None:
             self.routed = TokenAssignment(ShapeTensor(shapes[0][:1], INT64), call.n_experts)
-        with logged(log or self.log):
+        with logged(log):
             self.outputs = [*_tensors(self._run(op, call, shapes))]
 
     def _input(self, call: Call, i: int, shape: Shape) -> ShapeTensor:
@@ -154,29 +166,31 @@ class ShapeRun:
         op = op.in_training() if records else op
         return getattr(op, call.execution.run_as)(TORCH, {}, *self.inputs)
 
-    def kept(self) -> tuple[Kept, ...]:
+    def kept(self, log: KeptLog) -> tuple[Kept, ...]:
         """What the backward of every step keeps, of those too that no gradient reaches."""
-        log = self.log
         log.stage = "backward"
         with logged(log), without_grad():
             for node in log.nodes:
                 log.keep(node.saved)
                 node.backward(*[ShapeTensor(shape, dtype) for shape, dtype in node.results])
-        return tuple(self._known())
+        return tuple(self._known(log))
 
-    def _known(self) -> Iterator[Kept]:
+    def _known(self, log: KeptLog) -> Iterator[Kept]:
         """The storages that were read, as what they are to the operation; weights are kept anyway."""
-        log = self.log
         yield from (In(i) for i in _firsts(self.inputs) if id(self.inputs[i].storage) in log.read)
-        given = {id(x.storage) for x in (*self.inputs, *self.weights.values())}
+        given, shared = self._given(), self._shared()
         outputs = [i for i in _firsts(self.outputs) if id(self.outputs[i].storage) not in given]
         yield from (Out(i) for i in outputs if id(self.outputs[i].storage) in log.read)
-        yield from self._of_mixture()
-        outside = given | {id(self.outputs[i].storage) for i in outputs} | {*self._shared()}
+        yield from (kept for key, kept in shared.items() if key in log.read)
+        outside = given | {id(self.outputs[i].storage) for i in outputs} | {*shared}
         for key, x in log.made.items():
             # constants of an expression have no axes: they are of a few bytes, and not counted
             if key in log.read and key not in outside and x.shape:
                 yield New(x.storage.elements, x.dtype.itemsize, x.repeats)
+
+    def _given(self) -> set[int]:
+        """The storages of inputs and weights."""
+        return {id(x.storage) for x in (*self.inputs, *self.weights.values())}
 
     def _shared(self) -> dict[int, OfMixture]:
         """Tensors that the operations of all experts share."""
@@ -187,9 +201,6 @@ class ShapeRun:
         if ends is not None:
             shared[id(ends.storage)] = OfMixture("ends", ends.storage.elements, ends.dtype.itemsize)
         return shared
-
-    def _of_mixture(self) -> Iterator[Kept]:
-        return (kept for key, kept in self._shared().items() if key in self.log.read)
 
     def views(self) -> Iterator[int | None]:
         """For each output the input whose storage it is, None for a new one."""
@@ -202,38 +213,35 @@ class ShapeRun:
         """How each output lies in memory."""
         return tuple([MemoryLayout(x.dtype, _unlike_axes(x)) for x in self.outputs])
 
+    def running(self, log: LiveLog) -> int:
+        """The most bytes alive at once during the run, less those of its outputs; inputs are not its own."""
+        given = self._given()
+        own = {
+            id(x.storage): x.storage.elements * x.dtype.itemsize
+            for x in self.outputs
+            if id(x.storage) not in given
+        }
+        return int(log.peak - sum(own.values()))
 
-def op_memory(op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
-    """What the backward of a run keeps, and where its outputs lie.
+
+def op_memory(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = False) -> OpMemory:
+    """What the backward of a run keeps, where its outputs lie, and with `alive` what else lives as it runs.
 
     Raises NotImplementedError, AttributeError or TypeError (`NOT_KNOWN`) for a function of torch that is not
     known.
     """
-    run = ShapeRun(op, call, shapes)
-    views, layouts = tuple(run.views()), run.layouts()
-    return OpMemory(run.kept() if call.execution.records else (), views, layouts)
-
-
-def running_bytes(op: Op, call: Call, shapes: Sequence[Shape]) -> int:
-    """The most bytes alive at once while it runs, less those of its outputs; its inputs are not its own.
-
-    In training what the backward keeps stays alive: the first of two runs finds out what that is.
-    """
-    kept: frozenset[int] = frozenset()
     execution = call.execution
     if execution.records:
-        run = ShapeRun(op, call, shapes)
-        run.kept()
-        kept = frozenset([i for i, key in enumerate(run.log.made) if key in run.log.read])
-    log = LiveLog(execution.backend, execution.records, kept=kept)
-    run = ShapeRun(op, call, shapes, log)
-    given = {id(x.storage) for x in (*run.inputs, *run.weights.values())}
-    own = {
-        id(x.storage): x.storage.elements * x.dtype.itemsize
-        for x in run.outputs
-        if id(x.storage) not in given
-    }
-    return int(log.peak - sum(own.values()))
+        made = KeptLog(execution.backend)
+        run = ShapeRun(op, call, shapes, made)
+        kept = run.kept(made)
+        live = LiveLog(execution.backend, kept=made.kept_numbers())
+        running = ShapeRun(op, call, shapes, live).running(live) if alive else None
+    else:
+        log = (LiveLog if alive else FollowedLog)(execution.backend, records=False, left=MOST_IN_INFERENCE)
+        run, kept = ShapeRun(op, call, shapes, log), ()
+        running = run.running(log) if isinstance(log, LiveLog) else None
+    return OpMemory(kept, tuple(run.views()), run.layouts(), running)
 
 
 def _index(storages: list[TensorMemory], storage: TensorMemory) -> int | None:

@@ -13,13 +13,12 @@ from archcli.graph.count_tape import PLAIN, settings_of
 from archcli.graph.kept import Call, In, Kept, MemoryLayout, OpMemory, Out
 from archcli.launches.dtypes import DType
 from archcli.launches.log import NOT_KNOWN
-from archcli.launches.memory.guided import formulas, guided
-from archcli.launches.memory.op_memory import model_dtype, op_memory, running_bytes
+from archcli.launches.memory.op_memory import model_dtype, op_memory
+from archcli.modules.spec.base import Spec
 
 MOST_KNOWN = 1 << 16
 """The most calls whose memory is remembered: more than those of a thousand different layers."""
 _known: dict[Hashable, OpMemory] = {}
-_running: dict[Hashable, int] = {}
 
 
 class OpReader:
@@ -34,42 +33,45 @@ class OpReader:
         self._of_pass: dict[Hashable, OpMemory] = {}
         self._held: list[Any] = []
 
-    def __call__(self, op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
-        """The memory of a call.
+    def __call__(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = False) -> OpMemory:
+        """The memory of a call, with `alive` of plain sizes what else lives as it runs, too.
 
         Raises NotImplementedError for an operation that calls a function of torch which is not known, unless
         it states what it keeps, or the execution `assumes` all inputs and outputs.
         """
         held: list[Any] = []
-        key = type(op), *_plain((settings_of(op), *shapes, call), held)
+        key = type(op), alive, _told_apart(op, held), _sizes_told_apart(call, shapes, held)
         known = self._of_pass if held else _known
         memory = known.get(key)
         if memory is None:
             if len(known) >= MOST_KNOWN:
                 known.clear()
-            memory = known[key] = self._made(op, call, shapes)
+            memory = known[key] = self._made(op, call, shapes, alive=alive)
             self._held += held  # an id is that of its number while this holds it
         stated = op.kept(call, *shapes)
         return memory if stated is None else memory._replace(kept=stated)
 
-    def running(self, op: Op, call: Call, shapes: Sequence[Shape]) -> int:
-        """The most bytes alive at once while a call of plain sizes runs, less those of its outputs."""
-        held: list[Any] = []
-        key = type(op), *_plain((settings_of(op), *shapes, call), held)
-        if held:
-            return running_bytes(op, call, shapes)
-        size = _running.get(key)
-        if size is None:
-            if len(_running) >= MOST_KNOWN:
-                _running.clear()
-            size = _running[key] = running_bytes(op, call, shapes)
-        return size
-
-    def _made(self, op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
+    def _made(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:
         if not any(map(is_symbolic, chain.from_iterable(shapes))):
-            return _read(op, call, shapes)
-        memory = _read(*guided((op, call, tuple(shapes)), self._values))
+            return _read(op, call, shapes, alive=alive)
+        from archcli.launches.memory.guided import formulas, guided  # of formulas alone
+
+        memory = _read(*guided((op, call, tuple(shapes)), self._values), alive=alive)
         return memory._replace(kept=formulas(memory.kept))
+
+
+def _told_apart(op: Op, held: list[Any]) -> tuple[Hashable, ...]:
+    """The settings of an operation as what tells them apart."""
+    settings = settings_of(op)
+    return settings if HASHED.issuperset(map(type, settings)) else tuple(_plain(settings, held))
+
+
+def _sizes_told_apart(call: Call, shapes: Sequence[Shape], held: list[Any]) -> tuple[Hashable, ...]:
+    """A call and its shapes as what tells them apart: themselves where all sizes are of one model."""
+    strides = [layout.strides for layout in call.layouts if layout is not None and layout.strides is not None]
+    sizes = chain(call.widths, (call.width, call.n_experts), *shapes, *strides)
+    given = (call, *shapes)
+    return given if HASHED.issuperset(map(type, sizes)) else tuple(_plain(given, held))
 
 
 def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
@@ -82,6 +84,8 @@ def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
             yield (kind, *_plain(value, held))
         elif is_dataclass(value):
             yield (kind, *_plain(settings_of(value), held))
+        elif isinstance(value, Spec):
+            yield (kind, *_plain(tuple([getattr(value, name) for name in value.fields]), held))
         else:
             held.append(value)
             yield id(value)
@@ -90,12 +94,13 @@ def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
 HASHED = PLAIN | {DType}
 
 
-def _read(op: Op, call: Call, shapes: Sequence[Shape]) -> OpMemory:
+def _read(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:
     try:
-        return op_memory(op, call, shapes)
+        return op_memory(op, call, shapes, alive=alive)
     except NOT_KNOWN as problem:
         execution = call.execution
-        if execution.records and not execution.assumes and op.kept(call, *shapes) is None:
+        is_assumed = execution.assumes or not execution.records or op.kept(call, *shapes) is not None
+        if alive or not is_assumed:
             raise NotImplementedError(f"{type(op).__name__}: {problem}") from problem
     return _assumed(op, call, shapes)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
-from archcli.graph import State, StateContent, StateKind
+from archcli.graph import Row, State, StateContent, StateKind
 from archcli.measure.passes import GROWING, cache_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
@@ -125,6 +125,16 @@ class CacheDtypes(NamedTuple):
 OWN = (*GROWING, StateKind.FIXED)
 """The states of the tokens themselves, without those of an encoder's output."""
 SIZES = {name: Unknown(name) for name in ("batch_size", "context", "source_len")}
+
+
+def state_contents(rows: Iterable[Row], kinds: Container[StateKind] = OWN) -> Counter[StateContent]:
+    """Elements of the states of these kinds that rows leave in the cache, by what they hold."""
+    contents: Counter[StateContent] = Counter()
+    for row in rows:
+        for state in row.states:
+            if state.kind in kinds:
+                contents[state.holds] += state.elements * row.times
+    return contents
 
 
 class CacheSize:

@@ -78,20 +78,19 @@ def serving(model: Model, settings: MemorySettings, known: TracedModel | None = 
     Engines write into a cache that is there already, so that it counts once. Sequences are prefilled one
     after the other, in pieces of `chunk` tokens.
     """
-    from archcli.measure.kvcache.cache_size import (
-        CacheDtypes,  # of serving alone
-        CacheSize,
-    )
+    from archcli.measure.kvcache.cache_size import CacheDtypes, state_contents  # of serving alone
 
     known, model = known or TracedModel(model), inferring(model)
-    weights, size = _weights(model, settings, known), known.once("cache", lambda: CacheSize(model))
+    weights, traced = _weights(model, settings, known), _traced(model, settings.alone(), known)
+    # when the last piece has run, all tokens of one sequence are cached
+    contents = state_contents(traced[-1].rows)
     dtypes = CacheDtypes(settings.cache_dtype or settings.dtype, None)
-    cache = dtypes.bytes_of(size.contents(settings.tokens(model), settings.batch_size))
+    cache = dtypes.bytes_of({content: n * settings.batch_size for content, n in contents.items()})
     passes = []
-    for traced in _traced(model, settings.alone(), known):
+    for piece in traced:
         moments = tuple(
             MemoryMoment("prefill", moment.path, weights, temporaries=moment.temporaries, cache=cache)
-            for moment in traced.ledger.moments
+            for moment in piece.ledger.moments
         )
-        passes.append(InferencePass(traced, weights, moments))
+        passes.append(InferencePass(piece, weights, moments))
     return max(passes, key=lambda passed: peak_bytes(passed.moments))

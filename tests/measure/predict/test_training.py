@@ -3,7 +3,7 @@
 import pytest
 
 from archcli.graph.kept import Execution
-from archcli.launches import trace_kernels
+from archcli.launches.trace import trace_kernels
 from archcli.load import load
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings

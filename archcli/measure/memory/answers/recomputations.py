@@ -21,6 +21,8 @@ def kept_rows(model: Model, traced: TracedPass) -> list[Record]:
     Bytes are of all layers that the row stands for; `shared_with` are other rows that keep the same storages.
     `recompute_flops` are those of the row's forward; `freed_bytes_per_flop` is None where it has none.
     """
+    if not traced.ledger.saved:
+        return []
     index = LayerIndex(model)
     made: Counter[str] = Counter()
     keepers: dict[str, set[str]] = defaultdict(set)

@@ -223,7 +223,7 @@ def _kept(row: Row, execution: Execution) -> tuple[Kept, ...] | None:
     """What a row's backward keeps of a call through which gradients flow; None of one that needs nothing."""
     n = len(row.inputs)
     experts = row.experts.n_experts if row.experts else None
-    execution = replace(execution, assumes=True)
+    execution = execution._replace(assumes=True)
     call = Call(execution, (True,) * n, (execution.width,) * n, row.trained, experts)
     kept = OpReader()(row.op, call, row.inputs).kept
     # a view keeps nothing, and what made the tensor that it shows runs again

@@ -108,9 +108,9 @@ def __getattr__(name: str) -> Any:
     if name == "load":
         return import_module("archcli.load")
     if name.startswith("_") or name in __all__:
-        found = _class(COUNTS.get(name, name))
-        globals()[name] = found  # the next use does not come here
-        return found
+        named_class = _class(COUNTS.get(name, name))
+        globals()[name] = named_class  # the next use does not come here
+        return named_class
     from archcli.errors import suggest
 
     raise AttributeError(f"module 'archcli' has no attribute {name!r}; {suggest(name, __all__, 'it has')}")

@@ -92,25 +92,25 @@ def devices(options: DevicesOptions) -> Report:
     return _one(_datasheet(options.device))
 
 
-def _datasheet(asked: str) -> Datasheet:
+def _datasheet(text: str) -> Datasheet:
     """The figures of one device. Raises ArchError where several are asked for, or this machine."""
     # a file may be called 2x4.yaml, which is no count
-    number, name = (1, asked) if is_file(asked) else split_count(asked)
+    number, name = (1, text) if is_file(text) else split_count(text)
     if name == LOCAL:
         what = f"{LOCAL} is this machine, and its figures are measured"
         raise ArchError(what, "`archcli profile MODEL` measures its ceilings")
     if number > 1:
-        raise ArchError(f"figures are those of one device, and {quote(asked)} are {number:,}", name)
+        raise ArchError(f"figures are those of one device, and {quote(text)} are {number:,}", name)
     return load_datasheet(name)
 
 
 def _listed(where: Sequence[str], sort: str | None) -> Report:
     rows = select([_record(load_datasheet(name)) for name in names_of_devices()], CONDITIONS, where, sort)
-    asked = {key: value for key, value in (("where", list(where)), ("sort", sort)) if value}
+    inputs = {key: value for key, value in (("where", list(where)), ("sort", sort)) if value}
     notes = () if rows else ("no device meets the conditions.",)
     table = Table("", COLUMNS, rows)
     totals = {"devices": len(rows)}
-    return Report("devices", {}, asked, CONVENTION, totals, rows, (table,), notes, keys=(*TEXTS, *FIGURES))
+    return Report("devices", {}, inputs, CONVENTION, totals, rows, (table,), notes, keys=(*TEXTS, *FIGURES))
 
 
 def _record(device: Datasheet) -> dict[str, Any]:
@@ -133,8 +133,8 @@ def _one(device: Datasheet) -> Report:
     )
     also = f"also in {device.second_source}" if device.second_source else ""
     facts = {"architecture": device.architecture, "link": device.link}
-    stated = (f"{key}: {value}" for key, value in facts.items() if value)
-    notes = (*stated, *filter(None, (also, device.remark)))
+    remarks = (f"{key}: {value}" for key, value in facts.items() if value)
+    notes = (*remarks, *filter(None, (also, device.remark)))
     about = {"name": device.name, "source": f"device {device.name}"}
     constants = list(_constants(device))
     totals = {"figures": len(rows), "efficiency": device.efficiency}

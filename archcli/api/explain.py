@@ -102,7 +102,7 @@ class ExplainOptions:
     @property
     def stated(self) -> dict[str, Any]:
         """What is said of the pass or of the row, by name: options that not every quantity depends on."""
-        names = {name for asked in ASKED.values() for name in asked}
+        names = {name for options in ASKED.values() for name in options}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name in names}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -154,13 +154,13 @@ def explained(subject: Subject, options: ExplainOptions) -> Report:
 def _question(model: Model, options: ExplainOptions) -> Question:
     from archcli.measure.symbolic.explain.question import Question
 
-    stated = options.stated
+    values = options.stated
     if options.quantity == "kvcache":
         tokens = options.context or model.max_seq_len or CONTEXT
         request = Request("prefill", options.batch_size or 1, tokens)
     else:
-        forms = {name: stated.get(name, "auto") for name in ("mla", "scan")}
+        forms = {name: values.get(name, "auto") for name in ("mla", "scan")}
         sizes = ("phase", "batch_size", "seq_len", "past", "source_len", "logits")
-        request = Request(**{name: stated[name] for name in sizes if name in stated}, forms=forms)
+        request = Request(**{name: values[name] for name in sizes if name in values}, forms=forms)
     shown = {name: getattr(options, name) for name in ("symbols", "at", "approx", "steps", "latex")}
     return Question(options.quantity, request, options.mask or "exact", path=options.path, **shown)

@@ -86,9 +86,9 @@ def _check_time(settings: Settings) -> None:
 
     if "device" not in settings:
         raise ArchError("a time is that of a device", "such as time(device=h100-sxm)")
-    asked = PredictOptions("", **settings)  # of whichever model
+    options = PredictOptions("", **settings)  # of whichever model
     # each of these raises what is wrong with its part
-    asked.settings(), asked.beyond(), predicted_device(asked.device)
+    options.settings(), options.beyond(), predicted_device(options.device)
     _plan(settings)
 
 
@@ -99,8 +99,8 @@ def _tokens(model: Model, settings: Settings) -> dict[str, Number]:
 def _asked_tokens(model: Model, settings: Settings) -> dict[str, Number]:
     from archcli.api.predict import PredictOptions
 
-    asked = PredictOptions(model, **settings)
-    return {"past" if asked.phase == "decode" else "seq_len": asked.settings().tokens(model)}
+    options = PredictOptions(model, **settings)
+    return {"past" if options.phase == "decode" else "seq_len": options.settings().tokens(model)}
 
 
 def _of_memory(name: str, total: Callable[[MemoryQuestion], int]) -> SweepFigure:

@@ -56,10 +56,10 @@ class PassPrediction(NamedTuple):
             return cls(None)
         from archcli.api.profiling.profiles import calibrated  # reads and fits profiles
 
-        found = calibrated(calibrations, *_machine(device))
+        fitted = calibrated(calibrations, *_machine(device))
         # raises for a dtype of which the profiles hold no peak
-        found.clock.rates.peak(dtype)
-        return cls(found)
+        fitted.clock.rates.peak(dtype)
+        return cls(fitted)
 
     def beside(self, report: Report, model: Model, request: Request, launch: RankLaunch | None) -> Report:
         """The report with measured and predicted seconds side by side, where the pass was measured whole."""

@@ -49,11 +49,11 @@ def check_environment() -> None:
     """Raise ArchError for variables that no shell's script sets."""
     if not is_asked():
         return
-    asked, _, shell = os.environ[ASKED].partition("_")
+    request, _, shell = os.environ[ASKED].partition("_")
     wrong = ""
-    if asked not in {"complete", "source"} or shell not in SHELLS:
+    if request not in {"complete", "source"} or shell not in SHELLS:
         wrong = ASKED
-    elif (asked, shell) == ("complete", "bash") and not _bash_words():
+    elif (request, shell) == ("complete", "bash") and not _bash_words():
         wrong = BASH_INDEX if BASH_WORDS in os.environ else BASH_WORDS
     if wrong:
         value = os.environ.get(wrong)

@@ -83,9 +83,9 @@ def devices() -> list[str]:
 
 def load_datasheet(name: str) -> Datasheet:
     """The device of this name, or of a user's own YAML file; ArchError with all that is wrong."""
-    own = is_file(name)
-    path = Path(name) if own else folder() / f"{resolve(name, devices())}.yaml"
-    shown_as = str(path) if own else path.name
+    from_file = is_file(name)
+    path = Path(name) if from_file else folder() / f"{resolve(name, devices())}.yaml"
+    shown_as = str(path) if from_file else path.name
     return read_datasheet(decode(read_start(path, shown_as, MOST_BYTES), shown_as), shown_as)
 
 
@@ -105,8 +105,8 @@ def read_datasheet(text: str, name: str) -> Datasheet:
 def _device(keys: Mapping[str, Node]) -> Datasheet:
     texts = {key: str(keys[key].value) if key in keys else "" for key in TEXTS}
     source, certainty = texts.pop("source"), keys["certainty"].value
-    stated = {key: keys[key].value for key in FIGURES if key in keys}
-    figures = {key: _figure(value, certainty, source) for key, value in stated.items()}
+    values = {key: keys[key].value for key in FIGURES if key in keys}
+    figures = {key: _figure(value, certainty, source) for key, value in values.items()}
     if "memory_gb" in figures and "memory_bytes" not in figures:
         size = int(figures["memory_gb"].value * 2**30)
         figures = {"memory_bytes": SourcedFigure(size, "C", OF_LABEL), **figures}
@@ -114,11 +114,11 @@ def _device(keys: Mapping[str, Node]) -> Datasheet:
     return Datasheet(**texts, figures=figures, efficiency=efficiency)
 
 
-def _figure(stated: Any, certainty: str, source: str) -> SourcedFigure:
+def _figure(value: Any, certainty: str, source: str) -> SourcedFigure:
     """A figure as stated, with the device's certainty and source where it has none of its own."""
-    if isinstance(stated, dict):
-        return SourcedFigure(**{part: node.value for part, node in stated.items()})
-    return SourcedFigure(stated, certainty, source)
+    if isinstance(value, dict):
+        return SourcedFigure(**{part: node.value for part, node in value.items()})
+    return SourcedFigure(value, certainty, source)
 
 
 def _mistakes(root: Node, file: str) -> Iterator[Problem]:
@@ -149,18 +149,18 @@ def _of_text(key: str, node: Node) -> Iterator[Problem]:
 
 def _of_figure(key: str, node: Node) -> Iterator[Problem]:
     """What is wrong with a figure: a number above 0, or a mapping of value, certainty and source."""
-    stated: Any = node.value
-    if not isinstance(stated, dict):
-        if not _is_amount(stated):
+    value: Any = node.value
+    if not isinstance(value, dict):
+        if not _is_amount(value):
             yield Problem(f"{key} must be a number above 0, not {shown(node)}", mark=node.where.mark())
         return
-    if set(stated) != set(SourcedFigure._fields):
+    if set(value) != set(SourcedFigure._fields):
         yield Problem(f"{key} must have value, certainty and source", mark=node.where.mark())
         return
-    if not _is_amount(stated["value"].value):
-        yield Problem(f"{key}.value must be a number above 0", mark=stated["value"].where.mark())
+    if not _is_amount(value["value"].value):
+        yield Problem(f"{key}.value must be a number above 0", mark=value["value"].where.mark())
     for part in ("certainty", "source"):
-        yield from _of_text(part, stated[part])
+        yield from _of_text(part, value[part])
 
 
 def _is_amount(value: Any) -> bool:

@@ -56,7 +56,7 @@ class Arch(NamedTuple):
     `keys` and `tensors` go before `KEYS` and `TENSORS`. `fixed` are keys of the config.json by which
     llama.cpp, for which these files are made, runs it though no file says so. `flags` are those that are true
     where the file has a tensor, of any layer where its name has *. `partial`: RoPE may rotate a part of each
-    head. `rope` false: it has none. `stated` are keys of ours that go before what the importer says.
+    head. `rope` false: it has none. `over` are keys of ours that replace what the importer says.
     `ignored` metadata keys repeat what others say; `unread` keys of the config.json are none of the family's.
     `scaling` belongs to its RoPE where that is stretched.
     """
@@ -69,7 +69,7 @@ class Arch(NamedTuple):
     tensors: Mapping[str, Names] = NONE
     rope: bool = True
     partial: bool = False
-    stated: Mapping[str, Any] = NONE
+    over: Mapping[str, Any] = NONE
     ignored: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     scaling: Mapping[str, Any] = NONE

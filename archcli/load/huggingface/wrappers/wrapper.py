@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import class_defaults
 
 TIE = "tie_word_embeddings"
 
@@ -64,7 +65,7 @@ def capped(head: Mapped | None) -> Mapped | None:
     return {"softcap": head["softcap"]} if head and "softcap" in head else None
 
 
-def own(head: Mapped | None) -> Mapped | None:
+def text_head(head: Mapped | None) -> Mapped | None:
     """The output head of the text part's own class, which the wrapper holds as a whole."""
     return head
 
@@ -99,8 +100,9 @@ class Wrapper(NamedTuple):
 class TextClass(NamedTuple):
     """The class of a text part whose layers are those of a family, with other defaults.
 
-    Its positions in three axes are equal for text. `fixed` is what it does whatever a file says, `synonyms`
-    are second words for keys.
+    Its positions in three axes are equal for text. `defaults` are those that class_defaults.json does not
+    say, or says otherwise; `fixed` is what the class does whatever a file says; `synonyms` are second words
+    for keys.
     """
 
     family: str
@@ -108,10 +110,11 @@ class TextClass(NamedTuple):
     fixed: Mapping[str, Any] = {}
     synonyms: Mapping[str, str] = {}
 
-    def as_family(self, stated: Mapping[str, Any]) -> Mapped:
-        """The text part as a config.json of the family."""
-        stated = {self.synonyms.get(key, key): value for key, value in stated.items()}
-        data = {**self.defaults, **stated, **self.fixed, "model_type": self.family}
+    def as_family(self, model_type: str, text: Mapping[str, Any]) -> Mapped:
+        """A text part of this model_type as a config.json of the family."""
+        renamed = {self.synonyms.get(key, key): value for key, value in text.items()}
+        defaults = {**class_defaults(model_type), **self.defaults}
+        data = {**defaults, **renamed, **self.fixed, "model_type": self.family}
         return data | _in_one_axis(data)
 
 

@@ -96,7 +96,7 @@ def _tokens(model: Model, settings: Settings) -> dict[str, Number]:
     return {"seq_len": _memory_settings(settings).tokens(model)}
 
 
-def _asked_tokens(model: Model, settings: Settings) -> dict[str, Number]:
+def _predicted_tokens(model: Model, settings: Settings) -> dict[str, Number]:
     from archcli.api.predict import PredictOptions
 
     options = PredictOptions(model, **settings)
@@ -108,7 +108,7 @@ def _of_memory(name: str, total: Callable[[MemoryQuestion], int]) -> SweepFigure
 
 
 def _of_time(name: str, unit: Unit, read: Callable[[Reading, Settings], float]) -> SweepFigure:
-    return SweepFigure(name, unit, _settings_of_time, read, True, _check_time, _asked_tokens)
+    return SweepFigure(name, unit, _settings_of_time, read, True, _check_time, _predicted_tokens)
 
 
 def _settings_of_time() -> Mapping[str, ValueType]:

@@ -122,7 +122,7 @@ def step_limit(config: Config, key: str = "time_step_limit") -> list[Any] | None
     entry = config.value(key, default=None)
     pair = [0.0, inf] if entry.value is None else entry.value
     is_pair = isinstance(pair, list) and len(pair) == len(("least", "most"))
-    bounds = [inf if value in INFINITE else value for value in pair] if is_pair else [None, None]
+    bounds: list[Any] = [inf if value in INFINITE else value for value in pair] if is_pair else [None, None]
     least, most = bounds
     if not all(is_number(bound) or bound == inf for bound in bounds) or least > most:
         what = f"{key} must be two numbers, the least and the most, not {short_repr(entry.value)}"

@@ -73,15 +73,17 @@ def text_head(head: Mapped | None) -> Mapped | None:
 class Wrapper(NamedTuple):
     """How a wrapper's class holds its language model.
 
-    `text` is the model_type of a text part that states none; `any_text`: another one is allowed. `defaults`
-    are sizes that the class fills in before those of the text part's own class. `partial`: it has sizes of
-    its own where there is no text part, so that a file has to state one. `headed` are names of classes that
-    have a head, and do not end as such names do.
-    `head_sizes` are the defaults of the whole file's keys by which an untied head is made.
-    `left_out` are keys that are not read, of the text part or of a part that its class makes even where the
-    file states none, each with a note of what is counted.
-    `taken` are keys of the text part that the class sets to what another part states, whatever the text part
-    says: the part, its key and the default there.
+    text: the model_type of a text part that states none.
+    tie: the rule of its tie_word_embeddings.
+    key: the key of the text part.
+    head: the rule of its output head.
+    any_text: the text part may be of another model_type.
+    partial: without a text part the class fills in sizes that archcli does not know: a file has to have one.
+    defaults: sizes that the class fills in before the defaults of the text part's class.
+    headed: classes with an output head that no ending of their name tells.
+    left_out: keys that are not read, of the text part or of parts that the class always makes, with notes.
+    head_sizes: defaults of the whole file's keys that an untied head is made by.
+    taken: keys of the text part that the class sets by another part: that part, its key and the default.
     """
 
     text: str

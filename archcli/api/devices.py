@@ -88,8 +88,8 @@ def devices(options: DevicesOptions) -> Report:
     Example: `devices("h100-sxm").rows[0]["figure"]` is memory_bytes.
     """
     if options.device is None:
-        return _listed(options.where, options.sort)
-    return _one(_datasheet(options.device))
+        return _list_report(options.where, options.sort)
+    return _datasheet_report(_datasheet(options.device))
 
 
 def _datasheet(text: str) -> Datasheet:
@@ -104,7 +104,7 @@ def _datasheet(text: str) -> Datasheet:
     return load_datasheet(name)
 
 
-def _listed(where: Sequence[str], sort: str | None) -> Report:
+def _list_report(where: Sequence[str], sort: str | None) -> Report:
     rows = select([_record(load_datasheet(name)) for name in names_of_devices()], CONDITIONS, where, sort)
     inputs = {key: value for key, value in (("where", list(where)), ("sort", sort)) if value}
     notes = () if rows else ("no device meets the conditions.",)
@@ -119,7 +119,7 @@ def _record(device: Datasheet) -> dict[str, Any]:
     return texts | {key: device.figures[key].value if key in device.figures else None for key in FIGURES}
 
 
-def _one(device: Datasheet) -> Report:
+def _datasheet_report(device: Datasheet) -> Report:
     """The report of one device: a line for each figure, with its certainty and source."""
     rows = [
         {"figure": key, "unit": FIGURES[key], **figure._asdict()} for key, figure in device.figures.items()

@@ -39,9 +39,14 @@ S = TypeVar("S")
 T = TypeVar("T")
 TIE, MINIMIZE, MAXIMIZE, WHERE, SHOW = "--tie", "--minimize", "--maximize", "--where", "--show"
 MOST_STRUCTURES = 1000
-OF_A_PUBLICATION: dict[str, Any] = dict.fromkeys(("source", "series", "sibling_of"), "")
-OF_A_PUBLICATION |= {"released": None, "published": {}}
-"""What a model states of itself and no other shape shares."""
+UNPUBLISHED: dict[str, Any] = {
+    "source": "",
+    "series": "",
+    "sibling_of": "",
+    "released": None,
+    "published": {},
+}
+"""Fields that tell of a published model, as one of another shape has them: empty."""
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -243,7 +248,7 @@ def _structure(model: Model, kinds: dict[str, str], axes: Sequence[Axis], ties: 
     names = [*(axis.name for axis in sized), *(name for name in ties if has_size(model, name))]
     paths = {name: fields_named(model, name) for name in names}
     _require_once(path for of_name in paths.values() for path in of_name)
-    return Structure(model.replace(**OF_A_PUBLICATION), kinds, CandidateGrid(sized), paths)
+    return Structure(model.replace(**UNPUBLISHED), kinds, CandidateGrid(sized), paths)
 
 
 def _models(

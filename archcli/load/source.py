@@ -26,8 +26,7 @@ SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
 LONGEST_PATH = 400
-ABOUT = {"kind", "name", "source", "released", "series", "sibling_of", "published"}
-ABOUT |= {"ignore"}
+ABOUT = {"kind", "name", "source", "released", "series", "sibling_of", "published", "ignore"}
 """Fields of a model that other programs' files have, too."""
 NO_CONFIG = "give a YAML file, or the name of a preset"
 

@@ -93,8 +93,8 @@ class PassPrediction(NamedTuple):
     def _notes(self, report: Report) -> Iterator[str]:
         threads = report.totals["machine"].get("threads")
         if self.calibrated is not None and str(threads) != self.calibrated.threads:
-            of = self.calibrated.threads
-            yield f"Predicted by constants of {of} threads, and this pass ran on {threads}."
+            fitted = self.calibrated.threads
+            yield f"Predicted by constants of {fitted} threads, and this pass ran on {threads}."
         if report.totals["by_class"].get(COMMUNICATION, {}).get("seconds"):
             yield NO_LINKS
 

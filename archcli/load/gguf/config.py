@@ -147,7 +147,7 @@ def _rope(facts: Facts, config: ConfigData) -> None:
 
 
 def _scaling(facts: Facts) -> ConfigData | None:
-    """Set `linear` or `yarn` RoPE scaling by the metadata; factors stored as a tensor are ignored."""
+    """The `rope_scaling` of a config, linear or YaRN; None where factors are stored as a tensor."""
     kind, factor = facts.get("rope.scaling.type", "none"), facts.number("rope.scaling.factor")
     original = facts.get("rope.scaling.original_context_length")
     # constants.py of gguf-py has both keys, and a file one of them

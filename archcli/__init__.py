@@ -100,7 +100,7 @@ COUNTS = {
     "memory": "count_memory",
 }
 """Functions by the names of their commands."""
-_class, _ = lazy(__name__, HOMES)
+_public, _ = lazy(__name__, HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -108,9 +108,9 @@ def __getattr__(name: str) -> Any:
     if name == "load":
         return import_module("archcli.load")
     if name.startswith("_") or name in __all__:
-        found = _class(COUNTS.get(name, name))
-        globals()[name] = found  # the next use does not come here
-        return found
+        value = _public(COUNTS.get(name, name))
+        globals()[name] = value  # the next use does not come here
+        return value
     from archcli.errors import suggest
 
     raise AttributeError(f"module 'archcli' has no attribute {name!r}; {suggest(name, __all__, 'it has')}")

@@ -45,7 +45,9 @@ def disarm(text: str) -> str:
 
 def shorten(text: str, most: int = SHOWN) -> str:
     """The sanitized text, cut to at most `most` characters."""
-    return sanitize(text if len(text) <= most else text[: most - 1] + "…")
+    # the text is cut first too: it may be a whole file
+    shown = sanitize(text[: most + 1])
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def quote(text: str, most: int = SHOWN) -> str:

@@ -166,8 +166,8 @@ def tokens_note(text: str) -> str:
     if match is None or int(match[1]).bit_count() != 1:
         return ""
     unit, power = ("Ki", 1) if match[2] == "k" else ("Mi", 2)
-    value, other = parse_count(text), int(match[1]) * 1024**power
-    return f"{text.strip()} is {value:,} tokens; {match[1]}{unit} is {other:,}"
+    value, binary = parse_count(text), int(match[1]) * 1024**power
+    return f"{text.strip()} is {value:,} tokens; {match[1]}{unit} is {binary:,}"
 
 
 def bytes_note(text: str) -> str:
@@ -176,8 +176,8 @@ def bytes_note(text: str) -> str:
     if match is None:
         return ""
     unit = match[2].upper()
-    value, other = parse_bytes(text), parse_bytes(f"{match[1]}{unit}iB")
-    return f"{text.strip()} is {match[1]}{unit}B, {value:,} bytes; {match[1]}{unit}iB is {other:,}"
+    value, binary = parse_bytes(text), parse_bytes(f"{match[1]}{unit}iB")
+    return f"{text.strip()} is {match[1]}{unit}B, {value:,} bytes; {match[1]}{unit}iB is {binary:,}"
 
 
 def _amount(text: str, plain: str, units: Mapping[str, int], wanted: str, hint: str = "") -> tuple[int, int]:

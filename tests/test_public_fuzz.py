@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import archcli
-from archcli.api.explain import ASKED
+from archcli.api.explain import ARGUMENTS
 from archcli.modules.spec import kinds
 
 NAMES = ("gpt2", "deepseek-v3", "t5-base", "bert-base-uncased", "gemma-2-9b", "performer", "mixtral-8x7b")
@@ -134,15 +134,15 @@ SHOWN = {
 
 @given(
     model=models,
-    quantity=mostly(st.sampled_from(list(ASKED))),
+    quantity=mostly(st.sampled_from(list(ARGUMENTS))),
     options=options_of(archcli.explain),
     told=st.fixed_dictionaries({}, optional=SHOWN),
     idle=st.integers(0, 9),
 )
 def test_a_formula_is_exact_or_refused(model, quantity, options, told, idle):
-    if quantity in list(ASKED) and idle:  # once in ten draws an option that another quantity takes
+    if quantity in list(ARGUMENTS) and idle:  # once in ten draws an option that another quantity takes
         told = {name: value for name, value in told.items() if name != "path" or quantity == "params"}
-        options = {name: value for name, value in options.items() if name in ASKED[quantity]}
+        options = {name: value for name, value in options.items() if name in ARGUMENTS[quantity]}
     report = asked(archcli.explain, [model, quantity], {**options, **told})
     if report is not None:
         assert type(report.totals["value"]) is int

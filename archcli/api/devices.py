@@ -97,30 +97,30 @@ def devices(options: DevicesOptions) -> Report:
     Example: `devices("h100-sxm").rows[0]["figure"]` is memory_bytes.
     """
     if options.device is None:
-        return _listed(options.where, options.sort)
-    return _one(_datasheet(options.device))
+        return _list_report(options.where, options.sort)
+    return _datasheet_report(_datasheet(options.device))
 
 
-def _datasheet(asked: str) -> Datasheet:
+def _datasheet(text: str) -> Datasheet:
     """The figures of one device. Raises ArchError where several are asked for, or this machine."""
     # a file may be called 2x4.yaml, which is no count
-    number, name = (1, asked) if is_file(asked) else split_count(asked)
+    number, name = (1, text) if is_file(text) else split_count(text)
     if name == LOCAL:
         what = f"{LOCAL} is this machine, and its figures are measured"
         raise ArchError(what, "`archcli profile MODEL` measures its ceilings")
     if number > 1:
-        raise ArchError(f"figures are those of one device, and {quote(asked)} are {number:,}", name)
+        raise ArchError(f"figures are those of one device, and {quote(text)} are {number:,}", name)
     return load_datasheet(name)
 
 
-def _listed(where: Sequence[str], sort: str | None) -> Report:
+def _list_report(where: Sequence[str], sort: str | None) -> Report:
     sheets = {name: load_datasheet(name) for name in names_of_devices()}
     rows = select([_record(sheet) for sheet in sheets.values()], CONDITIONS, where, sort)
-    asked = {key: value for key, value in (("where", list(where)), ("sort", sort)) if value}
+    inputs = {key: value for key, value in (("where", list(where)), ("sort", sort)) if value}
     notes = () if rows else ("no device meets the conditions.",)
     table = Table("", COLUMNS, [_shown(row, sheets[row["name"]]) for row in rows])
     totals = {"devices": len(rows)}
-    return Report("devices", {}, asked, CONVENTION, totals, rows, (table,), notes, keys=(*TEXTS, *FIGURES))
+    return Report("devices", {}, inputs, CONVENTION, totals, rows, (table,), notes, keys=(*TEXTS, *FIGURES))
 
 
 def _record(device: Datasheet) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _shown(record: dict[str, Any], device: Datasheet) -> dict[str, Any]:
     return record | {"estimates": estimates}
 
 
-def _one(device: Datasheet) -> Report:
+def _datasheet_report(device: Datasheet) -> Report:
     """The report of one device: a line for each figure, with its certainty and source."""
     rows = [
         {"figure": key, "unit": FIGURES[key], **figure._asdict()} for key, figure in device.figures.items()
@@ -150,8 +150,8 @@ def _one(device: Datasheet) -> Report:
     )
     also = f"also in {device.second_source}" if device.second_source else ""
     facts = {"architecture": device.architecture, "link": device.link}
-    stated = (f"{key}: {value}" for key, value in facts.items() if value)
-    notes = (*stated, *filter(None, (also, device.remark, *_sizes(device))))
+    remarks = (f"{key}: {value}" for key, value in facts.items() if value)
+    notes = (*remarks, *filter(None, (also, device.remark, *_sizes(device))))
     about = {"name": device.name, "source": f"device {device.name}"}
     constants = list(_constants(device))
     totals = {"figures": len(rows), "efficiency": device.efficiency}

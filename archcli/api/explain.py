@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CONTEXT = 2048
 """Tokens in a cache where neither a request nor the model says how many."""
 PASS = ("phase", "batch_size", "seq_len", "past", "source_len", "logits", "mla", "scan", "mask")
-ASKED: Mapping[str, tuple[str, ...]] = {
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "params": ("path",),
     "flops": PASS,
     "kvcache": ("context", "batch_size"),
@@ -100,9 +100,9 @@ class ExplainOptions:
     latex: bool = False
 
     @property
-    def stated(self) -> dict[str, Any]:
-        """What is said of the pass or of the row, by name: options that not every quantity depends on."""
-        names = {name for asked in ASKED.values() for name in asked}
+    def arguments(self) -> dict[str, Any]:
+        """The options given that a quantity may depend on, by name: those of a pass, a cache or a row."""
+        names = {name for arguments in ARGUMENTS.values() for name in arguments}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name in names}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -144,9 +144,9 @@ def explained(subject: Subject, options: ExplainOptions) -> Report:
     from archcli.measure.symbolic.explain.report import explain as explain_model
 
     quantity = options.quantity
-    idle = [name for name in options.stated if name not in ASKED[quantity]]
+    idle = [name for name in options.arguments if name not in ARGUMENTS[quantity]]
     if idle:
-        hint = f"it depends on {', '.join(ASKED[quantity])}; leave {either(idle)} out"
+        hint = f"it depends on {', '.join(ARGUMENTS[quantity])}; leave {either(idle)} out"
         raise ArchError(Problem(f"{either(idle)} changes nothing of {quantity}", hint))
     return subject.named(explain_model(subject.model, _question(subject.model, options), meaning))
 
@@ -154,13 +154,13 @@ def explained(subject: Subject, options: ExplainOptions) -> Report:
 def _question(model: Model, options: ExplainOptions) -> Question:
     from archcli.measure.symbolic.explain.question import Question
 
-    stated = options.stated
+    values = options.arguments
     if options.quantity == "kvcache":
         tokens = options.context or model.max_seq_len or CONTEXT
         request = Request("prefill", options.batch_size or 1, tokens)
     else:
-        forms = {name: stated.get(name, "auto") for name in ("mla", "scan")}
+        forms = {name: values.get(name, "auto") for name in ("mla", "scan")}
         sizes = ("phase", "batch_size", "seq_len", "past", "source_len", "logits")
-        request = Request(**{name: stated[name] for name in sizes if name in stated}, forms=forms)
+        request = Request(**{name: values[name] for name in sizes if name in values}, forms=forms)
     shown = {name: getattr(options, name) for name in ("symbols", "at", "approx", "steps", "latex")}
     return Question(options.quantity, request, options.mask or "exact", path=options.path, **shown)

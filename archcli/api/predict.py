@@ -152,18 +152,18 @@ class PredictOptions(PlanOptions):
         return part(settings, PredictSettings)
 
 
-def predict_question(model: Model, asked: PredictOptions) -> PredictQuestion:
+def predict_question(model: Model, options: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
-    device, plan = predicted_device(asked.device, asked.calibrate), asked.devices_plan()
+    device, plan = predicted_device(options.device, options.calibrate), options.devices_plan()
     usual = device.timing.usual_dtype
-    model, dtype = in_format(model, asked.dtype or usual, (*COMPUTED, FP8), usual)
-    asked = replace(asked, dtype=dtype)
-    settings = asked.settings()
+    model, dtype = in_format(model, options.dtype or usual, (*COMPUTED, FP8), usual)
+    options = replace(options, dtype=dtype)
+    settings = options.settings()
     # a device that was measured has constants of its own kernels, whatever --backend says
     if device.backend is not None:
         settings = replace(settings, backend=device.backend)
-    question = PredictQuestion(model, settings, device, plan, asked.beyond())
-    if asked.fit is not None:
+    question = PredictQuestion(model, settings, device, plan, options.beyond())
+    if options.fit is not None:
         _check_chosen(plan)
         return question
     if plan == WHOLE and device.memory.n_devices > 1:
@@ -175,10 +175,10 @@ def predict_question(model: Model, asked: PredictOptions) -> PredictQuestion:
 
 def _check_chosen(plan: Plan) -> None:
     """Raise ArchError where a degree is stated that the search chooses."""
-    stated = [name for name in CHOSEN if getattr(plan, name) != getattr(WHOLE, name)]
-    if stated:
-        options = " and ".join(f"--{name.replace('_', '-')}" for name in stated)
-        what = f"--fit time chooses the plan, and {options} state{'s' * (len(stated) == 1)} it"
+    degrees = [name for name in CHOSEN if getattr(plan, name) != getattr(WHOLE, name)]
+    if degrees:
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in degrees)
+        what = f"--fit time chooses the plan, and {options} state{'s' * (len(degrees) == 1)} it"
         hint = f"leave {options} out, or leave --fit out; the device 8xNAME says how many there are"
         raise ArchError(what, hint)
 

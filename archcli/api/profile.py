@@ -193,5 +193,5 @@ def profile(options: ProfileOptions) -> Report:
     """
     # an option of the command alone, which `check_against` looks at too
     check_against(vars(options))
-    found = measured(lambda overrides: given(options.model, overrides), options)
-    return found.subject.named(found.report)
+    profiled = measured(lambda overrides: given(options.model, overrides), options)
+    return profiled.subject.named(profiled.report)

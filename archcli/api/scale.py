@@ -105,8 +105,8 @@ def judge_of(name: str) -> Judge:
 
     def judge(model: Model, params: int) -> JudgedModel | None:
         size = (short(params, "count") or str(params)).replace(",", "")
-        stated = unpublished(model, f"{name}-{size}".lower(), f"scaled from {name}")
-        loaded = load_text(to_yaml(stated), stated.name, strict=False)
+        renamed = unpublished(model, f"{name}-{size}".lower(), f"scaled from {name}")
+        loaded = load_text(to_yaml(renamed), renamed.name, strict=False)
         if loaded.conflicts:
             return None
         findings = lint(Case(loaded.model), Selection(), loaded.model.ignore)

@@ -88,9 +88,9 @@ def _check_time(settings: Settings) -> None:
 
     if "device" not in settings:
         raise ArchError("a time is that of a device", "such as time(device=h100-sxm)")
-    asked = PredictOptions("", **settings)  # of whichever model
+    options = PredictOptions("", **settings)  # of whichever model
     # each of these raises what is wrong with its part
-    asked.settings(), asked.beyond(), predicted_device(asked.device)
+    options.settings(), options.beyond(), predicted_device(options.device)
     _plan(settings)
 
 
@@ -98,11 +98,11 @@ def _tokens(model: Model, settings: Settings) -> dict[str, Number]:
     return {"seq_len": _memory_settings(settings).tokens(model)}
 
 
-def _asked_tokens(model: Model, settings: Settings) -> dict[str, Number]:
+def _predicted_tokens(model: Model, settings: Settings) -> dict[str, Number]:
     from archcli.api.predict import PredictOptions
 
-    asked = PredictOptions(model, **settings)
-    return {"past" if asked.phase == "decode" else "seq_len": asked.settings().tokens(model)}
+    options = PredictOptions(model, **settings)
+    return {"past" if options.phase == "decode" else "seq_len": options.settings().tokens(model)}
 
 
 def _of_memory(name: str, total: Callable[[MemoryQuestion], int]) -> SweepFigure:
@@ -110,7 +110,7 @@ def _of_memory(name: str, total: Callable[[MemoryQuestion], int]) -> SweepFigure
 
 
 def _of_time(name: str, unit: Unit, read: Callable[[Reading, Settings], float]) -> SweepFigure:
-    return SweepFigure(name, unit, _settings_of_time, read, True, _check_time, _asked_tokens)
+    return SweepFigure(name, unit, _settings_of_time, read, True, _check_time, _predicted_tokens)
 
 
 def _settings_of_time() -> Mapping[str, ValueType]:

@@ -77,7 +77,7 @@ def sweep(  # noqa: PLR0913
     texts |= {"minimize": minimize, "maximize": maximize}
     if values is None:
         return swept(given(model), SweepOptions(model, **texts, top=top, check=check, write_yaml=write_yaml))
-    stated = [name for name, searched in texts.items() if searched]
-    if stated:
-        raise ArchError(f"values and {stated[0]} are two sweeps", "leave one of them out")
+    searches = [name for name, searched in texts.items() if searched]
+    if searches:
+        raise ArchError(f"values and {searches[0]} are two sweeps", "leave one of them out")
     return count(given(model).model, values, batch_size=batch_size, seq_len=seq_len, unmasked=mask == "dense")

@@ -39,9 +39,14 @@ S = TypeVar("S")
 T = TypeVar("T")
 TIE, MINIMIZE, MAXIMIZE, WHERE, SHOW = "--tie", "--minimize", "--maximize", "--where", "--show"
 MOST_STRUCTURES = 1000
-OF_A_PUBLICATION: dict[str, Any] = dict.fromkeys(("source", "series", "sibling_of"), "")
-OF_A_PUBLICATION |= {"released": None, "published": {}}
-"""What a model states of itself and no other shape shares."""
+UNPUBLISHED: dict[str, Any] = {
+    "source": "",
+    "series": "",
+    "sibling_of": "",
+    "released": None,
+    "published": {},
+}
+"""Fields that tell of a published model, as one of another shape has them: empty."""
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -125,35 +130,35 @@ class BuiltSweep(NamedTuple):
     question: SweepQuestion
     of_kinds: tuple[str, ...]
 
-    def inputs(self, asked: SweepOptions) -> SweepInputs:
+    def inputs(self, options: SweepOptions) -> SweepInputs:
         """What was asked, for the report."""
         texts = {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in vars(asked).items()
+            for name, value in vars(options).items()
             if name not in {"model", "write_yaml"}
         }
         return SweepInputs(texts, self.of_kinds)
 
 
-def built_sweep(base: Model, asked: SweepOptions) -> BuiltSweep:
+def built_sweep(base: Model, options: SweepOptions) -> BuiltSweep:
     """The question of these arguments; ArchError with all that is wrong in them."""
     required("numpy")
-    if not asked.vary and not asked.tie:
+    if not options.vary and not options.tie:
         raise ArchError("nothing varies", "such as --vary d_model=1024:8192:128")
-    axes = _all(asked.vary, parse_axis)
-    ties = dict(_all(asked.tie, _tie))
+    axes = _all(options.vary, parse_axis)
+    ties = dict(_all(options.tie, _tie))
     objectives = [
-        *((expression, False) for expression in _expressions(asked.minimize, MINIMIZE)),
-        *((expression, True) for expression in _expressions(asked.maximize, MAXIMIZE)),
+        *((expression, False) for expression in _expressions(options.minimize, MINIMIZE)),
+        *((expression, True) for expression in _expressions(options.maximize, MAXIMIZE)),
     ]
-    shown = [parse_expression("params"), *_expressions(asked.show, SHOW)]
+    shown = [parse_expression("params"), *_expressions(options.show, SHOW)]
     # by name here, before models are built; by path in `_structure`, as d_ff and ffn.d_ff may be one field
-    _require_once([*(axis.name for axis in axes), *(text.partition("=")[0].strip() for text in asked.tie)])
+    _require_once([*(axis.name for axis in axes), *(text.partition("=")[0].strip() for text in options.tie)])
     structures, of_kinds = _structures(base, axes, list(ties))
     varied = [axis.name for axis in axes if axis.name not in structures[0].kinds]
     known = SweepNames([*varied, *ties], [structure.model for structure in structures], SLOW)
     check_ties(ties, known, varied)
-    where = _all(asked.where, lambda text: parse_condition(text, known, f"{WHERE} "))
+    where = _all(options.where, lambda text: parse_condition(text, known, f"{WHERE} "))
     question = SweepQuestion(
         tuple(structures),
         known,
@@ -161,8 +166,8 @@ def built_sweep(base: Model, asked: SweepOptions) -> BuiltSweep:
         tuple(where),
         tuple(objectives),
         tuple(shown),
-        asked.top,
-        breaks_rule if asked.check else None,
+        options.top,
+        breaks_rule if options.check else None,
     )
     check_size(question.candidates)
     _ = question.terms  # which refuses unknown names before anything is counted
@@ -239,11 +244,11 @@ def _require_field(base: Model, axis: Axis) -> None:
 
 
 def _structure(model: Model, kinds: dict[str, str], axes: Sequence[Axis], ties: Sequence[str]) -> Structure:
-    own = tuple(axis for axis in axes if has_size(model, axis.name))
-    names = [*(axis.name for axis in own), *(name for name in ties if has_size(model, name))]
+    sized = tuple(axis for axis in axes if has_size(model, axis.name))
+    names = [*(axis.name for axis in sized), *(name for name in ties if has_size(model, name))]
     paths = {name: fields_named(model, name) for name in names}
     _require_once(path for of_name in paths.values() for path in of_name)
-    return Structure(model.replace(**OF_A_PUBLICATION), kinds, CandidateGrid(own), paths)
+    return Structure(model.replace(**UNPUBLISHED), kinds, CandidateGrid(sized), paths)
 
 
 def _models(
@@ -284,11 +289,13 @@ def _of_kinds(base: Model, texts: dict[str, str], firsts: Sequence[str], taken: 
     varied = [first.partition("=")[0].split(".") for first in firsts]
     for name, of_name in needs.items():
         # a size that is varied takes its values from --vary
-        own = {path: size for path, size in of_name.items() if not any(ends_in(path, it) for it in varied)}
-        shown = dict.fromkeys(f"{path.rpartition('.')[2]} {size:,}" for path, size in own.items())
+        defaults = {
+            path: size for path, size in of_name.items() if not any(ends_in(path, it) for it in varied)
+        }
+        shown = dict.fromkeys(f"{path.rpartition('.')[2]} {size:,}" for path, size in defaults.items())
         if shown:
-            words = f"{_words({name: texts[name]})} takes {', '.join(shown)}, as archcli kvcache compares it"
-            taken[name + texts[name]] = f"{words}; --vary them for others."
+            note = f"{_words({name: texts[name]})} takes {', '.join(shown)}, as archcli kvcache compares it"
+            taken[name + texts[name]] = f"{note}; --vary them for others."
     return model
 
 
@@ -317,17 +324,17 @@ def _words(texts: dict[str, str]) -> str:
     return f"{VARY} {' '.join(f'{name}={text}' for name, text in texts.items())}"
 
 
-def swept(base: Subject, asked: SweepOptions, tick: Tick = no_tick) -> Report:
+def swept(base: Subject, options: SweepOptions, tick: Tick = no_tick) -> Report:
     """The report of a sweep of a loaded model, whose best candidates are written into a folder, if any."""
-    start, folder = perf_counter(), _folder(asked.write_yaml)
-    built = built_sweep(base.model, asked)
+    start, folder = perf_counter(), _folder(options.write_yaml)
+    built = built_sweep(base.model, options)
     names = []
     if folder is not None:
-        names = file_names(base.name, min(asked.top, built.question.candidates))
+        names = file_names(base.name, min(options.top, built.question.candidates))
         # before the search, which may take minutes
         check_new_files(folder, names)
     outcome = search(built.question, tick)
-    report = sweep_report(built.question, outcome, built.inputs(asked), perf_counter() - start)
+    report = sweep_report(built.question, outcome, built.inputs(options), perf_counter() - start)
     if folder is not None:
         models = best_models(built.question, outcome)
         # not strict: fewer candidates may match than there are names

@@ -138,9 +138,9 @@ def verify(options: VerifyOptions) -> Report:
     return verified(given(options.model), options)
 
 
-def _verify_counts(asked: Subject, request: Request) -> VerifyResult:
+def _verify_counts(subject: Subject, request: Request) -> VerifyResult:
     """Count the passes, then compare the counts with torch and fvcore."""
-    model, batch_size, seq_len = asked.model, request.batch_size, request.seq_len
+    model, batch_size, seq_len = subject.model, request.batch_size, request.seq_len
     # the built model needs a number where the options leave the encoder's tokens open
     request = replace(request, source_len=seq_len if request.source_len is None else request.source_len)
     # an adaptive head shares targets out in whole tokens: the batch grows until all shares are whole
@@ -157,21 +157,21 @@ def _verify_counts(asked: Subject, request: Request) -> VerifyResult:
     # torch is imported only now, so that a model that cannot be counted is refused at once
     from archcli.runtime.verify import verify as references
 
-    with progress(f"verifying {asked.name}") as tick:
+    with progress(f"verifying {subject.name}") as tick:
         passes = references.CountedPasses(forward, train, steps, batch_size, seq_len, request.source_len)
         return references.verify(model, passes, tick)
 
 
-def _verify_logits(asked: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:
+def _verify_logits(subject: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:
     from archcli.api.weights import verify_weights
 
-    return verify_weights(asked, folder, dtype, request)
+    return verify_weights(subject, folder, dtype, request)
 
 
-def _verify_memory(asked: Subject, settings: MemorySettings) -> VerifyResult:
+def _verify_memory(subject: Subject, settings: MemorySettings) -> VerifyResult:
     from archcli.api.verify_memory import verify_memory
 
-    return verify_memory(asked.name, asked.model, settings)
+    return verify_memory(subject.name, subject.model, settings)
 
 
 def report_of(

@@ -64,7 +64,7 @@ def verify_memory(name: str, model: Model, settings: MemorySettings) -> VerifyRe
     from archcli.runtime.verify.result import VerifyResult
 
     # torch's live storages are seen on a CPU, so these peaks are those of a CPU's operators
-    figures = [*kept, *(_peak(model, replace(each, backend="cpu")) for each in passes)]
+    figures = [*kept, *(_peak(model, replace(run, backend="cpu")) for run in passes)]
     return VerifyResult(tuple(_results(name, model, figures)), tuple(notes))
 
 

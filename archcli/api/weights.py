@@ -45,31 +45,31 @@ class CheckpointComparison(NamedTuple):
     comparison: Comparison
 
 
-def compare_checkpoint(asked: Subject, source: str) -> CheckpointComparison:
+def compare_checkpoint(subject: Subject, source: str) -> CheckpointComparison:
     """Compare a checkpoint's tensors with the model's by name; without a config.json by total size.
 
     A config.json says which family's names they are: the model's, or the one beside the weights.
     """
     checkpoint = read_checkpoint(source)
     # the config.json of the model itself goes first: the one beside the weights may be of another model
-    config, place = asked.config, asked.source
+    config, place = subject.config, subject.source
     if config is None:
         config, place = checkpoint.config, f"{source}: config.json"
     if config is None:
         unnamed = checkpoint._replace(notes=(*checkpoint.notes, UNNAMED))
-        sums = compare_sums(asked.model, checkpoint.shapes, WeightMap({}))
-        return CheckpointComparison(asked.model, unnamed, sums)
+        sums = compare_sums(subject.model, checkpoint.shapes, WeightMap({}))
+        return CheckpointComparison(subject.model, unnamed, sums)
     weights = weight_map(config, place)
-    model = as_stored(asked.model, checkpoint.shapes, weights)
+    model = as_stored(subject.model, checkpoint.shapes, weights)
     # `as_stored` returns the model itself unless the checkpoint ties its head
-    if model is not asked.model:
+    if model is not subject.model:
         checkpoint = checkpoint._replace(notes=(*checkpoint.notes, TIED_UNASKED))
     return CheckpointComparison(model, checkpoint, compare(model, checkpoint.shapes, weights))
 
 
-def verify_weights(asked: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:
+def verify_weights(subject: Subject, folder: str, dtype: str, request: Request) -> VerifyResult:
     """Compare names and shapes, then, where they agree, logits with transformers."""
-    model, checkpoint, comparison = compare_checkpoint(asked, folder)
+    model, checkpoint, comparison = compare_checkpoint(subject, folder)
     if checkpoint.config is None:
         raise ArchError(f"{folder}: no config.json beside the weights", "transformers needs one to load them")
     _refuse_quantized(comparison, folder)
@@ -91,7 +91,7 @@ def verify_weights(asked: Subject, folder: str, dtype: str, request: Request) ->
         )
     stored = {name: entry for name, entry in checkpoint.tensors.items() if entry is not None}
     params = int(shape_pass(model).params())
-    with progress(f"verifying {asked.name}") as tick:
+    with progress(f"verifying {subject.name}") as tick:
         job = WeightCheck(folder, checkpoint.config, stored, params, dtype, request)
         logits = check_weights(model, placed, job, available_memory(), tick)
     return VerifyResult((*results, *_copies(checkpoint, comparison), *logits), checkpoint.notes)

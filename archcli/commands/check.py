@@ -101,11 +101,11 @@ def run(  # noqa: PLR0913
 
 def _form(form: str | None, output: Path | None, *, as_json: bool, suggest: bool, counts: bool) -> str:
     """The format to print in. Raises ArchError for options that contradict each other."""
-    asked = ["--json"] if as_json else [] if form is None else [f"--format {form}"]
-    asked = [*["--statistics"] * counts, *asked]
+    formats = ["--json"] if as_json else [] if form is None else [f"--format {form}"]
+    formats = [*["--statistics"] * counts, *formats]
     chosen = chosen_format(form, output, as_json=as_json, suffixes=PATCHES if suggest else SUFFIXES) or "full"
-    if (suggest and asked) or (counts and chosen not in TABLES):
-        both = [*["--suggest"] * suggest, *asked, f"-o {output}"][:2]
+    if (suggest and formats) or (counts and chosen not in TABLES):
+        both = [*["--suggest"] * suggest, *formats, f"-o {output}"][:2]
         raise ArchError(f"{' and '.join(both)} contradict each other", "leave one of them out")
     return "suggest" if suggest else chosen
 

@@ -52,8 +52,8 @@ def run(
     --seq-len, the same for all models.
     """
     given = models or []
-    asked = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
-    report = compared(asked, options)
+    loaded = subjects(given, _assigned(overrides or (), len(given))) if len(given) >= FEWEST else []
+    report = compared(loaded, options)
     inputs = {**report.inputs, "set": overrides} if overrides else report.inputs
     show(replace(report, inputs=inputs), form, output, as_json=as_json)
 

@@ -36,6 +36,6 @@ def run(
     The formula is derived by running the architecture's own forward on symbols. Below it stands the same
     line with the model's numbers, and their exact value. Needs sympy.
     """
-    asked = subject(options.model, overrides)
+    loaded = subject(options.model, overrides)
     chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)
-    show(explained(asked, replace(options, latex=chosen == "latex")), chosen, output)
+    show(explained(loaded, replace(options, latex=chosen == "latex")), chosen, output)

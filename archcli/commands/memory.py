@@ -39,22 +39,22 @@ def run(
     activations kept for backward, the loss and temporaries.
     In training --batch-size is that of one replica, otherwise all sequences in flight.
     """
-    asked = subject(options.model, overrides)
-    question = options.question(asked.model)
-    report = _report(asked, question, options)
+    loaded = subject(options.model, overrides)
+    question = options.question(loaded.model)
+    report = _report(loaded, question, options)
     if plot is not None:
         _draw(report, question, plot)
     show(report, form, output, as_json=as_json)
 
 
-def _report(asked: Subject, question: MemoryQuestion, options: MemoryOptions) -> Report:
+def _report(loaded: Subject, question: MemoryQuestion, options: MemoryOptions) -> Report:
     """The report, with progress on a terminal while it searches."""
     if options.fit is None:
-        return memory_report(asked, question, options)
+        return memory_report(loaded, question, options)
     from archcli.render.screen import progress
 
-    with progress(f"fitting {asked.name}") as tick:
-        return memory_report(asked, question, options, lambda attempt: tick(attempt, 0, 0))
+    with progress(f"fitting {loaded.name}") as tick:
+        return memory_report(loaded, question, options, lambda attempt: tick(attempt, 0, 0))
 
 
 def _draw(report: Report, question: MemoryQuestion, output: Path) -> None:

@@ -40,9 +40,9 @@ def run(
     In training --batch-size is that of one replica, otherwise all sequences in flight. Without a plan several
     devices share the model as is usual: --tp within a node for inference, --dp with --zero 3 for training.
     """
-    asked = subject(options.model, overrides)
-    question = predict_question(asked.model, options)
-    report = predict_report(asked, question, options)
+    loaded = subject(options.model, overrides)
+    question = predict_question(loaded.model, options)
+    report = predict_report(loaded, question, options)
     if plot is not None:
         _draw(report, question, options.curve or "batch", plot)
     show(report, form, output, as_json=as_json)

@@ -37,8 +37,8 @@ def run(
     With --format yaml, print the architecture as YAML: what archcli read from a config.json or GGUF file.
     """
     chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)
-    asked = subject(options.model, overrides)
+    loaded = subject(options.model, overrides)
     if chosen == "yaml":
-        write(to_yaml(asked.model), output)
+        write(to_yaml(loaded.model), output)
     else:
-        show(shown_forward(asked, options), chosen, output)
+        show(shown_forward(loaded, options), chosen, output)

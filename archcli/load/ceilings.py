@@ -66,7 +66,7 @@ def kept_ceilings(path: Path) -> dict[str, Ceilings]:
 def best_by_dtype(
     kept: Mapping[str, Ceilings], processor: str, device: Literal["cpu", "cuda"], gpu: str = ""
 ) -> dict[str, Ceilings]:
-    """Those of a machine's CPU or GPU by dtype, of several the ones with the fastest product."""
+    """The kept rates of a CPU or GPU by dtype; of several runs those with the fastest product."""
     best: dict[str, Ceilings] = {}
     for text, ceilings in kept.items():
         key = CeilingsKey.of(text)

@@ -62,7 +62,7 @@ def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     except OSError as error:
         raise ArchError(Problem(f"cannot be read: {error.strerror}", path=str(path))) from None
     facts = facts_of(header, str(path))
-    data, name, known = config_of(facts), sanitize(model_name(path)) or "model", dict(facts.arch.stated)
+    data, name, known = config_of(facts), sanitize(model_name(path)) or "model", dict(facts.arch.over)
     config = ConfigJson(data, header_places(str(path), header.metadata, facts.keys))
     loaded = load_config(config, name, (), known, strict=strict)
     notes = (*loaded.notes, *facts.notes)

@@ -96,8 +96,8 @@ def _repository(name: str) -> str:
 
 def _plain(name: str) -> str:
     """A name without what says how a model was tuned or stored, and without signs between its words."""
-    words = re.split(r"[-_:\s]+", _repository(name).lower())
-    return "".join(word for word in words if not VARIANT.fullmatch(word)).replace(".", "")
+    parts = re.split(r"[-_:\s]+", _repository(name).lower())
+    return "".join(word for word in parts if not VARIANT.fullmatch(word)).replace(".", "")
 
 
 def preset_file(name: str) -> Path:

@@ -26,8 +26,7 @@ SUFFIXES = (".yaml", ".yml", ".json", ".gguf")
 """Names that can only be files; anything else may be a preset first."""
 
 LONGEST_PATH = 400
-ABOUT = {"kind", "name", "source", "released", "series", "sibling_of", "published"}
-ABOUT |= {"ignore"}
+ABOUT = {"kind", "name", "source", "released", "series", "sibling_of", "published", "ignore"}
 """Fields of a model that other programs' files have, too."""
 NO_CONFIG = "give a YAML file, or the name of a preset"
 
@@ -158,8 +157,8 @@ def _refuse_foreign_json(text: str, file: str) -> None:
     from archcli.modules.spec.kinds import kinds  # imports every kind of model, which YAML does without
 
     # searched in the text, as a JSON with a syntax error has no keys to look at
-    words = {field for model in kinds("model").values() for field in model.fields} - ABOUT
-    if text.strip() and not any(f'"{word}"' in text for word in words):
+    keys = {field for model in kinds("model").values() for field in model.fields} - ABOUT
+    if text.strip() and not any(f'"{word}"' in text for word in keys):
         hint = "an architecture has vocab_size, d_model, norm and groups, a config.json model_type"
         raise NoModelError(Problem("neither an architecture nor a config.json of a model", hint, path=file))
 

@@ -49,10 +49,10 @@ def span(phrase: Phrase, start: int, end: int) -> TextSpan:
 
 def cut(phrase: Phrase, within: TextSpan, signs: re.Pattern[str]) -> tuple[list[TextSpan], list[TextSpan]]:
     """(sides, signs) of a span that is cut at signs outside of parentheses."""
-    found = list(_outside(phrase, within, signs))
-    starts = [within.start, *(sign.end for sign in found)]
-    ends = [*(sign.start for sign in found), within.end]
-    return [span(phrase, *pair) for pair in zip(starts, ends, strict=True)], found
+    places = list(_outside(phrase, within, signs))
+    starts = [within.start, *(sign.end for sign in places)]
+    ends = [*(sign.start for sign in places), within.end]
+    return [span(phrase, *pair) for pair in zip(starts, ends, strict=True)], places
 
 
 def _outside(phrase: Phrase, within: TextSpan, signs: re.Pattern[str]) -> Iterator[TextSpan]:

@@ -131,7 +131,7 @@ def quotient(number: Number) -> Quotient:
     if kind == "f":
         return Quotient(number.astype("float64"))
     if kind == "O":
-        return Quotient(*(_each(number, part) for part in ("numerator", "denominator")))
+        return Quotient(*(_parts(number, part) for part in ("numerator", "denominator")))
     # numpy makes float64 of uint64 and int64 together
     if kind == "u":
         return Quotient(_narrow(number.astype(object)))
@@ -176,7 +176,7 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or (not _is_array(a, b) and bool(a == b))
 
 
-def _each(array: Any, part: str) -> Any:
+def _parts(array: Any, part: str) -> Any:
     """The numerators or denominators of an array of Python's numbers."""
     parts = array.copy()
     for i, number in enumerate(array):

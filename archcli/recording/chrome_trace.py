@@ -76,5 +76,5 @@ def _category(event: Event, owner: Callable[[int], str], prefix: str) -> tuple[s
 
 
 def _names(name: str) -> Iterator[dict[str, Any]]:
-    for process, words in ((PROCESS, name), (DEVICE, f"{name}, device")):
-        yield {"ph": "M", "pid": process, "tid": 0, "ts": 0, "name": "process_name", "args": {"name": words}}
+    for process, label in ((PROCESS, name), (DEVICE, f"{name}, device")):
+        yield {"ph": "M", "pid": process, "tid": 0, "ts": 0, "name": "process_name", "args": {"name": label}}

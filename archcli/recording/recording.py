@@ -33,18 +33,26 @@ class GpuPasses:
 class Recording:
     """The measurements of one kind of pass: pairs of a plain and a traced run.
 
-    - `plain_s`, `traced_s`: wall times. `framework_s`: median of a traced pass less its operations.
-    - `timed`: torch operations with median times. `ran`: operations of the architecture. `census`: what torch
-      executed. `reached`: how many experts got tokens, by the path of an operation within routed experts.
-    - `counted` of the `executed` torch operations were in the trace; `differing` names those that differ.
-    - `rejected` pairs were disturbed and are in no figure. `load`: processes per processor at the start.
-      `disturbance`: what other processes did to the plain passes.
-      `system_s`: median time of a plain pass, over all threads, spent in the system, mostly on page faults.
-    - `trace`: one pass in Chrome's format.
-    - `gpu`: on a GPU. `compiled`: of a compiled model, whose paths are those of fused groups, and whose
-      executed operations are kernels. `stacks`: the small stacks that an extrapolation was made from.
-    - `collectives`: of a rank of a plan, None of a process by itself. `sent`: bytes that the rank sends by
-      them, by the path of the operation.
+    timed: torch operations with their median times in traced passes.
+    ran: the operations of the architecture that they belong to.
+    plain_s, traced_s: wall times of the passes.
+    framework_s: the median of a traced pass less its operations.
+    executed, counted, differing: torch operations of a pass, how many of them the trace had, and the names of
+        those whose numbers differ.
+    rejected: pairs that were disturbed, and are in no figure.
+    page_faults, switches_per_s, system_s: of plain passes; `system_s` is the median time in the kernel, over
+        all threads, mostly for page faults.
+    machine: what it ran on, by the keys of the report.
+    load: runnable processes per processor at the start.
+    partial: an interrupt came before all pairs.
+    trace: one traced pass in Chrome's format.
+    census: all that torch executed.
+    reached: how many experts got tokens, by the path of an operation within routed experts.
+    gpu: passes on a GPU.
+    compiled: the fused groups of a compiled model; its paths are theirs, and its operations are kernels.
+    stacks: the small stacks that an extrapolation was made from.
+    disturbance: what other processes did to the plain passes.
+    collectives, sent: of a rank of a plan, and the bytes it sends by the path of the operation.
     """
 
     timed: tuple[OpTime, ...]

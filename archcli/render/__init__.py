@@ -77,14 +77,14 @@ def chosen_format(
     suffix = output.suffix.lower() if output is not None and descriptor(output) is None else ""
     if suffix in ANYTHING:
         return form
-    stated = suffixes.get(suffix, ())
-    if form is None and not stated:
+    formats = suffixes.get(suffix, ())
+    if form is None and not formats:
         known = ", ".join(suffixes)
         raise ArchError(f"{output}: {suffix} names no format", f"known are {known}, .txt; or give --format")
-    if form is not None and stated and form not in stated:
+    if form is not None and formats and form not in formats:
         given = "--json" if as_json else f"--format {form}"
         raise ArchError(f"{given} and -o {output} contradict each other", "rename the file, or leave one out")
-    return form or stated[0]
+    return form or formats[0]
 
 
 def rendered(report: Report, form: str) -> str:

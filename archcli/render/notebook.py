@@ -22,14 +22,14 @@ DTYPES = (
     ({bool}, "boolean"),
     ({str}, "string"),
 )
-"""Types of a column's values, and the dtype that holds them beside missing ones."""
+"""Types of a column's values, and the pandas dtype that holds them beside missing ones."""
 
 EXACT = {"Int64": 2**63, "Float64": 2**53}
-"""Up to where a dtype holds every whole number."""
+"""The number up to which a dtype holds every whole number."""
 
 
 def frame(report: Report) -> pd.DataFrame:
-    """A row for each of the report's; ArchError where pandas is not installed."""
+    """The rows of a report as a DataFrame; ArchError where pandas is not installed."""
     try:
         import pandas as pd
     except ModuleNotFoundError:
@@ -96,10 +96,10 @@ def latex(report: Report) -> str:
 
 def _equation(name: str, row: Mapping[str, Any], *, last: bool = False) -> Iterator[str]:
     r"""A formula, the same with numbers, and the value; a line `\\` between each two."""
-    words = sanitize(name).replace("_", r"\_")
+    text = sanitize(name).replace("_", r"\_")
     # in mathematics TeX sets a space behind a comma, as in a list
     value = f"{row['value']:,}".replace(",", r"\,")
-    yield rf"\text{{{words}}} &= {row['latex']} \\"
+    yield rf"\text{{{text}}} &= {row['latex']} \\"
     if row["latex_numbers"] not in {row["latex"], str(row["value"])}:
         yield rf"&= {row['latex_numbers']} \\"
     yield rf"&= {value}" + ("" if last else r" \\")

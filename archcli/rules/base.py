@@ -223,8 +223,8 @@ def widths(case: Case) -> Iterator[tuple[str, int]]:
 
 def head_key(attention: Attention) -> str:
     """The key that states the width of an attention's query heads."""
-    stated = [key for key in ("qk_nope_head_dim", "head_dim") if getattr(attention, key, None) is not None]
-    return stated[0] if stated else "n_heads"
+    keys = [key for key in ("qk_nope_head_dim", "head_dim") if getattr(attention, key, None) is not None]
+    return keys[0] if keys else "n_heads"
 
 
 def head_width(attention: Attention, d_model: int) -> int | None:

@@ -155,14 +155,14 @@ class PublishedDiffers(DesignRule):
         if "lora_params" in totals:
             # what is published is the model without its adapters
             totals["params"] -= totals["lora_params"]
-        for name, stated in case.model.published.items():
+        for name, published in case.model.published.items():
             counted = totals.get(name)
             # totals hold mappings too, such as by_group
-            if isinstance(counted, int) and not agrees(stated, counted):
-                shown = stated if isinstance(stated, str) else f"{stated:,}"
-                differ = "" if isinstance(stated, str) else f"{counted - stated:+,}"
+            if isinstance(counted, int) and not agrees(published, counted):
+                shown = published if isinstance(published, str) else f"{published:,}"
+                differ = "" if isinstance(published, str) else f"{counted - published:+,}"
                 message = f"published {name} {shown}, counted {counted:,}"
-                yield Finding(f"published.{name}", message, stated, f"{counted:,}", differ)
+                yield Finding(f"published.{name}", message, published, f"{counted:,}", differ)
 
 
 class DuplicatePositions(DesignRule):

@@ -22,7 +22,7 @@ class Neighbour(NamedTuple):
     year: int
     value: float
 
-    def words(self) -> str:
+    def text(self) -> str:
         """As text: `gemma-2b (2024) 8`."""
         name = f"{self.name} ({self.year})" if self.year else self.name
         return f"{name} {_format_value(self.value)}"
@@ -38,9 +38,9 @@ class Standing(NamedTuple):
     models: int
     nearest: tuple[Neighbour, ...]
 
-    def words(self) -> str:
+    def text(self) -> str:
         """As text: the percentile and the nearest models."""
-        nearest = ", ".join(model.words() for model in self.nearest)
+        nearest = ", ".join(model.text() for model in self.nearest)
         return f"percentile {self.percentile:.0f} of {self.models} models; nearest {nearest}"
 
     def record(self) -> dict[str, Any]:
@@ -53,18 +53,18 @@ class Standing(NamedTuple):
 
 
 def entry(name: str, model: Model) -> dict[str, Any]:
-    """A model's record in the index: that of a survey, and the columns that rules judge.
+    """A model's record in the index: that of a survey, and under `judged` the columns that rules read.
 
-    Of those the ones that no rule judges are None: the width of experts, the heads of latent attention.
+    There d_ff_ratio is None of a mixture of experts, and head_ratio of latent attention: no rule judges them.
     """
     from archcli.measure.survey.columns import describe
 
     columns = describe(name, model)
-    spared = {
+    is_spared = {
         "d_ff_ratio": columns["n_experts"] is not None,
         "head_ratio": "mla" in (columns["attention"] or ""),
     }
-    judged = {column: None if spared.get(column) else columns[column] for column in COLUMNS}
+    judged = {column: None if is_spared.get(column) else columns[column] for column in COLUMNS}
     return {**columns, "sibling_of": model.sibling_of, "judged": judged}
 
 
@@ -95,7 +95,7 @@ def spread(index: Index, column: str) -> str:
     from statistics import median
 
     least, middle, most = models[0], _format_value(median(model.value for model in models)), models[-1]
-    return f"{column} of {len(models)} models: least {least.words()}, median {middle}, most {most.words()}"
+    return f"{column} of {len(models)} models: least {least.text()}, median {middle}, most {most.text()}"
 
 
 def _neighbours(index: Index, column: str, excluded: str = "") -> list[Neighbour]:

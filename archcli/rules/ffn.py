@@ -19,8 +19,8 @@ def dense(case: Case) -> Iterator[tuple[str, FeedForward, int]]:
     """(path, network, d_ff) of every feed-forward network that is no expert, nor stands beside a mixture."""
     networks = dict(find(case.model, FeedForward))
     for path, ffn in networks.items():
-        alone = f"{path.removesuffix('ffn')}beside" not in networks
-        if ffn.width is not None and path.rsplit(".", 1)[-1] == "ffn" and alone:
+        is_only_network = f"{path.removesuffix('ffn')}beside" not in networks
+        if ffn.width is not None and path.rsplit(".", 1)[-1] == "ffn" and is_only_network:
             yield path, ffn, ffn.width
 
 

@@ -50,10 +50,10 @@ def lint(case: Case, selection: Selection, ignored: Sequence[str] = ()) -> Itera
 
 def check_prefixes(given: Mapping[str, Sequence[str]]) -> None:
     """Refuse prefixes that no rule's code begins with; ArchError with the nearest codes."""
-    stated = [(option, prefix) for option, prefixes in given.items() for prefix in prefixes]
+    pairs = [(option, prefix) for option, prefixes in given.items() for prefix in prefixes]
     problems = [
         Problem(f"{option} {quote(prefix)}: no rule's code begins with it", _close_codes_hint(prefix))
-        for option, prefix in stated
+        for option, prefix in pairs
         if not is_prefix(prefix)
     ]
     if problems:

@@ -15,7 +15,7 @@ from archcli.load.devices.datasheet import devices
 from archcli.rules import all_rules
 
 PRESETS = Path(__file__).parents[2] / "presets"
-ENVIRONMENT = (completion.ASKED, completion.BASH_WORDS, completion.BASH_INDEX, completion.OTHER_WORDS)
+ENVIRONMENT = (completion.COMPLETE, completion.BASH_WORDS, completion.BASH_INDEX, completion.OTHER_WORDS)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def ask(monkeypatch, capsys, tmp_path):
         for name in ENVIRONMENT:
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv(completion.HEAD, "")
-        monkeypatch.setenv(completion.ASKED, f"complete_{shell}")
+        monkeypatch.setenv(completion.COMPLETE, f"complete_{shell}")
         monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
         if shell == "bash":
             monkeypatch.setenv(completion.BASH_WORDS, "\n".join(["archcli", *words]))
@@ -161,7 +161,7 @@ def test_completing_imports_no_torch_and_reads_few_presets():
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print('torch' in sys.modules, 'numpy' in sys.modules, 'yaml' in sys.modules, file=sys.stderr)"
     )
-    asked = {completion.ASKED: "complete_fish", completion.OTHER_WORDS: "archcli survey --where par"}
+    asked = {completion.COMPLETE: "complete_fish", completion.OTHER_WORDS: "archcli survey --where par"}
     asked["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=True
@@ -198,15 +198,15 @@ def test_bash_completes_by_the_script(cli, monkeypatch, tmp_path):
 
 
 MANGLED = [
-    ({completion.ASKED: "garbage"}, "_ARCHCLI_COMPLETE is 'garbage'"),
-    ({completion.ASKED: "complete"}, "_ARCHCLI_COMPLETE is 'complete'"),
-    ({completion.ASKED: "complete_cmd"}, "_ARCHCLI_COMPLETE is 'complete_cmd'"),
-    ({completion.ASKED: "ask_bash"}, "_ARCHCLI_COMPLETE is 'ask_bash'"),
-    ({completion.ASKED: "complete_bash"}, "COMP_WORDS is missing"),
-    ({completion.ASKED: "complete_bash", "COMP_WORDS": "archcli"}, "COMP_CWORD is missing"),
+    ({completion.COMPLETE: "garbage"}, "_ARCHCLI_COMPLETE is 'garbage'"),
+    ({completion.COMPLETE: "complete"}, "_ARCHCLI_COMPLETE is 'complete'"),
+    ({completion.COMPLETE: "complete_cmd"}, "_ARCHCLI_COMPLETE is 'complete_cmd'"),
+    ({completion.COMPLETE: "ask_bash"}, "_ARCHCLI_COMPLETE is 'ask_bash'"),
+    ({completion.COMPLETE: "complete_bash"}, "COMP_WORDS is missing"),
+    ({completion.COMPLETE: "complete_bash", "COMP_WORDS": "archcli"}, "COMP_CWORD is missing"),
     *(
         (
-            {completion.ASKED: "complete_bash", "COMP_WORDS": "archcli\npar", "COMP_CWORD": index},
+            {completion.COMPLETE: "complete_bash", "COMP_WORDS": "archcli\npar", "COMP_CWORD": index},
             "COMP_CWORD is",
         )
         for index in ("x", "", "-1", "0", "99", "9" * 5000)
@@ -227,5 +227,5 @@ def test_a_mangled_environment_is_answered_by_a_line(cli, monkeypatch, environme
 
 
 def test_an_empty_variable_asks_for_nothing(cli, monkeypatch):
-    monkeypatch.setenv(completion.ASKED, "")
+    monkeypatch.setenv(completion.COMPLETE, "")
     assert cli("params", "gpt2").code == 0

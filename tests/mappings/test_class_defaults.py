@@ -9,13 +9,14 @@ import transformers
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.family import CLASS_DEFAULTS, class_defaults
+from archcli.load.huggingface.wrappers.table import TEXTS
 from listed import all_families
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
 RENEWAL = "pytest -n0 --renew tests/mappings/test_class_defaults.py"
 FAMILIES = {kind: family for kind, (_, family) in all_families().items()}
-KINDS = [kind for kind in FAMILIES if kind in transformers.CONFIG_MAPPING]
+KINDS = [kind for kind in (*FAMILIES, *TEXTS) if kind in transformers.CONFIG_MAPPING]
 MISSING = object()
 USUAL_THETA = 10000.0
 

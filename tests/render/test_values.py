@@ -2,7 +2,7 @@
 
 import pytest
 
-from archcli.errors import sanitize
+from archcli.errors import sanitize, shorten
 from archcli.render.values import exact, short
 
 
@@ -56,3 +56,18 @@ def test_a_value_reads_as(value, unit, said, brief):
 )
 def test_what_does_not_print_is_spelled_out(text, said):
     assert sanitize(text) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a" * 40, "a" * 40),
+        ("a" * 41, "a" * 39 + "…"),
+        ("a" * 36 + "\x1b", "a" * 36 + r"\x1b"),
+        ("a" * 37 + "\x1b", "a" * 37 + r"\x" + "…"),
+        ("\x1b" * 1000, (r"\x1b" * 10)[:39] + "…"),
+    ],
+)
+def test_a_shortened_text_keeps_its_bound_with_what_is_spelled_out(text, shown):
+    assert shorten(text) == shown
+    assert len(shown) <= 40

@@ -62,7 +62,7 @@ def test_a_model_is_not_compared_with_itself():
 
 def test_evidence_in_words():
     assert (
-        standing(INDEX[:2], "ratio", 4.0).words()
+        standing(INDEX[:2], "ratio", 4.0).text()
         == "percentile 75 of 2 models; nearest b (2021) 4, a (2019) 2"
     )
     assert spread(INDEX, "ratio") == "ratio of 4 models: least a (2019) 2, median 4, most d (2024) 16"

@@ -74,12 +74,12 @@ class PlanOptions:
 
     def devices_plan(self) -> Plan:
         """The plan. Raises ArchError for a degree that is stated twice."""
-        stated = part(self, Plan)
+        plan = part(self, Plan)
         # a degree at its default counts as left out: a dataclass does not tell the two apart
-        twice = [name for name in self.plan or {} if getattr(stated, name) != getattr(WHOLE, name)]
+        twice = [name for name in self.plan or {} if getattr(plan, name) != getattr(WHOLE, name)]
         if twice:
             raise ArchError(f"{twice[0]} stands beside plan, which has it too", "leave one of them out")
-        return replace(stated, **(self.plan or {}))
+        return replace(plan, **(self.plan or {}))
 
 
 WHOLE = Plan()

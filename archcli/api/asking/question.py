@@ -86,10 +86,10 @@ def asks(record: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[P, R]]
     return decorate
 
 
-def part(asked: Any, record: Callable[..., R], *, beside: Collection[str] = ()) -> R:
+def part(question: Any, record: Callable[..., R], *, beside: Collection[str] = ()) -> R:
     """A `record` filled from the fields of a question; its fields `beside` keep their defaults.
 
     A field that the question lacks is an AttributeError: an option renamed in one of both cannot be lost.
     """
     names = [field.name for field in fields(record) if field.name not in beside]  # type: ignore[arg-type]
-    return record(**{name: getattr(asked, name) for name in names})
+    return record(**{name: getattr(question, name) for name in names})

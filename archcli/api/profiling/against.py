@@ -56,10 +56,10 @@ class PassPrediction(NamedTuple):
             return cls(None)
         from archcli.api.profiling.profiles import calibrated  # reads and fits profiles
 
-        found = calibrated(calibrations, *_machine(device))
+        fitted = calibrated(calibrations, *_machine(device))
         # raises for a dtype of which the profiles hold no peak
-        found.clock.rates.peak(dtype)
-        return cls(found)
+        fitted.clock.rates.peak(dtype)
+        return cls(fitted)
 
     def beside(self, report: Report, model: Model, request: Request, launch: RankLaunch | None) -> Report:
         """The report with measured and predicted seconds side by side, where the pass was measured whole."""
@@ -93,8 +93,8 @@ class PassPrediction(NamedTuple):
     def _notes(self, report: Report) -> Iterator[str]:
         threads = report.totals["machine"].get("threads")
         if self.calibrated is not None and str(threads) != self.calibrated.threads:
-            of = self.calibrated.threads
-            yield f"Predicted by constants of {of} threads, and this pass ran on {threads}."
+            fitted = self.calibrated.threads
+            yield f"Predicted by constants of {fitted} threads, and this pass ran on {threads}."
         if report.totals["by_class"].get(COMMUNICATION, {}).get("seconds"):
             yield NO_LINKS
 

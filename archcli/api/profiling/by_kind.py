@@ -1,4 +1,4 @@
-"""`--per-kind` and `--layers`: a large model, measured by kinds of layer below the machine's ceilings."""
+"""A model measured by kinds of layer (--per-kind) or cut (--layers), and the machine's ceilings."""
 
 from __future__ import annotations
 
@@ -60,37 +60,43 @@ def _with_disturbance_since(recording: Recording, before: ProcessorTimes) -> Rec
 
 
 def _key(recording: Recording, settings: RunSettings) -> str:
+    """The key under which the ceilings of this machine, dtype, device and torch are kept."""
     machine = recording.machine
     versions = [machine["torch"], *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)]
-    computes, threads = str(machine["processor"]), str(machine["threads"])
-    on_cpu, of = processor(), SEPARATOR.join(map(str, versions))
-    return CeilingsKey(on_cpu, computes, threads, settings.dtype, settings.device, of).text
+    return CeilingsKey(
+        processor(),
+        str(machine["processor"]),
+        str(machine["threads"]),
+        settings.dtype,
+        settings.device,
+        SEPARATOR.join(map(str, versions)),
+    ).text
 
 
 MOST_PAIRS = 50
 """Pairs of passes of a stack, where time allows: errors of a slope are multiplied by the number of layers."""
 
 
-def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
+def cut_to(subject: Subject, layers: int | None, *, per_kind: bool) -> Subject:
     """The model cut to the first layers of each stack, with a note of it in its name."""
     if layers is None:
-        return asked
+        return subject
     if per_kind:
         raise ArchError(
             "--layers and --per-kind are two ways to take less than all layers", "leave one of them out"
         )
-    whole = depth(asked.model)
+    whole = depth(subject.model)
     if layers >= whole:
         raise ArchError(
-            f"{asked.name} has {whole} layers, of which --layers {layers} leaves out none",
+            f"{subject.name} has {whole} layers, of which --layers {layers} leaves out none",
             "leave --layers out, or give fewer",
         )
-    name = f"{asked.name} (cut to {layers} of {whole} layers)"
-    return asked._replace(model=cut(asked.model, layers), name=name)
+    name = f"{subject.name} (cut to {layers} of {whole} layers)"
+    return subject._replace(model=cut(subject.model, layers), name=name)
 
 
 def plan_stacks(
-    asked: Subject, counted: Pass, request: Request, settings: RunSettings, *, per_kind: bool
+    subject: Subject, counted: Pass, request: Request, settings: RunSettings, *, per_kind: bool
 ) -> StackPlan | None:
     """The stacks to measure in place of the model; None if it fits into memory and not `per_kind`.
 
@@ -103,23 +109,23 @@ def plan_stacks(
     def memory(model: Model) -> dict[str, int]:
         return pass_memory(model, request, settings)
 
-    room, needed = available(settings), memory(asked.model)["needed_bytes"]
+    room, needed = available(settings), memory(subject.model)["needed_bytes"]
     if not per_kind and (room is None or needed <= room):
         return None
-    _check_divisible(asked, counted, settings)
+    _check_divisible(subject, counted, settings)
     limits = MemoryLimits(
         lambda model: checked_pass(model, request), memory, settings.dtype, room, cache_bytes(settings)
     )
-    plan = plan_of(asked.name, asked.model, counted, limits)
+    plan = plan_of(subject.name, subject.model, counted, limits)
     if per_kind:
         return plan
     sizes = f"needs about {needed / 2**30:,.1f} GiB, of which {(room or 0) / 2**30:,.1f} GiB are available"
-    reason = f"{asked.name} in {settings.dtype} {sizes}: measured by kinds of layer."
+    reason = f"{subject.name} in {settings.dtype} {sizes}: measured by kinds of layer."
     tell(sanitize(reason))
     return replace(plan, reason=reason)
 
 
-def _check_divisible(asked: Subject, counted: Pass, settings: RunSettings) -> None:
+def _check_divisible(subject: Subject, counted: Pass, settings: RunSettings) -> None:
     """Raise ArchError for settings that do not allow measuring by kinds of layer."""
     if settings.compile:
         raise ArchError(
@@ -131,7 +137,7 @@ def _check_divisible(asked: Subject, counted: Pass, settings: RunSettings) -> No
             "--trace is of one pass of the whole model, which is measured by kinds of layer here",
             "leave it out, or give --layers",
         )
-    if counted.phase == "train" and asked.model.mtp_depth:
+    if counted.phase == "train" and subject.model.mtp_depth:
         raise ArchError(
             "layers that predict further tokens are not measured by kinds",
             "--set mtp=null trains without them",
@@ -139,7 +145,7 @@ def _check_divisible(asked: Subject, counted: Pass, settings: RunSettings) -> No
 
 
 def profile_by_kind(
-    asked: Subject,
+    subject: Subject,
     counted: Pass,
     plan: StackPlan,
     settings: RunSettings,
@@ -147,20 +153,20 @@ def profile_by_kind(
     detail: Detail,
 ) -> tuple[Report, Recording]:
     """The extrapolated report, and the recording that it is made from."""
-    recordings, ceilings = _measure(asked, plan, settings)
+    recordings, ceilings = _measure(subject, plan, settings)
     recording = extrapolated(plan, recordings)
-    report = profile_of(asked.model, counted, recording, inputs, *detail, ceilings)
+    report = profile_of(subject.model, counted, recording, inputs, *detail, ceilings)
     return by_kind(report, plan, recordings), recording
 
 
 def _measure(
-    asked: Subject, plan: StackPlan, settings: RunSettings
+    subject: Subject, plan: StackPlan, settings: RunSettings
 ) -> tuple[dict[str, Recording], Ceilings | None]:
     """A recording of each stack by its name. Imports torch."""
     try:
         from archcli.runtime.profile import machine
 
-        title = f"profiling {asked.name} by kinds of layer"
+        title = f"profiling {subject.name} by kinds of layer"
         with progress(title) as tick, machine.threads(settings.threads):
             recordings = dict(_stack_recordings(plan, settings, tick))
             # a slope needs two depths of every kind, so a part of the stacks says nothing of the whole

@@ -21,7 +21,7 @@ from archcli.render.write import tell
 
 
 def profile_model(
-    asked: Subject,
+    subject: Subject,
     request: Request,
     settings: RunSettings,
     workload: Workload,
@@ -38,27 +38,27 @@ def profile_model(
     if settings.launch is not None:
         from archcli.api.profiling.ranks import profile_ranks  # of several processes alone
 
-        return profile_ranks(asked, request, settings, detail, settings.launch, layers=layers)
-    check_shares(asked.model, request)
-    counted = checked_pass(asked.model, request)
+        return profile_ranks(subject, request, settings, detail, settings.launch, layers=layers)
+    check_shares(subject.model, request)
+    counted = checked_pass(subject.model, request)
     inputs = {**counted.inputs(), **settings.inputs(), "layers": layers}
-    plan = plan_stacks(asked, counted, request, settings, per_kind=per_kind) if layers is None else None
+    plan = plan_stacks(subject, counted, request, settings, per_kind=per_kind) if layers is None else None
     if plan is None:
         recording, ceilings = _measure(
-            asked, counted, settings, check_pass(asked.name, asked.model, counted, settings)
+            subject, counted, settings, check_pass(subject.name, subject.model, counted, settings)
         )
-        report = profile_of(asked.model, counted, recording, inputs, *detail, ceilings)
+        report = profile_of(subject.model, counted, recording, inputs, *detail, ceilings)
         report = workload.report(report, counted, recording)
     else:
-        report, recording = profile_by_kind(asked, counted, plan, settings, inputs, detail)
+        report, recording = profile_by_kind(subject, counted, plan, settings, inputs, detail)
     report = replace(
         report,
-        model={"name": asked.name, "source": asked.source},
-        totals={**report.totals, "memory": needed_memory(asked.model, counted, settings)},
+        model={"name": subject.name, "source": subject.source},
+        totals={**report.totals, "memory": needed_memory(subject.model, counted, settings)},
         notes=(
-            *source_notes(asked.model, request.source_len),
-            *form_notes([asked.model], request.forms),
-            *other_form_notes(asked.model, counted.request, counted.flops()[0]),
+            *source_notes(subject.model, request.source_len),
+            *form_notes([subject.model], request.forms),
+            *other_form_notes(subject.model, counted.request, counted.flops()[0]),
             *report.notes,
         ),
     )
@@ -66,7 +66,7 @@ def profile_model(
 
 
 def _measure(
-    asked: Subject, counted: Pass, settings: RunSettings, memory: dict[str, int]
+    subject: Subject, counted: Pass, settings: RunSettings, memory: dict[str, int]
 ) -> tuple[Recording, Ceilings | None]:
     """Build the model, time the pass, and measure the machine. Imports torch."""
     try:
@@ -77,11 +77,11 @@ def _measure(
             compiled.check_compiler(settings.device)
         if settings.device != "cpu":
             # free memory of a GPU is known only now; that of a CPU was checked before torch was imported
-            require_memory(asked.name, memory, work.free_memory(settings.device), settings.dtype)
-        with progress(f"profiling {asked.name}") as tick, machine.threads(settings.threads):
+            require_memory(subject.name, memory, work.free_memory(settings.device), settings.dtype)
+        with progress(f"profiling {subject.name}") as tick, machine.threads(settings.threads):
             tick("building", 0, 1)
-            prepared = work.prepare(asked.model, counted.request, settings.build())
-            name = asked.name if settings.trace else ""
+            prepared = work.prepare(subject.model, counted.request, settings.build())
+            name = subject.name if settings.trace else ""
             if settings.compile:
                 recording = compiled.record_compiled(
                     prepared, settings.device, settings.pairs, tick, trace=name

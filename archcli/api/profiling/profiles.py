@@ -82,17 +82,16 @@ def local_device(memory: DeviceMemory, kind: str, calibrations: Sequence[Path]) 
     ArchError where there are none, and for profiles that nothing can be fitted to.
     """
     backend: Backend = "cpu" if kind == "cpu" else "cuda"
-    clock = _calibrated(memory, backend, calibrations) if calibrations else _known(memory, backend)
+    if calibrations:
+        clock = calibrated(calibrations, memory.name, backend).clock
+    else:
+        clock = _uncalibrated(memory, backend)
     fabric = Fabric(memory.name, devices_per_node=memory.n_devices)
     return PredictedDevice(TimingDevice(clock, fabric), memory, backend=backend)
 
 
-def _calibrated(memory: DeviceMemory, backend: Backend, calibrations: Sequence[Path]) -> KernelClock:
-
-    return calibrated(calibrations, memory.name, backend).clock
-
-
-def _known(memory: DeviceMemory, backend: Backend) -> KernelClock:
+def _uncalibrated(memory: DeviceMemory, backend: Backend) -> KernelClock:
+    """A clock of the peaks that earlier profiles of this machine measured, without fitted constants."""
     gpu = "" if backend == "cpu" else memory.name
     known = best_by_dtype(kept_ceilings(ceilings_file()), processor(), backend, gpu)
     return KernelClock(local_rates(memory.name, known, backend), NO_CONSTANTS)
@@ -144,11 +143,11 @@ class SavedRun(NamedTuple):
         if count_pass(model, request).flops()[0] != totals["matmul_flops"]:
             raise self.refused(f"{self.document['model']['name']} is another model by now", "profile it anew")
         by_class = totals["by_class"]
-        beside = sum(by_class[name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED) if name in by_class)
+        overhead = sum(by_class[name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED) if name in by_class)
         seconds = {row["path"]: row["seconds"] for row in self.document["rows"]}
         sizes = str((self.document["model"]["source"], *(inputs.get(name) for name in SIZES)))
         kernels, trains = kernels_of(model, request, inputs), request.phase == "train"
-        return MeasuredRun(str(self.path), sizes, kernels, seconds, beside, trains)
+        return MeasuredRun(str(self.path), sizes, kernels, seconds, overhead, trains)
 
 
 class CalibratedClock(NamedTuple):
@@ -179,19 +178,19 @@ def calibrated(files: Sequence[Path], name: str, backend: Backend) -> Calibrated
 
 def _one_of(saved: Sequence[SavedRun], what: str, values: Sequence[Any]) -> str:
     """What all profiles have in common. Raises ArchError where they differ."""
-    found = {str(value): run.path for run, value in zip(saved, values, strict=True)}
-    if len(found) > 1:
-        differing = " and ".join(f"{value} in {path}" for value, path in found.items())
+    paths = {str(value): run.path for run, value in zip(saved, values, strict=True)}
+    if len(paths) > 1:
+        differing = " and ".join(f"{value} in {path}" for value, path in paths.items())
         raise ArchError(f"--calibrate: {what} differs, {differing}", "profile all with the same")
-    return next(iter(found))
+    return next(iter(paths))
 
 
 def _fastest(saved: Sequence[SavedRun]) -> Ceilings:
-    """The fastest rates of all, as whatever else ran can only slow them down."""
-    all_of_them: list[Ceilings] = [run.document["totals"]["ceilings"] for run in saved]
-    fastest = max(all_of_them, key=lambda one: one["gemm_flops_per_s"])
+    """The fastest rates of all profiles, as whatever else ran can only slow them down."""
+    measured: list[Ceilings] = [run.document["totals"]["ceilings"] for run in saved]
+    fastest = max(measured, key=lambda ceilings: ceilings["gemm_flops_per_s"])
     return {
         **fastest,
-        "dram_bytes_per_s": max(one["dram_bytes_per_s"] for one in all_of_them),
-        "cache_bytes_per_s": max(one["cache_bytes_per_s"] for one in all_of_them),
+        "dram_bytes_per_s": max(ceilings["dram_bytes_per_s"] for ceilings in measured),
+        "cache_bytes_per_s": max(ceilings["cache_bytes_per_s"] for ceilings in measured),
     }

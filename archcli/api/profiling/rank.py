@@ -54,7 +54,7 @@ ENDING = {
     signal.SIGINT: (1, "interrupted"),
     signal.SIGTERM: (2, "ended by SIGTERM, as launchers send it where another rank has failed"),
 }
-"""Signal: how many ranks report it, and the words; two after a failure, as rank 0 may have failed."""
+"""How many ranks report a signal, and the message; two after a failure, as rank 0 may have failed."""
 POLL_S = 0.5
 OF_PEERS = ("gloo", "nccl", "Connection closed", "Connection reset", "Broken pipe")
 """Words of torch's errors where another rank has gone."""
@@ -62,9 +62,9 @@ OF_PEERS = ("gloo", "nccl", "Connection closed", "Connection reset", "Broken pip
 
 @contextmanager
 def holding_signals() -> Iterator[None]:
-    """Let signals wait for the thread that takes them, from here on; an error undoes it.
+    """Block the signals that end a rank, from here on, for `Ending` to take; an error unblocks them.
 
-    Before torch is imported, whose threads let them wait, too.
+    Enter it before torch is imported, so that torch's threads block them too.
     """
     if sys.platform != "linux":
         yield
@@ -99,10 +99,10 @@ class Ending:
     def _wait(self) -> None:
         # a process whose parent is gone is given another parent
         while os.getppid() == self._parent:
-            came = signal.sigtimedwait(ENDING, POLL_S)
-            if came is not None:
-                saying, why = ENDING[signal.Signals(came.si_signo)]
-                self.end(why, 128 + came.si_signo, saying)
+            received = signal.sigtimedwait(ENDING, POLL_S)
+            if received is not None:
+                saying, why = ENDING[signal.Signals(received.si_signo)]
+                self.end(why, 128 + received.si_signo, saying)
         self.end("ended, as its launcher is gone", BAD_INPUT)
 
 

@@ -36,7 +36,7 @@ from archcli.render.screen import Tick, progress
 class RankPass(NamedTuple):
     """What one rank runs: its share of the model, its replica's pass, and the request of all replicas."""
 
-    asked: Subject
+    subject: Subject
     share: Model
     counted: Pass
     whole: Request
@@ -44,7 +44,7 @@ class RankPass(NamedTuple):
 
 
 def profile_ranks(
-    asked: Subject,
+    subject: Subject,
     request: Request,
     settings: RunSettings,
     detail: Detail,
@@ -57,7 +57,7 @@ def profile_ranks(
     In training `request` has the batch of each replica, else the sequences of all of them.
     """
     with said_once(launch), holding_signals():
-        ready = _checked(asked, request, settings, launch)
+        ready = _checked(subject, request, settings, launch)
     inputs = {**ready.counted.inputs(), **settings.inputs(), "layers": layers}
     with ending_together(launch):
         measured = _measure(ready, settings, launch, inputs, detail)
@@ -69,11 +69,11 @@ def profile_ranks(
     )
     report = replace(
         report,
-        model={"name": asked.name, "source": asked.source},
+        model={"name": subject.name, "source": subject.source},
         totals={**report.totals, "memory": ready.memory},
         notes=(
-            *source_notes(asked.model, request.source_len),
-            *form_notes([asked.model], request.forms),
+            *source_notes(subject.model, request.source_len),
+            *form_notes([subject.model], request.forms),
             *report.notes,
         ),
     )
@@ -88,20 +88,20 @@ class MeasuredByRanks(NamedTuple):
     backend: str
 
 
-def _checked(asked: Subject, request: Request, settings: RunSettings, launch: RankLaunch) -> RankPass:
+def _checked(subject: Subject, request: Request, settings: RunSettings, launch: RankLaunch) -> RankPass:
     """This rank's share and pass. Raises ArchError where it cannot run, on all ranks alike."""
-    _check_model(asked.model, request, launch)
-    check_shares(asked.model, request)
-    own, whole = batches(request, launch.dp)
+    _check_model(subject.model, request, launch)
+    check_shares(subject.model, request)
+    request_of_replica, whole = batches(request, launch.dp)
     # ranks of one replica are neighbours: with tp=4, rank 5 holds share 1 of the second
-    share = shard(asked.model, launch.tp, rank=launch.rank % launch.tp)
-    counted = checked_pass(share, own)
+    share = shard(subject.model, launch.tp, rank=launch.rank % launch.tp)
+    counted = checked_pass(share, request_of_replica)
     check_positions(counted)
     memory = needed_memory(share, counted, settings)
     if counted.phase == "train" and launch.dp > 1:
         memory = sharded_memory(memory, share, counted, launch.dp, settings.dtype)
     if settings.device == "cpu":
-        name = f"{launch.local_ranks} ranks of {asked.name}"
+        name = f"{launch.local_ranks} ranks of {subject.name}"
         # the ranks of a machine take their parts from one memory
         of_machine = {part: launch.local_ranks * size for part, size in memory.items()}
         require_memory(name, of_machine, available_memory(), settings.dtype)
@@ -109,7 +109,7 @@ def _checked(asked: Subject, request: Request, settings: RunSettings, launch: Ra
         from archcli.runtime.ranks.group import check_devices
 
         check_devices(launch.local_ranks)
-    return RankPass(asked, share, counted, whole, memory)
+    return RankPass(subject, share, counted, whole, memory)
 
 
 def _check_model(model: Model, request: Request, launch: RankLaunch) -> None:
@@ -150,22 +150,22 @@ def _measure(
     from archcli.runtime.ranks import group, record
     from archcli.runtime.ranks.work import prepare_rank
 
-    asked, device = ready.asked, settings.device
+    subject, device = ready.subject, settings.device
     if device != "cpu":
         device = f"cuda:{launch.local_rank}"
-        require_memory(asked.name, ready.memory, work.free_memory(device), settings.dtype)
+        require_memory(subject.name, ready.memory, work.free_memory(device), settings.dtype)
     with (
-        _progress(asked.name, launch) as tick,
+        _progress(subject.name, launch) as tick,
         machine.threads(settings.threads),
         group.joined(launch.tp, launch.dp, device) as ranks,
     ):
         tick("building", 0, 1)
-        prepared = prepare_rank(asked.model, ready.whole, replace(settings.build(), device=device), ranks)
-        name = asked.name if settings.trace and launch.is_first else ""
+        prepared = prepare_rank(subject.model, ready.whole, replace(settings.build(), device=device), ranks)
+        name = subject.name if settings.trace and launch.is_first else ""
         recording = record.record_rank(prepared, ranks, settings.pairs, tick, trace=name)
-        own = machine_ceilings(recording, settings, tick) if launch.is_first else None
+        ceilings = machine_ceilings(recording, settings, tick) if launch.is_first else None
         report = profile_of(
-            ready.share, ready.counted, recording, inputs, detail.depth, ceilings=ranks.shared(own)
+            ready.share, ready.counted, recording, inputs, detail.depth, ceilings=ranks.shared(ceilings)
         )
         document = RankDocument(report.totals, report.rows, report.notes, recording.collectives or ())
         return MeasuredByRanks(ranks.gathered(document), recording, ranks.backend)

@@ -100,7 +100,7 @@ def _run_change(key: str, value: str) -> str | bool:
 
 def _changed_fields(base: Subject, changed: Subject) -> list[Setting]:
     """Fields stated for either of the two models whose values differ."""
-    models = [ModelSettings(asked.model, to_mapping(asked.model)) for asked in (base, changed)]
+    models = [ModelSettings(subject.model, to_mapping(subject.model)) for subject in (base, changed)]
     return [
         {"setting": field.path, "from": field.values[0] or "-", "to": field.values[1] or "-"}
         for field in differences(models)

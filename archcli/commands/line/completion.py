@@ -16,7 +16,7 @@ import typer
 
 from archcli.errors import ArchError, either, quote
 
-ASKED, BASH_WORDS, BASH_INDEX, OTHER_WORDS = (
+COMPLETE, BASH_WORDS, BASH_INDEX, OTHER_WORDS = (
     "_ARCHCLI_COMPLETE",
     "COMP_WORDS",
     "COMP_CWORD",
@@ -42,18 +42,18 @@ FAMILIES = {"layer": "block"}
 
 def is_asked() -> bool:
     """Whether this process was started by a shell that completes a word."""
-    return bool(os.environ.get(ASKED))
+    return bool(os.environ.get(COMPLETE))
 
 
 def check_environment() -> None:
     """Raise ArchError for variables that no shell's script sets."""
     if not is_asked():
         return
-    asked, _, shell = os.environ[ASKED].partition("_")
+    request, _, shell = os.environ[COMPLETE].partition("_")
     wrong = ""
-    if asked not in {"complete", "source"} or shell not in SHELLS:
-        wrong = ASKED
-    elif (asked, shell) == ("complete", "bash") and not _bash_words():
+    if request not in {"complete", "source"} or shell not in SHELLS:
+        wrong = COMPLETE
+    elif (request, shell) == ("complete", "bash") and not _bash_words():
         wrong = BASH_INDEX if BASH_WORDS in os.environ else BASH_WORDS
     if wrong:
         value = os.environ.get(wrong)

@@ -76,15 +76,15 @@ def asking(record: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
         options = {parameter.name: parameter for parameter in _parameters(record)}
         usual = {field.name: field.default for field in fields(record)}
         # annotations are texts under `from __future__ import annotations`; the first parameter is the record
-        own = [*inspect.signature(run, eval_str=True).parameters.values()][1:]
+        further = [*inspect.signature(run, eval_str=True).parameters.values()][1:]
 
         @wraps(run)
         def command(**given: Any) -> None:
-            stated = {name: given.pop(name) for name in options}
-            run(record(**{name: _value(record, name, usual[name], stated[name]) for name in stated}), **given)
+            values = {name: given.pop(name) for name in options}
+            run(record(**{name: _value(record, name, usual[name], values[name]) for name in values}), **given)
 
-        others = (_parameter(each.name, each.annotation, each.default) for each in own)
-        parameters = sorted([*options.values(), *others], key=lambda it: it.name not in {"model", "models"})
+        direct = (_parameter(it.name, it.annotation, it.default) for it in further)
+        parameters = sorted([*options.values(), *direct], key=lambda it: it.name not in {"model", "models"})
         command.__dict__["__signature__"] = inspect.Signature(parameters)
         command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return command
@@ -102,8 +102,8 @@ def _value(record: Any, name: str, default: Any, given: Any) -> Any:
 def _parameters(record: Any) -> Iterator[Parameter]:
     """The parameters that typer makes options of: the record's own fields, then those it inherits."""
     annotations = hints(record)
-    own = record.__annotations__
-    for field in sorted(fields(record), key=lambda field: field.name not in own):
+    direct = record.__annotations__
+    for field in sorted(fields(record), key=lambda field: field.name not in direct):
         default = Parameter.empty if field.default is MISSING else field.default
         if field.name == "model":
             yield Parameter(field.name, Parameter.KEYWORD_ONLY, annotation=Model)

@@ -73,17 +73,19 @@ def run(  # noqa: PLR0913
     if repeat_process is not None:
         raise typer.Exit(_exit_code(in_processes(context, repeat_process)))
     keep_large_blocks(allocator, options.device)
-    stated = overrides or []
     try:
-        found = measured(
-            lambda more: subject(options.model, [*stated, *more]), options, launch, trace=trace is not None
+        profiled = measured(
+            lambda more: subject(options.model, [*(overrides or []), *more]),
+            options,
+            launch,
+            trace=trace is not None,
         )
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    if found.recording is not None:
-        write_files(found.report, found.recording, plot, trace)
-    found.subject.show(found.report, form, output, as_json=as_json)
-    raise typer.Exit(_exit_code(found.report))
+    if profiled.recording is not None:
+        write_files(profiled.report, profiled.recording, plot, trace)
+    profiled.subject.show(profiled.report, form, output, as_json=as_json)
+    raise typer.Exit(_exit_code(profiled.report))
 
 
 def _exit_code(report: Report) -> int:

@@ -64,8 +64,8 @@ def launch_of(context: typer.Context, tp: int, dp: int) -> RankLaunch | None:
 
 def _plan(tp: int, dp: int) -> str:
     """The options that state the plan."""
-    stated = " ".join(f"--{name} {value}" for name, value in (("tp", tp), ("dp", dp)) if value > 1)
-    return stated or "a plan without --tp and --dp"
+    degrees = " ".join(f"--{name} {value}" for name, value in (("tp", tp), ("dp", dp)) if value > 1)
+    return degrees or "a plan without --tp and --dp"
 
 
 def _command(context: typer.Context, number: int) -> str:

@@ -42,10 +42,10 @@ def program() -> list[str]:
     The interpreter and its options (-I, -P, -X) are those of this process, so that modules are looked for
     where this process looked for them. Where archcli is no program of its own, `python -P -m archcli`.
     """
-    own = len(sys.orig_argv) - len(sys.argv[1:])
-    if not is_program() or sys.orig_argv[own:] != sys.argv[1:]:
+    start = len(sys.orig_argv) - len(sys.argv[1:])
+    if not is_program() or sys.orig_argv[start:] != sys.argv[1:]:
         return [sys.executable, *ANYWHERE]
-    return [sys.executable, *sys.orig_argv[1:own]]
+    return [sys.executable, *sys.orig_argv[1:start]]
 
 
 def is_program() -> bool:
@@ -92,14 +92,14 @@ def in_processes(context: typer.Context, number: int) -> Report:
 
     An interrupt keeps the processes that have finished. Raises ArchError for options of a single process.
     """
-    asked = context.params
+    options = context.params
     for name, what in REFUSED.items():
-        if asked[name]:
+        if options[name]:
             raise ArchError(f"--{name} {what}", "leave it out, or --repeat-process")
-    report = repeated(_documents(context, number), number, asked["top"])
-    if asked["plot"] is not None:
-        save(document(report), asked["plot"])
-    show(report, asked["form"], asked["output"], as_json=asked["as_json"])
+    report = repeated(_documents(context, number), number, options["top"])
+    if options["plot"] is not None:
+        save(document(report), options["plot"])
+    show(report, options["form"], options["output"], as_json=options["as_json"])
     return report
 
 

@@ -1,11 +1,7 @@
-"""The names, dtypes and shapes of the tensors of a checkpoint, in one file, shards, or copies.
+"""The names, dtypes and shapes of a checkpoint's tensors; their data are not read here.
 
-It is a file, an index of shards, a folder, or a repository of the hub.
-
-No tensor's data is read here.
-
-The files of a folder without an index that make up one checkpoint; copies of it are left out. A folder may
-hold the same tensors twice, as in fp16 and fp32, or whole and in shards.
+A checkpoint is a file, an index of shards, a folder, or a repository of the hub. A folder without an index
+may hold the same tensors twice, as in fp16 and fp32, or whole and in shards: one of them is read.
 """
 
 from __future__ import annotations

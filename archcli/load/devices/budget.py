@@ -56,7 +56,7 @@ def read_budget(device: str | None = None, memory: str | int | None = None) -> B
         what = "--device and --memory both say what memory there is"
         raise ArchError(what, "leave --device or --memory out")
     if memory is not None:
-        return _stated(memory)
+        return _of_size(memory)
     return None if device is None else _of_device(*split_count(device))
 
 
@@ -100,7 +100,7 @@ def _of_processor(count: int) -> Budget:
     return Budget(processor() or "CPU", 1, available, "A", OF_SYSTEM, "cpu")
 
 
-def _stated(memory: str | int) -> Budget:
+def _of_size(memory: str | int) -> Budget:
     if not isinstance(memory, str):
         count, size, name = 1, memory, f"{memory:,} bytes"
     else:

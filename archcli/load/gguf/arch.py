@@ -51,27 +51,29 @@ UNCOUNTED = frozenset(
 
 
 class Arch(NamedTuple):
-    """An architecture of GGUF files: its family's model_type and class, and what differs from the tables.
-
-    `keys` and `tensors` go before `KEYS` and `TENSORS`. `fixed` are keys of the config.json by which
-    llama.cpp, for which these files are made, runs it though no file says so. `flags` are those that are true
-    where the file has a tensor, of any layer where its name has *. `partial`: RoPE may rotate a part of each
-    head. `rope` false: it has none. `stated` are keys of ours that go before what the importer says.
-    `ignored` metadata keys repeat what others say; `unread` keys of the config.json are none of the family's.
-    `scaling` belongs to its RoPE where that is stretched.
-    """
+    """An architecture of GGUF files: its family's model_type and class, and what differs from the tables."""
 
     model_type: str
     cls: str
+    # metadata keys that go before `KEYS`
     keys: Mapping[str, str] = NONE
+    # keys of the config.json by which llama.cpp, for which these files are made, runs it unsaid
     fixed: Mapping[str, Any] = NONE
+    # keys of the config.json that are true where the file has a tensor, of any layer where its name has *
     flags: Mapping[str, str] = NONE
+    # names of tensors that go before `TENSORS`
     tensors: Mapping[str, Names] = NONE
+    # false: it has no RoPE
     rope: bool = True
+    # RoPE may rotate a part of each head
     partial: bool = False
-    stated: Mapping[str, Any] = NONE
+    # fields of archcli's model that replace what the importer says
+    over: Mapping[str, Any] = NONE
+    # metadata keys that repeat what others say
     ignored: tuple[str, ...] = ()
+    # keys of the config.json that the family does not have
     unread: tuple[str, ...] = ()
+    # further keys of its RoPE where that is stretched
     scaling: Mapping[str, Any] = NONE
 
 

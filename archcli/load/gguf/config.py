@@ -99,12 +99,12 @@ def _vocab_size(facts: Facts) -> int:
     listed = tokens.length if isinstance(tokens, Skipped) else None
     if isinstance(tokens, list):
         listed = len(tokens)
-    stated = facts.get("vocab_size", listed)
+    declared = facts.get("vocab_size", listed)
     facts.trace("vocab_size", "vocab_size")
     if tokens is not None:
         facts.keys.setdefault("vocab_size", "tokenizer.ggml.tokens")
     # converters may fill the table up beyond the listed tokens: its rows are what a model holds
-    size = table.shape[0] if table else stated
+    size = table.shape[0] if table else declared
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
         hint = f"{facts.name}.vocab_size, tokenizer.ggml.tokens or token_embd.weight would state it"
         raise facts.error("the size of the vocabulary is not stated", hint)
@@ -147,7 +147,7 @@ def _rope(facts: Facts, config: ConfigData) -> None:
 
 
 def _scaling(facts: Facts) -> ConfigData | None:
-    """Set `linear` or `yarn` RoPE scaling by the metadata; factors stored as a tensor are ignored."""
+    """The `rope_scaling` of a config, linear or YaRN; None where factors are stored as a tensor."""
     kind, factor = facts.get("rope.scaling.type", "none"), facts.number("rope.scaling.factor")
     original = facts.get("rope.scaling.original_context_length")
     # constants.py of gguf-py has both keys, and a file one of them

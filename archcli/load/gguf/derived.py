@@ -115,17 +115,17 @@ def _width(facts: Facts, suffix: str) -> int:
     """The width of the heads of a kind of layers: of keys, of values, and of what RoPE may turn."""
     width = facts.whole(f"attention.key_length{suffix}")
     for key in (f"attention.value_length{suffix}", f"rope.dimension_count{suffix}"):
-        if (stated := facts.whole(key, width)) != width:
-            raise facts.error(f"{facts.name}.{key} {stated} with heads of {width} is not supported")
+        if (other_width := facts.whole(key, width)) != width:
+            raise facts.error(f"{facts.name}.{key} {other_width} with heads of {width} is not supported")
     return width
 
 
 def _networks(facts: Facts, config: ConfigData) -> None:
     """Set the width of networks, which may be twice as much where a layer reads the keys of another."""
     widths = _by_layer(facts, "feed_forward_length")
-    own = max(len(widths) - facts.whole("attention.shared_kv_layers", 0), 0)
+    n_first = max(len(widths) - facts.whole("attention.shared_kv_layers", 0), 0)
     wide = len(set(widths)) > 1
-    if wide and widths != [widths[0]] * own + [2 * widths[0]] * (len(widths) - own):
+    if wide and widths != [widths[0]] * n_first + [2 * widths[0]] * (len(widths) - n_first):
         what = f"{facts.name}.feed_forward_length is neither one width nor twice as much in the last layers"
         raise facts.error(what, "those that read the keys of others")
     config |= {"intermediate_size": widths[0], "use_double_wide_mlp": wide}
@@ -180,10 +180,10 @@ def _jamba(facts: Facts, config: ConfigData) -> None:
     facts.trace("mamba_expand", "ssm.inner_size")
     attends = [index for index, count in enumerate(heads) if count]
     routed = [index for index in range(layers) if facts.has(f"blk.{index}.ffn_gate_inp.weight")]
-    for name, found in (("attn", attends), ("expert", routed)):
+    for name, indices in (("attn", attends), ("expert", routed)):
         # also where no layer attends: the class's default, every eighth from layer 4 on, would make some
-        if found or name == "attn":
-            offset, period = _period(facts, found, layers)
+        if indices or name == "attn":
+            offset, period = _period(facts, indices, layers)
             config |= {f"{name}_layer_offset": offset, f"{name}_layer_period": period}
 
 
@@ -308,13 +308,13 @@ def _note_chunks(facts: Facts, _: object = None) -> None:
 def _without_context(facts: Facts) -> None:
     """Leave out a context that the converter makes up for models without positions; note that."""
     if facts.get("context_length") == MADE_UP:
-        facts.arch = facts.arch._replace(stated={**facts.arch.stated, "max_seq_len": None})
+        facts.arch = facts.arch._replace(over={**facts.arch.over, "max_seq_len": None})
         facts.notes.append(CONTEXT)
 
 
-def _by_heads(facts: Facts, config: ConfigData, other: str) -> None:
+def _by_heads(facts: Facts, config: ConfigData, other_kind: str) -> None:
     """Set the kinds of layers: those with kv heads attend, the rest are of the `other` kind."""
-    config["layer_types"] = [FULL if number else other for number in _kv_heads(facts, config)]
+    config["layer_types"] = [FULL if number else other_kind for number in _kv_heads(facts, config)]
     facts.trace("layer_types", "attention.head_count_kv")
 
 

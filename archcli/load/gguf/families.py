@@ -77,8 +77,6 @@ FIRST: dict[str, Arch] = {
         "FalconForCausalLM",
         keys={**EPSILON, "attention.head_count_kv": "num_kv_heads", "feed_forward_length": "ffn_hidden_size"},
         flags={"bias": "blk.0.attn_qkv.bias"},
-        # of Falcon 40B; there attn_norm is ln_mlp and attn_norm_2 ln_attn, but both have one shape
-        tensors={"attn_norm_2": "ffn_norm"},
     ),
     "mpt": Arch("mpt", "MPTForCausalLM", keys={**EPSILON, "context_length": "max_seq_len"}, rope=False),
     "bloom": Arch(
@@ -194,7 +192,7 @@ FIRST: dict[str, Arch] = {
         tensors={"attn_output_norm": "attention_norm", "layer_output_norm": "ffn_norm"},
         rope=False,
         # convert_hf_to_gguf.py drops the pooler, as llama.cpp runs BERT for embeddings alone
-        stated={"pooler": False},
+        over={"pooler": False},
         ignored=("pooling_type",),
     ),
 }

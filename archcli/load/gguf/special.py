@@ -39,6 +39,10 @@ def _falcon(facts: Facts, config: ConfigData) -> None:
         "alibi": False,
     }
     config |= {"num_ln_in_parallel_attn": norms} if new else {}
+    if norms > 1:
+        # of Falcon 40B's two norms ln_mlp is attn_norm, and ln_attn attn_norm_2 (gguf-py's tensor_mapping.py)
+        tensors = {"attn_norm": "ffn_norm", "attn_norm_2": "attention_norm"}
+        facts.arch = facts.arch._replace(tensors=tensors)
     config.pop("intermediate_size", None)
 
 
@@ -77,9 +81,9 @@ def _deepseek2(facts: Facts, config: ConfigData) -> None:
 def _deepseek_sparse(facts: Facts, config: ConfigData) -> None:
     """As `_deepseek2`; refuse files in which layers lack an indexer, as they share one."""
     _deepseek2(facts, config)
-    held = sum(name.endswith(".indexer.proj.weight") for name in facts.header.tensors)
-    if held < config["num_hidden_layers"]:
-        what = f"{held} of {config['num_hidden_layers']} layers have an indexer"
+    indexers = sum(name.endswith(".indexer.proj.weight") for name in facts.header.tensors)
+    if indexers < config["num_hidden_layers"]:
+        what = f"{indexers} of {config['num_hidden_layers']} layers have an indexer"
         raise facts.error(f"{what}: layers that share the index of an earlier one are not supported")
 
 
@@ -119,8 +123,8 @@ def _t5(facts: Facts, config: ConfigData) -> None:
 def _bert(facts: Facts, config: ConfigData) -> None:
     """Set type_vocab_size by the segment table; BERT files of GGUF have no vocabulary head."""
     table = facts.header.tensors.get("token_types.weight")
-    stated = facts.header.metadata.get("tokenizer.ggml.token_type_count", 0)
-    config["type_vocab_size"] = table.shape[0] if table else stated
+    types = facts.header.metadata.get("tokenizer.ggml.token_type_count", 0)
+    config["type_vocab_size"] = table.shape[0] if table else types
     config["tie_word_embeddings"] = True
     _drop_keys(config, "num_key_value_heads")
 

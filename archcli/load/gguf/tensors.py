@@ -24,7 +24,7 @@ LAYER = re.compile(
 )
 WHOLE = re.compile(HALF + r"(?P<stem>\w+)" + KIND)
 WHOLE_NAMES = (".weight", ".dt_bias", ".A_log", ".scan.D", ".scale")
-"""How names of ours end that do not take the ending of the stored tensor's."""
+"""Endings of archcli's names that are complete; others take .weight or .bias from the stored tensor."""
 
 HALVES = {"enc": "encoder.", "dec": "decoder.", None: ""}
 
@@ -61,7 +61,7 @@ TENSORS: dict[str, Names] = {
         for theirs, ours in (("", ""), ("_exps", "experts."), ("_shexp", "shared."))
     },
 }
-"""A tensor of a layer: the weights of ours that it holds, one after the other.
+"""A tensor of a layer, and the archcli weights that it holds, one after the other.
 
 Several tensors may make up one weight.
 """
@@ -157,7 +157,7 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
             buffers.add(no_parameter)
         elif (layer := IN_LAYER.fullmatch(name)) and int(layer[1]) >= n_layers:
             beyond += prod(tensor.shape)
-        elif names and all(_is_unread(each, readers) for each in names):
+        elif names and all(_is_unread(weight, readers) for weight in names):
             unread += prod(tensor.shape)
         elif names:
             stored.setdefault(names, []).append((name, tensor))
@@ -175,7 +175,7 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
 
 
 def _readers(model: Model) -> Iterator[int]:
-    """The layers that read the keys and values of others, whose own a file may hold nevertheless."""
+    """The layers that read the keys and values of others; a file may hold theirs all the same."""
     layers = LayerIndex(model)
     for layer in layers:
         if any(source_of(mixer) is not None for _, mixer in layer.mixers()):
@@ -184,15 +184,17 @@ def _readers(model: Model) -> Iterator[int]:
 
 def _is_unread(name: str, readers: Container[int]) -> bool:
     """Whether a weight makes keys or values in a layer that reads those of another layer."""
-    own = OWN_KEYS.fullmatch(name)
-    return own is not None and int(own[1]) in readers
+    match = OWN_KEYS.fullmatch(name)
+    return match is not None and int(match[1]) in readers
 
 
 def _as_counted(names: tuple[str, ...], ours: Container[str]) -> tuple[str, ...]:
-    """The names of weights of attention, or of the mixer or network that a layer has in its place."""
+    """The names under which the model has these weights: a layer may have a mixer instead of attention."""
     mixing = tuple(ATTENTION.sub(r"\1mixer\2", name) for name in names)
-    alone = tuple(ATTENTION_NORM.sub(r"\1ffn_norm.", name) for name in names)
-    return next((known for known in (names, mixing, alone) if any(name in ours for name in known)), mixing)
+    network_only = tuple(ATTENTION_NORM.sub(r"\1ffn_norm.", name) for name in names)
+    return next(
+        (known for known in (names, mixing, network_only) if any(name in ours for name in known)), mixing
+    )
 
 
 def _differing(ours: list[Shape | None], theirs: Theirs) -> Iterator[str]:

@@ -49,14 +49,14 @@ def reference(model: str) -> Reference | None:
     return Reference(match["repo"], _revision(model, match["revision"]))
 
 
-def _revision(model: str, stated: str | None) -> str:
+def _revision(model: str, revision: str | None) -> str:
     """The revision, checked to be a valid git name that cannot escape the cache's folder."""
-    if stated is None:
+    if revision is None:
         return MAIN
-    if not GIT_NAME.fullmatch(stated) or ".." in stated:
+    if not GIT_NAME.fullmatch(revision) or ".." in revision:
         hint = "a branch, a tag or a commit follows the @"
-        raise ArchError(Problem(f"{quote(stated)} is no revision", hint, path=quote(model)))
-    return stated
+        raise ArchError(Problem(f"{quote(revision)} is no revision", hint, path=quote(model)))
+    return revision
 
 
 CONFIG = "config.json"

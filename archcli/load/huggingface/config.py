@@ -118,26 +118,26 @@ class Config:
 
     def size(self, *names: str, default: Any = MISSING) -> ConfigValue[int]:
         """A whole number above zero, or the default."""
-        stated = self.value(*names, default=default)
+        entry = self.value(*names, default=default)
         self.sizes.update(name for name in self._key_names(names) if self.data.get(name) is not None)
-        if stated.value is default or stated is default:
-            return stated
+        if entry.value is default or entry is default:
+            return entry
         if not any(self.data.get(name) is not None for name in self._key_names(names)):
-            self.defaulted[names[0]] = (self._key_name(names[0]), stated.value)
-        return self.as_size(names[0], stated)
+            self.defaulted[names[0]] = (self._key_name(names[0]), entry.value)
+        return self.as_size(names[0], entry)
 
-    def as_size(self, name: str, stated: ConfigValue[Any]) -> ConfigValue[int]:
+    def as_size(self, name: str, entry: ConfigValue[Any]) -> ConfigValue[int]:
         """A value of the key `name` as a whole number above zero."""
-        value, word = stated.value, self._key_name(name)
+        value, word = entry.value, self._key_name(name)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
             raise self.error(
-                f"{word} must be a whole number above 0, not {short_repr(value)}", at=stated.place
+                f"{word} must be a whole number above 0, not {short_repr(value)}", at=entry.place
             )
         if value > LARGEST:
-            raise self.error(f"{word} is beyond reason", f"at most {LARGEST:,} is read", stated.place)
-        return stated.derive(value)
+            raise self.error(f"{word} is beyond reason", f"at most {LARGEST:,} is read", entry.place)
+        return entry.derive(value)
 
     def optional_size(self, *names: str) -> ConfigValue[int] | None:
         """A whole number above zero, or None where file and class have none."""
@@ -150,19 +150,19 @@ class Config:
 
     def number(self, *names: str, default: Any = MISSING) -> ConfigValue[float]:
         """A real number."""
-        stated = self.value(*names, default=default)
-        if not is_number(stated.value):
-            what = f"{self._key_name(names[0])} must be a number, not {short_repr(stated.value)}"
-            raise self.error(what, at=stated.place)
-        return stated.derive(float(stated.value))
+        entry = self.value(*names, default=default)
+        if not is_number(entry.value):
+            what = f"{self._key_name(names[0])} must be a number, not {short_repr(entry.value)}"
+            raise self.error(what, at=entry.place)
+        return entry.derive(float(entry.value))
 
     def flag(self, *names: str, default: Any = MISSING) -> ConfigValue[bool]:
         """true or false."""
-        stated = self.value(*names, default=default)
-        if not isinstance(stated.value, bool):
-            what = f"{self._key_name(names[0])} must be true or false, not {short_repr(stated.value)}"
-            raise self.error(what, at=stated.place)
-        return stated
+        entry = self.value(*names, default=default)
+        if not isinstance(entry.value, bool):
+            what = f"{self._key_name(names[0])} must be true or false, not {short_repr(entry.value)}"
+            raise self.error(what, at=entry.place)
+        return entry
 
     def nullable_flag(self, *names: str, default: Any = MISSING) -> ConfigValue[bool]:
         """true or false, of a class that takes null for false."""
@@ -227,8 +227,8 @@ class Config:
     @property
     def architecture(self) -> str:
         """The first class in `architectures`, or empty."""
-        stated = self.get("architectures", default=None)
-        first = stated[0] if isinstance(stated, list) and stated else stated
+        classes = self.get("architectures", default=None)
+        first = classes[0] if isinstance(classes, list) and classes else classes
         return first if isinstance(first, str) else ""
 
     @property

@@ -190,8 +190,8 @@ def read_config(text: Text) -> ConfigJson | None:
         data = json.loads(content, object_pairs_hook=_refuse_repeated_keys)
         return ConfigJson(data, object_places(text.source, content, start)) if _is_config(data) else None
     except (ValueError, RecursionError) as error:
-        words = ("groups", "kind", *THEIRS_ALONE, *OUR_WORD)
-        if _is_config([key for key in words if f'"{key}"' in content]):
+        known = ("groups", "kind", *THEIRS_ALONE, *OUR_WORD)
+        if _is_config([key for key in known if f'"{key}"' in content]):
             raise _no_json(text, error) from None
         return None
 

@@ -29,16 +29,16 @@ CLASS_ENDING = re.compile(
 GPT2_KEYS = {"n_embd", "n_layer", "n_head"}
 MAMBA_SSM_KEYS = {"d_model", "n_layer", "ssm_cfg"}
 LIST = "`archcli families` lists all"
-CALLED = {
+SYNONYMS = {
     "florence2_language": "bart",
     "gpt_neox_reward_model": "gpt_neox",
     "new": "gte",
     "phi4mm": "phi4_multimodal",
 }
-"""Types as authors publish them: what transformers, or archcli, calls the same model."""
+"""model_types as authors publish them, and as transformers or archcli calls the same model."""
 
 DRAFT = re.compile(r"Eagle|EAGLE|Medusa|Hydra|DraftModel$")
-"""Classes of speculative decoding's drafts, whose model_type is that of the model they draft for."""
+"""Classes of draft models, which state the model_type of the model that they draft for."""
 
 INNER = "model_config"
 """The key of an mlc-chat-config.json that holds the model's own settings."""
@@ -74,7 +74,7 @@ def import_config(
     if mapping.get("kind", "decoder") != "encoder":
         mapping = _with_head(mapping, config, (*family.headed, *part.headed))
     inner = stated_quantization(config)
-    stated = outer or inner
+    quantization = outer or inner
     if data.get("auto_map"):
         config.note("the file points to code of its own (auto_map), which is not run")
     if part.wrapper is None:
@@ -82,47 +82,47 @@ def import_config(
     config.report_unread_keys()
     imported = {**(before or {}), **mapping, **(over or {})}
     tree = tree_of(imported, whole.places.start)
-    if stated is not None:
+    if quantization is not None:
         weights = _weights(family, config, wrapped=part.wrapper is not None)
-        tree = _quantized(stated, imported, tree, weights)
+        tree = _quantized(quantization, imported, tree, weights)
     return ImportedConfig(tree, tuple(config.notes), _is_sized(whole, config))
 
 
 def _check_width(config: Config) -> None:
-    """Note a width that is left to the class; refuse a file that states one by a word of other classes."""
+    """Note a width that is the class's default; refuse one at a key that the class does not read."""
     widths = (word for name, word in config.defaulted.items() if OUR_WORD.get(name, name) == "d_model")
     word, value = next(widths, ("", 0))
     if not word or not config.sizes - NO_SHAPE:
         return
-    other = next((key for key in config.unread_keys() if OUR_WORD.get(key) == "d_model"), None)
-    if other is not None:
-        what = f"{other} is no key of {config.model_type}, whose width is {word}"
-        raise config.error(what, f"without it the class has {value:,}", config.place(other))
+    unread_width = next((key for key in config.unread_keys() if OUR_WORD.get(key) == "d_model"), None)
+    if unread_width is not None:
+        what = f"{unread_width} is no key of {config.model_type}, whose width is {word}"
+        raise config.error(what, f"without it the class has {value:,}", config.place(unread_width))
     config.note(f"{word} is not stated: {value:,}, the default of its class")
 
 
 def _is_sized(whole: Config, text: Config) -> bool:
     """Whether the file states a size; a wrapper's text part may leave all of them to its class."""
     wrapper = WRAPPERS.get(whole.model_type)
-    stated = text.sizes - NO_SHAPE
+    sizes = text.sizes - NO_SHAPE
     if wrapper is None or wrapper.key in whole.data:
-        return wrapper is not None or bool(stated)
-    return not stated.isdisjoint(whole.data)  # a flat wrapper's defaults stand beside what it states
+        return wrapper is not None or bool(sizes)
+    return not sizes.isdisjoint(whole.data)  # a flat wrapper's defaults stand beside what it states
 
 
-def _quantized(stated: Config, imported: Mapped, tree: Node, weights: WeightMap | None) -> Node:
+def _quantized(quantization: Config, imported: Mapped, tree: Node, weights: WeightMap | None) -> Node:
     """The tree with the `quantization` of its file; as it is where the model cannot be built."""
     # imported for quantized files alone
     from archcli.load.huggingface.quantization.storage import storage
     from archcli.load.loaded import load_tree
 
     try:
-        model = load_tree(tree, [], stated.places.source.name, (), strict=True).model
+        model = load_tree(tree, [], quantization.places.source.name, (), strict=True).model
     except ArchError:
         return tree
-    stored = storage(stated, model, weights)
+    stored = storage(quantization, model, weights)
     for note in stored.notes:
-        stated.note(note)
+        quantization.note(note)
     if stored.quantization is None:
         return tree
     return tree_of({**imported, "quantization": stored.quantization}, tree.place)
@@ -146,7 +146,7 @@ def _weights(family: Family, config: Config, *, wrapped: bool) -> WeightMap | No
 
 
 def _whole(data: Any, places: KeyPlaces) -> Config:
-    """The whole file, with a model_type where its class or its keys tell it."""
+    """The whole file, with a model_type, which its class or its keys may imply."""
     config = Config(data if isinstance(data, dict) else {}, places)
     if not isinstance(data, dict):
         raise config.error("a config.json is a mapping of keys to values")
@@ -169,25 +169,25 @@ def _is_around(data: Collection[str]) -> bool:
 
 
 def _of_mlc(whole: Config, inner: Mapped) -> Config:
-    """The config.json in an mlc-chat-config.json, whose words for lengths are those of its engine."""
+    """The config.json in an mlc-chat-config.json, with its lengths at the usual keys."""
     head = {} if whole.model_type == "bert" else {"architectures": ["ForCausalLM"]}  # it embeds, others chat
-    words = {
+    renamed = {
         theirs: None if inner[ours] in (-1, 0) else inner[ours]
         for ours, theirs in MLC_SIZES.items()
         if ours in inner
     }
-    data = {"model_type": whole.data.get("model_type"), **head, **words, **inner}
+    data = {"model_type": whole.data.get("model_type"), **head, **renamed, **inner}
     whole.note(f"only {INNER} is read: the rest of the file says how an engine runs the model")
     if "quantization" in whole.data:
-        stated = short_repr(whole.data["quantization"])
-        whole.note(f"quantization {stated} is not read: weights take the bytes of --dtype")
+        value = short_repr(whole.data["quantization"])
+        whole.note(f"quantization {value} is not read: weights take the bytes of --dtype")
     config = Config(data, whole.places.inner(INNER), notes=whole.notes)
     config.ignore(*MLC_SIZES, *MLC_ENGINE)
     return config
 
 
 def _by_class(name: str) -> tuple[str, str] | None:
-    """The model_type of a class in transformers, whose name begins with it."""
+    """(model_type, reason) by a class of transformers: Qwen2ForCausalLM is of qwen2."""
     stem = _bare(CLASS_ENDING.sub("", name))
     kinds = (kind for kind in (*families(), *WRAPPERS) if _bare(kind) == stem)
     kind = next(kinds, "") if stem else ""
@@ -195,7 +195,7 @@ def _by_class(name: str) -> tuple[str, str] | None:
 
 
 def _bare(name: str) -> str:
-    """A name without what a class spells otherwise: Qwen2_5_VL is qwen2_5_vl."""
+    """A name in lower case without _ and -, which class names and model_types have in other places."""
     return re.sub("[_-]", "", name).lower()
 
 
@@ -209,9 +209,10 @@ def _unknown_class(config: Config) -> ArchError:
 
 
 def _by_keys(data: Collection[str]) -> tuple[str, str]:
-    """The model_type of a file of mamba_ssm; or of 2019, by GPT-2's keys, which GPT and CTRL share."""
+    """(model_type, reason) by the keys of mamba_ssm, or of GPT-2's files of 2019."""
     if MAMBA_SSM_KEYS.issubset(data):
         return "mamba_ssm", "whose files have these keys"
+    # GPT has GPT-2's keys and afn, and CTRL dff
     is_gpt2 = GPT2_KEYS.issubset(data) and not {"afn", "dff"}.intersection(data)
     return ("gpt2", "whose first files have these keys") if is_gpt2 else ("", "")
 
@@ -235,8 +236,8 @@ def _unknown(kind: str, config: Config) -> ArchError:
     near = closest(kind, [*known, *WRAPPERS])
     hint = f"nearest known: {', '.join(near)}; " if near else ""
     hint += LIST
-    if kind in CALLED:
-        hint = f"the class in transformers is of the type {CALLED[kind]!r}"
+    if kind in SYNONYMS:
+        hint = f"the class in transformers is of the type {SYNONYMS[kind]!r}"
     if isinstance(inner, str) and inner in known:
         hint = f"its text_config is of the known type {inner!r}; what its class makes of it is not known"
     what = f"model_type {short_repr(kind)} is not supported"

@@ -98,7 +98,7 @@ JOINING = """
     merger_times drop_vision_last_layer image_start_id image_end_id slice_start_id slice_end_id
     newline_id image_bos_token_id
 """
-"""Outer keys of wrappers: how the output of a tower becomes tokens of the language model."""
+"""A wrapper's own keys: how the output of a tower becomes tokens of the language model."""
 
 HARMLESS = frozenset(f"{FILE} {RUNNING} {TOKENS} {TRAINING} {LABELS} {SAMPLING} {JOINING}".split())
 """Keys that change no count. A family that needs one of them reads it all the same."""
@@ -113,21 +113,21 @@ HARMLESS_ENDINGS = (
 """Endings of keys whose value changes neither parameters nor FLOPs nor the cache, whatever it is."""
 
 OF_TOWERS = ("image_", "img_", "vision_", "video_", "audio_", "speech_", "projector_", "mm_", "tune_mm_")
-"""Beginnings of outer keys of wrappers about parts that are not counted, and inputs of theirs."""
+"""Beginnings of a wrapper's own keys about towers, which are not counted, and about their inputs."""
 
 LENGTHS = """
     vocab_size padded_vocab_size max_position_embeddings n_positions n_ctx max_sequence_length seq_length
     max_seq_len max_seq_length model_max_length num_labels type_vocab_size
 """
 NO_SHAPE = frozenset(LENGTHS.split())
-"""Sizes that files without the rest of an architecture state, too: those of a tokenizer, of inputs."""
+"""Sizes that are no sign of an architecture, as files of a tokenizer state them too."""
 
 MLC_SIZES = {
     "context_window_size": "max_position_embeddings",
     "sliding_window_size": "sliding_window",
     "position_embedding_base": "rope_theta",
 }
-"""Words of an mlc-chat-config.json: those of a config.json. -1 and 0 are none."""
+"""Keys of an mlc-chat-config.json, and those of a config.json; -1 and 0 are none."""
 
 MLC_ENGINE = (
     "prefill_chunk_size",
@@ -163,7 +163,7 @@ OUR_WORD = {
     "attn_logit_softcapping": "softcap",
     "final_logit_softcapping": "softcap",
 }
-"""Their word: ours."""
+"""Keys of config.json, and archcli's keys for them."""
 
 THEIRS_ALONE = frozenset(("model_type", "architectures", "transformers_version"))
-"""Keys by which a config.json is told from a file of ours."""
+"""Keys that tell a config.json from a YAML of archcli."""

@@ -49,8 +49,8 @@ def family_of(model_type: str) -> Family | None:
     if "file" not in entry:
         return _installed_family(model_type)
     module = import_module(f"archcli.load.huggingface.families.{entry['file']}")
-    found: Family | None = module.FAMILIES.get(model_type)
-    return found
+    family: Family | None = module.FAMILIES.get(model_type)
+    return family
 
 
 @cache
@@ -67,10 +67,10 @@ def _installed_family(model_type: str) -> Family | None:
     if entry is None:
         return None
     try:
-        found = entry.load()
+        loaded = entry.load()
     except Exception as error:  # noqa: BLE001  # an outsider's code may raise anything
         what = f"the family {model_type!r} ({entry.value}) cannot be used"
         raise ArchError(f"{what}: {type(error).__name__}: {error}") from None
-    if not isinstance(found, Family):
+    if not isinstance(loaded, Family):
         raise ArchError(f"the family {model_type!r} ({entry.value}) cannot be used: it is no Family")
-    return found
+    return loaded

@@ -180,11 +180,13 @@ class _Builder:
             self.built[seen] = made
         return made
 
-    def _class(self, node: Node, path: str, base: type[Spec], alone: type[Spec] | None) -> type[Spec] | None:
-        """The class that a mapping states, or else `alone`; a problem and None where there is neither."""
+    def _class(
+        self, node: Node, path: str, base: type[Spec], default: type[Spec] | None
+    ) -> type[Spec] | None:
+        """The class that a mapping states, or else `default`; a problem and None where there is neither."""
         kind = node.value.get("kind")
-        if alone is not None and (kind is None or not base.family):
-            return alone
+        if default is not None and (kind is None or not base.family):
+            return default
         if kind is None:
             self._problem(*missing_kind(node, choices(base)), node, path)
             return None

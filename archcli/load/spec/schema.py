@@ -49,8 +49,8 @@ def _top() -> Json:
     chosen: Json = {"$ref": f"#/$defs/{usual[1].__name__}"}
     # the else of each holds the next, so the innermost is made first
     for kind, cls in reversed(others):
-        stated = {"type": "object", "properties": {"kind": {"const": kind}}, "required": ["kind"]}
-        chosen = {"if": stated, "then": {"$ref": f"#/$defs/{cls.__name__}"}, "else": chosen}
+        matches = {"type": "object", "properties": {"kind": {"const": kind}}, "required": ["kind"]}
+        chosen = {"if": matches, "then": {"$ref": f"#/$defs/{cls.__name__}"}, "else": chosen}
     kind_key = {"enum": list(_models()), "default": USUAL_MODEL, "description": MEANINGS["kind"]}
     return {"type": "object", "properties": {"kind": kind_key}, **chosen}
 
@@ -85,8 +85,8 @@ def _many(field: Field) -> str:
 
 def meaning(cls: type[Spec], name: str) -> str:
     """What a key means: the sentence of `SIZES`, or of a docstring, of the class or the nearest base."""
-    told = (sentence for owner in cls.__mro__ for sentence in _of_owner(owner, name))
-    return next(told, MEANINGS.get(name, ""))
+    sentences = (sentence for owner in cls.__mro__ for sentence in _of_owner(owner, name))
+    return next(sentences, MEANINGS.get(name, ""))
 
 
 def _of_owner(owner: type, name: str) -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""The tree of a YAML or JSON text, with the places of keys and values.
-
-So an error can draw a caret under them.
-"""
+"""The tree of a YAML or JSON text, with the places of keys and values for the carets of errors."""
 
 from __future__ import annotations
 
@@ -73,14 +70,15 @@ class Node:
 def locate(node: Node, path: str) -> Place:
     """The place of the value at a dotted path, or of the nearest written ancestor."""
     for step in path.split("."):
-        inner = _step(node, step)
+        inner = child(node, step)
         if inner is None:
             break
         node = inner
     return node.where
 
 
-def _step(node: Node, step: str) -> Node | None:
+def child(node: Node, step: str) -> Node | None:
+    """The node at a key of a mapping, or at an index of a list; None where there is none."""
     if isinstance(node.value, dict):
         entry: Node | None = node.value.get(step)
         return entry
@@ -94,7 +92,7 @@ def _step(node: Node, step: str) -> Node | None:
 def at(node: Node, path: str) -> Node:
     """The node at a path such as `.0.scale` below this one, or the last node that exists on the way."""
     for step in path.split(".")[1:]:
-        node = _step(node, step) or node
+        node = child(node, step) or node
     return node
 
 

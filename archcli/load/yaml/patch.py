@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from archcli.errors import format_value
-from archcli.load.yaml.nodes import Node, Place, Source
+from archcli.load.yaml.nodes import Node, Place, Source, child
 from archcli.load.yaml.text import BOM, MOST_BYTES
 
 Change = tuple[str, Any]
@@ -25,7 +25,7 @@ NO_END = "\\ No newline at end of file\n"
 class Patch(NamedTuple):
     """A unified diff for `patch -p1` or `git apply`, empty where nothing changes.
 
-    `left` are the changes that it does not contain.
+    `left` are the changes that are not in the patch.
     """
 
     text: str
@@ -36,7 +36,7 @@ class _Edit(NamedTuple):
     line: int
     column: int
     width: int
-    words: str
+    text: str
 
 
 def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
@@ -58,7 +58,7 @@ def patch_of(root: Node, changes: Iterable[Change]) -> Patch:
             # several new keys of one mapping go before its first key, so to the same place
             before = edits.get((edit.line, edit.column))
             edits[edit.line, edit.column] = (
-                edit if before is None or edit.width else edit._replace(words=before.words + edit.words)
+                edit if before is None or edit.width else edit._replace(text=before.text + edit.text)
             )
     text = "" if lines is None else _diff(lines, _edited(lines, edits.values()), source.name)
     return Patch(text, tuple(left))
@@ -90,8 +90,8 @@ def _edited(lines: Sequence[str], edits: Iterable[_Edit]) -> list[str]:
         line = new[edit.line]
         # places do not count the byte order mark, which the file's first line still has
         start = edit.column + line.startswith(BOM)
-        words = edit.words.replace("\n", "\r\n") if line.endswith("\r\n") else edit.words
-        new[edit.line] = line[:start] + words + line[start + edit.width :]
+        inserted = edit.text.replace("\n", "\r\n") if line.endswith("\r\n") else edit.text
+        new[edit.line] = line[:start] + inserted + line[start + edit.width :]
     # an inserted key brings a line break of its own; difflib needs one line an entry
     return [line for text in new for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
 
@@ -122,20 +122,21 @@ def _quoted(name: str) -> str:
     )
 
 
-def _edit(root: Node, path: str, words: str, file: str) -> _Edit | None:
+def _edit(root: Node, path: str, text: str, file: str) -> _Edit | None:
     *above, name = path.split(".")
-    parent: Node | None = root
+    parent = root
     for step in above:
-        parent = _child(parent, step)
-    if parent is None:
-        return None
-    old = _child(parent, name)
+        inner = child(parent, step)
+        if inner is None:
+            return None
+        parent = inner
+    old = child(parent, name)
     if old is not None:
         place = old.place
-        stated = old.text or _text_at(place) == format_value(old.value)
-        replaced = _Edit(place.line, place.column, place.width, words)
-        return replaced if place.source.name == file and stated else None
-    return _inserted(parent, name, words, file)
+        is_written = old.text or _text_at(place) == format_value(old.value)
+        replaced = _Edit(place.line, place.column, place.width, text)
+        return replaced if place.source.name == file and is_written else None
+    return _inserted(parent, name, text, file)
 
 
 def _text_at(place: Place) -> str:
@@ -145,19 +146,7 @@ def _text_at(place: Place) -> str:
     return text[place.column : place.column + place.width]
 
 
-def _child(node: Node | None, step: str) -> Node | None:
-    if node is None:
-        return None
-    if isinstance(node.value, dict):
-        entry: Node | None = node.value.get(step)
-        return entry
-    if isinstance(node.value, list) and step.isdecimal() and int(step) < len(node.value):
-        item: Node = node.value[int(step)]
-        return item
-    return None
-
-
-def _inserted(parent: Node, name: str, words: str, file: str) -> _Edit | None:
+def _inserted(parent: Node, name: str, text: str, file: str) -> _Edit | None:
     """The edit that inserts a new key before the parent's first key; None where there is no such place."""
     if not isinstance(parent.value, dict):
         return None
@@ -174,5 +163,5 @@ def _inserted(parent: Node, name: str, words: str, file: str) -> _Edit | None:
         first.line,
         first.column,
         0,
-        f"{name}: {words}\n{' ' * first.column}" if block else f"{name}: {words}, ",
+        f"{name}: {text}\n{' ' * first.column}" if block else f"{name}: {text}, ",
     )

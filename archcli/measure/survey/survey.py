@@ -87,7 +87,7 @@ def spreads(records: Sequence[Record], shown: Iterable[SurveyColumn]) -> Iterato
         values = [
             record[column.key] for record in records if column.is_figure and record[column.key] is not None
         ]
-        if values and column.key != "year":
+        if values:
             # inclusive: quartiles lie within the values; of a single value all are that one
             q1, _, q3 = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
             figures = {"min": min(values), "q1": q1, "median": median(values), "q3": q3, "max": max(values)}

@@ -47,14 +47,14 @@ def lead(document: Document) -> str:
 def settings(document: Document) -> str:
     """How and on what the model was run, and how long a pass took."""
     inputs, totals = document["inputs"], document["totals"]
-    stated = [
+    details = [
         f"{key.replace('_', ' ')} {inputs[key]}"
         for key in ("phase", "batch_size", "seq_len", "past", "dtype")
         if inputs.get(key)
     ]
     machine = totals.get("machine", {})
-    stated.append(str(machine.get("CPU" if inputs["device"] == "cpu" else "processor", inputs["device"])))
-    return f"{', '.join(stated)}; {totals['wall_s'] * 1e3:,.1f} ms a pass"
+    details.append(str(machine.get("CPU" if inputs["device"] == "cpu" else "processor", inputs["device"])))
+    return f"{', '.join(details)}; {totals['wall_s'] * 1e3:,.1f} ms a pass"
 
 
 def warnings(document: Document) -> list[str]:

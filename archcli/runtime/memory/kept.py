@@ -166,8 +166,8 @@ class KeptRecorder:
         storage, maker = self._ledger.of(tensor)
         # inputs first: an output that is a view of one shares its storage
         for role, tensors in (("in", running.inputs), ("out", running.outputs)):
-            for i, other in enumerate(tensors):
-                if address(other) == storage._cdata:
+            for i, known in enumerate(tensors):
+                if address(known) == storage._cdata:
                     return SavedByOp(role, i, storage.nbytes(), maker)
         return SavedByOp("new" if maker == running.path else "other", 0, storage.nbytes(), maker)
 

@@ -1,8 +1,7 @@
-"""Peak: the storages that exist at once while torch runs, and the most bytes that a pass takes.
+"""Peak: the storages that exist at once while torch runs, and where in a pass they are most bytes.
 
-Live: the storages that exist at once while torch runs, and the operation at which they are most. A dispatch
-mode books every storage that an operator of torch returns, and a finalizer takes it off as soon as nothing
-refers to it: what an allocator would hand out, without its rounding and its caches, and without the
+A dispatch mode books every storage that an operator of torch returns, and a finalizer takes it off as soon as
+nothing refers to it: what an allocator would hand out, without its rounding and its caches, and without the
 workspace that a kernel takes within itself.
 
 Traps: a storage's address is used again once it is freed, so that its booking must end with it (the finalizer

@@ -87,8 +87,8 @@ class Assignment:
     def lengths(self, n_experts: int) -> list[int]:
         """Numbers of tokens, read back; of an even spread where tensors have no values."""
         if _is_shape_alone(self.expert_of):
-            each, more = divmod(len(self.expert_of), n_experts)
-            return [each + (i < more) for i in range(n_experts)]
+            tokens, more = divmod(len(self.expert_of), n_experts)
+            return [tokens + (i < more) for i in range(n_experts)]
         lengths: list[int] = self.sizes(n_experts).tolist()
         return lengths
 

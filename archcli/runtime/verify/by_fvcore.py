@@ -58,12 +58,8 @@ def verify_fvcore(
     leaves = {path for path in counts if not isinstance(modules[path], ModuleNode | AdapterHolder)}
     lenders = _lenders(model, rows, layers)
     ours, names = _by_module(rows, layers, leaves, nodes, lenders)
-    unread = {
-        _home(lenders.get(path, path), leaves, nodes)
-        for row in rows
-        if row.op.has_unread
-        for path in layers.built_paths(row.path)
-    }
+    unread_paths = [path for row in rows if row.op.has_unread for path in layers.built_paths(row.path)]
+    unread = {_home(lenders.get(path, path), leaves, nodes) for path in unread_paths}
     inexact = {path for path, ops in missed.items() if INEXACT & set(ops)} - unread
     uncounted = inexact | unread | set(untraced)
     counted = {path: flops for path, flops in ours.items() if path not in uncounted}
@@ -103,7 +99,7 @@ def _stubbed(model: LanguageModel, returned: Mapping[str, Any]) -> Iterator[None
 def _empty(shape: Any, x: Any, *_rest: Any, **_options: Any) -> Any:
     """An empty tensor of a shape, or a tuple of them."""
     if isinstance(shape[0], tuple):
-        return tuple(x.new_empty(one) for one in shape)
+        return tuple(x.new_empty(size) for size in shape)
     return x.new_empty(shape)
 
 
@@ -163,7 +159,7 @@ def _home(path: str, leaves: set[str], nodes: set[str]) -> str:
 
 
 def _lenders(model: LanguageModel, rows: Iterable[Row], layers: LayerIndex) -> dict[str, str]:
-    """By path of an operation whose weights are stored elsewhere, the path of the leaf that runs it."""
+    """Path of an operation whose weights another module holds: path of the leaf that runs it."""
     modules = dict(model.named_modules())
     paths = {id(module): path for path, module in modules.items()}
     lenders = {}

@@ -1,7 +1,6 @@
 """Load a checkpoint into the built model, and compare its logits with those of transformers' class.
 
-Compare logits of archcli's model and transformers' class, with the same weights and tokens. The two models
-are loaded one after the other, so that no more than one is in memory.
+Both get the same tokens. They are loaded one after the other, so that no more than one is in memory.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def pieces(tensor: torch.Tensor, place: WeightTarget, shapes: Shapes) -> Iterato
 def translate(
     stored: Mapping[str, torch.Tensor], weights: WeightMap, shapes: Shapes
 ) -> dict[str, torch.Tensor]:
-    """Translate a checkpoint to archcli's state dict, without what is no weight by the map.
+    """Translate a checkpoint to archcli's state dict, without tensors that are no weights (rotary tables).
 
     Raises KeyError for an unknown or repeated tensor.
     """
@@ -167,12 +166,12 @@ def check_weights(
 
     Raises ArchError where memory, transformers or its class is missing.
     """
-    dtype = DTYPES.get(job.dtype) or kept(placed)
+    dtype = DTYPES.get(job.dtype) or stored_dtype(placed)
     _require_memory(job.params, dtype, available)
     cls, inputs = transformers_class(job.config), _inputs(spec, job, dtype)
     tell(f"transformers' {cls.__name__}", 0, 2)
     theirs = transformers_logits(
-        cls, TransformersInput(job.folder, job.config, mapped(job.stored)), dtype, spec, inputs
+        cls, TransformersInput(job.folder, job.config, memory_mapped(job.stored)), dtype, spec, inputs
     )
     # what cycles still hold of transformers' model must go before ours is loaded
     gc.collect()
@@ -189,12 +188,12 @@ def check_weights(
     return results
 
 
-def kept(placed: PlacedTensors) -> torch.dtype:
+def stored_dtype(placed: PlacedTensors) -> torch.dtype:
     """The dtype in which most elements are stored; ArchError where it cannot be run."""
-    held: Counter[str] = Counter()
+    elements: Counter[str] = Counter()
     for stored, _ in placed.tensors:
-        held[stored.dtype] += int(prod(stored.shape))
-    dtype = STORED.get(held.most_common(1)[0][0]) if held else torch.float32
+        elements[stored.dtype] += int(prod(stored.shape))
+    dtype = STORED.get(elements.most_common(1)[0][0]) if elements else torch.float32
     if dtype not in TOLERANCE:
         raise ArchError(
             "the weights are not stored as numbers that run", "--dtype fp32 runs them all in single precision"
@@ -202,7 +201,7 @@ def kept(placed: PlacedTensors) -> torch.dtype:
     return dtype
 
 
-def mapped(stored: Mapping[str, TensorEntry]) -> dict[str, torch.Tensor]:
+def memory_mapped(stored: Mapping[str, TensorEntry]) -> dict[str, torch.Tensor]:
     """Every tensor by name, as pages of its file: none is read before it is used."""
     from safetensors import safe_open
 
@@ -267,7 +266,7 @@ def _closeness(
 
 
 def _sharing(model: LanguageModel, spec: Model) -> LanguageModel:
-    """The architecture built with the weights of `model`; `model` itself where it is the same."""
+    """A model of the architecture `spec` that shares the weights of `model`, which may be that model."""
     if model.spec == spec:
         return model
     dtype = next(model.parameters()).dtype

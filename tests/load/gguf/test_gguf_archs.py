@@ -16,7 +16,11 @@ import gguf_indexed
 import gguf_llamas
 import gguf_others
 from archcli.errors import ArchError
+from archcli.load.gguf.config import config_of
+from archcli.load.gguf.facts import facts_of
 from archcli.load.gguf.families import ARCHS
+from archcli.load.gguf.header import read_whole
+from archcli.load.gguf.tensors import weights_of
 from archcli.load.source import load, load_text
 from gguf_file import gguf
 from gguf_stored import stored
@@ -122,3 +126,19 @@ def test_layers_that_share_an_index_are_refused(file):
     layers = metadata["glm-dsa.block_count"]
     with pytest.raises(ArchError, match=f"{layers - 1} of {layers} layers have an indexer"):
         load(str(file(metadata, kept)))
+
+
+def test_the_two_norms_of_falcon_40b_are_those_of_llama_cpp(file):
+    """llama.cpp stores ln_attn as attn_norm_2 and ln_mlp as attn_norm; a single norm is attn_norm too."""
+    names = {}
+    for kind in ("falcon-40b", "falcon"):
+        entry = STORED[kind]
+        metadata, tensors = stored(entry, weights(made(entry)))
+        facts = facts_of(read_whole(file(metadata, tensors)), "tiny.gguf")
+        config_of(facts)
+        stems = [stem for stem in ("attn_norm", "attn_norm_2") if facts.has(f"blk.0.{stem}.weight")]
+        names[kind] = [weights_of(f"blk.0.{stem}.weight", facts.arch) for stem in stems]
+    assert names == {
+        "falcon-40b": [("layers.0.ffn_norm.weight",), ("layers.0.attention_norm.weight",)],
+        "falcon": [("layers.0.attention_norm.weight",)],
+    }

@@ -88,13 +88,13 @@ def test_the_text_part_that_a_class_expects_is_the_one_in_the_table(kind):
 def test_a_text_part_has_the_defaults_of_its_class(kind):
     text, cls = TEXTS[kind], transformers.CONFIG_MAPPING[kind]
     theirs = {field.name: field.default for field in fields(cls)}
-    own = family_of(text.family).defaults
-    ours = {**class_defaults(text.family), **own, **text.defaults}
+    of_text = {**class_defaults(kind), **text.defaults}
+    ours = {**class_defaults(text.family), **family_of(text.family).defaults, **of_text}
     assert ours.pop("rope_theta", DEFAULT_THETA) == cls().rope_parameters["rope_theta"]
     known = ours.keys() & theirs.keys() - text.fixed.keys() - OF_THE_WHOLE
     assert {key: ours[key] for key in known if ours[key] != theirs[key]} == {}
-    own = {key for key, value in text.defaults.items() if value is not None}
-    assert own - {"rope_theta", "partial_rotary_factor"} <= theirs.keys()
+    known = {key for key, value in of_text.items() if value is not None}
+    assert known - {"rope_theta", "partial_rotary_factor"} <= theirs.keys()
 
 
 @pytest.mark.sample(4)

@@ -70,9 +70,9 @@ AXK2_WEIGHTS = {
 
 
 def _axk2(config: Config) -> Mapped:
-    """As DeepSeek-V3.2, its norms gating themselves but for those before dense networks.
+    """As DeepSeek-V3.2 with self-gated norms, except before dense networks.
 
-    Queries bring the gate of the result along. Experts are grouped where n_group is stated.
+    The projection of queries makes the output's gate too. Experts are grouped if n_group is stated.
     """
     config.ignore("scoring_func", "topk_method", "rope_interleave", "indexer_rope_interleave")
     without_prediction(config)
@@ -91,13 +91,14 @@ def _axk2(config: Config) -> Mapped:
         "attention": attention,
     }
     grouped = any(config.get(key, default=None) is not None for key in ("n_group", "topk_group"))
-    made = {
+    # functions, as a file without dense layers need not have their keys
+    by_routing = {
         True: lambda: {**layer, "ffn": deepseek_experts(config, grouped=grouped)},
         False: lambda: {**layer, "ffn_norm": norm, "ffn": gated(config)},
     }
     routed = by_types(config, lambda: after_first_in_steps(config))
-    kinds = {kind: made[kind]() for kind in dict.fromkeys(routed)}
-    return decoder(config, norm, [kinds[kind] for kind in routed])
+    layers = {is_routed: by_routing[is_routed]() for is_routed in dict.fromkeys(routed)}
+    return decoder(config, norm, [layers[is_routed] for is_routed in routed])
 
 
 FAMILIES = {

@@ -61,15 +61,15 @@ ENCODER = {
 
 def _bigbird(config: Config) -> Mapped:
     """As PEGASUS with learned positions; the encoder's attention is counted over all pairs."""
-    config = _as_its_class(config)
+    config = _with_own_head(config)
     if not is_decoder_alone(config):
         all_pairs_for_blocks(config)
     wiring = Wiring("pre_norm", TABLE, final_norm=True, norm=False)
     return bart_like(config, wiring, bias=config.flag("use_bias"))
 
 
-def _as_its_class(config: Config) -> Config:
-    """The file as its class reads it: a decoder alone has a head of its own whatever the file says."""
+def _with_own_head(config: Config) -> Config:
+    """The file, untied for a decoder without an encoder: its class ties no head, whatever the file says."""
     if is_decoder_alone(config) and config.flag("tie_word_embeddings"):
         return replace(config, data={**config.data, "tie_word_embeddings": False})
     return config
@@ -77,7 +77,7 @@ def _as_its_class(config: Config) -> Config:
 
 def _bigbird_weights(config: Config) -> Weights:
     """Weight names of both halves, or of the decoder."""
-    config = _as_its_class(config)
+    config = _with_own_head(config)
     below = "" if is_decoder_alone(config) else "decoder."
     return {
         **bart_weights(config),

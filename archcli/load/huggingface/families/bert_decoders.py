@@ -61,17 +61,18 @@ BLIP_HELD = {
     "cross_norm": "output.LayerNorm.weight",
     "cross_norm_bias": "output.LayerNorm.bias",
 }
-"""What cross-attention to an image holds, by our names and by those of its class."""
+"""Weights of cross-attention to an image: archcli's names, and those of the class."""
 
 
 def _blip(config: Config) -> Mapped:
-    """BERT as a decoder with the head of masked words; cross-attention waits for an image."""
+    """BERT as a decoder with the head of masked words, and unread cross-attention to an image."""
     config.only_architectures(*BLIP_HEADED)
     config.only("is_decoder", True)
     config.ignore("projection_dim", "label_smoothing")
     config.note("weights of cross-attention to images are counted, and read by no pass over text alone")
-    width, seen = config.size("hidden_size").value, config.size("encoder_hidden_size").value
-    shapes = ([width, width], [width, seen], [width, seen], [width, width], *([[width]] * 6))
+    width, image_width = config.size("hidden_size").value, config.size("encoder_hidden_size").value
+    matrices = ([width, width], [width, image_width], [width, image_width], [width, width])
+    shapes = (*matrices, *([[width]] * 6))
     whole = post_norm_decoder(
         config,
         layernorm(config.number("layer_norm_eps")),
@@ -84,12 +85,12 @@ def _blip(config: Config) -> Mapped:
 
 
 def _blip_weights(config: Config) -> Weights:
-    """BERT's names, and those of what is held for images."""
-    crossing: dict[str, Rule] = {
+    """Weight names: BERT's, and those of cross-attention to an image."""
+    cross_attention: dict[str, Rule] = {
         f"[bert.]encoder.layer.*.crossattention.{theirs}": f"layers.*.{ours}.weight"
         for ours, theirs in BLIP_HELD.items()
     }
-    names = with_bert_head(config, {**encoder_names("bert"), **crossing})
+    names = with_bert_head(config, {**encoder_names("bert"), **cross_attention})
     inside: Weights = {
         f"text_decoder.{name}".replace("[bert.]", "bert."): rule for name, rule in names.items()
     }

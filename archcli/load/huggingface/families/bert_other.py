@@ -108,7 +108,7 @@ ELECTRA_SUMMARY = ("summary_type", "summary_use_proj", "summary_last_dropout")
 
 
 def _electra(config: Config) -> Mapped:
-    """As BERT, with embeddings of a width of their own; the discriminator judges every token."""
+    """As BERT, with embeddings of another width; the discriminator classifies every token."""
     config.only("position_embedding_type", "absolute", default="absolute")
     config.ignore(*ELECTRA_SUMMARY)
     width = narrow(config, "embedding_size")

@@ -26,7 +26,7 @@ GTE_HEADS = {
 
 
 def _gte(config: Config) -> Mapped:
-    """As BERT, with RoPE and a gated network, of which one matrix has a bias; a head with one bias."""
+    """As BERT, with RoPE, a gated network with a biased down projection, and a head with one bias."""
     ffn, head = gated(config, bias=["down"]), {"activation": "gelu"}
     embedding = {"position": {"kind": "none"}}
     return bert_like(
@@ -111,14 +111,14 @@ NOMIC_BERT_FIXED = {
     "use_rms_norm": False,
     "causal": False,
 }
-"""What such a file states of the layers; the class of transformers has no other."""
+"""Values of such a file's keys that transformers' class supports."""
 
-NOMIC_BERT_RUNNING = (
+NOMIC_BERT_UNREAD = (
     *("fused_bias_fc", "fused_dropout_add_ln", "use_xentropy", "dense_seq_output", "pad_vocab_size_multiple"),
     *("scale_attn_weights", "rotary_emb_interleaved", "rotary_emb_scale_base", "rotary_scaling_factor"),
     *("max_trained_positions", "embd_pdrop", "shift_bounds"),
 )
-"""Keys of its own files that change no count."""
+"""Keys of such files that change no count."""
 
 NOMIC_BERT_HEADS = {
     "Model": (),
@@ -132,7 +132,7 @@ def _nomic_bert(config: Config) -> Mapped:
     """As BERT, with RoPE, a gated network, and no bias in the layers."""
     for key, value in NOMIC_BERT_FIXED.items():
         config.only(key, value, default=value)
-    config.ignore(*NOMIC_BERT_RUNNING)
+    config.ignore(*NOMIC_BERT_UNREAD)
     whole = bert_like(
         config,
         "NomicBert",
@@ -146,13 +146,8 @@ def _nomic_bert(config: Config) -> Mapped:
 
 def _nomic_bert_weights(config: Config) -> Weights:
     """Weight names: BERT's around layers with Llama's words."""
-    return with_bert_head(
-        config,
-        rotated_names("nomic_bert", "attn"),
-        {
-            "cls.predictions.transform.layer_norm.*": "lm_head_norm.*",
-        },
-    )
+    head: Weights = {"cls.predictions.transform.layer_norm.*": "lm_head_norm.*"}
+    return with_bert_head(config, rotated_names("nomic_bert", "attn"), head)
 
 
 FAMILIES = {

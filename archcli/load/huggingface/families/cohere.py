@@ -64,15 +64,18 @@ COMBINATIONS = {"average": "mean", "sum": "sum"}
 
 
 def _cohere2_moe(config: Config) -> Mapped:
-    """As Command A with experts after some dense layers, which may have RoPE without a window."""
+    """As Command A, with experts after some dense layers.
+
+    With prefix_dense_sliding_window_pattern 1, dense layers have RoPE and no window.
+    """
     check_window(config)
     first, width = config.count("first_k_dense_replace", default=0).value, head_dim(config)
     config.ignore("prefix_dense_intermediate_size")  # without dense layers it has no use
     dense_period = config.size("prefix_dense_sliding_window_pattern").value
     near, bias = rope(config, width, pairing="interleaved"), config.flag("attention_bias")
 
-    def layer(window: ConfigValue[int] | None, *, turned: bool) -> Mapped:
-        place = near if turned or window is not None else {"kind": "none"}
+    def layer(window: ConfigValue[int] | None, *, always_rope: bool) -> Mapped:
+        place = near if always_rope or window is not None else {"kind": "none"}
         attend = attention(config, width, bias=bias, position=place, window=window)
         return {"kind": "parallel", "attention": attend}
 
@@ -81,9 +84,12 @@ def _cohere2_moe(config: Config) -> Mapped:
         return ((index if index < first else index - first) + 1) % period != 0
 
     routed = by_types(config, lambda: [index >= first for index in range(config.layers())])
-    turned = [not moe and dense_period == 1 for moe in routed]
-    either = {kind: windows(config, partial(layer, turned=kind), slides) for kind in dict.fromkeys(turned)}
-    layers = [either[kind][index] for index, kind in enumerate(turned)]
+    always_rope = [not moe and dense_period == 1 for moe in routed]
+    stacks = {
+        always: windows(config, partial(layer, always_rope=always), slides)
+        for always in dict.fromkeys(always_rope)
+    }
+    layers = [stacks[always][index] for index, always in enumerate(always_rope)]
     return decoder(
         config,
         _moe_norm(config),
@@ -95,13 +101,14 @@ def _cohere2_moe(config: Config) -> Mapped:
 
 def _moe_norm(config: Config) -> Mapped:
     """RMSNorm where its eps is stated, else LayerNorm without bias."""
-    stated = config.get("rms_norm_eps", default=None) is not None
-    return rmsnorm(config) if stated else layernorm(config.number("layer_norm_eps"), bias=False)
+    has_rms = config.get("rms_norm_eps", default=None) is not None
+    return rmsnorm(config) if has_rms else layernorm(config.number("layer_norm_eps"), bias=False)
 
 
 def _moe_dense(config: Config) -> Mapped:
-    own = config.get("prefix_dense_intermediate_size", default=None) is not None
-    return gated(config, width="prefix_dense_intermediate_size" if own else "intermediate_size")
+    """The network of a dense layer, as wide as an expert unless the file says otherwise."""
+    has_width = config.get("prefix_dense_intermediate_size", default=None) is not None
+    return gated(config, width="prefix_dense_intermediate_size" if has_width else "intermediate_size")
 
 
 def _moe_sparse(config: Config) -> Mapped:
@@ -134,16 +141,17 @@ def _cohere_compass(config: Config) -> Mapped:
     def heads(window: ConfigValue[int] | None) -> Mapped:
         return {"position": _position_of_type(config, width, FULL if window is None else SLIDING)}
 
-    stated = config.get("logit_scale", default=None) is not None
-    scale = positive(config, "logit_scale") if stated else None
+    has_scale = config.get("logit_scale", default=None) is not None
+    scale = positive(config, "logit_scale") if has_scale else None
     return _parallel(config, scale, heads=heads, slides=lambda _: False)
 
 
 def _position_of_type(config: Config, width: ConfigValue[int], kind: str) -> Mapped | ConfigValue[Mapped]:
-    stated = config.value("rope_parameters", default={})
-    if isinstance(stated.value, dict) and kind in stated.value and stated.value[kind] is None:
+    """RoPE by what rope_parameters nests under the type, where null means no position."""
+    parameters = config.value("rope_parameters", default={})
+    if isinstance(parameters.value, dict) and kind in parameters.value and parameters.value[kind] is None:
         return {"kind": "none"}
-    if not isinstance(stated.value, dict) or kind not in stated.value:
+    if not isinstance(parameters.value, dict) or kind not in parameters.value:
         what = f"rope_parameters need a mapping {kind!r}, or null for layers without RoPE"
         raise config.error(what, at=config.place("rope_parameters"))
     return rope_of_type(config, width, kind, {kind: {}})

@@ -19,10 +19,10 @@ TERMS = ("c2p", "p2c")
 
 
 def _deberta_v2(config: Config) -> Mapped:
-    """As BERT, with scores of contents and relative positions, besides positions that are added."""
-    first = config.model_type == "deberta"
-    config = _head_of(config)
-    if first:
+    """As BERT with disentangled attention: scores of contents with relative positions are added."""
+    is_first = config.model_type == "deberta"
+    config = _with_tie(config)
+    if is_first:
         config.only("relative_attention", False)
         config.only("talking_head", False, default=False)
     config.ignore("pooler_dropout", "z_steps", "cls_dropout", "padding_idx")
@@ -34,34 +34,34 @@ def _deberta_v2(config: Config) -> Mapped:
         raise config.error(what, at=config.place("conv_kernel_size"))
     terms = _terms(config)
     attention = {"scale": _scale(config, len(terms))} if terms else {}
-    more = _relative(config, terms)
-    attention |= more.pop("attention", {}) | ({"bias": ["q", "v", "o"]} if first else {})
+    relative = _relative(config, terms)
+    attention |= relative.pop("attention", {}) | ({"bias": ["q", "v", "o"]} if is_first else {})
     position = {"kind": "learned"} if config.flag("position_biased_input") else {"kind": "none"}
     whole = bert_like(
         config,
-        "Deberta" if first else "DebertaV2",
+        "Deberta" if is_first else "DebertaV2",
         HEADS,
         attention=attention,
         embedding={"position": position},
         pooled="pooler_hidden_act",
-        **more,
+        **relative,
     )
     return with_second_bias(config, whole)
 
 
-def _head_of(config: Config) -> Config:
-    """The file, tied where legacy is false: that head multiplies by the table whatever else is said."""
+def _with_tie(config: Config) -> Config:
+    """The file, tied if legacy is false: that head multiplies by the table, whatever the file says."""
     return config if config.flag("legacy") else replace(config, data={**config.data, TIE: True})
 
 
 def _terms(config: Config) -> list[str]:
     """The scores besides those of contents: c2p, p2c, as a list or joined by |."""
-    stated = config.value("pos_att_type", default=[])
-    words = stated.value.lower().split("|") if isinstance(stated.value, str) else stated.value
-    if not isinstance(words, list | tuple) or not all(str(word).strip() in TERMS for word in words):
-        what = f"pos_att_type {short_repr(stated.value)} is not supported"
-        raise config.error(what, "known: c2p, p2c", stated.place)
-    return [term for term in TERMS if term in [str(word).strip() for word in words]]
+    types = config.value("pos_att_type", default=[])
+    parts = types.value.lower().split("|") if isinstance(types.value, str) else types.value
+    if not isinstance(parts, list | tuple) or not all(str(word).strip() in TERMS for word in parts):
+        what = f"pos_att_type {short_repr(types.value)} is not supported"
+        raise config.error(what, "known: c2p, p2c", types.place)
+    return [term for term in TERMS if term in [str(word).strip() for word in parts]]
 
 
 def _scale(config: Config, terms: int) -> float:
@@ -72,10 +72,8 @@ def _scale(config: Config, terms: int) -> float:
 def _relative(config: Config, terms: list[str]) -> Mapped:
     """The table of relative positions and its use by attention; empty without relative attention."""
     normed = "layer_norm" in str(config.get("norm_rel_ebd", default="none")).lower()
-    distance, buckets = (
-        config.value("max_relative_positions", default=-1),
-        config.value("position_buckets", default=-1),
-    )
+    distance = config.value("max_relative_positions", default=-1)
+    buckets = config.value("position_buckets", default=-1)
     share = config.flag("share_att_key", default=False)
     if not config.flag("relative_attention"):
         if normed:
@@ -85,9 +83,9 @@ def _relative(config: Config, terms: list[str]) -> Mapped:
     if not terms:
         what = "relative_attention without pos_att_type is not supported"
         raise config.error(what, "pos_att_type: [c2p, p2c]", config.place("relative_attention"))
-    key = "max_relative_positions" if _above(distance.value) else "max_position_embeddings"
+    key = "max_relative_positions" if _is_positive(distance.value) else "max_position_embeddings"
     furthest = config.size(key)
-    bucketed = config.size("position_buckets") if _above(buckets.value) else None
+    bucketed = config.size("position_buckets") if _is_positive(buckets.value) else None
     if bucketed is not None and not 1 <= bucketed.value // 2 < furthest.value - 1:
         raise config.error(
             f"position_buckets {bucketed} do not fit distances up to {furthest}", at=buckets.place
@@ -98,22 +96,22 @@ def _relative(config: Config, terms: list[str]) -> Mapped:
     return {"attention": attention, "relative": {"size": bucketed or furthest, **norm}}
 
 
-def _above(value: object) -> bool:
+def _is_positive(value: object) -> bool:
     return isinstance(value, int) and value > 0
 
 
-NEW = "lm_predictions.lm_head"
 NEW_HEAD: Weights = {
-    f"{NEW}.dense.*": "lm_head_transform.*",
-    **{f"{NEW}.LayerNorm.{name}": f"lm_head_norm.{name}" for name in ("weight", "bias")},
-    f"{NEW}.bias": "lm_head.bias",
+    "lm_predictions.lm_head.dense.*": "lm_head_transform.*",
+    "lm_predictions.lm_head.LayerNorm.*": "lm_head_norm.*",
+    "lm_predictions.lm_head.bias": "lm_head.bias",
 }
+"""The head of files with legacy false."""
 PROJECTIONS = {"query_proj": "q_proj", "key_proj": "k_proj", "value_proj": "v_proj"}
 
 
 def _deberta_v2_weights(config: Config) -> Weights:
     """Weight names: BERT's, but for the projections, which the first DeBERTa stores head by head."""
-    config = _head_of(config)
+    config = _with_tie(config)
     self_attention = "[deberta.]encoder.layer.*.attention.self"
     fused = tuple(f"layers.*.attention.{which}_proj.weight" for which in "qkv")
     heads = config.size("num_attention_heads").value
@@ -135,9 +133,7 @@ def _deberta_v2_weights(config: Config) -> Weights:
             "[deberta.]encoder.rel_embeddings.weight": "relative.weight",
             **norm_names({"[deberta.]encoder": "relative_norm"}),
         },
-        {
-            **NEW_HEAD,
-        },
+        NEW_HEAD,
     )
 
 

@@ -29,7 +29,7 @@ from archcli.load.huggingface.whole.deepseek_like import (
     sparse_deepseek_weights,
 )
 
-DEEPSEEK_OWN = {
+DEEPSEEK_DEFAULTS = {
     "mlp_bias": None,
     "vocab_size": 102400,
     "num_hidden_layers": 30,
@@ -42,7 +42,7 @@ DEEPSEEK_OWN = {
 
 
 def _deepseek(config: Config) -> Mapped:
-    """MHA or GQA; fine-grained experts beside shared ones, the first layers dense; dense without experts."""
+    """MHA or GQA, and fine-grained experts beside shared ones in all layers but the first ones."""
     config.only("scoring_func", "softmax")
     width = head_dim(config)
     attend = attention(config, width, bias=config.flag("attention_bias"))
@@ -66,9 +66,8 @@ def _deepseek_routed(config: Config) -> list[bool]:
 
 def _deepseek_experts(config: Config) -> Mapped:
     expert = gated(config, width="moe_intermediate_size")
-    shared = (
-        shared_experts(config, expert) if config.get("n_shared_experts", default=None) is not None else None
-    )
+    has_shared = config.get("n_shared_experts", default=None) is not None
+    shared = shared_experts(config, expert) if has_shared else None
     return experts(config, expert=expert, router=normalized_by(config), shared=shared)
 
 
@@ -154,7 +153,7 @@ FAMILIES = {
         _deepseek,
         {**LLAMA, **EXPERTS, **SHARED},
         aliases={"num_experts": "n_routed_experts"},
-        defaults=DEEPSEEK_OWN,
+        defaults=DEEPSEEK_DEFAULTS,
         defaults_of="llama",
     ),
     "deepseek_v2": Family(

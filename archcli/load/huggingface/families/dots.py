@@ -48,7 +48,7 @@ def _dots1(config: Config) -> Mapped:
     )
 
 
-DOTS3_NOTE_OWN = {"rope_theta": 80000000.0}
+DOTS3_NOTE_DEFAULTS = {"rope_theta": 80000000.0}
 SLIDING_DEFAULTS = {
     "num_attention_heads": 64,
     "num_key_value_heads": 64,
@@ -58,9 +58,10 @@ SLIDING_DEFAULTS = {
     "qk_nope_head_dim": 192,
     "v_head_dim": 128,
 }
-"""What layers with a window have of their own, under keys that begin with swa_."""
+"""Defaults of layers with a window, under keys that begin with swa_."""
 
 OF_TYPES = {*SLIDING_DEFAULTS, "qk_rope_head_dim"}
+"""Keys that may differ from type to type of layer."""
 PERIOD, WINDOW, WINDOW_THETA = 4, 512, 50000.0
 DOTS3_NOTE_WEIGHTS = {
     **LLAMA,
@@ -76,32 +77,33 @@ DOTS3_NOTE_WEIGHTS = {
 
 
 def _dots3_note(config: Config) -> Mapped:
-    """Gated latent attention: an indexer in some layers; windows, with ranks of their own, in the others."""
+    """Gated latent attention, with an indexer in some layers and a window and other ranks in the rest."""
     config.ignore("mlp_bias", "sliding_window", "sliding_window_size")
     config.only("scoring_func", "sigmoid", default="sigmoid")
     config.only("topk_method", "noaux_tc", default="noaux_tc")
     without_prediction(config)
     types, norm = _dots3_note_types(config), rmsnorm(config)
-    made = {kind: _dots3_note_layer(config, types, kind) for kind in dict.fromkeys(types)}
+    layers = {kind: _dots3_note_layer(config, types, kind) for kind in dict.fromkeys(types)}
     routed = by_types(config, lambda: _dots3_note_routed(config))
     networks = some_routed(config, routed, lambda: _dots3_note_experts(config))
-    return decoder(config, norm, networks([made[kind] for kind in types]))
+    return decoder(config, norm, networks([layers[kind] for kind in types]))
 
 
 def _dots3_note_weights(config: Config) -> Weights:
-    """The names of DeepSeek-V3, of the indexers, and of what else attention has."""
+    """Weight names, with those of the prediction layers."""
     predicted = config.count("num_nextn_predict_layers", default=0).value
     return {**DOTS3_NOTE_WEIGHTS, **prediction_layers(config.layers(), predicted)}
 
 
 def _dots3_note_types(config: Config) -> list[str]:
-    """The type of each layer. What older files call full has an index, unless use_dsa is false."""
+    """The type of each layer; in older files full_attention means an index, unless use_dsa is false."""
     usual = None if "per_layer_config" in config.data else True
     indexed, windowed = config.get("use_dsa", default=usual), config.flag("use_sliding_window", default=True)
     count = config.layers()
-    seen = [layer < 2 or layer % PERIOD == 1 or not windowed for layer in range(count)]  # noqa: PLR2004
+    is_global = [layer < 2 or layer % PERIOD == 1 or not windowed for layer in range(count)]  # noqa: PLR2004
     whole = FULL if indexed is False else INDEXED
-    types = config.per_layer("layer_types", count) or [whole if all_ else SLIDING for all_ in seen]
+    default = [whole if sees_all else SLIDING for sees_all in is_global]
+    types = config.per_layer("layer_types", count) or default
     unknown = [kind for kind in types if kind not in (FULL, SLIDING, INDEXED)]
     if unknown:
         what = f"layer_types {short_repr(unknown[0])} is not supported"
@@ -111,29 +113,25 @@ def _dots3_note_types(config: Config) -> list[str]:
 
 def _dots3_note_layer(config: Config, types: list[str], kind: str) -> Mapped:
     """A layer of a type, without its feed-forward part."""
-    own = _by_number(config, types, kind) if "per_layer_config" in config.data else _of_type(config, kind)
-    config = replace(config, data={**config.data, **own})
+    sizes = _by_number(config, types, kind) if "per_layer_config" in config.data else _of_type(config, kind)
+    config = replace(config, data={**config.data, **sizes})
     if config.stated_null("q_lora_rank"):
         raise config.error("q_lora_rank null is not supported", "state a rank", config.place("q_lora_rank"))
     attention = latent_attention(config, "interleaved", _dots3_note_position(config, types, kind))
-    norm, wide = rmsnorm(config), config.size("hidden_size").value
+    norm, width = rmsnorm(config), config.size("hidden_size").value
     for which in ("q", "kv"):
         rank = config.size(f"{which}_lora_rank")
-        attention[f"{which}_multiplier"] = rank.derive((wide / rank.value) ** 0.5)
-    more = {"latent_norm": norm, "k_pe_norm": norm, "output_gate": {"per": "head"}}
-    seen: Mapped = {
-        SLIDING: lambda: {"window": _dots3_note_window(config)},
-        INDEXED: lambda: {"index": index(config)},
-    }
-    return {"kind": "pre_norm", "attention": {**attention, **more, **seen.get(kind, dict)()}}
-
-
-def _dots3_note_window(config: Config) -> ConfigValue[int]:
-    return config.size("sliding_window", "sliding_window_size", default=WINDOW)
+        attention[f"{which}_multiplier"] = rank.derive((width / rank.value) ** 0.5)
+    attention |= {"latent_norm": norm, "k_pe_norm": norm, "output_gate": {"per": "head"}}
+    if kind == SLIDING:
+        attention["window"] = config.size("sliding_window", "sliding_window_size", default=WINDOW)
+    elif kind == INDEXED:
+        attention["index"] = index(config)
+    return {"kind": "pre_norm", "attention": attention}
 
 
 def _of_type(config: Config, kind: str) -> dict[str, Any]:
-    """What the layers of a type have of their own, by the keys that begin with swa_."""
+    """The sizes of layers of a type: for windows those of the keys that begin with swa_."""
     named = {key: config.size(f"swa_{key}", default=usual) for key, usual in SLIDING_DEFAULTS.items()}
     rest = named["head_dim"].value - named["qk_nope_head_dim"].value
     named["qk_rope_head_dim"] = config.size("swa_qk_rope_head_dim", default=rest)
@@ -144,22 +142,22 @@ def _of_type(config: Config, kind: str) -> dict[str, Any]:
 
 
 def _by_number(config: Config, types: list[str], kind: str) -> dict[str, Any]:
-    """What per_layer_config states of the layers of a type, which have to be alike."""
+    """The sizes of layers of a type by per_layer_config; ArchError where they differ."""
     config.ignore(*(f"swa_{key}" for key in OF_TYPES))
-    stated = config.value("per_layer_config", default={})
-    entries: dict[str, Any] = stated.value if isinstance(stated.value, dict) else {"": None}
-    for number, own in entries.items():
+    entry = config.value("per_layer_config", default={})
+    entries: dict[str, Any] = entry.value if isinstance(entry.value, dict) else {"": None}
+    for number, sizes in entries.items():
         numbered = isinstance(number, str) and number.isascii() and number.isdigit()
-        if not numbered or not isinstance(own, dict) or own.keys() - OF_TYPES:
-            what = f"per_layer_config {short_repr(stated.value)} is not supported"
+        if not numbered or not isinstance(sizes, dict) or sizes.keys() - OF_TYPES:
+            what = f"per_layer_config {short_repr(entry.value)} is not supported"
             hint = f"known, by a layer's number: {', '.join(sorted(OF_TYPES))}"
-            raise config.error(what, hint, stated.place)
-    given: dict[int, dict[str, Any]] = {int(number): own for number, own in entries.items()}
-    alike = [given.get(layer, {}) for layer, theirs in enumerate(types) if theirs == kind]
-    if any(own != alike[0] for own in alike):
+            raise config.error(what, hint, entry.place)
+    by_layer: dict[int, dict[str, Any]] = {int(number): sizes for number, sizes in entries.items()}
+    of_type = [by_layer.get(layer, {}) for layer, theirs in enumerate(types) if theirs == kind]
+    if any(sizes != of_type[0] for sizes in of_type):
         what = f"per_layer_config with {kind} layers that differ is not supported"
-        raise config.error(what, at=stated.place)
-    return dict(alike[0])
+        raise config.error(what, at=entry.place)
+    return dict(of_type[0])
 
 
 def _dots3_note_position(config: Config, types: list[str], kind: str) -> ConfigValue[Mapped]:
@@ -173,7 +171,7 @@ def _dots3_note_position(config: Config, types: list[str], kind: str) -> ConfigV
         config,
         turned,
         {**_dots3_note_rope(config, types, kind), **whole},
-        theta=DOTS3_NOTE_OWN["rope_theta"],
+        theta=DOTS3_NOTE_DEFAULTS["rope_theta"],
         pairing="interleaved",
         partial=1.0,
     )
@@ -208,10 +206,10 @@ def _dots3_note_experts(config: Config) -> Mapped:
     """DeepSeek-V3's mixture; shared experts have a width of their own, and are one network."""
     key = "shared_experts_intermediate_size"
     width = config.size("moe_shared_expert_intermediate_size", default=config.size(key))
-    wide = width.derive(config.size("n_shared_experts").value * width.value)
+    together = width.derive(config.size("n_shared_experts").value * width.value)
     expert = gated(config, width="moe_intermediate_size")
-    beside = {**expert, "d_ff": wide}
-    return experts(config, expert=expert, router=corrected_router(config), shared=beside)
+    shared = {**expert, "d_ff": together}
+    return experts(config, expert=expert, router=corrected_router(config), shared=shared)
 
 
 FAMILIES = {
@@ -226,7 +224,7 @@ FAMILIES = {
         _dots3_note,
         _dots3_note_weights,
         aliases=EXPERT_WORDS,
-        defaults=DOTS3_NOTE_OWN,
+        defaults=DOTS3_NOTE_DEFAULTS,
         reads_per_layer=True,
     ),
 }

@@ -17,16 +17,16 @@ from archcli.load.huggingface.whole.llama_like import llama_like
 
 
 def _ernie(config: Config) -> Mapped:
-    """As Llama with one flag for all biases; RoPE is interleaved but in PaddleOCR-VL, of three equal axes."""
-    alone, bias = config.model_type == "ernie4_5", config.flag("use_bias")
-    place = rope(config, head_dim(config), pairing="interleaved" if alone else "half")
-    heads = {"bias": bias, "position": place}
+    """As Llama with one flag for all biases and interleaved RoPE; in PaddleOCR-VL RoPE pairs halves."""
+    # PaddleOCR-VL's positions have three axes, which are equal for text
+    pairing, bias = "interleaved" if config.model_type == "ernie4_5" else "half", config.flag("use_bias")
+    heads = {"bias": bias, "position": rope(config, head_dim(config), pairing=pairing)}
     return llama_like(config, heads=heads, ffn=gated(config, bias=bias), tied=True)
 
 
 ROUTER = {"correction": True, "correction_is": "parameter"}
 LEAST_NORM = 1e-6
-"""Weights of the chosen experts that sum to less are not met."""
+"""The largest moe_norm_min that is ignored: the weights of chosen experts hardly sum to less."""
 
 
 def _ernie_moe(config: Config) -> Mapped:
@@ -71,31 +71,32 @@ ERNIE_MOE_WEIGHTS: Weights = {
 }
 
 
-ERNIE_VL_HELD = ("image_router", "image_gate_up", "image_down")
-"""What a layer holds for the tokens of images: a router and its experts."""
+ERNIE_VL_UNREAD = ("image_router", "image_gate_up", "image_down")
+"""Weights of a layer for the tokens of images: a router and its experts."""
 
 
 def _ernie_vl(config: Config) -> Mapped:
-    """As ERNIE 4.5 with experts; those for the tokens of images are held, and text does not reach them."""
+    """As ERNIE 4.5 with experts, and with experts for the tokens of images, which text does not reach."""
     config.ignore("moe_norm_min")
     bias, width, count = config.flag("use_bias"), head_dim(config), config.layers()
     attend = attention(config, width, bias=bias, position=rope(config, width, pairing="interleaved"))
     layer = {"kind": "pre_norm", "attention": attend}
     routed = by_types(config, lambda: [index > 0 for index in range(count)])
-    own, of_images = _ernie_vl_widths(config)
-    expert = {**gated(config), "d_ff": own}
+    d_ff, image_d_ff = _ernie_vl_widths(config)
+    expert = {**gated(config), "d_ff": d_ff}
 
     def sparse() -> Mapped:
-        every = shared_experts(
-            config, {**gated(config, bias=bias), "d_ff": own}, key="moe_num_shared_experts"
+        shared = shared_experts(
+            config, {**gated(config, bias=bias), "d_ff": d_ff}, key="moe_num_shared_experts"
         )
-        return experts(config, expert=expert, router=ROUTER, shared=every)
+        return experts(config, expert=expert, router=ROUTER, shared=shared)
 
     layers = with_networks([layer] * count, routed, lambda: gated(config, bias=bias), sparse)
     if True in routed:
-        held = _ernie_vl_held(config, of_images.value)
-        made = {id(layer): {**layer, "unread": held} for layer in layers if layer["ffn"]["kind"] == "moe"}
-        layers = [made.get(id(layer), layer) for layer in layers]
+        unread = _ernie_vl_unread(config, image_d_ff.value)
+        # by identity, so that equal layers stay one object: `groups` writes each object out
+        extended = {id(it): {**it, "unread": unread} for it in layers if it["ffn"]["kind"] == "moe"}
+        layers = [extended.get(id(layer), layer) for layer in layers]
         config.note("experts for the tokens of images are counted as parameters; text does not reach them")
     return decoder(config, rmsnorm(config), layers)
 
@@ -109,10 +110,10 @@ def _ernie_vl_widths(config: Config) -> tuple[ConfigValue[int], ConfigValue[int]
     return widths.derive(widths.value[0]), widths.derive(widths.value[1])
 
 
-def _ernie_vl_held(config: Config, d_ff: int) -> Mapped:
-    """The shapes of what a layer holds for the tokens of images."""
+def _ernie_vl_unread(config: Config, d_ff: int) -> Mapped:
+    """The shapes of a layer's weights for the tokens of images."""
     n, d_model = config.size("num_experts").value, config.size("hidden_size").value
-    return dict(zip(ERNIE_VL_HELD, ([n, d_model], [n, 2 * d_ff, d_model], [n, d_model, d_ff]), strict=True))
+    return dict(zip(ERNIE_VL_UNREAD, ([n, d_model], [n, 2 * d_ff, d_model], [n, d_model, d_ff]), strict=True))
 
 
 ERNIE_VL_WEIGHTS: Weights = {

@@ -15,8 +15,8 @@ from archcli.load.huggingface.parts.experts import (
     deepseek_experts,
     experts,
     some_routed,
+    wide_shared_expert,
 )
-from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, NORM_AFTER, QK_NORM, SHARED
 from archcli.load.huggingface.whole.llama_like import Heads, llama_like
@@ -26,15 +26,13 @@ EXAONE_ALIASES = {
     "rms_norm_eps": "layer_norm_epsilon",
     "hidden_act": "activation_function",
 }
-"""The words of the repositories for those of transformers' class; files have either."""
+"""Keys of transformers' class, and of the classes in the repositories; files have either."""
 
 
 def _exaone(config: Config) -> Mapped:
     """As Llama; intermediate_size left out is four times the width."""
     config.ignore("embed_dropout")
-    width = 4 * config.size("hidden_size").value
-    config = config.with_defaults(intermediate_size=width)
-    return llama_like(config)
+    return llama_like(config.with_defaults(intermediate_size=4 * config.size("hidden_size").value))
 
 
 EXAONE_WEIGHTS: Weights = {
@@ -58,7 +56,7 @@ def _exaone4(config: Config) -> Mapped:
     check_window(config, null=True)
     config.ignore("attention_bias")  # the class has none whatever the file says
     block, heads = {"kind": "norm_after"}, _heads_beside_windows(config)
-    return llama_like(config, heads=heads, block=block, slides=_all_but_each_fourth(config))
+    return llama_like(config, heads=heads, block=block, slides=_slides_by_pattern(config))
 
 
 def _heads_beside_windows(config: Config) -> Heads:
@@ -71,8 +69,8 @@ def _heads_beside_windows(config: Config) -> Heads:
     return heads
 
 
-def _all_but_each_fourth(config: Config) -> Callable[[int], bool]:
-    """Whether a layer has the window where `layer_types` says nothing, by sliding_window_pattern."""
+def _slides_by_pattern(config: Config) -> Callable[[int], bool]:
+    """A function of a layer's index: whether it has the window by sliding_window_pattern."""
     return lambda index: (index + 1) % config.size("sliding_window_pattern").value != 0
 
 
@@ -87,7 +85,7 @@ EXAONE_MOE_WEIGHTS = {
 
 
 def _exaone_moe(config: Config) -> Mapped:
-    """Norms of queries and keys per head, no position where windows are beside; DeepSeek-V3's experts."""
+    """EXAONE 4's attention in pre-norm layers, with DeepSeek-V3's experts."""
     check_window(config, null=True)
     config.ignore("attention_bias", "scoring_func", "topk_method", "is_moe_layer")
     without_prediction(config)
@@ -96,7 +94,7 @@ def _exaone_moe(config: Config) -> Mapped:
         config,
         heads=_heads_beside_windows(config),
         networks=some_routed(config, routed, lambda: deepseek_experts(config, shared="num_shared_experts")),
-        slides=_all_but_each_fourth(config),
+        slides=_slides_by_pattern(config),
     )
 
 
@@ -118,17 +116,16 @@ KOLIBRI1_WEIGHTS = {
 
 
 def _kolibri1(config: Config) -> Mapped:
-    """As EXAONE 4 with norms before and after; experts chosen by their logits, weighed by a sigmoid."""
+    """EXAONE 4 with sandwich norms; experts chosen by their logits and weighed by a sigmoid."""
     check_window(config, null=True)
     normalized = config.flag("norm_topk_prob")
     router = {"scores": "sigmoid", "ranked_by": "logits", "correction": True, "normalized": normalized}
-    beside = config.count("shared_expert_intermediate_size")
-    shared = gated(config, width="shared_expert_intermediate_size") if beside else None
+
     return llama_like(
         config,
         heads=_heads_beside_windows(config),
         block={"kind": "sandwich"},
-        ffn=experts(config, router=router, shared=shared),
+        ffn=experts(config, router=router, shared=wide_shared_expert(config)),
         slides=lambda index: (index + 1) % KOLIBRI1_PERIOD != 0,
     )
 

@@ -11,8 +11,8 @@ from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import fairseq_layers
 from archcli.load.huggingface.whole.bart_like import LEARNED, TORCH_NORM, fairseq_sinusoid
 
-OPT_OFFSET = 2
-"""OPTLearnedPositionalEmbedding keeps two rows for padding."""
+OFFSET = 2
+"""Rows that fairseq's tables of positions keep for padding."""
 
 
 def _opt(config: Config) -> Mapped:
@@ -29,7 +29,7 @@ def _opt(config: Config) -> Mapped:
     ends_in_norm = before and not config.flag("_remove_final_layer_norm")
     embedding = {
         "width": None if table == width else table,
-        "position": {"kind": "learned", "offset": OPT_OFFSET},
+        "position": {"kind": "learned", "offset": OFFSET},
     }
     return decoder(
         config,
@@ -51,10 +51,6 @@ OPT_WEIGHTS: Weights = {
 }
 
 
-BIOGPT_OFFSET = 2
-"""The table of positions keeps two rows for padding."""
-
-
 def _biogpt(config: Config) -> Mapped:
     """Pre-norm, learned positions, everything biased; the eps of its norms is nn.LayerNorm's own."""
     layer = {
@@ -63,7 +59,7 @@ def _biogpt(config: Config) -> Mapped:
         "ffn": mlp(config, config.size("intermediate_size"), "hidden_act"),
     }
     scale = "sqrt_d_model" if config.flag("scale_embedding") else None
-    embedding = without_none({"scale": scale, "position": {"kind": "learned", "offset": BIOGPT_OFFSET}})
+    embedding = without_none({"scale": scale, "position": {"kind": "learned", "offset": OFFSET}})
     return decoder(config, layernorm(1e-5), [layer] * config.layers(), embedding=embedding)
 
 
@@ -81,7 +77,6 @@ XGLM_ALIASES = {
     "num_attention_heads": "attention_heads",
     "num_hidden_layers": "num_layers",
 }
-XGLM_OFFSET = 2
 
 
 def _xglm(config: Config) -> Mapped:
@@ -93,7 +88,7 @@ def _xglm(config: Config) -> Mapped:
         "ffn": mlp(config, config.size("ffn_dim"), "activation_function"),
     }
     scale = "sqrt_d_model" if config.flag("scale_embedding") else None
-    embedding = without_none({"scale": scale, "position": fairseq_sinusoid(config, XGLM_OFFSET)})
+    embedding = without_none({"scale": scale, "position": fairseq_sinusoid(config, OFFSET)})
     return decoder(config, layernorm(1e-5), [layer] * config.layers(), embedding=embedding)
 
 
@@ -114,7 +109,7 @@ TROCR_ALIASES = {
 
 
 def _trocr(config: Config) -> Mapped:
-    """Post-norm with a norm after the embeddings; cross attention waits for an image encoder."""
+    """Post-norm with a norm after the embeddings; cross attention is idle without an image encoder."""
     config.ignore("is_decoder", "decoder_layerdrop", "num_beams")
     width = config.size("hidden_size")
     config.only("cross_attention_hidden_size", None, width.value, default=None)
@@ -155,9 +150,6 @@ TROCR_WEIGHTS: Weights = {
 }
 
 
-KOSMOS2_FIRST = "kosmos_2_text_model"
-
-
 KOSMOS2_ALIASES = {
     "hidden_size": "embed_dim",
     "num_attention_heads": "attention_heads",
@@ -168,20 +160,20 @@ KOSMOS2_ALIASES = {
 def _kosmos2(config: Config) -> Mapped:
     """Pre-norm, sinusoids, everything biased, a norm inside each network.
 
-    2 has one inside attention too; 2.5 adds a vector that tells text from image.
+    Kosmos-2 has one inside attention too; 2.5 adds a vector that tells text from image.
     """
-    first = config.model_type == KOSMOS2_FIRST
+    is_first = config.model_type == "kosmos_2_text_model"
     config.only("add_cross_attention", False, default=False)
     heads, width = config.size("num_attention_heads"), config.size("hidden_size")
     if width.value % heads.value:
         raise config.error(f"{heads} heads do not divide embed_dim {width}", at=heads.place)
     norm = layernorm(config.number("layer_norm_eps"))
-    attention = {"kind": "mha", "n_heads": heads, "bias": True, "inner_norm": norm if first else None}
+    attention = {"kind": "mha", "n_heads": heads, "bias": True, "inner_norm": norm if is_first else None}
     ffn = {**mlp(config, config.size("ffn_dim"), "activation_function"), "inner_norm": norm}
     embedding = {
         "scale": "sqrt_d_model" if config.flag("scale_embedding") else None,
         "position": fairseq_sinusoid(config, config.count("pad_token_id").value + 1),
-        "token_types": None if first else 2,
+        "token_types": None if is_first else 2,
     }
     layer = {"kind": "pre_norm", "attention": without_none(attention), "ffn": ffn}
     return decoder(config, norm, [layer] * config.layers(), embedding=without_none(embedding), tied=True)

@@ -66,10 +66,10 @@ def _attention(config: Config) -> Mapped:
     heads = config.size("num_attention_heads")
     new = config.nullable_flag("new_decoder_architecture")
     kv_heads = heads if new or not config.nullable_flag("multi_query") else heads.derive(1)
-    stated = config.size("num_kv_heads", default=kv_heads)
+    n_kv_heads = config.size("num_kv_heads", default=kv_heads)
     alibi = {"kind": "alibi", "scaled": True} if config.nullable_flag("alibi") else None
     return {
-        **head_counts(heads, stated if new else kv_heads),
+        **head_counts(heads, n_kv_heads if new else kv_heads),
         "position": alibi or rope(config, even_split(config)),
     }
 
@@ -96,11 +96,11 @@ def _falcon_weights(config: Config) -> Weights:
 ABOUT = "Falcon 1 and 2: FalconConfig and FalconForCausalLM. One class, three ways to wire a layer."
 
 
-def _first(**own: Any) -> Family:
-    """A type of the first files, with these defaults of its class."""
-    words = {**ALIASES, **FIRST_ALIASES}
+def _first(**defaults: Any) -> Family:
+    """A model_type of the first files, with these defaults of its class."""
+    aliases = {**ALIASES, **FIRST_ALIASES}
     return Family(
-        ABOUT, _falcon, _falcon_weights, aliases=words, defaults={**FIRST, **own}, defaults_of="falcon"
+        ABOUT, _falcon, _falcon_weights, aliases=aliases, defaults={**FIRST, **defaults}, defaults_of="falcon"
     )
 
 

@@ -82,8 +82,6 @@ def _gemma3(config: Config) -> Mapped:
 
     Of six layers, five have a window and a RoPE of their own. With use_bidirectional_attention it is an
     encoder, whose windows lie half to each side.
-
-    Files of the models with vision nest it in text_config.
     """
     config.ignore("use_qk_norm")  # the class has these norms whatever the file says
     config.ignore("hidden_act", "_sliding_window_pattern")
@@ -92,7 +90,7 @@ def _gemma3(config: Config) -> Mapped:
     cap = optional_number(config, "attn_logit_softcapping")
     period = config.size("sliding_window_pattern").value
     near, far = near_and_far(config, width)
-    encodes = _encodes(config)
+    both_ways = _attends_both_ways(config)
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
         attend = attention(
@@ -103,21 +101,21 @@ def _gemma3(config: Config) -> Mapped:
             qk_norm=PER_HEAD,
             scale=scale,
             softcap=cap,
-            **(_to_both_sides(window) if encodes else {"window": window}),
+            **(_to_both_sides(window) if both_ways else {"window": window}),
         )
         return {"kind": "sandwich", "attention": attend, "ffn": ffn}
 
     layers = windows(config, layer, lambda index: (index + 1) % period != 0)
     norm, embedding = rmsnorm(config, offset=1), {"scale": "sqrt_d_model"}
     final_cap = optional_number(config, "final_logit_softcapping")
-    if encodes:
+    if both_ways:
         return decoder(config, norm, layers, kind="encoder", embedding={**embedding, "tied": False})
     head = None if final_cap is None else {"softcap": final_cap}
     return decoder(config, norm, layers, embedding=embedding, head=head)
 
 
-def _encodes(config: Config) -> bool:
-    """Whether tokens see those after them too, which a model that predicts the next token cannot."""
+def _attends_both_ways(config: Config) -> bool:
+    """Whether the file is an encoder's; ArchError if it has a head, which would see the next token."""
     if not config.get("use_bidirectional_attention"):
         return False
     if config.has_head:
@@ -127,12 +125,12 @@ def _encodes(config: Config) -> bool:
 
 
 def _to_both_sides(window: ConfigValue[int] | None) -> Mapped:
-    """A window half to each side of a token, which it is in the middle of."""
+    """Attention both ways, in a window with half of its tokens to each side."""
     sparsity = None if window is None else {"kind": "longformer", "window": window}
     return {"causal": False, "sparsity": sparsity}
 
 
-T5GEMMA_HARMLESS = ("classifier_dropout_rate", "dropout_rate", "initializer_range", "vocab_size")
+T5GEMMA_UNREAD = ("classifier_dropout_rate", "dropout_rate", "initializer_range", "vocab_size")
 
 
 def _t5gemma(config: Config) -> Mapped:
@@ -142,21 +140,24 @@ def _t5gemma(config: Config) -> Mapped:
     """
     config.only_architectures("T5GemmaForConditionalGeneration", "T5GemmaModel")
     config.only("is_encoder_decoder", True, default=True)
-    config.ignore(*T5GEMMA_HARMLESS)
-    of_halves = class_defaults("gemma2")  # T5GemmaModuleConfig has the same
-    encoder, decoder = config.inner("encoder", of_halves), config.inner("decoder", of_halves)
-    width, wide = encoder.size("hidden_size"), decoder.size("hidden_size")
-    read = {"d_model": width if width != wide else None, "vocab_size": encoder.size("vocab_size")}
+    config.ignore(*T5GEMMA_UNREAD)
+    defaults = class_defaults("gemma2")  # T5GemmaModuleConfig has the same
+    encoder, decoder = config.inner("encoder", defaults), config.inner("decoder", defaults)
+    width, encoder_width = decoder.size("hidden_size"), encoder.size("hidden_size")
+    source = {
+        "d_model": encoder_width if encoder_width != width else None,
+        "vocab_size": encoder.size("vocab_size"),
+    }
     cap = optional_number(decoder, "final_logit_softcapping")
     return without_none(
         {
             "kind": "encoder_decoder",
             "vocab_size": decoder.size("vocab_size"),
-            "d_model": wide,
+            "d_model": width,
             "max_seq_len": decoder.size("max_position_embeddings"),
             "norm": rmsnorm(decoder, offset=1),
             "embedding": {"tied": config.flag("tie_word_embeddings"), "scale": "sqrt_d_model"},
-            "encoder": without_none({**read, **_t5gemma_half(encoder, causal=False)}),
+            "encoder": without_none({**source, **_t5gemma_half(encoder, causal=False)}),
             "decoder": _t5gemma_half(decoder, causal=True),
             "head": None if cap is None else {"softcap": cap},
         }
@@ -181,14 +182,17 @@ def _t5gemma_half(config: Config, *, causal: bool) -> Mapped:
         if window is not None:
             band = {"kind": "longformer", "window": window.derive(2 * window.value)}
             pattern = {"window": window} if causal else {"sparsity": band, **pattern}
-        own = {"cross_attention": without_none(cross)} if causal else {}
-        attend = attention(config, width, **common, **pattern)
-        return {"kind": "sandwich", "attention": attend, **own, "ffn": gated(config, act="hidden_activation")}
+        sublayers = {
+            "attention": attention(config, width, **common, **pattern),
+            **({"cross_attention": without_none(cross)} if causal else {}),
+            "ffn": gated(config, act="hidden_activation"),
+        }
+        return {"kind": "sandwich", **sublayers}
 
     layers = windows(config, layer, lambda index: index % 2 == 0)
     config.ignore(
         *config.defaults,
-        *T5GEMMA_HARMLESS,
+        *T5GEMMA_UNREAD,
         "model_type",
         "tie_word_embeddings",
         "is_decoder",

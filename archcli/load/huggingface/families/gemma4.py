@@ -33,12 +33,12 @@ def _kv_sources(config: Config, types: list[str]) -> list[int | None]:
     The last num_kv_shared_layers read those of the last layer of their type before them.
     """
     shared = config.count("num_kv_shared_layers")
-    own = types[: max(len(types) - shared.value, 0)]
-    if not set(types) <= set(own):
+    with_keys = types[: max(len(types) - shared.value, 0)]
+    if not set(types) <= set(with_keys):
         what = f"num_kv_shared_layers {shared} leaves no layer of some type with keys of its own"
         raise config.error(what, "fewer of them", shared.place)
-    last = {kind: index for index, kind in enumerate(own)}
-    return [None] * len(own) + [last[kind] for kind in types[len(own) :]]
+    last = {kind: index for index, kind in enumerate(with_keys)}
+    return [None] * len(with_keys) + [last[kind] for kind in types[len(with_keys) :]]
 
 
 def _per_layer_embedding(config: Config) -> Mapped:
@@ -64,13 +64,12 @@ NAMES: Weights = {**SANDWICH, **QK_NORM, **PER_LAYER}
 
 
 def _without_own_keys(sources: list[int | None]) -> Weights:
-    """The names of what checkpoints store for layers that read the keys and values of others."""
-    names = ("k_proj.*", "v_proj.*", "k_norm.*", "v_norm.*")
+    """Names of keys and values that checkpoints store for layers which read those of another layer."""
+    readers = [index for index, source in enumerate(sources) if source is not None]
     return {
-        f"[model.]layers.{index}.self_attn.{name}": Auxiliary(UNREAD)
-        for index, source in enumerate(sources)
-        if source is not None
-        for name in names
+        f"[model.]layers.{index}.self_attn.{name}.*": Auxiliary(UNREAD)
+        for index in readers
+        for name in ("k_proj", "v_proj", "k_norm", "v_norm")
     }
 
 
@@ -82,8 +81,6 @@ def _gemma3n(config: Config) -> Mapped:
     """Alternating updates, learned augmented residuals, per-layer embeddings, sparse gates.
 
     The last layers read the keys and values of earlier ones.
-
-    Files of the models with vision and audio nest it in text_config.
     """
     config.ignore("altup_coef_clip")  # bounds weights while they are trained
     count, width, types = config.layers(), head_dim(config), _gemma3n_types(config)
@@ -92,10 +89,10 @@ def _gemma3n(config: Config) -> Mapped:
     norm, bias, block = rmsnorm(config), config.flag("attention_bias"), _gemma3n_block(config)
 
     def layer(kind: str, source: int | None, d_ff: Any, sparsity: Any) -> Mapped:
-        own = {"kv_from": source} if source is not None else {"v_norm": {**norm, "weight": False}}
+        values = {"kv_from": source} if source is not None else {"v_norm": {**norm, "weight": False}}
         window = None if kind == FULL else config.size("sliding_window")
         place = {"position": far if kind == FULL else near, "window": window}
-        attend = attention(config, width, bias=bias, qk_norm=PER_HEAD, scale=1.0, **place, **own)
+        attend = attention(config, width, bias=bias, qk_norm=PER_HEAD, scale=1.0, **place, **values)
         ffn = {"kind": "glu", "d_ff": d_ff, "activation": block["per_layer_gate"], "sparsity": sparsity}
         return {**block, "attention": attend, "ffn": ffn}
 
@@ -113,7 +110,7 @@ def _gemma3n(config: Config) -> Mapped:
 
 
 def _gemma3n_block(config: Config) -> Mapped:
-    """A layer without its attention and its network; the class holds a scale that it may not read."""
+    """A layer without its attention and its network; without altup_correct_scale no pass reads the scale."""
     corrects, width = config.flag("altup_correct_scale"), config.size("hidden_size")
     return {
         "kind": "altup",
@@ -134,32 +131,31 @@ def _gemma3n_types(config: Config) -> list[str]:
 
 def _gemma3n_widths(config: Config, count: int) -> list[ConfigValue[int]]:
     """The width of each layer's network: a number for all, or a list."""
-    stated = config.value("intermediate_size")
-    if not isinstance(stated.value, list):
+    widths = config.value("intermediate_size")
+    if not isinstance(widths.value, list):
         return [config.size("intermediate_size")] * count
     return [
-        config.as_size("intermediate_size", stated.derive(width))
-        for width in _gemma3n_each(config, stated, count)
+        config.as_size("intermediate_size", widths.derive(width))
+        for width in _entry_per_layer(config, widths, count)
     ]
 
 
 def _gemma3n_sparsity(config: Config, count: int) -> list[ConfigValue[Any]]:
     """The share of each layer's gates that is cut off."""
-    few = [SPARSITY if i < SPARSE_LAYERS < count else 0.0 for i in range(count)]
-    stated = config.value("activation_sparsity_pattern", default=few)
-    if not isinstance(stated.value, list):
-        what = f"activation_sparsity_pattern must be a list, not {short_repr(stated.value)}"
-        raise config.error(what, at=stated.place)
-    return [stated.derive(share) for share in _gemma3n_each(config, stated, count)]
+    default = [SPARSITY if i < SPARSE_LAYERS < count else 0.0 for i in range(count)]
+    shares = config.value("activation_sparsity_pattern", default=default)
+    if not isinstance(shares.value, list):
+        what = f"activation_sparsity_pattern must be a list, not {short_repr(shares.value)}"
+        raise config.error(what, at=shares.place)
+    return [shares.derive(share) for share in _entry_per_layer(config, shares, count)]
 
 
-def _gemma3n_each(config: Config, stated: ConfigValue[Any], count: int) -> list[Any]:
-    """The entries of a list that must be as long as there are layers."""
-    if len(stated.value) != count:
-        what = f"a list of {len(stated.value)} entries for {count} layers"
-        raise config.error(what, "the class needs one for each", stated.place)
-    entries: list[Any] = stated.value
-    return entries
+def _entry_per_layer(config: Config, entries: ConfigValue[list[Any]], count: int) -> list[Any]:
+    """The entries of a list that must have one for each layer."""
+    if len(entries.value) != count:
+        what = f"a list of {len(entries.value)} entries for {count} layers"
+        raise config.error(what, "the class needs one for each", entries.place)
+    return entries.value
 
 
 GEMMA3N_WEIGHTS: Weights = {
@@ -178,19 +174,19 @@ GEMMA3N_WEIGHTS: Weights = {
 
 
 def _gemma3n_weights(config: Config) -> Weights:
-    """The names, with those of keys and values that files hold for layers which read others'."""
+    """The weight names, with keys and values that are stored and not read."""
     return {**GEMMA3N_WEIGHTS, **_without_own_keys(_kv_sources(config, _gemma3n_types(config)))}
 
 
-GEMMA4_OWN = {"global_head_dim": 512}
-UNIFIED = {
-    **GEMMA4_OWN,
+GEMMA4_DEFAULTS = {"global_head_dim": 512}
+UNIFIED_DEFAULTS = {
+    **GEMMA4_DEFAULTS,
     "vocab_size_per_layer_input": 262144,
     "hidden_size_per_layer_input": 0,
     "enable_moe_block": False,
 }
 """What Gemma4UnifiedTextConfig has otherwise; it has neither per-layer embeddings nor experts."""
-NO_KEYS_OF = ("hidden_size_per_layer_input", "enable_moe_block")
+NOT_OF_UNIFIED = ("hidden_size_per_layer_input", "enable_moe_block")
 Sizes = tuple[ConfigValue[int], ConfigValue[int]]
 GEMMA4_PERIOD = 6
 """By default each sixth layer is global; the last is, whatever a file says."""
@@ -204,12 +200,9 @@ def _gemma4(config: Config) -> Mapped:
     """Windowed layers and global ones with heads of another width; experts beside a network.
 
     Small models have per-layer embeddings, and late layers that read the keys and values of earlier ones.
-
-    Files of the models with vision and audio nest it in text_config.
     """
-    unified = _is_unified(config)
-    for key in NO_KEYS_OF if unified else ():
-        config.only(key, *(value for value in (0, False, None)), default=None)
+    for key in NOT_OF_UNIFIED if config.model_type == "gemma4_unified_text" else ():
+        config.only(key, 0, False, None, default=None)
     config.only("use_bidirectional_attention", None, "vision", default=None)
     config.ignore("global_head_dim", "num_global_key_value_heads")
     config.ignore("num_experts", "top_k_experts", "moe_intermediate_size")  # without enable_moe_block
@@ -237,10 +230,6 @@ def _gemma4(config: Config) -> Mapped:
     )
 
 
-def _is_unified(config: Config) -> bool:
-    return config.model_type == "gemma4_unified_text"
-
-
 def _gemma4_types(config: Config) -> list[str]:
     count = config.layers()
     types = layer_types(config, [FULL if (i + 1) % GEMMA4_PERIOD == 0 else SLIDING for i in range(count)])
@@ -248,11 +237,11 @@ def _gemma4_types(config: Config) -> list[str]:
 
 
 def _gemma4_heads(config: Config, index: int, kind: str) -> Sizes:
-    """The width of a layer's heads, and how many have keys: by the layer's number, else by its type."""
+    """(head_dim, n_kv_heads) of a layer: by the layer's number, else by its type."""
     width, kv_heads = config.size("head_dim"), config.size("num_key_value_heads")
     if "per_layer_config" in config.data:
-        own = _by_number(config).get(index, {})
-        return own.get("head_dim", width), own.get("num_key_value_heads", kv_heads)
+        sizes = _by_number(config).get(index, {})
+        return sizes.get("head_dim", width), sizes.get("num_key_value_heads", kv_heads)
     if kind != FULL:
         return width, kv_heads
     fewer = config.optional_size("num_global_key_value_heads") if config.flag("attention_k_eq_v") else None
@@ -260,26 +249,28 @@ def _gemma4_heads(config: Config, index: int, kind: str) -> Sizes:
 
 
 def _by_number(config: Config) -> dict[int, dict[str, ConfigValue[int]]]:
-    """What per_layer_config states of layers, by their numbers; null states nothing."""
-    stated = config.value("per_layer_config", default={})
-    layers: dict[str, Any] = stated.value if isinstance(stated.value, dict) else {"": None}
-    for number, own in layers.items():
+    """The sizes in per_layer_config, by the number of the layer."""
+    entries = config.value("per_layer_config", default={})
+    layers: dict[str, Any] = entries.value if isinstance(entries.value, dict) else {"": None}
+    for number, sizes in layers.items():
         numbered = isinstance(number, str) and number.isascii() and number.isdigit()
-        if not numbered or not isinstance(own, dict) or own.keys() - {"head_dim", "num_key_value_heads"}:
-            what = f"per_layer_config {short_repr(stated.value)} is not supported"
+        if not numbered or not isinstance(sizes, dict) or sizes.keys() - {"head_dim", "num_key_value_heads"}:
+            what = f"per_layer_config {short_repr(entries.value)} is not supported"
             hint = "known: head_dim and num_key_value_heads by a layer's number"
-            raise config.error(what, hint, stated.place)
+            raise config.error(what, hint, entries.place)
     return {
-        int(number): {key: config.as_size(key, stated.derive(size)) for key, size in own.items()}
-        for number, own in layers.items()
+        int(number): {key: config.as_size(key, entries.derive(size)) for key, size in sizes.items()}
+        for number, sizes in layers.items()
     }
 
 
 def _gemma4_attention(
     config: Config, kind: str, source: int | None, width: ConfigValue[int], kv_heads: ConfigValue[int]
 ) -> Mapped:
-    keys = config.flag("attention_k_eq_v") and kind == FULL
-    own = {"v_norm": {**rmsnorm(config), "weight": False}, "values": "keys" if keys else None}
+    values = {
+        "v_norm": {**rmsnorm(config), "weight": False},
+        "values": "keys" if config.flag("attention_k_eq_v") and kind == FULL else None,
+    }
     return without_none(
         {
             **head_counts(config.size("num_attention_heads"), kv_heads),
@@ -289,13 +280,13 @@ def _gemma4_attention(
             "window": None if kind == FULL else config.size("sliding_window"),
             "qk_norm": PER_HEAD,
             "scale": 1.0,
-            **(own if source is None else {"kv_from": source}),
+            **(values if source is None else {"kv_from": source}),
         }
     )
 
 
 def _gemma4_position(config: Config, width: ConfigValue[int], kind: str) -> ConfigValue[Mapped]:
-    """RoPE of a type of layers, of whose head only the kind proportional leaves a part."""
+    """RoPE of a type of layers; only rope_type proportional turns a part of the head."""
     start = config.places.start
     known: Parameters = {key: ConfigValue(value, start) for key, value in GEMMA4_ROPE[kind].items()}
     if config.get("rope_parameters", default=None) is not None:
@@ -307,7 +298,7 @@ def _gemma4_position(config: Config, width: ConfigValue[int], kind: str) -> Conf
 
 
 def _gemma4_network(config: Config, *, shared: bool) -> Mapped:
-    """GeGLU, of twice the width where keys and values are another layer's and the file says so."""
+    """GeGLU, twice as wide in layers with `shared` keys and values if use_double_wide_mlp is true."""
     width = config.size("intermediate_size")
     wide = width.derive(2 * width.value) if shared and config.flag("use_double_wide_mlp") else width
     return {"kind": "glu", "d_ff": wide, "activation": activation(config, "hidden_activation")}
@@ -353,7 +344,7 @@ GEMMA4_WEIGHTS: Weights = {
 
 
 def _gemma4_weights(config: Config) -> Weights:
-    """The names, with those of keys and values that files hold for layers which read others'."""
+    """The weight names, with keys and values that are stored and not read."""
     return {**GEMMA4_WEIGHTS, **_without_own_keys(_kv_sources(config, _gemma4_types(config)))}
 
 
@@ -369,6 +360,6 @@ FAMILIES = {
         _gemma3n_weights,
         defaults={"intermediate_size": 16384, "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0},
     ),
-    "gemma4_text": _gemma4_family(GEMMA4_OWN),
-    "gemma4_unified_text": _gemma4_family(UNIFIED),
+    "gemma4_text": _gemma4_family(GEMMA4_DEFAULTS),
+    "gemma4_unified_text": _gemma4_family(UNIFIED_DEFAULTS),
 }

@@ -14,11 +14,7 @@ from archcli.load.huggingface.parts.attention import (
     latent_attention,
 )
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import (
-    EXPERT_WORDS,
-    after_first,
-    by_types,
-)
+from archcli.load.huggingface.parts.experts import EXPERT_WORDS, after_first, by_types
 from archcli.load.huggingface.parts.networks import layernorm
 from archcli.load.huggingface.parts.rope import position, rope
 from archcli.load.huggingface.weights.map import Parts, Weights
@@ -35,7 +31,7 @@ from archcli.load.huggingface.weights.names import (
 from archcli.load.huggingface.whole.deepseek_like import deepseek_like, deepseek_weights
 from archcli.load.huggingface.whole.llama_like import llama_like
 
-CHATGLM_OWN = {
+CHATGLM_DEFAULTS = {
     "num_layers": 28,
     "padded_vocab_size": 65024,
     "hidden_size": 4096,
@@ -59,7 +55,7 @@ CHATGLM_ALIASES = {
     "max_position_embeddings": "seq_length",
 }
 FIRST_GENERATION = ("position_encoding_2d", "inner_hidden_size")
-SAME_SCORES = (
+UNREAD_BY_CHATGLM = (
     "apply_query_key_layer_scaling",
     "attention_softmax_in_fp32",
     "fp32_residual_connection",
@@ -73,16 +69,14 @@ SAME_SCORES = (
 def _chatglm(config: Config) -> Mapped:
     """Pre-norm, RMSNorm, interleaved RoPE on half of each head, SwiGLU.
 
-    post_layer_norm is the norm after the last layer.
-
-    transformers has the same model as glm.
+    post_layer_norm is the norm after the last layer. transformers has the same model as glm.
     """
     if any(key in config.data for key in FIRST_GENERATION):
         what = "ChatGLM of the first generation is not supported"
         raise config.error(what, "ChatGLM 2 and 3 and GLM-4 are", config.place(*FIRST_GENERATION))
     config.only("apply_residual_connection_post_layernorm", False, default=False)
     config.only("pre_seq_len", None, 0, default=None)
-    config.ignore(*SAME_SCORES, "prefix_projection", "quantization_bit", "classifier_dropout")
+    config.ignore(*UNREAD_BY_CHATGLM, "prefix_projection", "quantization_bit", "classifier_dropout")
     eps, biased = config.number("layernorm_epsilon"), config.flag("add_bias_linear")
     layer = {
         "kind": "pre_norm",
@@ -167,8 +161,8 @@ def _glm4_moe(config: Config) -> Mapped:
 
 def _glm4_moe_weights(config: Config) -> Weights:
     """The names of Llama with routed and shared experts, and the layers of multi-token prediction."""
-    depth = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
-    predicting = prediction_layers(config.layers(), depth.value)
+    depth = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0).value
+    predicting = prediction_layers(config.layers(), depth)
     return {**LLAMA, **EXPERTS, **SHARED, **QK_NORM, **CORRECTED, **predicting}
 
 
@@ -185,7 +179,7 @@ FAMILIES = {
         _chatglm,
         CHATGLM_WEIGHTS,
         aliases=CHATGLM_ALIASES,
-        defaults=CHATGLM_OWN,
+        defaults=CHATGLM_DEFAULTS,
         headed=("ChatGLMModel",),  # their base class holds the head itself
     ),
     "glm": Family(

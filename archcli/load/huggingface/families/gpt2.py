@@ -63,21 +63,17 @@ def _gpt2_attention(config: Config, width: ConfigValue[int], index: int) -> Mapp
     return without_none({"kind": "mha", "n_heads": heads, "bias": True, "scale": scale})
 
 
-SOFTMAX = ("attention_softmax_in_fp32", "scale_attention_softmax_in_fp32")
-RUNNER = (
-    "inference_runner",
-    "max_batch_size",
-    "pad_key_length",
-    "pre_allocate_kv_cache",
-    "validate_runner_input",
-)
-"""Keys of the first versions, which chose how it runs."""
+BIGCODE_UNREAD = """
+    attention_softmax_in_fp32 scale_attention_softmax_in_fp32 inference_runner max_batch_size pad_key_length
+    pre_allocate_kv_cache validate_runner_input
+"""
+"""Keys that say how, not what, is computed."""
 
 
 def _gpt_bigcode(config: Config) -> Mapped:
     """As GPT-2, with MQA where multi_query is true."""
     config.only("add_cross_attention", False)
-    config.ignore("num_key_value_heads", *SOFTMAX, *RUNNER, *SUMMARY)
+    config.ignore("num_key_value_heads", *BIGCODE_UNREAD.split(), *SUMMARY)
     scale = {} if config.flag("scale_attn_weights") else {"scale": 1.0}
     layer = {
         "kind": "pre_norm",
@@ -105,7 +101,7 @@ def _gpt_bigcode_weights(config: Config) -> Weights:
     }
 
 
-BTLM_OWN = {
+BTLM_DEFAULTS = {
     "vocab_size": 50257,
     "n_positions": 1024,
     "n_embd": 768,
@@ -117,7 +113,7 @@ BTLM_OWN = {
     "scale_attn_weights": True,
     "tie_word_embeddings": True,
 }
-BTLM_RUNNING = ("reorder_and_upcast_attn", "alibi_scaling", *SUMMARY)
+BTLM_UNREAD = ("reorder_and_upcast_attn", "alibi_scaling", *SUMMARY)
 
 
 def _btlm(config: Config) -> Mapped:
@@ -125,7 +121,7 @@ def _btlm(config: Config) -> Mapped:
 
     Jais has the keys of these scales without `mup_`.
     """
-    config.ignore(*BTLM_RUNNING)
+    config.ignore(*BTLM_UNREAD)
     config.only("scale_attn_by_inverse_layer_idx", False, default=False)
     config.only("scale_attn_weights", True)
     config.only("position_embedding_type", "learned", "alibi")
@@ -140,13 +136,13 @@ def _btlm(config: Config) -> Mapped:
         "ffn": _btlm_network(config),
     }
     learned = None if has_alibi else {"kind": "learned"}
-    scaled = config.number("mup_embeddings_scale", "embeddings_scale", default=1.0)
+    embedding_scale = config.number("mup_embeddings_scale", "embeddings_scale", default=1.0)
     return decoder(
         config,
         norm,
         [layer] * config.layers(),
-        embedding=without_none({"scale": scaled, "position": learned}),
-        head={"scale": scaled.derive(_head_scale(config))},
+        embedding=without_none({"scale": embedding_scale, "position": learned}),
+        head={"scale": embedding_scale.derive(_head_scale(config))},
     )
 
 
@@ -232,7 +228,7 @@ FAMILIES = {
             _btlm,
             BTLM_WEIGHTS,
             aliases=GPT_ALIASES,
-            defaults=BTLM_OWN,
+            defaults=BTLM_DEFAULTS,
         ),
     ),
     "ctrl": Family("CTRL: CTRLConfig and CTRLLMHeadModel.", _ctrl, CTRL_WEIGHTS, aliases=GPT_ALIASES),

@@ -20,37 +20,40 @@ GPT_NEO_DROPPED = ("attention_dropout", "embed_dropout", "resid_dropout")
 
 
 def _gpt_neo(config: Config) -> Mapped:
-    """As GPT-2 with scores left unscaled, a bias on the result of attention alone, and local layers."""
+    """As GPT-2 with unscaled scores, a bias in attention's output projection alone, and local layers."""
     config.ignore("gradient_checkpointing", *GPT_NEO_DROPPED, *SUMMARY)
     ffn = mlp(config, inner_width(config, "intermediate_size"), "activation_function")
     attend = {"kind": "mha", "n_heads": config.size("num_attention_heads"), "bias": ["o"], "scale": 1.0}
     kinds = _gpt_neo_kinds(config)
     window = {"window": config.size("window_size")} if "local" in kinds else {}
-    made = {
+    layers = {
         kind: {"kind": "pre_norm", "attention": {**attend, **more}, "ffn": ffn}
         for kind, more in (("global", {}), ("local", window))
     }
     norm = layernorm(config.number("layer_norm_epsilon"))
-    layers = [made[kind] for kind in kinds]
-    return decoder(config, norm, layers, embedding={"position": {"kind": "learned"}})
+    embedding = {"position": {"kind": "learned"}}
+    return decoder(config, norm, [layers[kind] for kind in kinds], embedding=embedding)
 
 
 def _gpt_neo_kinds(config: Config) -> list[str]:
     """`global` or `local` of each layer: `attention_layers`, else attention_types written out."""
     key = "attention_layers" if config.get("attention_layers", default=None) else "attention_types"
-    stated, count = config.value(key), config.layers()
-    kinds = stated.value if key == "attention_layers" else _repeated(stated.value, count)
+    entry, count = config.value(key), config.layers()
+    kinds = entry.value if key == "attention_layers" else _repeated(entry.value, count)
     if not isinstance(kinds, list) or any(kind not in GPT_NEO_KINDS for kind in kinds):
-        what = f"{key} {short_repr(stated.value)} is not understood"
-        raise config.error(what, 'write attention_types: [[["global", "local"], 12]]', stated.place)
+        what = f"{key} {short_repr(entry.value)} is not understood"
+        raise config.error(what, 'write attention_types: [[["global", "local"], 12]]', entry.place)
     if len(kinds) != count:
         number = len(kinds) if len(kinds) < count else "more"
-        raise config.error(f"{key} names {number} layers, not {count}", at=stated.place)
+        raise config.error(f"{key} names {number} layers, not {count}", at=entry.place)
     return kinds
 
 
 def _repeated(types: Any, most: int) -> list[Any] | None:
-    """[[["global", "local"], 12]] written out, at least to `most` layers; None for other forms."""
+    """[[["global", "local"], 12]] written out as 24 kinds; None for other forms.
+
+    Far more than `most` kinds are not made.
+    """
     kinds: list[Any] = []
     for entry in types if isinstance(types, list) else [None]:
         pattern, times = entry if isinstance(entry, list) and len(entry) == PAIR else (None, 0)
@@ -181,9 +184,8 @@ STABLELM = "StableLM 3B and StableLM 2: StableLmConfig and StableLmForCausalLM."
 def _stablelm(config: Config) -> Mapped:
     """LayerNorm, RoPE on a quarter of each head, SwiGLU.
 
-    The 12B is parallel with one norm, and normalizes queries and keys head by head.
-
-    Their first files call it stablelm_epoch, by the keys of its configuration_stablelm_epoch.py.
+    The 12B is parallel with one norm, and normalizes queries and keys head by head. The first files call it
+    stablelm_epoch, by the keys of its configuration_stablelm_epoch.py.
     """
     eps, width = config.number("layer_norm_eps"), even_split(config)
     bias = ["q", "k", "v"] if config.flag("use_qkv_bias") else False

@@ -12,7 +12,7 @@ from archcli.load.huggingface.parts.attention import FULL, check_window, head_di
 from archcli.load.huggingface.parts.experts import experts
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.parts.recurrent import LINEAR, bamba_mixer, kinds_of_layers, mamba2_names
-from archcli.load.huggingface.parts.rope import position, rope, stated
+from archcli.load.huggingface.parts.rope import position, rope, rope_parameters
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import GRANITE_EXPERTS, LLAMA
@@ -51,14 +51,14 @@ def _with_windows(config: Config, **options: Any) -> Mapped:
         config,
         heads={"sinks": True},
         slides=lambda index: index % PERIOD != 0,
-        networks=lambda layers: [*map(_placed, layers, _positions(config))],
+        networks=lambda layers: [*map(_with_position, layers, _positions(config))],
         **{"ffn": gated(config, bias=config.flag("mlp_bias")), **options},
     )
 
 
-def _placed(layer: Mapped, place: Any) -> Mapped:
+def _with_position(layer: Mapped, position: Any) -> Mapped:
     """The layer with this position in its attention."""
-    return {**layer, "attention": {**layer["attention"], "position": place}}
+    return {**layer, "attention": {**layer["attention"], "position": position}}
 
 
 def _positions(config: Config) -> Iterator[Any]:
@@ -70,14 +70,18 @@ def _positions(config: Config) -> Iterator[Any]:
         return
     for theta in thetas:
         place = ConfigValue(theta, config.place("layer_rope_theta"))
-        yield position(config, width, {**stated(config), "rope_theta": place}) if theta else {"kind": "none"}
+        yield (
+            position(config, width, {**rope_parameters(config), "rope_theta": place})
+            if theta
+            else {"kind": "none"}
+        )
 
 
 def _experts(config: Config) -> Mapped:
     """Experts, weighed by a softmax over the chosen, and a shared one where it has a width."""
     has_shared = "shared_intermediate_size" in config.defaults
-    wide = has_shared and config.count("shared_intermediate_size").value > 0
-    shared = gated(config, width="shared_intermediate_size") if wide else None
+    has_shared = has_shared and config.count("shared_intermediate_size").value > 0
+    shared = gated(config, width="shared_intermediate_size") if has_shared else None
     return experts(config, width="intermediate_size", router={"scores": "softmax_after"}, shared=shared)
 
 
@@ -97,23 +101,23 @@ SINKS = {"[model.]layers.*.self_attn.sinks": "layers.*.attention.sinks.weight"}
 HYBRID_UNREAD = (
     "normalization_function init_method num_logits_to_keep rope_theta rope_parameters rope_scaling"
 )
-"""Keys that the class does not read, or for layers with RoPE alone, of which there may be none."""
+"""Keys that the class does not read, or that only layers with RoPE do, and there may be none."""
 
 
 def _hybrid(config: Config) -> Mapped:
-    """As Granite, most layers of Mamba-2; experts with a shared one, or where there are none that alone."""
+    """As Granite with Mamba-2 in most layers; experts beside a shared one, or a network in its place."""
     config.ignore(*HYBRID_UNREAD.split())
-    is_placed = config.get("position_embedding_type", default=None) == "rope"
+    has_rope = config.get("position_embedding_type", default=None) == "rope"
     kinds = _hybrid_kinds(config)
 
     def networks(layers: list[Mapped]) -> list[Mapped]:
         rest = {key: value for key, value in layers[0].items() if key != "attention"}
-        made = {FULL: layers[0]}
+        by_kind = {FULL: layers[0]}
         if LINEAR in kinds:
-            made[LINEAR] = {**rest, "mixer": bamba_mixer(config)}
-        return [made[kind] for kind in kinds]
+            by_kind[LINEAR] = {**rest, "mixer": bamba_mixer(config)}
+        return [by_kind[kind] for kind in kinds]
 
-    heads = {} if is_placed else {"position": {"kind": "none"}}
+    heads = {} if has_rope else {"position": {"kind": "none"}}
     return _granite_like(config, heads=heads, ffn=_hybrid_ffn(config), networks=networks)
 
 
@@ -132,13 +136,13 @@ def _hybrid_ffn(config: Config) -> Mapped:
 
 
 HYBRID_SHARED = "[model.]layers.*.shared_mlp"
-ALONE: Weights = {
+DENSE: Weights = {
     f"{HYBRID_SHARED}.input_linear.weight": Parts(
         ("layers.*.ffn.gate_proj.weight", "layers.*.ffn.up_proj.weight")
     ),
     f"{HYBRID_SHARED}.output_linear.weight": "layers.*.ffn.down_proj.weight",
 }
-"""The shared expert of a model that has no others."""
+"""The network of a model without experts, which files name as a shared expert."""
 
 HYBRID_EVERYWHERE: Weights = {
     **{name: rule for name, rule in LLAMA.items() if ".input_layernorm." not in name},
@@ -148,7 +152,7 @@ HYBRID_EVERYWHERE: Weights = {
 
 def _hybrid_weights(config: Config) -> Weights:
     """The names of layers of either kind, with experts or without."""
-    ffn = GRANITE_EXPERTS if config.count("num_local_experts") else ALONE
+    ffn = GRANITE_EXPERTS if config.count("num_local_experts") else DENSE
     return {**HYBRID_EVERYWHERE, **ffn, **by_kinds(_hybrid_kinds(config), INPUT_NORMS)}
 
 

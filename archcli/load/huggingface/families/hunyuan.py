@@ -33,7 +33,7 @@ from archcli.load.huggingface.whole.deepseek_like import (
 )
 from archcli.load.huggingface.whole.llama_like import llama_like
 
-HUNYUAN_FIXED = (
+HUNYUAN_UNREAD = (
     "use_qk_norm",
     "attention_head_dim",
     "mlp_bias",
@@ -42,7 +42,7 @@ HUNYUAN_FIXED = (
     "org_vocab_size",
     "eod_token_id",
 )
-"""Keys of published files that the class does not read: it is as they say there."""
+"""Keys of published files that the class does not read, and does as they say."""
 HUNYUAN_WEIGHTS = {
     **LLAMA,
     "[model.]layers.*.self_attn.query_layernorm.weight": "layers.*.attention.q_norm.weight",
@@ -51,8 +51,8 @@ HUNYUAN_WEIGHTS = {
 
 
 def _hunyuan(config: Config) -> Mapped:
-    """As Llama, queries and keys normalized after RoPE, whose base an `alpha` stretches."""
-    config.ignore(*HUNYUAN_FIXED)
+    """As Llama with queries and keys normalized after RoPE, whose base an `alpha` stretches."""
+    config.ignore(*HUNYUAN_UNREAD)
     config.only("use_cla", None, False, default=None)
     heads = {
         "position": stretched_rope(config, head_dim(config)),
@@ -61,28 +61,19 @@ def _hunyuan(config: Config) -> Mapped:
     return llama_like(config, heads=heads)
 
 
-HUNYUAN_MOE_FIXED = (
-    "use_qk_norm",
-    "use_mixed_mlp_moe",
-    "num_shared_expert",
-    "moe_intermediate_size",
-    "norm_topk_prob",
-)
-"""Keys of published files that the class does not read: it is as they say there."""
+HUNYUAN_MOE_UNREAD = """
+    use_qk_norm use_mixed_mlp_moe num_shared_expert moe_intermediate_size norm_topk_prob eod_token_id
+    attention_head_dim moe_random_routing_dropped_token moe_drop_tokens
+"""
+"""Keys of published files that the class does not read, and does as they say."""
 
 
 def _hunyuan_moe(config: Config) -> Mapped:
-    """As Llama, queries and keys normalized after RoPE, with experts and a shared one of the same width.
+    """As Llama with queries and keys normalized after RoPE, and experts beside a shared one as wide.
 
     `moe_topk` may list the number of experts per token of each layer.
     """
-    config.ignore(
-        *HUNYUAN_MOE_FIXED,
-        "eod_token_id",
-        "attention_head_dim",
-        "moe_random_routing_dropped_token",
-        "moe_drop_tokens",
-    )
+    config.ignore(*HUNYUAN_MOE_UNREAD.split())
     width = head_dim(config)
     attend = attention(
         config,
@@ -91,20 +82,20 @@ def _hunyuan_moe(config: Config) -> Mapped:
         qk_norm={"per": "head", "when": "after_rope"},
         position=stretched_rope(config, width),
     )
-    made = {
-        k: {"kind": "pre_norm", "attention": attend, "ffn": _hunyuan_moe_experts(config, k)}
-        for k in _hunyuan_moe_top_ks(config)
+    top_ks = _hunyuan_moe_top_ks(config)
+    layers = {
+        k: {"kind": "pre_norm", "attention": attend, "ffn": _hunyuan_moe_experts(config, k)} for k in top_ks
     }
-    return decoder(config, rmsnorm(config), [made[k] for k in _hunyuan_moe_top_ks(config)])
+    return decoder(config, rmsnorm(config), [layers[k] for k in top_ks])
 
 
 def _hunyuan_moe_top_ks(config: Config) -> list[ConfigValue[int]]:
     """Experts per token of each layer."""
-    stated = config.value("num_experts_per_tok")
-    if not isinstance(stated.value, list):
+    entry = config.value("num_experts_per_tok")
+    if not isinstance(entry.value, list):
         return [config.size("num_experts_per_tok")] * config.layers()
     counts = config.per_layer("num_experts_per_tok", config.layers()) or []
-    return [config.as_size("moe_topk", stated.derive(count)) for count in counts]
+    return [config.as_size("moe_topk", entry.derive(count)) for count in counts]
 
 
 def _hunyuan_moe_experts(config: Config, top_k: ConfigValue[int]) -> Mapped:
@@ -145,7 +136,7 @@ HY_V3_WEIGHTS = {
 
 
 def _hy_v3(config: Config) -> Mapped:
-    """Norms of queries and keys per head; a dense layer, then experts by sigmoid scores and a correction."""
+    """As Llama with normalized queries and keys; experts by sigmoid scores after a dense layer."""
     config.ignore("enable_moe_fp32_combine", "first_k_dense_replace")
     without_prediction(config)
     bias = config.flag("mlp_bias")
@@ -168,7 +159,7 @@ def _hy_v3(config: Config) -> Mapped:
 
 
 HY_V4_PERIOD = 4
-"""By default the first layer has an index of its own, and of those that follow each fourth."""
+"""By default layers 0, 1, 5, 9, … have an index, and each other layer that of the one before it."""
 
 STREAMS = {
     "layers.*.attn_hc.": "layers.*.attention_hyper",
@@ -178,7 +169,7 @@ STREAMS = {
     "hc_head.hc_": "hyper_head",
     "hc_pre.hc_head.hc_head_": "hyper_head",
 }
-"""How the names of what gathers streams begin, in memory and in files."""
+"""Beginnings of the names of hyper-connections, in memory and in files, and archcli's."""
 
 HY_V4_NUMBERS = {"fn": ".weight", "base": "_gates.base", "scale": "_gates.scale"}
 HY_V4_LAYER = "[model.]layers.*."
@@ -209,19 +200,19 @@ HY_V4_WEIGHTS: Weights = {
 
 
 def _hy_v4(config: Config) -> Mapped:
-    """Gated latent attention with sinks, whose layers share indexes, and bounded experts, on streams."""
+    """Gated latent attention with sinks and shared indexes, and clipped experts, on several streams."""
     config.ignore("learnable_sink_init", "first_k_dense_replace", "moe_layer_freq")
     config.ignore("scoring_func", "topk_method")
     without_prediction(config)
     only_indexed(config)
     needs_query_latent(config)
-    sources = index_sources(config, stated_indexes(config) or _hy_v4_usual_indexes(config))
+    sources = index_sources(config, stated_indexes(config) or _hy_v4_default_indexes(config))
     layer, routed = _hy_v4_layer(config), by_types(config, lambda: [i > 0 for i in range(config.layers())])
     networks = some_routed(config, routed, lambda: _hy_v4_experts(config))
     return decoder(config, rmsnorm(config), networks(reading(layer, _hy_v4_attention(config), sources)))
 
 
-def _hy_v4_usual_indexes(config: Config) -> list[str]:
+def _hy_v4_default_indexes(config: Config) -> list[str]:
     return [FULL_INDEX if not i or i % HY_V4_PERIOD == 1 else SHARED_INDEX for i in range(config.layers())]
 
 
@@ -252,11 +243,11 @@ def _hy_v4_attention(config: Config) -> Mapped:
 
 
 def _hy_v4_experts(config: Config) -> Mapped:
-    """Routed experts, bounded and with SiLU whatever hidden_act says, and shared ones as it says."""
-    alike = gated(config, width="moe_intermediate_size")
-    bounded = {**alike, "activation": "silu", "limit": positive(config, "swiglu_limit")}
+    """Clipped routed experts with SiLU, whatever hidden_act says, and shared ones with hidden_act."""
+    expert = gated(config, width="moe_intermediate_size")
+    routed = {**expert, "activation": "silu", "limit": positive(config, "swiglu_limit")}
     router = corrected_router(config)
-    return experts(config, expert=bounded, router=router, shared=shared_experts(config, alike))
+    return experts(config, expert=routed, router=router, shared=shared_experts(config, expert))
 
 
 FAMILIES = {

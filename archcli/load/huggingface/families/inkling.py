@@ -10,8 +10,8 @@ from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import by_types, with_networks
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.recurrent import hybrid_layers, kinds_of_layers
-from archcli.load.huggingface.weights.hybrid import IN_MEMORY, published
-from archcli.load.huggingface.weights.map import Weights
+from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
+from archcli.load.huggingface.weights.names import LLAMA, PREDICTION, QK_NORM
 
 ALIASES = {
     "sliding_window": "sliding_window_size",
@@ -23,15 +23,16 @@ UNREAD = """
     shared_expert_sink rms_norm_eps_moe_gate number_of_conv_states tie_word_embeddings
     chain_hidden_post_norm mtp_hidden_states_first mtp_local_layer_ids dense_mlp_idx local_layer_ids
 """
-"""Keys that the class does not read, or that go by others."""
+"""Keys that the class does not read, or only where others are left out."""
 
 FULL, SLIDING = "hybrid", "hybrid_sliding"
+"""The words of Inkling's layer_types."""
 PERIOD = 6
 """By default every sixth layer has no window."""
 
 
 def _inkling(config: Config) -> Mapped:
-    """GQA with biases mixed of profiles; convolutions of keys, values and results; experts in most layers."""
+    """GQA with biases by distance, convolutions of keys, values and outputs; experts in most layers."""
     config.ignore(*UNREAD.split())
     _note_unread(config)
     mixers = {
@@ -117,15 +118,15 @@ def _convolved(config: Config, network: Mapped, **more: bool) -> Mapped:
 
 
 def _dense_width(config: Config) -> str:
-    """The key of the dense width: where dense_intermediate_size is stated, the other is the experts'."""
-    stated = config.get("dense_intermediate_size", default=None) is not None
-    return "dense_intermediate_size" if stated else "intermediate_size"
+    """The key of the dense networks' width."""
+    has_key = config.get("dense_intermediate_size", default=None) is not None
+    return "dense_intermediate_size" if has_key else "intermediate_size"
 
 
 def _experts_width(config: Config) -> str:
-    """The key of the experts' width."""
-    swapped = _dense_width(config) == "dense_intermediate_size"
-    return "intermediate_size" if swapped else "moe_intermediate_size"
+    """The key of the experts' width: intermediate_size beside a dense_intermediate_size."""
+    is_free = _dense_width(config) != "intermediate_size"
+    return "intermediate_size" if is_free else "moe_intermediate_size"
 
 
 def _experts(config: Config) -> Mapped:
@@ -139,10 +140,75 @@ def _experts(config: Config) -> Mapped:
     }
 
 
+LAYER, PUBLISHED = "[model.]layers.*", "model.llm.layers.*"
+ATTENTION, NETWORK = "layers.*.attention", "layers.*.ffn.network"
+EXPERTS, SHARED = f"{NETWORK}.experts", f"{NETWORK}.shared"
+MATRICES = ("gate", "up", "down")
+
+IN_MEMORY: Weights = {
+    **{name: rule for name, rule in LLAMA.items() if ".mlp." not in name},
+    **QK_NORM,
+    "[model.]embed_tokens.embed_norm.weight": "embedding.norm.weight",
+    f"{LAYER}.self_attn.r_proj.weight": f"{ATTENTION}.r_proj.weight",
+    f"{LAYER}.self_attn.rel_logits_proj.proj": f"{ATTENTION}.profiles.weight",
+    f"{LAYER}.self_attn.k_sconv.conv1d.weight": f"{ATTENTION}.k_conv.weight",
+    f"{LAYER}.self_attn.v_sconv.conv1d.weight": f"{ATTENTION}.v_conv.weight",
+    f"{LAYER}.attn_sconv.conv1d.weight": f"{ATTENTION}.o_conv.weight",
+    f"{LAYER}.mlp_sconv.conv1d.weight": "layers.*.ffn.conv.weight",
+    f"{LAYER}.mlp.global_scale": "layers.*.ffn.trained_scale.scale",
+    **{f"{LAYER}.mlp.{name}_proj.weight": f"{NETWORK}.{name}_proj.weight" for name in MATRICES},
+    f"{LAYER}.mlp.gate.weight": f"{NETWORK}.router.weight",
+    f"{LAYER}.mlp.gate.global_scale": f"{NETWORK}.route.scale",
+    f"{LAYER}.mlp.gate.e_score_correction_bias": f"{NETWORK}.route.correction_bias",
+    f"{LAYER}.mlp.experts.gate_up_proj": Parts(
+        (f"{EXPERTS}.gate_proj.weight", f"{EXPERTS}.up_proj.weight"), axis=1
+    ),
+    f"{LAYER}.mlp.experts.down_proj": f"{EXPERTS}.down_proj.weight",
+    **{f"{LAYER}.mlp.shared_experts.{name}_proj": f"{SHARED}.{name}_proj.weight" for name in MATRICES},
+}
+
+
+def _published(dense: int, of_experts: int) -> Weights:
+    """The names of published files: rows of gate and up by turns, in networks of these widths."""
+    return {
+        "model.llm.embed.weight": "embedding.tokens.weight",
+        "model.llm.embed_norm.weight": "embedding.norm.weight",
+        "model.llm.norm.weight": "final_norm.weight",
+        "model.llm.unembed.weight": "lm_head.weight",
+        "model.mtp.**": Auxiliary(PREDICTION),
+        f"{PUBLISHED}.attn_norm.weight": "layers.*.attention_norm.weight",
+        f"{PUBLISHED}.mlp_norm.weight": "layers.*.ffn_norm.weight",
+        **{f"{PUBLISHED}.attn.{name}_norm.weight": f"{ATTENTION}.{name}_norm.weight" for name in "qk"},
+        **{
+            f"{PUBLISHED}.attn.{theirs}.weight": f"{ATTENTION}.{theirs[1]}_proj.weight"
+            for theirs in ("wq_du", "wk_dv", "wv_dv", "wr_du", "wo_ud")
+        },
+        f"{PUBLISHED}.attn.rel_logits_proj.proj": f"{ATTENTION}.profiles.weight",
+        **{f"{PUBLISHED}.attn.{name}_sconv.weight": f"{ATTENTION}.{name}_conv.weight" for name in "kv"},
+        f"{PUBLISHED}.attn_sconv.weight": f"{ATTENTION}.o_conv.weight",
+        f"{PUBLISHED}.mlp_sconv.weight": "layers.*.ffn.conv.weight",
+        f"{PUBLISHED}.mlp.global_scale": "layers.*.ffn.trained_scale.scale",
+        f"{PUBLISHED}.mlp.w13_dn.weight": _by_turns(NETWORK, 0, dense),
+        f"{PUBLISHED}.mlp.w2_md.weight": f"{NETWORK}.down_proj.weight",
+        f"{PUBLISHED}.mlp.gate.weight": f"{NETWORK}.router.weight",
+        f"{PUBLISHED}.mlp.gate.global_scale": f"{NETWORK}.route.scale",
+        f"{PUBLISHED}.mlp.gate.bias": f"{NETWORK}.route.correction_bias",
+        f"{PUBLISHED}.mlp.experts.w13_weight": _by_turns(EXPERTS, 1, of_experts),
+        f"{PUBLISHED}.mlp.experts.w2_weight": f"{EXPERTS}.down_proj.weight",
+        f"{PUBLISHED}.mlp.shared_experts.shared_w13_weight": _by_turns(SHARED, 1, of_experts),
+        f"{PUBLISHED}.mlp.shared_experts.shared_w2_weight": f"{SHARED}.down_proj.weight",
+    }
+
+
+def _by_turns(ours: str, axis: int, width: int) -> Parts:
+    """Gate and up [width, D] in one matrix, row by row."""
+    return Parts((f"{ours}.gate_proj.weight", f"{ours}.up_proj.weight"), axis=axis, groups=width)
+
+
 def _inkling_weights(config: Config) -> Weights:
     """The names in memory and those of published files, which interleave gate and up."""
     dense, of_experts = (config.size(key).value for key in (_dense_width(config), _experts_width(config)))
-    return {**IN_MEMORY, **published(dense, of_experts)}
+    return {**IN_MEMORY, **_published(dense, of_experts)}
 
 
 FAMILIES = {

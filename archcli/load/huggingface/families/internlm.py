@@ -11,7 +11,7 @@ from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import FUSED, LLAMA
 from archcli.load.huggingface.whole.llama_like import llama_like
 
-OWN = {"attention_bias": None, "mlp_bias": None, "vocab_size": 103168, "bias": True}
+DEFAULTS = {"attention_bias": None, "mlp_bias": None, "vocab_size": 103168, "bias": True}
 
 
 def _internlm(config: Config) -> Mapped:
@@ -63,14 +63,14 @@ FAMILIES = {
         "InternLM of 2023, whose class is in its repositories: InternLMConfig.",
         _internlm,
         LLAMA,
-        defaults=OWN,
+        defaults=DEFAULTS,
         defaults_of="llama",
     ),
     "internlm2": Family(
         "InternLM 2 and 2.5, whose class is in their repositories: InternLM2Config.",
         _internlm2,
         _internlm2_weights,
-        defaults=OWN,
+        defaults=DEFAULTS,
         defaults_of="llama",
     ),
     "internlm3": Family(

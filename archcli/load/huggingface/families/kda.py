@@ -25,12 +25,12 @@ KIMI_LINEAR_ALIASES = {
     "num_experts_per_tok": "num_experts_per_token",
     "n_shared_experts": "num_shared_experts",
 }
-KIMI_LINEAR_WORDS = {
+KIMI_LINEAR_SYNONYMS = {
     "head_dim": "linear_head_dim",
     "num_heads": "linear_num_heads",
     "short_conv_kernel_size": "linear_conv_kernel_dim",
 }
-"""Keys of `linear_attn_config`: the class's, which they overrule."""
+"""Keys of `linear_attn_config`, and the class's keys that they overrule."""
 
 KIMI_LINEAR_NUMBERS = {"full_attn_layers": FULL, "kda_layers": LINEAR}
 """Keys of `linear_attn_config` that name layers, numbered from 1."""
@@ -40,14 +40,15 @@ KIMI_LINEAR_PERIOD = 4
 
 def _kimi_linear(config: Config) -> Mapped:
     """Delta attention, and in some layers latent attention without positions; dense layers, then experts."""
-    config = _in_words_of_the_class(config)
+    config = _with_linear_keys(config)
     config.only("mla_use_nope", True, default=True)
     config.only("moe_layer_freq", 1, default=1)
     config.only("moe_router_activation_func", "sigmoid", default="sigmoid")
     config.ignore("use_grouped_topk", "rope_theta", "rope_scaling", "rope_parameters")
     without_prediction(config)
-    placeless = {key: value for key, value in config.data.items() if not key.startswith("rope_")}
-    latent = {**latent_attention(replace(config, data=placeless), "half"), "position": {"kind": "none"}}
+    # a rope_scaling that is not supported does no harm where no layer has RoPE
+    data = {key: value for key, value in config.data.items() if not key.startswith("rope_")}
+    latent = {**latent_attention(replace(config, data=data), "half"), "position": {"kind": "none"}}
     layers: dict[str, Mapped] = {
         LINEAR: {"kind": "pre_norm", "mixer": _kimi_linear_delta_attention(config)},
         FULL: {"kind": "pre_norm", "attention": latent},
@@ -58,11 +59,11 @@ def _kimi_linear(config: Config) -> Mapped:
     return decoder(config, rmsnorm(config), mixed, embedding={"tied": False})  # the class ties nothing
 
 
-def _in_words_of_the_class(config: Config) -> Config:
-    """The file with the words of the class for what `linear_attn_config` states."""
-    stated = config.inner("linear_attn_config", {}).data
-    words = {KIMI_LINEAR_WORDS[key]: value for key, value in stated.items() if key in KIMI_LINEAR_WORDS}
-    return replace(config, data={**config.data, **words})
+def _with_linear_keys(config: Config) -> Config:
+    """The file with the sizes in `linear_attn_config` at the class's keys."""
+    inner = config.inner("linear_attn_config", {}).data
+    sizes = {KIMI_LINEAR_SYNONYMS[key]: inner[key] for key in inner if key in KIMI_LINEAR_SYNONYMS}
+    return replace(config, data={**config.data, **sizes})
 
 
 def _kimi_linear_delta_attention(config: Config) -> Mapped:
@@ -126,7 +127,7 @@ KIMI_LINEAR_PUBLISHED: Weights = {
 def _kimi_linear_weights(config: Config) -> Weights:
     """Names of mixers by the kind of layer."""
     layers = by_kind(
-        _kimi_linear_kinds(_in_words_of_the_class(config)), KIMI_LINEAR_LINEAR_LAYERS, KIMI_LINEAR_FULL_LAYERS
+        _kimi_linear_kinds(_with_linear_keys(config)), KIMI_LINEAR_LINEAR_LAYERS, KIMI_LINEAR_FULL_LAYERS
     )
     return {**ELSEWHERE, **KIMI_LINEAR_PUBLISHED, **EXPERTS, **SHARED, **CORRECTED, **layers}
 
@@ -165,7 +166,7 @@ def _bailing_kinds(config: Config) -> list[str]:
 
 
 def _latent(config: Config) -> Mapped:
-    """Queries are of full rank, and each head is gated."""
+    """Latent attention with queries of full rank and a gate per head."""
     width = config.size("qk_nope_head_dim").value + config.size("qk_rope_head_dim").value
     config.only("qk_head_dim", width, default=width)
     latent = latent_attention(config, "interleaved")
@@ -211,10 +212,10 @@ BAILING_PUBLISHED: Weights = {
     "[model.]word_embeddings.weight": "embedding.tokens.weight",
     f"{LAYER}.mlp.gate.expert_bias": "layers.*.ffn.route.correction_bias",
 }
-"""Outside of mixers; within, files say attention for self_attn, and dense for o_proj."""
+"""Names in published files outside of mixers; within, attention stands for self_attn, dense for o_proj."""
 
 
-def _in_files(names: Weights) -> Weights:
+def _with_published(names: Weights) -> Weights:
     """The names of transformers, and those of published files."""
     theirs = {name.replace(".self_attn.", ".attention."): rule for name, rule in names.items()}
     dense = {name.replace(".o_proj.", ".dense."): rule for name, rule in theirs.items()}
@@ -224,7 +225,7 @@ def _in_files(names: Weights) -> Weights:
 def _bailing_weights(config: Config) -> Weights:
     """Names of mixers by the kind of layer."""
     mixers = by_kind(_bailing_kinds(config), BAILING_LINEAR_LAYERS, BAILING_FULL_LAYERS)
-    return {**ELSEWHERE, **EXPERTS, **SHARED, **CORRECTED, **_in_files(mixers)}
+    return {**ELSEWHERE, **EXPERTS, **SHARED, **CORRECTED, **_with_published(mixers)}
 
 
 FAMILIES = {

@@ -43,11 +43,13 @@ def _tied(config: Config) -> ConfigValue[bool]:
 
 def _lfm_like(config: Config, kinds: Sequence[str], ffns: Sequence[Mapped]) -> Mapped:
     """Pre-norm layers of these kinds with these feed-forward parts; queries and keys normalized by head."""
-    made: dict[tuple[str, int], Mapped] = {}
+    # one object for equal layers: `groups` writes each object out
+    blocks: dict[tuple[str, int], Mapped] = {}
+    layers: list[Mapped] = []
     for kind, ffn in zip(kinds, ffns, strict=True):
-        if (kind, id(ffn)) not in made:
-            made[kind, id(ffn)] = {"kind": "pre_norm", **_mixing(config, kind), "ffn": ffn}
-    layers = [made[kind, id(ffn)] for kind, ffn in zip(kinds, ffns, strict=True)]
+        if (kind, id(ffn)) not in blocks:
+            blocks[kind, id(ffn)] = {"kind": "pre_norm", **_mixing(config, kind), "ffn": ffn}
+        layers.append(blocks[kind, id(ffn)])
     norm = {"kind": "rmsnorm", "eps": config.number("norm_eps")}
     return decoder(config, norm, layers, embedding={"tied": _tied(config)})
 
@@ -75,10 +77,10 @@ EVERYWHERE: Weights = {
 }
 
 
-def _lfm_weights(kinds: Sequence[str], norm: str = "operator_norm", ours: str = "norm") -> Weights:
-    """The names of all layers, the norms of which are called by the key of their mixer."""
+def _lfm_weights(kinds: Sequence[str]) -> Weights:
+    """Weight names; a layer's first norm is called by the key of its mixer."""
     names: dict[str, Weights] = {
-        kind: {f"{LAYER}.{norm}.weight": f"layers.*.{step}_{ours}.weight"}
+        kind: {f"{LAYER}.operator_norm.weight": f"layers.*.{step}_norm.weight"}
         for kind, step in ((CONVOLUTION, "mixer"), (FULL, "attention"))
     }
     return {**EVERYWHERE, **by_kinds(kinds, names)}
@@ -92,7 +94,7 @@ LFM2_UNREAD = """
 
 
 def _lfm2(config: Config) -> Mapped:
-    """Short convolutions and layers of attention, all with SwiGLU, whose width is adjusted."""
+    """Layers of short convolutions and of attention, all with SwiGLU of an adjusted width."""
     config.ignore(*LFM2_UNREAD.split())
     ffn, kinds = {"kind": "glu", "d_ff": _lfm2_width(config)}, _lfm2_kinds(config)
     return _lfm_like(config, kinds, [ffn] * len(kinds))
@@ -109,16 +111,16 @@ def _lfm2_kinds(config: Config) -> list[str]:
 
 
 def _lfm2_width(config: Config) -> ConfigValue[int]:
-    """The network's width: two thirds of what is stated, times a factor, rounded up to a multiple."""
-    stated = config.size("block_ff_dim", default=config.size("intermediate_size"))
+    """The network's width: two thirds of block_ff_dim, times a factor, rounded up to a multiple."""
+    full = config.size("block_ff_dim", default=config.size("intermediate_size"))
     if not config.flag("block_auto_adjust_ff_dim"):
-        return stated
-    width = int(2 * stated.value / 3)
+        return full
+    width = int(2 * full.value / 3)
     if not config.stated_null("block_ffn_dim_multiplier"):
         multiple = config.size("block_multiple_of").value
         width = int(config.number("block_ffn_dim_multiplier").value * width)
         width = multiple * -(-width // multiple)
-    return stated.derive(width)
+    return full.derive(width)
 
 
 def _lfm2_weights(config: Config) -> Weights:
@@ -175,11 +177,11 @@ LFM3_ROPE: dict[str, dict[str, Any]] = {
     FULL: {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 1000000.0},
 }
 LFM3_PERIOD, GLOBAL = 4, 2
-"""By default of four layers the third is global, and the first of all but the first four has a window."""
+"""By default layers 2, 6, 10, … are global, and layers 4, 8, 12, … have a window."""
 
 
 def _lfm3(config: Config) -> Mapped:
-    """Short convolutions, attention with a window and without, gated by head, between norms on both sides."""
+    """Short convolutions, and attention with a window or without, gated by head; sandwich norms."""
     check_window(config)
     config.ignore("rope_parameters")  # read where a layer has attention
     mixers = {
@@ -233,7 +235,7 @@ LFM3_NORMS = {"operator_norm": "norm", "post_operator_norm": "post_norm"}
 
 
 def _lfm3_weights(config: Config) -> Weights:
-    """The names of layers of each kind, the norms of which are called by the key of their mixer."""
+    """Weight names; a layer's norms around its mixer are called by the mixer's key."""
     kinds = _lfm3_kinds(config)
     names = {
         kind: {
@@ -242,13 +244,13 @@ def _lfm3_weights(config: Config) -> Weights:
         }
         for kind, step in ((CONVOLUTION, "mixer"), (FULL, "attention"), (SLIDING, "attention"))
     }
-    attends = f"{LAYER}.self_attn"
+    prefix = f"{LAYER}.self_attn"
     return {
         **EVERYWHERE,
-        **{f"{attends}.{name}_norm.weight": f"layers.*.attention.{name}_norm.weight" for name in "qk"},
-        f"{attends}.o_proj.*": "layers.*.attention.o_proj.*",
+        **{f"{prefix}.{name}_norm.weight": f"layers.*.attention.{name}_norm.weight" for name in "qk"},
+        f"{prefix}.o_proj.*": "layers.*.attention.o_proj.*",
         **{
-            f"{attends}.{name}.weight": "layers.*.attention.gate_proj.weight"
+            f"{prefix}.{name}.weight": "layers.*.attention.gate_proj.weight"
             for name in ("g_proj", "gate_proj")
         },
         f"{LAYER}.post_ffn_norm.weight": "layers.*.ffn_post_norm.weight",

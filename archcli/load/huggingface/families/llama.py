@@ -143,11 +143,11 @@ def _smollm3(config: Config) -> Mapped:
         what = f"layer_types names {SLIDING}, but there is no window"
         raise config.error(what, "state use_sliding_window and sliding_window", config.place("layer_types"))
     kinds = [(bool(rotates), kind == SLIDING) for rotates, kind in zip(rotated, types, strict=True)]
-    made = {
+    layers = {
         (rotates, slides): _smollm3_layer(config, rotates=rotates, width=width if slides else None)
         for rotates, slides in dict.fromkeys(kinds)
     }
-    return decoder(config, rmsnorm(config), [made[kind] for kind in kinds])
+    return decoder(config, rmsnorm(config), [layers[kind] for kind in kinds])
 
 
 def _smollm3_layer(config: Config, *, rotates: bool, width: ConfigValue[int] | None) -> Mapped:
@@ -169,16 +169,12 @@ DIFFLLAMA_WEIGHTS = {
 def _diffllama(config: Config) -> Mapped:
     """As Llama with differential attention, whose lambda starts higher from layer to layer."""
     norm = rmsnorm(config) | {"weight": False}
-    heads = {
-        "kind": "differential",
-        "n_kv_heads": key_value_heads(config),
-        "norm": norm,
-    }
-    return llama_like(config, heads=heads, ffn=gated(config), networks=_by_depth)
+    heads = {"kind": "differential", "n_kv_heads": key_value_heads(config), "norm": norm}
+    return llama_like(config, heads=heads, ffn=gated(config), networks=_with_lambda_init)
 
 
-def _by_depth(layers: list[Mapped]) -> list[Mapped]:
-    """The layers with where lambda starts: 0.8 - 0.6 exp(-0.3 index)."""
+def _with_lambda_init(layers: list[Mapped]) -> list[Mapped]:
+    """The layers with the initial value of lambda: 0.8 - 0.6 exp(-0.3 index)."""
     starts = [0.8 - 0.6 * exp(-0.3 * index) for index in range(len(layers))]
     return [
         {**layer, "attention": {**layer["attention"], "lambda_init": start}}
@@ -186,19 +182,18 @@ def _by_depth(layers: list[Mapped]) -> list[Mapped]:
     ]
 
 
-GATE, OF_GATE = "layers.*.attention.value_gate", "[model.]layers.*.self_attn"
 DOGE_WEIGHTS: Weights = {
     **LLAMA,
     **QK_NORM,
-    f"{OF_GATE}.dt_proj.*": f"{GATE}.dt_proj.*",
-    f"{OF_GATE}.A": f"{GATE}.rate.scale",
+    "[model.]layers.*.self_attn.dt_proj.*": "layers.*.attention.value_gate.dt_proj.*",
+    "[model.]layers.*.self_attn.A": "layers.*.attention.value_gate.rate.scale",
     "[model.]layers.*.input_residual": "layers.*.attention_stream_scale.scale",
     "[model.]layers.*.post_attention_residual": "layers.*.ffn_stream_scale.scale",
 }
 
 
 def _doge(config: Config) -> Mapped:
-    """As Qwen 3; keep_window_size keys are read, and each sublayer weighs the stream it adds to.
+    """As Qwen 3 with keep_window_size chosen keys, and a trained scale on each residual stream.
 
     is_moe true is refused: its class chooses experts by scores that mix the tokens of a pass.
     """

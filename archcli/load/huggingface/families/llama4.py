@@ -32,15 +32,15 @@ def _llama4(config: Config) -> Mapped:
         (rotates, kind == CHUNKED, index in sparse)
         for index, (rotates, kind) in enumerate(zip(rotated, types, strict=True))
     ]
-    made = {kind: _layer(config, kind) for kind in dict.fromkeys(kinds)}
-    return decoder(config, rmsnorm(config), [made[kind] for kind in kinds])
+    layers = {kind: _layer(config, *kind) for kind in dict.fromkeys(kinds)}
+    return decoder(config, rmsnorm(config), [layers[kind] for kind in kinds])
 
 
 def _rotated(config: Config, count: int) -> list[bool]:
-    """Whether each layer has RoPE: in spite of its name, no_rope_layers is 1 where it has."""
+    """Whether each layer has RoPE: in spite of its name, no_rope_layers is 1 for layers with RoPE."""
     interval = config.size("no_rope_layer_interval").value
-    stated = config.get("no_rope_layers", default=[]) and config.per_layer("no_rope_layers", count)
-    return [bool(rotates) for rotates in stated or [(i + 1) % interval != 0 for i in range(count)]]
+    flags = config.get("no_rope_layers", default=[]) and config.per_layer("no_rope_layers", count)
+    return [bool(rotates) for rotates in flags or [(i + 1) % interval != 0 for i in range(count)]]
 
 
 def _layer_types(config: Config, default: list[str]) -> list[str]:
@@ -63,8 +63,7 @@ def _sparse(config: Config, count: int) -> list[Any]:
     return layers
 
 
-def _layer(config: Config, kind: tuple[bool, bool, bool]) -> Mapped:
-    rotates, chunked, sparse = kind
+def _layer(config: Config, rotates: bool, chunked: bool, sparse: bool) -> Mapped:
     return {
         "kind": "pre_norm",
         "attention": _attention(config, rotates=rotates, chunked=chunked),

@@ -25,7 +25,7 @@ EUROBERT_HEADS = {"Model": (), "ForMaskedLM": ("words",), "ForTokenClassificatio
 
 
 def _eurobert(config: Config) -> Mapped:
-    """As Llama, where every token sees every other; mlp_bias biases the head, too."""
+    """Llama's layers with attention both ways; mlp_bias biases the head too."""
     config.ignore("mask_token_id", "classifier_pooling", "clf_pooling")
     bias = config.flag("mlp_bias")
     fields = heads_of(config, "EuroBert", EUROBERT_HEADS, {"transform": False, "bias": bias})
@@ -37,31 +37,35 @@ ULTRABERT_HEADS = {"Model": (), "ForMaskedLM": ("words",), "ForTokenClassificati
 
 
 def _ultrabert(config: Config) -> Mapped:
-    """As Llama, where every token sees every other; two layers of three near ones alone.
+    """Llama's layers with attention both ways, two of three with a sliding window.
 
-    The head's transform is two matrices without bias, by way of prediction_head_size.
+    The head's transform is two matrices without bias, with a bottleneck of prediction_head_size.
     """
     config.ignore("classifier_pooling", "classifier_dropout")
     for key in ("attention_windows", "rope_theta", "rope_scaling"):
         config.only(key, None, default=None)
     types = layer_types(config, [SLIDING if (index + 1) % 3 else FULL for index in range(config.layers())])
-    made = {kind: _ultrabert_layer(config, kind) for kind in dict.fromkeys(types)}
+    layers = {kind: _ultrabert_layer(config, kind) for kind in dict.fromkeys(types)}
     head = {"activation": "gelu_tanh", "bottleneck": config.size("prediction_head_size"), "bias": False}
     fields = heads_of(config, "Ultrabert", ULTRABERT_HEADS, head)
-    return decoder(config, rmsnorm(config), [made[kind] for kind in types], kind="encoder", **fields)
+    return decoder(config, rmsnorm(config), [layers[kind] for kind in types], kind="encoder", **fields)
 
 
 def _ultrabert_layer(config: Config, kind: str) -> Mapped:
     width, window = head_dim(config), config.size("sliding_window")
-    stated = {"rope_theta": config.number("rope_theta", default=ULTRABERT_THETA[kind])}
-    near = {"sparsity": {"kind": "longformer", "window": window.derive(2 * window.value)}}
+    rope = {
+        "rope_theta": config.number("rope_theta", default=ULTRABERT_THETA[kind]),
+        **parameters(config, "rope_parameters", kind),
+    }
+    # sliding_window tokens on either side
+    sliding = {"sparsity": {"kind": "longformer", "window": window.derive(2 * window.value)}}
     heads = attention(
         config,
         width,
         bias=config.flag("attention_bias"),
-        position=position(config, width, {**stated, **parameters(config, "rope_parameters", kind)}),
+        position=position(config, width, rope),
         causal=False,
-        **(near if kind == SLIDING else {}),
+        **(sliding if kind == SLIDING else {}),
     )
     return {"kind": "pre_norm", "attention": heads, "ffn": gated(config, bias=config.flag("mlp_bias"))}
 
@@ -80,12 +84,12 @@ ULTRABERT_WEIGHTS: Weights = {
 }
 
 
-ESMC_OWN = {"rms_norm_eps": 1e-06}
+ESMC_DEFAULTS = {"rms_norm_eps": 1e-06}
 ESMC_HEADS = {"Model": (), "ForMaskedLM": ("words",)}
 ESMC_EPS = 1e-5
-"""The class's, whatever the file says."""
-STEPS = 36
-"""What a layer adds is divided by sqrt(layers / 36)."""
+"""The eps of the class, whatever the file says."""
+RESIDUAL_LAYERS = 36
+"""The residual additions of each layer are divided by sqrt(layers / 36)."""
 
 
 def _esmc(config: Config) -> Mapped:
@@ -99,13 +103,10 @@ def _esmc(config: Config) -> Mapped:
         config,
         kind="encoder",
         norm=gain,
-        heads={
-            "causal": False,
-            "qk_norm": {"per": "full", "norm": gain},
-        },
+        heads={"causal": False, "qk_norm": {"per": "full", "norm": gain}},
         block={
             "norm": layernorm(ESMC_EPS),
-            "residual_multiplier": depth.derive((depth.value / STEPS) ** -0.5),
+            "residual_multiplier": depth.derive((depth.value / RESIDUAL_LAYERS) ** -0.5),
         },
         **heads_of(config, "Esmc", ESMC_HEADS, {"activation": "gelu", "norm": layernorm(ESMC_EPS)}),
     )
@@ -130,6 +131,6 @@ FAMILIES = {
     ),
     "ultrabert": Family("UltraBERT: UltrabertConfig, UltrabertForMaskedLM.", _ultrabert, ULTRABERT_WEIGHTS),
     "esmc": Family(
-        "ESM Cambrian, of proteins: EsmcConfig, EsmcForMaskedLM.", _esmc, ESMC_WEIGHTS, defaults=ESMC_OWN
+        "ESM Cambrian, of proteins: EsmcConfig, EsmcForMaskedLM.", _esmc, ESMC_WEIGHTS, defaults=ESMC_DEFAULTS
     ),
 }

@@ -15,6 +15,7 @@ from archcli.load.huggingface.parts.experts import (
     normalized_by,
     shared_experts,
     some_routed,
+    wide_shared_expert,
 )
 from archcli.load.huggingface.parts.networks import gated
 from archcli.load.huggingface.parts.rope import rope_of_type
@@ -119,10 +120,8 @@ def _flint(config: Config) -> Mapped:
 
 
 def _flint_experts(config: Config) -> Mapped:
-    width = "shared_expert_intermediate_size"
-    shared = gated(config, width=width) if config.count(width) else None
     router = {"scores": "sigmoid", "normalized": config.flag("norm_topk_prob")}
-    return experts(config, router=router, shared=shared)
+    return experts(config, router=router, shared=wide_shared_expert(config))
 
 
 AFMOE_ROUTER = {"scores": "sigmoid", "correction": True, "correction_is": "parameter"}
@@ -130,7 +129,7 @@ AFMOE_UNREAD = """
     n_group topk_group num_expert_groups num_limited_groups route_norm score_func load_balance_coeff
     use_grouped_mm
 """
-"""Keys of published files that the class does not read: it is as they say."""
+"""Keys of published files that the class does not read, and does as they say."""
 
 AFMOE_WEIGHTS = {
     **SANDWICH,

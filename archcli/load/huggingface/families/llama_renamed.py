@@ -38,15 +38,15 @@ YI_WEIGHTS: Weights = {
 
 
 BAICHUAN = {**UNBIASED, "max_position_embeddings": None, "vocab_size": 64000}
-SMALL = {"max_position_embeddings": 4096}
-LARGE = {
+BAICHUAN_7B = {"max_position_embeddings": 4096}
+BAICHUAN_13B = {
     "hidden_size": 5120,
     "intermediate_size": 13696,
     "num_hidden_layers": 40,
     "num_attention_heads": 40,
     "model_max_length": 4096,
 }
-"""Those of the 7B and of the 13B, whose classes share their name."""
+"""Defaults of the 7B and of the 13B, whose classes have the same name."""
 
 
 def _baichuan(config: Config) -> Mapped:
@@ -58,13 +58,13 @@ def _baichuan(config: Config) -> Mapped:
     is_small = has_rope or config.architecture.startswith("BaiChuan")
     config.ignore("z_loss_weight", "model_max_length")
     if is_small:
-        return llama_like(config.with_defaults(**SMALL))
-    config = config.with_defaults(**LARGE)
+        return llama_like(config.with_defaults(**BAICHUAN_7B))
+    config = config.with_defaults(**BAICHUAN_13B)
     longest = config.size("model_max_length")
     return llama_like(config, heads={"position": {"kind": "alibi"}}, max_seq_len=longest)
 
 
-ORION_OWN = {
+ORION_DEFAULTS = {
     "attention_bias": None,
     "mlp_bias": None,
     "vocab_size": 84608,
@@ -82,7 +82,7 @@ def _orion(config: Config) -> Mapped:
     return llama_like(config, norm=layernorm(config.number("rms_norm_eps")))
 
 
-TELECHAT_OWN = {
+TELECHAT_DEFAULTS = {
     "vocab_size": 160256,
     "hidden_size": 4096,
     "ffn_hidden_size": 12288,
@@ -103,7 +103,7 @@ TELECHAT_ALIASES = {
 
 
 def _telechat(config: Config) -> Mapped:
-    """As Llama; the matrices that write to the stream are biased.
+    """As Llama, with biases in the output projection of attention and in the down projection.
 
     `logn` and a longer base of RoPE change what lies beyond the context of training.
     """
@@ -134,7 +134,7 @@ def _telechat_weights(config: Config) -> Weights:
 
 
 def _renamed(**sizes: Any) -> Family:
-    """A class that is Llama's but for its name and these defaults."""
+    """A class of Llama's layers with another name and these defaults."""
     about = "Yi as first published, XVERSE and Aquila, with classes in their repositories: Llama's, renamed."
     return Family(about, _yi, YI_WEIGHTS, defaults={**UNBIASED, **sizes}, defaults_of="llama")
 
@@ -154,7 +154,7 @@ FAMILIES = {
         "Orion-14B, whose class is in its repository: OrionConfig.",
         _orion,
         LLAMA,
-        defaults=ORION_OWN,
+        defaults=ORION_DEFAULTS,
         defaults_of="llama",
     ),
     "telechat": Family(
@@ -162,6 +162,6 @@ FAMILIES = {
         _telechat,
         _telechat_weights,
         aliases=TELECHAT_ALIASES,
-        defaults=TELECHAT_OWN,
+        defaults=TELECHAT_DEFAULTS,
     ),
 }

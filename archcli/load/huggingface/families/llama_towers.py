@@ -23,7 +23,7 @@ CHAMELEON_WEIGHTS = {
 
 
 def _chameleon(config: Config) -> Mapped:
-    """As Llama with a LayerNorm of each query and key head of its own; swin_norm puts norms after."""
+    """As Llama with a LayerNorm for each query and key head; swin_norm puts norms after sublayers."""
     config.ignore("model_parallel_size", "vocabulary_map")
     heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
     if hidden.value % heads.value:
@@ -39,10 +39,7 @@ def _chameleon(config: Config) -> Mapped:
 
 
 def _moshi(config: Config) -> Mapped:
-    """As Llama, with a table of one row more than there are words, and a window as wide as the context.
-
-    The class never ties its head.
-    """
+    """As Llama, never tied, with a row more in the token table and a window in every layer."""
     config.ignore("tie_word_embeddings", "audio_vocab_size", "audio_encoder_config", "depth_decoder_config")
     if "depth_decoder_config" in config.data or "audio_encoder_config" in config.data:
         config.note("only the text decoder is counted, not the depth decoder nor the audio encoder")
@@ -75,10 +72,11 @@ MOSHI_WEIGHTS: Weights = {
 }
 
 
-MLLAMA_MORE, N_MORE = "image_tokens", 8
-"""Vectors of tokens beyond the vocabulary, which the head does not predict."""
+IMAGE_TOKENS = "image_tokens"
+"""The name of the vectors of tokens beyond the vocabulary, which the head does not predict."""
+MLLAMA_IMAGE_TOKENS = 8
 
-MLLAMA_HELD = {
+MLLAMA_UNREAD = {
     "cross_q": "cross_attn.q_proj",
     "cross_k": "cross_attn.k_proj",
     "cross_v": "cross_attn.v_proj",
@@ -93,18 +91,18 @@ MLLAMA_HELD = {
     "cross_gate": "cross_attn_attn_gate",
     "cross_ffn_gate": "cross_attn_mlp_gate",
 }
-"""What a layer of cross-attention holds, by our names and by those of its class."""
+"""Weights of a layer of cross-attention: archcli's names, and those of the class."""
 
 
 def _mllama(config: Config) -> Mapped:
     """As Llama; layers of cross-attention to an image are passed by where there is none."""
     config.ignore("head_dim")
     width, count, crossing = even_split(config), config.layers(), _crossing(config)
-    own = {"kind": "pre_norm", "attention": attention(config, width), "ffn": gated(config)}
-    idle = {"kind": "pre_norm", "unread": _mllama_held(config, width.value)}
+    layer = {"kind": "pre_norm", "attention": attention(config, width), "ffn": gated(config)}
+    idle = {"kind": "pre_norm", "unread": _mllama_unread(config, width.value)}
     config.note("layers of cross-attention to images are counted as parameters; text passes them by")
-    layers = [idle if index in crossing else own for index in range(count)]
-    unread = {MLLAMA_MORE: [N_MORE, config.size("hidden_size").value]}
+    layers = [idle if index in crossing else layer for index in range(count)]
+    unread = {IMAGE_TOKENS: [MLLAMA_IMAGE_TOKENS, config.size("hidden_size").value]}
     return decoder(config, rmsnorm(config), layers, unread=unread)
 
 
@@ -117,8 +115,8 @@ def _crossing(config: Config) -> set[int]:
     return {*layers}
 
 
-def _mllama_held(config: Config, width: int) -> Mapped:
-    """The shapes of what a layer of cross-attention holds."""
+def _mllama_unread(config: Config, width: int) -> Mapped:
+    """The shapes of the weights of a layer of cross-attention."""
     d_model, d_ff = config.size("hidden_size").value, config.size("intermediate_size").value
     q = config.size("num_attention_heads").value * width
     kv = config.size("num_key_value_heads").value * width
@@ -126,18 +124,18 @@ def _mllama_held(config: Config, width: int) -> Mapped:
         *([q, d_model], [kv, d_model], [kv, d_model], [d_model, q], [width], [width], [d_model], [d_model]),
         *([d_ff, d_model], [d_ff, d_model], [d_model, d_ff], [1], [1]),
     )
-    return dict(zip(MLLAMA_HELD, shapes, strict=True))
+    return dict(zip(MLLAMA_UNREAD, shapes, strict=True))
 
 
 def _mllama_weights(config: Config) -> Weights:
-    """As Llama, layer by layer: those of cross-attention have names in common with the others."""
+    """Weight names, layer by layer: layers of cross-attention have names in common with the others."""
     crossing = _crossing(config)
     names: dict[str, Rule] = {name: rule for name, rule in LLAMA.items() if "layers.*" not in name}
-    names["[model.]embed_tokens.weight"] = Parts(("embedding.tokens.weight", f"{MLLAMA_MORE}.weight"))
+    names["[model.]embed_tokens.weight"] = Parts(("embedding.tokens.weight", f"{IMAGE_TOKENS}.weight"))
     for index in range(config.layers()):
         layer = f"layers.{index}."
         if index in crossing:
-            for ours, theirs in MLLAMA_HELD.items():
+            for ours, theirs in MLLAMA_UNREAD.items():
                 ending = "" if theirs.endswith("_gate") else ".weight"
                 names[f"[model.]{layer}{theirs}{ending}"] = f"{layer}{ours}.weight"
             continue
@@ -148,12 +146,10 @@ def _mllama_weights(config: Config) -> Weights:
 
 
 MOLMO2_NORMS = {"qwen3": PER_HEAD, "olmo": {"per": "full"}}
-MOLMO2_MORE = "image_tokens"
-"""Vectors of tokens beyond the vocabulary, which text does not hold and the head does not predict."""
 
 
 def _molmo2(config: Config) -> Mapped:
-    """As Qwen 3, or with norms of all heads as one and after each sublayer; some layers' RoPE is unscaled."""
+    """As Qwen 3, or with OLMo 2's norms by qk_norm_type and norm_after; RoPE is scaled in some layers."""
     config.only("qk_norm_type", *MOLMO2_NORMS)
     width, count, scaled = head_dim(config), config.layers(), config.get("rope_scaling_layers", default=None)
     if scaled is not None and not isinstance(scaled, list):
@@ -161,12 +157,10 @@ def _molmo2(config: Config) -> Mapped:
         raise config.error(what, at=config.place("rope_scaling_layers"))
     place = rope(config, width)
     plain = place.derive({key: value for key, value in place.value.items() if key != "scaling"})
-    norm, bias = (
-        MOLMO2_NORMS[config.get("qk_norm_type")],
-        ["q", "k", "v"] if config.flag("attention_bias") else False,
-    )
+    norm = MOLMO2_NORMS[config.get("qk_norm_type")]
+    bias = ["q", "k", "v"] if config.flag("attention_bias") else False
     kind, ffn = "norm_after" if config.flag("norm_after") else "pre_norm", gated(config)
-    made = {
+    by_scaling = {
         is_scaled: {
             "kind": kind,
             "attention": attention(config, width, bias=bias, qk_norm=norm, position=position),
@@ -175,14 +169,14 @@ def _molmo2(config: Config) -> Mapped:
         for is_scaled, position in ((True, place), (False, plain))
     }
     more = config.count("additional_vocab_size")
-    unread = {MOLMO2_MORE: [more.value, config.size("hidden_size").value]} if more else None
-    layers = [made[scaled is None or index in scaled] for index in range(count)]
+    unread = {IMAGE_TOKENS: [more.value, config.size("hidden_size").value]} if more else None
+    layers = [by_scaling[scaled is None or index in scaled] for index in range(count)]
     return decoder(config, rmsnorm(config), layers, unread=unread)
 
 
 def _molmo2_weights(config: Config) -> Weights:
-    """As Llama, and as files store them: queries, keys and values in one, up before gate."""
-    tables = ("embedding.tokens.weight", f"{MOLMO2_MORE}.weight")
+    """Weight names, Llama's and those of files: queries, keys and values in one, up before gate."""
+    tables = ("embedding.tokens.weight", f"{IMAGE_TOKENS}.weight")
     layer = "[model.]transformer.blocks.*"
     return {
         **LLAMA,
@@ -210,9 +204,9 @@ OF_PROTEINS = (
     "aligner_attention_probs_dropout_prob",
     *("add_cross_attention", "is_decoder"),
 )
-"""Keys of the encoder and of what condenses its output, and some that the class does not read."""
+"""Keys of the encoder and of the resampler behind it, and some that the class does not read."""
 
-EVOLLA_HELD = {
+EVOLLA_UNREAD = {
     "adapter_q": "query.weight",
     "adapter_q_bias": "query.bias",
     "adapter_k": "key_protein.weight",
@@ -229,20 +223,20 @@ EVOLLA_HELD = {
     "adapter_ffn_gate": "gate_ffw",
     "adapter_o_bias": "out_proj.bias",
 }
-"""What an adapter to proteins holds, by our names and by those of its class."""
+"""Weights of an adapter to proteins: archcli's names, and those of the class."""
 
 
 def _evolla(config: Config) -> Mapped:
-    """As Llama, never tied; adapters to proteins after some layers are passed by where there is none."""
+    """As Llama, never tied; adapters to proteins after some layers are not read by text."""
     config.ignore(*OF_PROTEINS, "tie_word_embeddings")
     config.note("only the language model is counted, not the encoder of proteins (protein_encoder_config)")
     config.note("adapters to proteins are counted as parameters; text passes them by")
-    held, period = _evolla_held(config), _period(config)
+    unread, period = _evolla_unread(config), _period(config)
 
     def adapted(layers: list[Mapped]) -> list[Mapped]:
         """The layers with gated networks, and with adapters after the last of each period."""
         ffn = gated(config, bias=config.flag("mlp_bias"))
-        ends = [{} if (index + 1) % period else {"unread": held} for index in range(len(layers))]
+        ends = [{} if (index + 1) % period else {"unread": unread} for index in range(len(layers))]
         return [{**layer, "ffn": ffn, **end} for layer, end in zip(layers, ends, strict=True)]
 
     return llama_like(config, networks=adapted, embedding={"tied": False})
@@ -253,8 +247,8 @@ def _period(config: Config) -> int:
     return max(config.layers() // config.size("aligner_num_add_layers").value, 1)
 
 
-def _evolla_held(config: Config) -> Mapped:
-    """The shapes of what an adapter holds."""
+def _evolla_unread(config: Config) -> Mapped:
+    """The shapes of an adapter's weights."""
     d_model, n_heads = config.size("hidden_size").value, config.size("num_attention_heads").value
     inner, q = d_model * config.size("aligner_ffn_mult").value, d_model // n_heads * n_heads
     shapes = [
@@ -262,14 +256,14 @@ def _evolla_held(config: Config) -> Mapped:
         *([d_model], [d_model], [inner, d_model], [d_model, inner], [1], [1]),
         *([[d_model]] if config.flag("aligner_enable_bias") else []),
     ]
-    return dict(zip(EVOLLA_HELD, shapes, strict=False))
+    return dict(zip(EVOLLA_UNREAD, shapes, strict=False))
 
 
 EVOLLA_WEIGHTS: Weights = {
     **LLAMA,
     **{
         f"[model.]layers.*.adapter.{theirs}": f"layers.*.{ours}.weight"
-        for ours, theirs in EVOLLA_HELD.items()
+        for ours, theirs in EVOLLA_UNREAD.items()
     },
     "[model.]protein_encoder.**": Auxiliary(TOWER),
 }

@@ -22,19 +22,19 @@ ALIASES = {
     "num_local_experts": "n_routed_experts",
     "num_experts_per_tok": "moe_topk",
 }
-ONLY = {
+FIXED = {
     "mla_scale_q_lora": True,
     "mla_scale_kv_lora": True,
     "zero_expert_type": "identity",
     "attention_method": "MLA",
     "router_bias": False,
 }
-"""Keys of the published files that the class does not read, and what it does."""
+"""Keys of published files that the class does not read, with the values by which it works."""
 
 
 def _longcat(config: Config) -> Mapped:
     """Latents scaled by sqrt(D / rank); softmax scores with a correction; some experts return the token."""
-    for key, value in ONLY.items():
+    for key, value in FIXED.items():
         config.only(key, value, default=value)
     _check_sums(config)
     _note_unused(config)
@@ -72,31 +72,31 @@ def _zero(config: Config) -> ConfigValue[int]:
 
 
 def _check_sums(config: Config) -> None:
-    """Refuse a num_hidden_layers, which counts attentions, or a qk_head_dim that contradicts other keys."""
+    """Refuse a qk_head_dim or num_hidden_layers (which counts attentions) that contradicts other keys."""
     sums = {
         "num_hidden_layers": 2 * config.layers(),
         "qk_head_dim": config.size("qk_nope_head_dim").value + config.size("qk_rope_head_dim").value,
     }
     for key, needed in sums.items():
-        stated = config.data.get(key)
-        if stated is not None and stated != needed:
-            what = f"{key} {short_repr(stated)} contradicts the other keys, which make {needed}"
+        value = config.data.get(key)
+        if value is not None and value != needed:
+            what = f"{key} {short_repr(value)} contradicts the other keys, which make {needed}"
             raise config.error(what, "leave it out", config.place(key))
 
 
 def _longcat_weights(config: Config) -> Weights:
-    """Two of each sublayer; the class holds a gate and an input matrix for each zero expert, too."""
+    """Weight names of both halves of a layer, and of unread gate and up matrices of zero experts."""
     real, zero = config.size("num_experts").value, _zero(config).value
     stacked = "[model.]layers.*.mlp.experts"
     both = ("layers.*.ffn.experts.gate_proj.weight", "layers.*.ffn.experts.up_proj.weight")
-    named = {
+    attention = {
         name.replace("self_attn.", "self_attn.*."): str(ours).replace("attention.", "sublayers.*.attention.")
         for name, ours in {**LLAMA, **MLA}.items()
         if ".self_attn." in name
     }
     return {
         **{name: LLAMA[name] for name in ("[model.]embed_tokens.weight", "[model.]norm.*", "lm_head.*")},
-        **named,
+        **attention,
         **{
             f"[model.]layers.*.mlps.*.{which}_proj.weight": f"layers.*.sublayers.*.dense.{which}_proj.weight"
             for which in ("gate", "up", "down")

@@ -54,11 +54,11 @@ MAMBA2_UNREAD = """
     residual_in_fp32 rescale_prenorm_residual time_step_rank time_step_min time_step_max time_step_floor
     norm_before_gate rms_norm max_position_embeddings
 """
-"""Of the first values of weights, and keys that the class does not read."""
+"""Keys of how weights are initialized, and keys that the class does not read."""
 
 
 def _mamba2(config: Config) -> Mapped:
-    """Layers of a mixer alone, whose gated norm has as many groups as B and C."""
+    """Layers of a Mamba-2 mixer alone; its gated norm has as many groups as B and C."""
     config.ignore(*MAMBA2_UNREAD.split())
     width = mixer_width(config, MAMBA2_KEYS, expanded(config, "expand"))
     layer = {"kind": "pre_norm", "mixer": mamba2(config, MAMBA2_KEYS, width, step_limit=step_limit(config))}
@@ -75,7 +75,7 @@ MAMBA2_WEIGHTS: Weights = {
 }
 
 
-MAMBA_SSM_OWN = {
+MAMBA_SSM_DEFAULTS = {
     "d_model": 2560,
     "d_intermediate": 0,
     "n_layer": 64,
@@ -84,16 +84,21 @@ MAMBA_SSM_OWN = {
     "rms_norm": True,
     "tie_embeddings": True,
 }
-NAMED = {"hidden_size": "d_model", "num_hidden_layers": "n_layer", "tie_word_embeddings": "tie_embeddings"}
+MAMBA_SSM_ALIASES = {
+    "hidden_size": "d_model",
+    "num_hidden_layers": "n_layer",
+    "tie_word_embeddings": "tie_embeddings",
+}
 MIXER: Mapped = {"d_conv": 4, "expand": 2, "conv_bias": True, "bias": False}
 MIXERS: dict[str, Mapped] = {
     "Mamba1": {**MIXER, "d_state": 16, "dt_rank": "auto"},
     "Mamba2": {**MIXER, "d_state": 128, "headdim": 64, "ngroups": 1, "chunk_size": 256},
 }
-"""What the classes Mamba and Mamba2 take where `ssm_cfg` does not say."""
+"""Defaults of the classes Mamba and Mamba2 for keys of `ssm_cfg`."""
 
 PLAIN_MAMBA2 = {"d_ssm": None, "D_has_hdim": False, "rmsnorm": True, "norm_before_gate": False}
-FIRST_VALUES = """
+"""The only values of these keys of `ssm_cfg` that are supported."""
+SSM_UNREAD = """
     A_init_range conv_init dt_init dt_init_floor dt_limit dt_max dt_min dt_scale
     use_fast_path use_mem_eff_path
 """
@@ -108,8 +113,8 @@ def _mamba_ssm(config: Config) -> Mapped:
     config.ignore("residual_in_fp32", "fused_add_norm", "attn_cfg")
     config.only("d_intermediate", 0)
     config.only("attn_layer_idx", [], default=[])
-    words, multiple = config.size("vocab_size"), config.size("pad_vocab_size_multiple").value
-    padded = words.derive(-(-words.value // multiple) * multiple)
+    vocab_size, multiple = config.size("vocab_size"), config.size("pad_vocab_size_multiple").value
+    padded = vocab_size.derive(-(-vocab_size.value // multiple) * multiple)
     norm = {"kind": "rmsnorm" if config.flag("rms_norm") else "layernorm", "eps": MAMBA_SSM_EPS}
     layer = {"kind": "pre_norm", "mixer": _mamba_ssm_mixer(config)}
     return decoder(config, norm, [layer] * config.layers(), vocab_size=padded)
@@ -118,46 +123,47 @@ def _mamba_ssm(config: Config) -> Mapped:
 def _mamba_ssm_mixer(config: Config) -> Mapped:
     """The mixer of each layer, by `ssm_cfg`."""
     kind = _kind(config)
-    stated = config.inner("ssm_cfg", MIXERS[kind])
-    stated.ignore("layer", *FIRST_VALUES.split())
-    mixer = _second_mixer(config, stated) if kind == "Mamba2" else _first_mixer(config, stated)
-    stated.report_unread_keys()
-    bias = stated.flag("bias")
-    shared = {"conv_kernel": stated.size("d_conv"), "conv_bias": stated.flag("conv_bias")}
-    return without_none({**mixer, "state": stated.size("d_state"), **shared, "bias": bias or None})
+    ssm = config.inner("ssm_cfg", MIXERS[kind])
+    ssm.ignore("layer", *SSM_UNREAD.split())
+    mixer = _mamba2_mixer(config, ssm) if kind == "Mamba2" else _mamba1_mixer(config, ssm)
+    ssm.report_unread_keys()
+    bias = ssm.flag("bias")
+    shared = {"conv_kernel": ssm.size("d_conv"), "conv_bias": ssm.flag("conv_bias")}
+    return without_none({**mixer, "state": ssm.size("d_state"), **shared, "bias": bias or None})
 
 
 def _kind(config: Config) -> str:
-    stated = config.inner("ssm_cfg", {"layer": "Mamba1"})
-    stated.only("layer", *MIXERS)
-    return str(stated.get("layer"))
+    ssm = config.inner("ssm_cfg", {"layer": "Mamba1"})
+    ssm.only("layer", *MIXERS)
+    return str(ssm.get("layer"))
 
 
-def _inner(config: Config, stated: Config) -> ConfigValue[int]:
+def _inner(config: Config, ssm: Config) -> ConfigValue[int]:
+    """The channels of a mixer."""
     width = config.size("d_model")
-    return width.derive(stated.size("expand").value * width.value)
+    return width.derive(ssm.size("expand").value * width.value)
 
 
-def _first_mixer(config: Config, stated: Config) -> dict[str, Any]:
-    rank = stated.value("dt_rank")
+def _mamba1_mixer(config: Config, ssm: Config) -> dict[str, Any]:
+    rank = ssm.value("dt_rank")
     automatic = rank.derive(ceil(config.size("d_model").value / CHANNELS_PER_RANK))
-    dt_rank = automatic if rank == "auto" else stated.as_size("dt_rank", rank)
-    return {"kind": "mamba", "d_inner": _inner(config, stated), "dt_rank": dt_rank}
+    dt_rank = automatic if rank == "auto" else ssm.as_size("dt_rank", rank)
+    return {"kind": "mamba", "d_inner": _inner(config, ssm), "dt_rank": dt_rank}
 
 
-def _second_mixer(config: Config, stated: Config) -> dict[str, Any]:
+def _mamba2_mixer(config: Config, ssm: Config) -> dict[str, Any]:
     for key, value in PLAIN_MAMBA2.items():
-        stated.only(key, value, default=value)
-    inner, width, groups = _inner(config, stated), stated.size("headdim"), stated.size("ngroups")
+        ssm.only(key, value, default=value)
+    inner, width, groups = _inner(config, ssm), ssm.size("headdim"), ssm.size("ngroups")
     if inner.value % width.value:
-        raise stated.error(f"heads of headdim {width} do not make a width of {inner}", at=width.place)
-    sizes = {"head_dim": width, "n_groups": groups, "chunk": stated.size("chunk_size")}
+        raise ssm.error(f"heads of headdim {width} do not make a width of {inner}", at=width.place)
+    sizes = {"head_dim": width, "n_groups": groups, "chunk": ssm.size("chunk_size")}
     norm = {"kind": "rmsnorm", "eps": MAMBA_SSM_EPS, "groups": groups}
     return {"kind": "mamba2", "n_heads": inner.derive(inner.value // width.value), **sizes, "norm": norm}
 
 
 def _mamba_ssm_weights(config: Config) -> Weights:
-    """Names of either kind of mixer."""
+    """Weight names, by the kind of mixer."""
     mixer = "[backbone.]layers.*.mixer"
     return {
         "[backbone.]embedding.weight": "embedding.tokens.weight",
@@ -186,8 +192,8 @@ FAMILIES = {
         "Mamba and Mamba-2 in the files of mamba_ssm: its MambaConfig, which has no model_type.",
         _mamba_ssm,
         _mamba_ssm_weights,
-        aliases=NAMED,
-        defaults=MAMBA_SSM_OWN,
+        aliases=MAMBA_SSM_ALIASES,
+        defaults=MAMBA_SSM_DEFAULTS,
         headed=("",),
     ),
 }

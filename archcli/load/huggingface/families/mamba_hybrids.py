@@ -20,7 +20,7 @@ from archcli.load.huggingface.parts.recurrent import (
     mixer_width,
     step_limit,
 )
-from archcli.load.huggingface.parts.rope import position, stated
+from archcli.load.huggingface.parts.rope import position, rope_parameters
 from archcli.load.huggingface.weights.hybrid import INPUT_NORMS, by_kinds, first_norms
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import EXPERTS, LLAMA
@@ -39,15 +39,18 @@ def _jamba(config: Config) -> Mapped:
     blocks = {attends: {"kind": "pre_norm", **mixer} for attends, mixer in mixers.items()}
     layers = [blocks[attends] for attends in _jamba_every(config, "attn_layer", count)]
     routed = [
-        found and config.size("num_experts").value > 1
-        for found in _jamba_every(config, "expert_layer", count)
+        is_routed and config.size("num_experts").value > 1
+        for is_routed in _jamba_every(config, "expert_layer", count)
     ]
     layers = with_networks(layers, routed, lambda: gated(config), lambda: _jamba_experts(config))
     return decoder(config, norm, layers)
 
 
 def _jamba_every(config: Config, name: str, count: int) -> list[bool]:
-    """Of each layer, whether it is one of those that come once in a period."""
+    """For each layer, whether it is the one of its period at the offset.
+
+    Of period 8 and offset 4 these are layers 4, 12, 20, …
+    """
     period, offset = config.size(f"{name}_period"), config.count(f"{name}_offset")
     if offset.value >= period.value:
         what = f"{name}_offset {offset} must be smaller than {name}_period {period}"
@@ -85,7 +88,7 @@ JAMBA_SHARED: Weights = {
 def _jamba_weights(config: Config) -> Weights:
     """Weight names; a layer's first norm is called by the key of its mixer."""
     attends = _jamba_every(config, "attn_layer", config.layers())
-    keys = ["attention" if found else "mixer" for found in attends]
+    keys = ["attention" if has_attention else "mixer" for has_attention in attends]
     return {**JAMBA_SHARED, **first_norms(f"{LAYER}.input_layernorm.weight", keys)}
 
 
@@ -93,11 +96,11 @@ BAMBA_UNREAD = """
     attn_rotary_emb num_logits_to_keep z_loss_coefficient partial_rotary_factor rope_theta rope_parameters
     rope_scaling
 """
-"""Keys that the class does not read, or for layers of attention alone, of which there may be none."""
+"""Keys that the class does not read, or that only layers of attention do, and there may be none."""
 
 
 def _bamba(config: Config) -> Mapped:
-    """Mamba-2 layers, those that attn_layer_indices names of attention; RoPE turns half of each head."""
+    """Layers of Mamba-2, and of attention at attn_layer_indices, with RoPE on half of each head."""
     config.ignore(*BAMBA_UNREAD.split())
     mixers = {
         FULL: lambda: {"attention": _bamba_attention(config)},
@@ -109,7 +112,7 @@ def _bamba(config: Config) -> Mapped:
 
 def _bamba_attention(config: Config) -> Mapped:
     width, half = head_dim(config), {"partial_rotary_factor": ConfigValue(0.5, config.places.start)}
-    turned = position(config, width, {**half, **stated(config)}, partial=0.5)
+    turned = position(config, width, {**half, **rope_parameters(config)}, partial=0.5)
     return attention(config, width, bias=config.flag("attention_bias"), position=turned)
 
 
@@ -204,15 +207,15 @@ def _falcon_h1_network(config: Config) -> Mapped:
 
 
 def _falcon_h1_factors(config: Config, key: str, count: int) -> list[ConfigValue[float]] | None:
-    """So many numbers above 0; None where they are all 1, as null means too."""
-    stated = config.value(key, default=[1.0] * count)
-    factors = stated.value
+    """The `count` numbers above 0 at a key; None where all are 1 or the file states null."""
+    entry = config.value(key, default=[1.0] * count)
+    factors = entry.value
     if not isinstance(factors, list) or len(factors) != count:
-        raise config.error(f"{key} must be {count} numbers, not {short_repr(factors)}", at=stated.place)
+        raise config.error(f"{key} must be {count} numbers, not {short_repr(factors)}", at=entry.place)
     wrong = [factor for factor in factors if not is_number(factor) or factor <= 0]
     if wrong:
-        raise config.error(f"{key} must be numbers above 0, not {short_repr(wrong[0])}", at=stated.place)
-    return None if all(factor == 1 for factor in factors) else [stated.derive(float(f)) for f in factors]
+        raise config.error(f"{key} must be numbers above 0, not {short_repr(wrong[0])}", at=entry.place)
+    return None if all(factor == 1 for factor in factors) else [entry.derive(float(f)) for f in factors]
 
 
 SELF = f"{LAYER}.self_attn"

@@ -11,7 +11,7 @@ from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.names import LLAMA, MLA
 from archcli.load.huggingface.whole.llama_like import llama_like
 
-MINICPM_OWN = {
+MINICPM_DEFAULTS = {
     "mlp_bias": None,
     "tie_word_embeddings": True,
     "scale_emb": 1,
@@ -59,7 +59,7 @@ FAMILIES = {
         "MiniCPM 1, 2 and 4, whose class is in their repositories: MiniCPMConfig.",
         _minicpm,
         LLAMA,
-        defaults=MINICPM_OWN,
+        defaults=MINICPM_DEFAULTS,
         defaults_of="llama",
     ),
     "minicpm3": Family(

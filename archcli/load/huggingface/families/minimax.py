@@ -21,7 +21,7 @@ from archcli.load.huggingface.weights.names import EXPERTS, LLAMA, MIXTRAL_EXPER
 def _lightning_decoder(
     config: Config, kinds: Sequence[str], position: Mapped | ConfigValue[Mapped]
 ) -> Mapped:
-    """Experts after each mixer; the residual is taken after the norm, and both are multiplied."""
+    """Experts after each mixer; the residual branches off after the norm, and both terms have factors."""
     config.only("shared_intermediate_size", 0, default=0)
     config.ignore("shared_moe_mode", "router_jitter_noise")
     ffn = experts(config, width="intermediate_size")
@@ -47,20 +47,18 @@ def _factors(config: Config, place: str) -> Mapped:
 
 
 def _lightning(config: Config) -> Mapped:
-    """Lightning attention, whose norm the class makes with an eps of 1e-6 whatever the file says."""
-    function = activation(config, "hidden_act")
+    """Lightning attention; its norm has an eps of 1e-6, whatever the file says."""
     return {
         "kind": "lightning",
         "n_heads": config.size("num_attention_heads"),
         "head_dim": head_dim(config),
         "chunk": config.size("block_size"),
-        "activation": function,
+        "activation": activation(config, "hidden_act"),
     }
 
 
 LIGHTNING = "[model.]layers.*.self_attn"
 CONSTANT = Auxiliary("decays, computed from the layer and the head")
-"""What the class stores and computes anew."""
 
 
 def _names_of_kinds(config: Config, kinds: Sequence[str]) -> Weights:
@@ -84,7 +82,7 @@ def _names_of_kinds(config: Config, kinds: Sequence[str]) -> Weights:
 
 
 def _minimax(config: Config) -> Mapped:
-    """Layers as stated, or of both kinds in turn."""
+    """Softmax and lightning attention by layer_types, or in turn; RoPE on whole heads."""
     config.ignore("postnorm")
     width = head_dim(config)
     rotated = config.optional_size("rotary_dim")
@@ -115,27 +113,27 @@ KIND_OF = {0: LINEAR, 1: FULL}
 
 
 def _minimax_01(config: Config) -> Mapped:
-    """Layers by attn_type_list; heads of softmax attention turn rotary_dim of their width."""
+    """Softmax and lightning attention by attn_type_list; RoPE on rotary_dim of each head."""
     config.only("postnorm", True, default=False)
     rotated = config.optional_size("rotary_dim")
-    whole = rotated is None or rotated.value == head_dim(config).value
-    turned = {
+    turns_all = rotated is None or rotated.value == head_dim(config).value
+    position = {
         "kind": "rope",
         "theta": config.number("rope_theta"),
-        "rotary_dim": None if whole else rotated,
+        "rotary_dim": None if turns_all else rotated,
     }
-    return _lightning_decoder(config, _minimax_01_kinds(config), without_none(turned))
+    return _lightning_decoder(config, _minimax_01_kinds(config), without_none(position))
 
 
 def _minimax_01_kinds(config: Config) -> list[str]:
-    stated = config.per_layer("attn_type_list", config.layers())
-    if stated is None:
+    numbers = config.per_layer("attn_type_list", config.layers())
+    if numbers is None:
         raise config.error("key 'attn_type_list' is missing", "it has 0 for linear attention, 1 for softmax")
-    unknown = [number for number in stated if number not in (0, 1)]
+    unknown = [number for number in numbers if number not in KIND_OF]
     if unknown:
         what = f"attn_type_list {short_repr(unknown[0])} is not supported"
         raise config.error(what, "known: 0, linear attention, and 1, softmax", config.place("attn_type_list"))
-    return [KIND_OF[number] for number in stated]
+    return [KIND_OF[number] for number in numbers]
 
 
 def _minimax_01_weights(config: Config) -> Weights:

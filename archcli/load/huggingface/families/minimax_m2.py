@@ -21,16 +21,11 @@ from archcli.load.huggingface.weights.names import (
 )
 from archcli.load.huggingface.whole.llama_like import llama_like
 
-MINIMAX_M2_FIXED = (
-    "use_qk_norm",
-    "qk_norm_type",
-    "scoring_func",
-    "use_routing_bias",
-    "attn_type_list",
-    "use_mtp",
-)
-"""Keys of published files that the class does not read: it is as they say."""
-PREDICTION = ("num_mtp_modules", "mtp_transformer_layers", "shared_intermediate_size")
+MINIMAX_M2_UNREAD = """
+    use_qk_norm qk_norm_type scoring_func use_routing_bias attn_type_list use_mtp num_mtp_modules
+    mtp_transformer_layers shared_intermediate_size router_jitter_noise
+"""
+"""Keys of published files that the class does not read, and does as they say; prediction is not counted."""
 
 
 def _minimax_m2(config: Config) -> Mapped:
@@ -38,7 +33,7 @@ def _minimax_m2(config: Config) -> Mapped:
 
     Experts are chosen by sigmoid scores and a correction bias. `rotary_dim` stands for a partial RoPE.
     """
-    config.ignore(*MINIMAX_M2_FIXED, *PREDICTION, "router_jitter_noise")
+    config.ignore(*MINIMAX_M2_UNREAD.split())
     width, turned = head_dim(config), config.optional_size("rotary_dim")
     share = 1.0 if turned is None else turned.value / width.value
     heads = {"qk_norm": {"per": "full"}, "position": rope(config, width, partial=share)}
@@ -62,7 +57,7 @@ MINIMAX_M3_UNREAD = """
     hidden_act rotary_dim router_jitter_noise index_n_heads index_head_dim index_block_size index_topk_blocks
     index_local_blocks use_qk_norm qk_norm_type scoring_func use_routing_bias use_gemma_norm
 """
-"""Keys that the class does not read, or that go by layers with an index."""
+"""Keys that the class does not read, or only for layers with an index."""
 
 SHARED_GATE_UP = Parts(("layers.*.ffn.shared.gate_proj.weight", "layers.*.ffn.shared.up_proj.weight"))
 MINIMAX_M3_WEIGHTS = {
@@ -79,11 +74,10 @@ MINIMAX_M3_WEIGHTS = {
 def _minimax_m3(config: Config) -> Mapped:
     """Gemma's norms, also of queries and keys per head; clipped SwiGLU; experts by sigmoid scores."""
     config.ignore(*MINIMAX_M3_UNREAD.split())
-    _check_full(config)
-    partial = rope(config, head_dim(config), partial=1.0)
+    _refuse_indexes(config)
     return llama_like(
         config,
-        heads={"qk_norm": PER_HEAD, "position": partial},
+        heads={"qk_norm": PER_HEAD, "position": rope(config, head_dim(config), partial=1.0)},
         networks=lambda layers: with_networks(
             layers,
             by_types(config, lambda: _minimax_m3_routed(config)),
@@ -106,32 +100,32 @@ def _clipped(config: Config, width: str) -> Mapped:
 
 
 def _minimax_m3_experts(config: Config) -> Mapped:
-    beside = config.count("shared_intermediate_size")
+    has_shared = config.count("shared_intermediate_size")
     return experts(
         config,
         expert=_clipped(config, "intermediate_size"),
         router={"scores": "sigmoid", "correction": True, "scale": config.number("routed_scaling_factor")},
-        shared=_clipped(config, "shared_intermediate_size") if beside else None,
+        shared=_clipped(config, "shared_intermediate_size") if has_shared else None,
     )
 
 
 def _minimax_m3_routed(config: Config) -> list[bool]:
-    """Which layers have experts: all, but for those that moe_layer_freq has a 0 for."""
-    stated = config.per_layer("moe_layer_freq", config.layers())
-    return [True] * config.layers() if stated is None else [bool(entry) for entry in stated]
+    """Which layers have experts: all except those with a 0 in moe_layer_freq."""
+    flags = config.per_layer("moe_layer_freq", config.layers())
+    return [True] * config.layers() if flags is None else [bool(flag) for flag in flags]
 
 
-def _check_full(config: Config) -> None:
+def _refuse_indexes(config: Config) -> None:
     """Refuse layers whose keys are chosen by an index."""
     sparse = config.get("sparse_attention_config", default=None)
-    chosen = sparse.get("sparse_attention_freq") if isinstance(sparse, dict) else None
+    flags = sparse.get("sparse_attention_freq") if isinstance(sparse, dict) else None
     types = config.per_layer("layer_types", config.layers())
-    if types is None and isinstance(chosen, list) and any(chosen):
+    if types is None and isinstance(flags, list) and any(flags):
         what = "sparse_attention_config with layers that choose keys by an index is not supported"
         raise config.error(what, at=config.place("sparse_attention_config"))
-    other = [kind for kind in types or [] if kind != FULL]
-    if other:
-        what = f"layer_types {short_repr(other[0])} is not supported"
+    unknown = [kind for kind in types or [] if kind != FULL]
+    if unknown:
+        what = f"layer_types {short_repr(unknown[0])} is not supported"
         raise config.error(what, f"known: {FULL}", config.place("layer_types"))
 
 

@@ -37,7 +37,7 @@ def _ministral(config: Config) -> Mapped:
 
 
 def _ministral3(config: Config) -> Mapped:
-    """As Mistral, where queries grow with their position beyond the original context."""
+    """As Mistral, with queries that grow with their position beyond the original context."""
     config.ignore("attention_bias", "mlp_bias", "layer_types")  # not read, whatever the file says
     return llama_like(config, heads={**_windowed(config), "temperature": sharpened(config)})
 

@@ -9,7 +9,7 @@ from archcli.load.huggingface.parts.attention import attention, even_split, opti
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import experts
 from archcli.load.huggingface.parts.networks import activation, gated, layernorm, rmsnorm
-from archcli.load.huggingface.parts.rope import position, rope, stated
+from archcli.load.huggingface.parts.rope import position, rope, rope_parameters
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, FUSED, LLAMA
 
@@ -38,13 +38,13 @@ def _dbrx(config: Config) -> Mapped:
 
 
 def _dbrx_attention(config: Config) -> Mapped:
-    """The base of RoPE stands beside the heads; rope_parameters go before it, as the class has them alone."""
+    """GQA with clipped projections by attn_config; its rope_theta gives way to rope_parameters."""
     inner, width = config.inner("attn_config", DBRX_HEADS), even_split(config)
     theta = {"rope_theta": inner.number("rope_theta")} if inner.get("rope_theta", default=None) else {}
     return attention(
         config,
         width,
-        position=position(config, width, {**theta, **stated(config)}),
+        position=position(config, width, {**theta, **rope_parameters(config)}),
         clip=optional_number(inner, "clip_qkv"),
         head_dim=None,  # the fused matrix is hidden_size wide: heads have to divide it
         kind="gqa",
@@ -64,7 +64,7 @@ def _dbrx_experts(config: Config) -> Mapped:
 
 
 def _divides(inner: Config) -> ConfigValue[bool]:
-    """Whether weights are divided by their sum, their norm of order 1; null is no norm."""
+    """Whether the experts' weights are divided by their sum (norm 1.0); null leaves them as they are."""
     key = "moe_normalize_expert_weights"
     if inner.stated_null(key):
         return ConfigValue(False, inner.place(key))

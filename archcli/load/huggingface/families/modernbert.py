@@ -29,16 +29,16 @@ MODERNBERT_UNREAD = (
 
 
 def _modernbert(config: Config) -> Mapped:
-    """Pre-norm, GeGLU, RoPE; of three layers two see the tokens near them, on both sides.
+    """Pre-norm, GeGLU, RoPE, and windows to both sides in two layers of three.
 
-    The first layer reads the embeddings' norm, and so has none of its own before attention.
+    The first layer reads the norm of the embeddings, so that it has no norm before attention.
     """
     config.ignore(*MODERNBERT_UNREAD)
     norm = layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
     period, count = config.size("global_attn_every_n_layers").value, config.layers()
     types = layer_types(config, [SLIDING if index % period else FULL for index in range(count)])
-    made = {kind: _modernbert_layer(config, kind) for kind in dict.fromkeys(types)}
-    layers = [{**made[types[0]], "normed": "ffn"}, *(made[kind] for kind in types[1:])]
+    by_type = {kind: _modernbert_layer(config, kind) for kind in dict.fromkeys(types)}
+    first, *rest = [by_type[kind] for kind in types]
     head = {
         "activation": activation(config, "classifier_activation"),
         "transform_bias": config.flag("classifier_bias"),
@@ -47,7 +47,7 @@ def _modernbert(config: Config) -> Mapped:
     return decoder(
         config,
         norm,
-        layers,
+        [{**first, "normed": "ffn"}, *rest],
         kind="encoder",
         embedding={"norm": norm},
         **heads_of(config, "ModernBert", MODERNBERT_HEADS, head),
@@ -58,14 +58,17 @@ def _modernbert_layer(config: Config, kind: str) -> Mapped:
     """A layer that sees all tokens, or `local_attention` of them, half to each side."""
     width, window = even_split(config), config.size("local_attention")
     key, theta = MODERNBERT_THETA[kind]
-    stated = {**parameters(config, "rope_parameters", kind), **parameters(config, "rope_scaling")}
-    base = config.number(key, default=theta)
+    rope = {
+        "rope_theta": config.number(key, default=theta),
+        **parameters(config, "rope_parameters", kind),
+        **parameters(config, "rope_scaling"),
+    }
     attention = {
         "kind": "mha",
         "n_heads": config.size("num_attention_heads"),
         "bias": config.flag("attention_bias"),
         "causal": False,
-        "position": position(config, width, {"rope_theta": base, **stated}),
+        "position": position(config, width, rope),
         "sparsity": {"kind": "longformer", "window": window} if kind == SLIDING else None,
     }
     ffn = gated(config, act="hidden_activation", bias=config.flag("mlp_bias"))
@@ -91,29 +94,26 @@ MODERNBERT_WEIGHTS: Weights = {
 }
 
 
-ETTIN_OWN = {"global_attn_every_n_layers": 3, "global_rope_theta": 160000.0, "local_rope_theta": 10000.0}
+ETTIN_DEFAULTS = {"global_attn_every_n_layers": 3, "global_rope_theta": 160000.0, "local_rope_theta": 10000.0}
 ETTIN_UNREAD = (
     *("num_key_value_heads", "head_dim", "classifier_pooling", "initializer_cutoff_factor", "layer_norm_eps"),
     *("causal_mask", "is_causal", "position_embedding_type", "sparse_pred_ignore_index"),
 )
-"""Keys of its training software among them."""
+"""Keys that the class does not read, some of them of its training software."""
 
 
 def _ettin(config: Config) -> Mapped:
-    """Pre-norm, GeGLU, RoPE of two bases, windows in two layers of three, a head that transforms first.
-
-    local_attention counts both sides of a token, of which a decoder sees one.
-    """
+    """ModernBERT's layers as a decoder, with its head of a transform."""
     config.ignore(*ETTIN_UNREAD, "embedding_dropout", "mlp_dropout", "classifier_dropout")
     norm = layernorm(config.number("norm_eps"), bias=config.flag("norm_bias"))
     period = config.size("global_attn_every_n_layers").value
     types = layer_types(config, [SLIDING if i % period else FULL for i in range(config.layers())])
     ffn = gated(config, act="hidden_activation", bias=config.flag("mlp_bias"))
-    made = {
+    by_type = {
         kind: {"kind": "pre_norm", "attention": _ettin_attention(config, kind), "ffn": ffn}
         for kind in dict.fromkeys(types)
     }
-    first, *rest = [made[kind] for kind in types]
+    first, *rest = [by_type[kind] for kind in types]
     head = {
         "kind": "transformed",
         "activation": activation(config, "classifier_activation"),
@@ -125,16 +125,19 @@ def _ettin(config: Config) -> Mapped:
 
 def _ettin_attention(config: Config, kind: str) -> Mapped:
     """Attention of a layer of this kind, with or without a window."""
-    width, theta = even_split(config), "local_rope_theta" if kind == SLIDING else "global_rope_theta"
-    stated = {**parameters(config, "rope_parameters", kind), **parameters(config, "rope_scaling")}
-    place = position(config, width, {"rope_theta": config.number(theta), **stated})
+    rope = {
+        "rope_theta": config.number("local_rope_theta" if kind == SLIDING else "global_rope_theta"),
+        **parameters(config, "rope_parameters", kind),
+        **parameters(config, "rope_scaling"),
+    }
+    place = position(config, even_split(config), rope)
     heads, bias = config.size("num_attention_heads"), config.flag("attention_bias")
     window = _ettin_window(config) if kind == SLIDING else None
     return without_none({"kind": "mha", "n_heads": heads, "bias": bias, "position": place, "window": window})
 
 
 def _ettin_window(config: Config) -> ConfigValue[int]:
-    """The stated sliding_window, else half of local_attention."""
+    """sliding_window, else half of local_attention, which counts both sides of a token."""
     if "sliding_window" in config.data and not config.stated_null("sliding_window"):
         return config.size("sliding_window")
     both = config.count("local_attention")
@@ -174,6 +177,6 @@ FAMILIES = {
         "The decoder of ModernBERT (Ettin): ModernBertDecoderConfig and ModernBertDecoderForCausalLM.",
         _ettin,
         ETTIN_WEIGHTS,
-        defaults=ETTIN_OWN,
+        defaults=ETTIN_DEFAULTS,
     ),
 }

@@ -24,30 +24,30 @@ PERIOD = 4
 
 
 def _muse_glimmer(config: Config) -> Mapped:
-    """Sandwich norms, gated attention, queries and keys of one length, no position in each fourth layer.
+    """Sandwich norms, gated attention with normalized queries and keys, every fourth layer global.
 
-    Those layers, counted from the last one back, have no window either.
+    Global layers, counted from the last one back, have neither a position nor a window.
     """
     config.ignore("hidden_act")
     count = config.layers()
-    far = [(count - 1 - index) % PERIOD == 0 for index in range(count)]
-    types = layer_types(config, [FULL if is_far else SLIDING for is_far in far])
+    slides = [(count - 1 - index) % PERIOD != 0 for index in range(count)]
+    types = layer_types(config, [SLIDING if slide else FULL for slide in slides])
     thetas = config.per_layer("layer_rope_theta", count)
-    placed = [bool(theta) for theta in thetas] if thetas is not None else [not is_far for is_far in far]
-    kinds = list(zip(types, placed, strict=True))
-    made = {kind: _layer(config, *kind) for kind in dict.fromkeys(kinds)}
+    has_rope = slides if thetas is None else [bool(theta) for theta in thetas]
+    kinds = list(zip(types, has_rope, strict=True))
+    layers = {kind: _layer(config, *kind) for kind in dict.fromkeys(kinds)}
     plain = {**rmsnorm(config), "weight": False}
     head = {
         "scale": positive(config, "output_multiplier"),
         "softcap": positive(config, "final_logit_softcapping"),
     }
     return decoder(
-        config, rmsnorm(config), [made[kind] for kind in kinds], embedding={"norm": plain}, head=head
+        config, rmsnorm(config), [layers[kind] for kind in kinds], embedding={"norm": plain}, head=head
     )
 
 
-def _layer(config: Config, kind: str, placed: bool) -> Mapped:
-    """One layer, with a window where its kind is sliding, and RoPE where it is placed."""
+def _layer(config: Config, kind: str, has_rope: bool) -> Mapped:
+    """A layer of a kind, SLIDING or FULL, with RoPE or without positions."""
     width, norm = head_dim(config), rmsnorm(config, offset=1)
     slides = window(config) if kind == SLIDING else None
     if kind == SLIDING and slides is None:
@@ -59,7 +59,7 @@ def _layer(config: Config, kind: str, placed: bool) -> Mapped:
         config,
         width,
         bias=config.flag("attention_bias"),
-        position=rope(config, width) if placed else {"kind": "none"},
+        position=rope(config, width) if has_rope else {"kind": "none"},
         window=slides,
         qk_norm={"norm": {**rmsnorm(config), "weight": False}},
         scale=factor.derive(factor.value * width.value**-0.5),

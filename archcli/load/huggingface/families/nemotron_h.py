@@ -42,7 +42,7 @@ RENAMED = {
     "mamba_dt_min": "time_step_min",
     "num_local_experts": "n_routed_experts",
 }
-"""Words of older files, which overrule the class's own."""
+"""Keys of older files, and the class's keys that they overrule."""
 
 UNREAD = """
     num_hidden_layers attention_bias attention_dropout sliding_window expand mamba_expand mamba_proj_bias
@@ -52,7 +52,7 @@ UNREAD = """
     use_mamba_kernels n_shared_experts moe_shared_expert_overlap mtp_layers_block_type rope_theta
     mtp_hybrid_override_pattern partial_rotary_factor norm_eps rms_norm_eps rope_parameters rope_scaling
 """
-"""Keys that the class does not read, or for its first values alone."""
+"""Keys that the class does not read, or only to initialize weights."""
 
 MLP, MOE = "mlp", "moe"
 PATTERN = {"M": LINEAR, "E": MOE, "*": FULL, "-": MLP}
@@ -61,7 +61,7 @@ PATTERN = {"M": LINEAR, "E": MOE, "*": FULL, "-": MLP}
 
 def _nemotron_h(config: Config) -> Mapped:
     """Layers of one sublayer each: Mamba-2, attention without positions, a network or experts."""
-    config = _read(config)
+    config = _with_class_keys(config)
     mixers = {
         LINEAR: lambda: {"mixer": _mixer(config)},
         FULL: lambda: {"attention": attention(config, _head_dim(config), position={"kind": "none"})},
@@ -74,17 +74,17 @@ def _nemotron_h(config: Config) -> Mapped:
     return decoder(config, norm, hybrid_layers(_kinds(config), mixers), embedding={"tied": False})
 
 
-def _read(config: Config) -> Config:
-    """The config in the class's own words; the number of layers is that of their kinds."""
+def _with_class_keys(config: Config) -> Config:
+    """The file with the class's keys, and with as many layers as it names kinds."""
     config.ignore(*UNREAD.split(), *RENAMED, "layer_types", "layers_block_type", "hybrid_override_pattern")
     data = {RENAMED.get(key, key): value for key, value in config.data.items() if key not in RENAMED}
     data |= {RENAMED[key]: value for key, value in config.data.items() if key in RENAMED}
-    read = replace(config, data=data)
-    return replace(read, data={**data, "num_hidden_layers": len(_kinds(read))})
+    renamed = replace(config, data=data)
+    return replace(renamed, data={**data, "num_hidden_layers": len(_kinds(renamed))})
 
 
 def _kinds(config: Config) -> list[str]:
-    """The kind of each layer by its list, else by the letters of the pattern, else as the class has it."""
+    """The kind of each layer: by a list, else by a pattern of letters, else the class's default."""
     key = next(
         (key for key in ("layers_block_type", "layer_types") if config.data.get(key) is not None), None
     )
@@ -123,13 +123,13 @@ def _network(config: Config, width: ConfigValue[int]) -> Mapped:
 
 def _experts(config: Config) -> Mapped:
     """Experts chosen as in DeepSeek-V3, on tokens of a smaller width if moe_latent_size says so."""
-    beside = config.count("moe_shared_expert_intermediate_size")
+    shared_width = config.count("moe_shared_expert_intermediate_size")
     latent = config.optional_size("moe_latent_size")
     return experts(
         config,
         expert=mlp(config, config.size("moe_intermediate_size"), "mlp_hidden_act", bias=False),
         router=corrected_router(config),
-        shared=_network(config, beside or config.size("intermediate_size")),
+        shared=_network(config, shared_width or config.size("intermediate_size")),
         latent=latent,
         latent_bias=(config.flag("mlp_bias") or None) if latent else None,
     )
@@ -166,7 +166,7 @@ def _layer_names(layer: str) -> dict[str, Weights]:
 
 def _nemotron_h_weights(config: Config) -> Weights:
     """The names of layers of each kind, under the prefix of the class and that of published files."""
-    kinds = _kinds(_read(config))
+    kinds = _kinds(_with_class_keys(config))
     names: dict[str, Rule] = {"lm_head.weight": "lm_head.weight"}
     for prefix in ("[model.]", "backbone."):
         names[f"{prefix}embeddings.weight"] = "embedding.tokens.weight"

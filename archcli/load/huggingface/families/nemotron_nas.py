@@ -26,13 +26,14 @@ def _deci(config: Config) -> Mapped:
     ffn, width, bias = gated(config), head_dim(config), config.flag("attention_bias")
 
     def layer(count: object) -> Mapped:
-        own = replace(config, data={**config.data, "num_key_value_heads": count})
-        return {"kind": "pre_norm", "attention": attention(own, width, bias=bias), "ffn": ffn}
+        of_layer = replace(config, data={**config.data, "num_key_value_heads": count})
+        return {"kind": "pre_norm", "attention": attention(of_layer, width, bias=bias), "ffn": ffn}
 
     return decoder(config, rmsnorm(config), [layer(count) for count in counts])
 
 
 MULTIPLE = 256
+"""To what the width of a network by ffn_mult is rounded up."""
 SWITCHES = ("replace_with_linear", "sparsify")
 NONE = (None, False)
 
@@ -59,45 +60,45 @@ def _nemotron_nas_layer(config: Config, block: object) -> Mapped:
     if not isinstance(block, dict):
         what = f"block_configs has an entry that is no mapping: {short_repr(block)}"
         raise config.error(what, at=config.place("block_configs"))
-    stated = Config(block, config.places, notes=config.notes)
-    attend, network = stated.inner("attention", {}), stated.inner("ffn", {})
+    entry = Config(block, config.places, notes=config.notes)
     return {
         "kind": "pre_norm",
-        **_nemotron_nas_attention(config, attend),
-        **_nemotron_nas_network(config, network),
+        **_nemotron_nas_attention(config, entry.inner("attention", {})),
+        **_nemotron_nas_network(config, entry.inner("ffn", {})),
     }
 
 
-def _nemotron_nas_attention(config: Config, stated: Config) -> Mapped:
-    if stated.flag("no_op", default=False):
+def _nemotron_nas_attention(config: Config, entry: Config) -> Mapped:
+    """The attention of a block's entry; nothing for no_op."""
+    if entry.flag("no_op", default=False):
         return {}
     for key in (*SWITCHES, "num_sink_tokens", "unshifted_sink", "llama4", "mamba"):
-        stated.only(key, *NONE, default=None)
-    heads, group = config.size("num_attention_heads"), stated.size("n_heads_in_group")
+        entry.only(key, *NONE, default=None)
+    heads, group = config.size("num_attention_heads"), entry.size("n_heads_in_group")
     kv_heads = heads.value // group.value
     if kv_heads * group.value != heads.value:
         raise config.error(f"{heads} heads are no multiple of n_heads_in_group {group}", at=heads.place)
-    own = replace(config, data={**config.data, "num_key_value_heads": kv_heads})
-    window = stated.optional_size("window_length")
+    of_layer = replace(config, data={**config.data, "num_key_value_heads": kv_heads})
+    window = entry.optional_size("window_length")
     bias = config.flag("attention_bias")
-    return {"attention": attention(own, head_dim(config), bias=bias, window=window)}
+    return {"attention": attention(of_layer, head_dim(config), bias=bias, window=window)}
 
 
-def _nemotron_nas_network(config: Config, stated: Config) -> Mapped:
+def _nemotron_nas_network(config: Config, entry: Config) -> Mapped:
     """A network of `intermediate_size`, or of two thirds of ffn_mult widths, rounded up."""
-    if stated.flag("no_op", default=False):
+    if entry.flag("no_op", default=False):
         return {}
     for key in (*SWITCHES, "moe"):
-        stated.only(key, *NONE, default=None)
+        entry.only(key, *NONE, default=None)
     width = config.size("hidden_size")
-    exact = stated.optional_size("intermediate_size")
-    d_ff = int(2 * stated.number("ffn_mult").value * width.value / 3) if exact is None else exact.value
+    exact = entry.optional_size("intermediate_size")
+    d_ff = int(2 * entry.number("ffn_mult").value * width.value / 3) if exact is None else exact.value
     rounded = -(-d_ff // MULTIPLE) * MULTIPLE if exact is None else d_ff
-    own = replace(config, data={**config.data, "intermediate_size": rounded})
-    return {"ffn": gated(own, bias=config.flag("mlp_bias"))}
+    of_layer = replace(config, data={**config.data, "intermediate_size": rounded})
+    return {"ffn": gated(of_layer, bias=config.flag("mlp_bias"))}
 
 
-OPENELM_OWN = {
+OPENELM_DEFAULTS = {
     "vocab_size": 32000,
     "model_dim": 2048,
     "num_transformer_layers": 12,
@@ -114,13 +115,13 @@ OPENELM_ALIASES = {
     "max_position_embeddings": "max_context_length",
     "tie_word_embeddings": "share_input_output_layers",
 }
-SAID_BY_LISTS = ("num_gqa_groups", "qkv_multipliers", "rope_max_length")
-"""What `num_query_heads` and `num_kv_heads` were made of."""
+OPENELM_UNREAD = ("num_gqa_groups", "qkv_multipliers", "rope_max_length")
+"""Keys from which `num_query_heads` and `num_kv_heads` were computed."""
 
 
 def _openelm(config: Config) -> Mapped:
     """Pre-norm, RMSNorm, GQA with RoPE, SwiGLU; heads and widths grow with depth (arXiv:2404.14619)."""
-    config.ignore(*SAID_BY_LISTS)
+    config.ignore(*OPENELM_UNREAD)
     config.only("ffn_with_glu", True, default=True)
     config.only("normalization_layer_name", "rms_norm", default="rms_norm")
     queries, keys, widths = (
@@ -202,6 +203,6 @@ FAMILIES = {
         _openelm,
         OPENELM_WEIGHTS,
         aliases=OPENELM_ALIASES,
-        defaults=OPENELM_OWN,
+        defaults=OPENELM_DEFAULTS,
     ),
 }

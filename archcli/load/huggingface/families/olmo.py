@@ -65,15 +65,15 @@ def _routed(config: Config) -> Mapped:
     return experts(config, width="intermediate_size", router=normalized_by(config))
 
 
-STARTS = "linear_a_log_min linear_a_log_max linear_dt_min linear_dt_max linear_dt_init_floor"
-"""How weights are drawn."""
+HYBRID_UNREAD = "linear_a_log_min linear_a_log_max linear_dt_min linear_dt_max linear_dt_init_floor"
+"""Keys of how weights are initialized."""
 
 NORM_EPS = 1e-5
 
 
 def _olmo_hybrid(config: Config) -> Mapped:
     """Gated delta nets with norms before, attention with norms after in every fourth layer."""
-    config.ignore(*STARTS.split())
+    config.ignore(*HYBRID_UNREAD.split())
     width, ffn = head_dim(config), gated(config)
     attend = attention(
         config,
@@ -92,7 +92,7 @@ def _olmo_hybrid(config: Config) -> Mapped:
 
 
 def _hybrid_widths(config: Config) -> dict[str, Any]:
-    """Defaults of the delta net: heads as of attention, keys of three quarters of the width, values twice."""
+    """Defaults of the delta net: attention's number of heads, keys 0.75 d_model wide, values twice that."""
     heads = config.size("num_attention_heads")
     keys = config.size("linear_num_key_heads", default=heads)
     usual = int(0.75 * config.size("hidden_size").value / keys.value)
@@ -106,10 +106,10 @@ def _hybrid_widths(config: Config) -> dict[str, Any]:
 
 
 def _hybrid_position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped] | Mapped:
-    """RoPE, but for a file whose base is null."""
-    stated = config.get("rope_scaling", default=None) or config.get("rope_parameters", default=None)
-    within = stated if isinstance(stated, dict) and "rope_theta" in stated else config.data
-    return {"kind": "none"} if within.get("rope_theta", 0) is None else rope(config, width)
+    """RoPE, or no position where the file states a null rope_theta."""
+    nested = config.get("rope_scaling", default=None) or config.get("rope_parameters", default=None)
+    holder = nested if isinstance(nested, dict) and "rope_theta" in nested else config.data
+    return {"kind": "none"} if holder.get("rope_theta", 0) is None else rope(config, width)
 
 
 def _hybrid_kinds(config: Config) -> list[str]:
@@ -136,7 +136,7 @@ LINEAR_LAYERS: Weights = {
         for name in ("post_attention_layernorm", "feedforward_layer_norm")
     },
 }
-"""Of published files and of the class, which has one convolution and Llama's words for norms."""
+"""Names of published files, and of the class, which has one convolution and Llama's names of norms."""
 
 FULL_LAYERS: Weights = {
     **{f"{LAYER}.self_attn.{name}_proj.*": f"layers.*.attention.{name}_proj.*" for name in "qkvo"},
@@ -150,12 +150,9 @@ FULL_LAYERS: Weights = {
 
 
 def _hybrid_weights(config: Config) -> Weights:
-    """Norms have their names by the kind of layer."""
+    """Weight names, those of norms by the kind of layer."""
     elsewhere = {name: rule for name, rule in ELSEWHERE.items() if ".post_attention_" not in name}
-    return {
-        **elsewhere,
-        **by_kind(_hybrid_kinds(config), LINEAR_LAYERS, FULL_LAYERS),
-    }
+    return {**elsewhere, **by_kind(_hybrid_kinds(config), LINEAR_LAYERS, FULL_LAYERS)}
 
 
 ABOUT_MIXTURES = (

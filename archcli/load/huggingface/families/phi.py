@@ -9,7 +9,7 @@ from archcli.load.huggingface.parts.attention import attention, even_split, head
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.experts import experts
 from archcli.load.huggingface.parts.networks import gated, layernorm, mlp, rmsnorm
-from archcli.load.huggingface.parts.rope import position, rope, stated
+from archcli.load.huggingface.parts.rope import position, rope, rope_parameters
 from archcli.load.huggingface.weights.auxiliary import TOWER
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, FUSED, GATE_UP, LLAMA, MIXTRAL_EXPERTS
@@ -42,7 +42,7 @@ PHI_WEIGHTS: Weights = {
 }
 
 
-PHI_MSFT_OWN = {
+PHI_MSFT_DEFAULTS = {
     "vocab_size": 50304,
     "n_positions": 2048,
     "n_embd": 1024,
@@ -54,21 +54,17 @@ PHI_MSFT_OWN = {
     "pad_vocab_size_multiple": 64,
     "tie_word_embeddings": False,
 }
-PHI_MSFT_RUNNING = ("flash_attn", "flash_rotary", "fused_dense", "attn_pdrop", "embd_layer", "phyagi_version")
+PHI_MSFT_UNREAD = ("flash_attn", "flash_rotary", "fused_dense", "attn_pdrop", "embd_layer", "phyagi_version")
 
 
 def _phi_msft(config: Config) -> Mapped:
     """Parallel block with one norm, biases everywhere including the head; RoPE on rotary_dim of each head."""
-    config.ignore(*PHI_MSFT_RUNNING)
-    stated = config.inner("architecture", {"block_cls": "parallel"})
-    stated.only("block_cls", "parallel")
-    words, multiple = config.size("vocab_size"), config.size("pad_vocab_size_multiple").value
-    padded = words.derive(-(-words.value // multiple) * multiple)
-    width, rotated, norm = (
-        even_split(config),
-        config.size("rotary_dim"),
-        layernorm(config.number("layer_norm_epsilon")),
-    )
+    config.ignore(*PHI_MSFT_UNREAD)
+    config.inner("architecture", {"block_cls": "parallel"}).only("block_cls", "parallel")
+    vocab_size, multiple = config.size("vocab_size"), config.size("pad_vocab_size_multiple").value
+    padded = vocab_size.derive(-(-vocab_size.value // multiple) * multiple)
+    width, rotated = even_split(config), config.size("rotary_dim")
+    norm = layernorm(config.number("layer_norm_epsilon"))
     rope = {"kind": "rope"} | ({"rotary_dim": rotated} if rotated.value < width.value else {})
     layer = {
         "kind": "parallel",
@@ -148,36 +144,33 @@ def _phi4(config: Config) -> Mapped:
     return llama_like(config, heads={"position": place, "window": window(config)})
 
 
-PHIMOE_CHOSEN = 2
+PHIMOE_TOP_K = 2
 """Experts that the class's router chooses, whatever num_experts_per_tok says."""
 
 
 def _phimoe(config: Config) -> Mapped:
     """As Mixtral with LayerNorm, biases, and two experts that are chosen one after the other."""
     config.ignore("input_jitter_noise")
-    heads = {
-        "position": _phimoe_position(config, head_dim(config)),
-        "window": window(config),
-    }
+    heads = {"position": _phimoe_position(config, head_dim(config)), "window": window(config)}
     head = {"bias": True} if config.flag("lm_head_bias") else None
     norm = layernorm(config.number("rms_norm_eps"))
     return llama_like(config, heads=heads, ffn=_phimoe_experts(config), norm=norm, head=head)
 
 
 def _phimoe_experts(config: Config) -> Mapped:
-    asked, jitter = config.value("num_experts_per_tok"), config.number("router_jitter_noise")
-    if asked != PHIMOE_CHOSEN:
-        config.note(f"num_experts_per_tok {asked} is not read: the class's router chooses {PHIMOE_CHOSEN}")
+    top_k, jitter = config.value("num_experts_per_tok"), config.number("router_jitter_noise")
+    if top_k != PHIMOE_TOP_K:
+        config.note(f"num_experts_per_tok {top_k} is not read: the class's router chooses {PHIMOE_TOP_K}")
     if jitter.value <= 0:
         what = f"router_jitter_noise must be above 0, not {jitter}"
         raise config.error(what, "the router divides experts by it", jitter.place)
     router = {"scores": "sparsemixer", "jitter": jitter}
-    return experts(config, width="intermediate_size", router=router, top_k=asked.derive(PHIMOE_CHOSEN))
+    return experts(config, width="intermediate_size", router=router, top_k=top_k.derive(PHIMOE_TOP_K))
 
 
 def _phimoe_position(config: Config, width: ConfigValue[int]) -> ConfigValue[Mapped]:
-    """RoPE; of LongRoPE short_mscale and long_mscale multiply the rotation, alike in published files."""
-    known = stated(config)
+    """RoPE; LongRoPE's short_mscale and long_mscale, equal in published files, scale cosines and sines."""
+    known = rope_parameters(config)
     kind, short, long = (known.get(key) for key in ("rope_type", "short_mscale", "long_mscale"))
     kind = known.get("type") if kind is None else kind
     if kind is None or kind == "default":
@@ -205,7 +198,7 @@ FAMILIES = {
             _phi_msft,
             _phi_msft_weights,
             aliases={**GPT_ALIASES, "num_key_value_heads": "n_head_kv"},
-            defaults=PHI_MSFT_OWN,
+            defaults=PHI_MSFT_DEFAULTS,
         ),
     ),
     "phi3": Family("Phi-3, 3.5 and 4: Phi3Config and Phi3ForCausalLM.", _phi3, PHI3_WEIGHTS),

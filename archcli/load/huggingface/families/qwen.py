@@ -7,13 +7,19 @@ from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import PER_HEAD, attention, head_dim, window, windows
 from archcli.load.huggingface.parts.decoder import decoder, multi_token_prediction
-from archcli.load.huggingface.parts.experts import every_step, experts, normalized_by, with_networks
+from archcli.load.huggingface.parts.experts import (
+    every_step,
+    experts,
+    gated_experts,
+    normalized_by,
+    with_networks,
+)
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.parts.rope import position
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Weights
 from archcli.load.huggingface.weights.names import EXPERTS, FUSED, LLAMA, PREDICTION, QK_NORM, SHARED
 
-QWEN_OWN = {
+QWEN_DEFAULTS = {
     "vocab_size": 151936,
     "hidden_size": 4096,
     "intermediate_size": 22016,
@@ -28,7 +34,7 @@ QWEN_OWN = {
     "scale_attn_weights": True,
     "tie_word_embeddings": False,
 }
-FIRST_WORDS = {
+QWEN_ALIASES = {
     "hidden_size": "n_embd",
     "num_hidden_layers": "n_layer",
     "num_attention_heads": "n_head",
@@ -38,9 +44,9 @@ FIRST_WORDS = {
 """Keys as the first files have them, of August 2023."""
 
 BEYOND = ("use_dynamic_ntk", "use_logn_attn")
-"""What changes positions and scales, but only beyond the context of training."""
+"""Keys that change positions and scales only beyond the context of training."""
 
-QWEN_RUNNING = (
+QWEN_UNREAD = (
     *("use_flash_attn", "use_cache_quantization", "use_cache_kernel", "softmax_in_fp32", "onnx_safe"),
     *("bf16", "fp16", "fp32", "attn_dropout_prob", "emb_dropout_prob", "padded_vocab_size", "visual"),
     *("audio", "apply_residual_connection_post_layernorm", "pos_emb", "activation", "bias_gelu_fusion"),
@@ -48,14 +54,14 @@ QWEN_RUNNING = (
 
 
 def _qwen(config: Config) -> Mapped:
-    """RMSNorm, MHA with biased queries, keys and values, SwiGLU each of whose branches has half the width."""
+    """RMSNorm, MHA with biased queries, keys and values, and SwiGLU of half the stated width."""
     if config.get("visual", default=None):
         config.note("vision tower (visual) is not counted, nor what joins it to the language model")
     if config.get("audio", default=None):
         config.note("audio tower (audio) is not counted, nor what joins it to the language model")
-    config.ignore(*BEYOND, *QWEN_RUNNING)
+    config.ignore(*BEYOND, *QWEN_UNREAD)
     config.only("scale_attn_weights", True)
-    width, whole = config.size("kv_channels"), config.size("intermediate_size")
+    width, both = config.size("kv_channels"), config.size("intermediate_size")
     rotary = {
         "rope_theta": config.number("rotary_emb_base"),
         "partial_rotary_factor": config.number("rotary_pct"),
@@ -66,7 +72,7 @@ def _qwen(config: Config) -> Mapped:
         "attention": attention(
             config, width, bias=bias or ["q", "k", "v"], position=position(config, width, rotary, partial=1.0)
         ),
-        "ffn": {"kind": "glu", "d_ff": whole.derive(whole.value // 2), "activation": "silu", "bias": bias},
+        "ffn": {"kind": "glu", "d_ff": both.derive(both.value // 2), "activation": "silu", "bias": bias},
     }
     norm = {"kind": "rmsnorm", "eps": config.number("layer_norm_epsilon")}
     longest = config.optional_size("seq_length", "max_position_embeddings")
@@ -87,11 +93,11 @@ QWEN_WEIGHTS: Weights = {
 }
 
 
-OWN = {"sliding_window": 4096}
-"""The window that classes have where use_sliding_window is true; of a default file they have none."""
+DEFAULT_WINDOW = {"sliding_window": 4096}
+"""The window of a file that states use_sliding_window and no window; to_dict of a default file says null."""
 
 BIASED = ["q", "k", "v"]
-"""Whatever the file says: the class knows no other."""
+"""The projections that the class biases, whatever the file says."""
 
 
 def _qwen2(config: Config) -> Mapped:
@@ -129,18 +135,12 @@ def _qwen2_moe(config: Config) -> Mapped:
 
     layers = windows(config, layer, lambda index: index % 2 == 0 and index < last, used=used)
     layers = with_networks(
-        layers, every_step(config), lambda: gated(config), lambda: _qwen2_moe_experts(config)
+        layers,
+        every_step(config),
+        lambda: gated(config),
+        lambda: gated_experts(config, normalized_by(config)),
     )
     return decoder(config, rmsnorm(config), layers)
-
-
-def _qwen2_moe_experts(config: Config) -> Mapped:
-    width = config.count("shared_expert_intermediate_size")
-    if width == 0:
-        what, hint = "shared_expert_intermediate_size 0 is not supported", "its gate needs an expert"
-        raise config.error(what, hint, width.place)
-    shared = gated(config, width="shared_expert_intermediate_size")
-    return experts(config, router=normalized_by(config), shared=shared, shared_gate=True)
 
 
 QWEN2_MOE_WEIGHTS: Weights = {
@@ -179,13 +179,12 @@ def _qwen3_moe(config: Config) -> Mapped:
     attend = attention(config, width, bias=bias, qk_norm=PER_HEAD, window=slides)
     layers = [{"kind": "pre_norm", "attention": attend}] * config.layers()
     layers = with_networks(
-        layers, every_step(config), lambda: gated(config), lambda: _qwen3_moe_experts(config)
+        layers,
+        every_step(config),
+        lambda: gated(config),
+        lambda: experts(config, router=normalized_by(config)),
     )
     return decoder(config, rmsnorm(config), layers)
-
-
-def _qwen3_moe_experts(config: Config) -> Mapped:
-    return experts(config, router=normalized_by(config))
 
 
 FAMILIES = {
@@ -193,8 +192,8 @@ FAMILIES = {
         "Qwen of 2023, whose class is in its repositories: QWenConfig.",
         _qwen,
         QWEN_WEIGHTS,
-        aliases=FIRST_WORDS,
-        defaults=QWEN_OWN,
+        aliases=QWEN_ALIASES,
+        defaults=QWEN_DEFAULTS,
     ),
     **dict.fromkeys(
         ("qwen2", "mimo"),
@@ -202,7 +201,7 @@ FAMILIES = {
             "Qwen 1.5, 2 and 2.5, and MiMo-7B: Qwen2Config and Qwen2ForCausalLM.",
             _qwen2,
             {**LLAMA, "model.mtp_layers.**": Auxiliary(PREDICTION)},
-            defaults=OWN,
+            defaults=DEFAULT_WINDOW,
             defaults_of="qwen2",
         ),
     ),
@@ -210,16 +209,19 @@ FAMILIES = {
         "Qwen 1.5 and 2 with experts: Qwen2MoeConfig and Qwen2MoeForCausalLM.",
         _qwen2_moe,
         QWEN2_MOE_WEIGHTS,
-        defaults=OWN,
+        defaults=DEFAULT_WINDOW,
     ),
     "qwen3": Family(
-        "Qwen 3, dense: Qwen3Config and Qwen3ForCausalLM.", _qwen3, {**LLAMA, **QK_NORM}, defaults=OWN
+        "Qwen 3, dense: Qwen3Config and Qwen3ForCausalLM.",
+        _qwen3,
+        {**LLAMA, **QK_NORM},
+        defaults=DEFAULT_WINDOW,
     ),
     "qwen3_moe": Family(
         "Qwen 3 with experts: Qwen3MoeConfig and Qwen3MoeForCausalLM.",
         _qwen3_moe,
         {**LLAMA, **EXPERTS, **QK_NORM},
         aliases={"num_experts": "num_local_experts"},
-        defaults=OWN,
+        defaults=DEFAULT_WINDOW,
     ),
 }

@@ -6,14 +6,13 @@ from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.decoder import decoder
-from archcli.load.huggingface.parts.experts import every_step, normalized_by, with_networks
+from archcli.load.huggingface.parts.experts import every_step, gated_experts, normalized_by, with_networks
 from archcli.load.huggingface.parts.networks import gated, rmsnorm
 from archcli.load.huggingface.weights.map import Parts, Weights
 from archcli.load.huggingface.whole.delta_hybrid import (
     LAYER,
     MIXTURE,
     QWEN3_5_PROJECTIONS,
-    gated_experts,
     qwen_layers,
     qwen_weights,
 )
@@ -31,7 +30,7 @@ def _qwen3_next(config: Config) -> Mapped:
 
 
 def _qwen3_next_weights(config: Config) -> Weights:
-    """The projections of a head of keys lie together, with those of its heads of values."""
+    """Weight names; stored projections hold a key head's rows, then those of its value heads."""
     groups = config.size("linear_num_key_heads").value
     fused = {"in_proj_qkvz": "qkvg", "in_proj_ba": "ba"}
     projections = {
@@ -53,7 +52,7 @@ def _qwen3_5(config: Config) -> Mapped:
 
 
 def _qwen3_5_weights(config: Config) -> Weights:
-    """Queries, keys and values lie one after the other."""
+    """Weight names; stored projections hold queries, keys and values one after the other."""
     return qwen_weights(config, QWEN3_5_PROJECTIONS)
 
 
@@ -72,7 +71,7 @@ def _qwen3_5_moe(config: Config) -> Mapped:
 
 
 def _qwen3_5_moe_weights(config: Config) -> Weights:
-    """As of the dense models, and of experts."""
+    """Weight names: those of the dense models, and of experts."""
     return {**qwen_weights(config, QWEN3_5_PROJECTIONS), **MIXTURE}
 
 

@@ -21,11 +21,8 @@ FINAL_EPS = 1e-5
 
 
 def _rwkv(config: Config) -> Mapped:
-    """Pre-norm, LayerNorm, one more of them after the embeddings.
-
-    rescale_every halves the stream of deep layers at inference and the weights that write to it: the same
-    network.
-    """
+    """Time and channel mixing in pre-norm layers, with a LayerNorm after the embeddings too."""
+    # at inference it halves the stream of deep layers and the weights that write to it: the same network
     config.ignore("rescale_every")
     hidden = config.size("hidden_size")
     width = config.size("attention_hidden_size", default=hidden)
@@ -72,12 +69,12 @@ XLSTM_UNREAD = """
     tie_word_embeddings add_post_blocks_norm cell_norm_eps force_bos_token_insert forward_backend_name
     head_dim igate_bias_init_range mlstm_round_up_to_multiple_of
 """
-"""Keys of how it is run, and those that the class does not read: it ends in a norm and ties nothing."""
+"""Keys of how it is run, and keys that the class does not read: it ends in a norm and ties nothing."""
 
 
 def _xlstm(config: Config) -> Mapped:
     """Pre-norm, mLSTM with a sigmoid output gate, SwiGLU; gates and logits are bounded by a softcap."""
-    config = _completed(config)
+    config = _with_hidden_size(config)
     config.ignore(*XLSTM_UNREAD.split())
     config.only("weight_mode", "single")  # of fused matrices the class cannot be made
     config.only("use_bias", False)  # it adds one to each RMSNorm
@@ -90,8 +87,8 @@ def _xlstm(config: Config) -> Mapped:
     return decoder(config, norm, [layer] * config.layers(), embedding=untied, head=head)
 
 
-def _completed(config: Config) -> Config:
-    """The file with its hidden_size, for which embedding_dim stands where that is null."""
+def _with_hidden_size(config: Config) -> Config:
+    """The file with a hidden_size, which is embedding_dim where it is null."""
     width = config.optional_size("embedding_dim")
     if width is None:
         return config
@@ -181,7 +178,7 @@ def _griffin(config: Config) -> Mapped:
 
 
 def _recurrent(config: Config) -> list[bool]:
-    """Of each layer, whether it is recurrent: block_types are repeated as often as needed."""
+    """Whether each layer is recurrent: block_types are repeated as often as needed."""
     kinds = config.value("block_types")
     if not isinstance(kinds.value, list) or not kinds.value:
         what = f"block_types must be a list of kinds of layers, not {short_repr(kinds.value)}"
@@ -201,11 +198,10 @@ def _rg_lru(config: Config) -> Mapped:
 
 def _griffin_attention(config: Config) -> Mapped:
     width = head_dim(config)
-    bias = config.flag("attention_bias")
     return attention(
         config,
         width,
-        bias=bias or ["o"],
+        bias=config.flag("attention_bias") or ["o"],
         position=rope(config, width, partial=0.5),
         window=config.size("attention_window_size", "sliding_window"),
     )
@@ -252,12 +248,12 @@ GRIFFIN_SHARED: Weights = {
         for name in ("gate", "up", "down")
     },
 }
-"""Names that all layers share; those of matrices that no layer has are found in no file."""
+"""Names for layers of both kinds; a layer has those of its kind."""
 
 
 def _griffin_weights(config: Config) -> Weights:
     """Weight names; a layer's first norm is called by the key of its mixer."""
-    keys = ["mixer" if found else "attention" for found in _recurrent(config)]
+    keys = ["mixer" if is_recurrent else "attention" for is_recurrent in _recurrent(config)]
     return {**GRIFFIN_SHARED, **first_norms(f"{GRIFFIN_LAYER}.temporal_pre_norm.weight", keys)}
 
 

@@ -9,11 +9,7 @@ from archcli.load.huggingface.config_json import Mapped
 from archcli.load.huggingface.family import Family
 from archcli.load.huggingface.parts.attention import even_split
 from archcli.load.huggingface.weights.map import Weights
-from archcli.load.huggingface.weights.names import (
-    encoder_names,
-    norm_names,
-    pre_norm_names,
-)
+from archcli.load.huggingface.weights.names import encoder_names, norm_names, pre_norm_names
 from archcli.load.huggingface.whole.bert_like import (
     MASKED,
     roberta_like,
@@ -67,19 +63,14 @@ def _ibert(config: Config) -> Mapped:
 
 def _ibert_weights(config: Config) -> Weights:
     """Weight names: RoBERTa's, without the copies in whole numbers beside them."""
-    encoder = {
-        f"{name.removesuffix('*')}{kind}": f"{str(rule).removesuffix('*')}{kind}"
-        for name, rule in encoder_names("ibert").items()
-        if name.endswith("*")
-        for kind in ("weight", "bias")
-    }
-    return with_roberta_head(
-        config,
-        {
-            **{name: rule for name, rule in encoder_names("ibert").items() if not name.endswith("*")},
-            **encoder,
-        },
-    )
+    encoder: dict[str, Any] = {}
+    for name, rule in encoder_names("ibert").items():
+        # a trailing * would also take weight_integer and weight_scaling_factor
+        kinds = ("weight", "bias") if name.endswith("*") else ("",)
+        encoder |= {
+            f"{name.removesuffix('*')}{kind}": f"{str(rule).removesuffix('*')}{kind}" for kind in kinds
+        }
+    return with_roberta_head(config, encoder)
 
 
 MPNET_PADDING = 1

@@ -1,4 +1,4 @@
-"""RoBERTa with parts of its own: X-MOD, Longformer, LUKE."""
+"""RoBERTa with further parts: X-MOD, Longformer, LUKE."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from archcli.load.huggingface.whole.bert_like import (
 
 
 def _xmod(config: Config) -> Mapped:
-    """As RoBERTa, with a bottleneck behind each network; of the languages' adapters a pass runs one."""
+    """As RoBERTa, with an adapter behind each network for every language, of which a pass runs one."""
     for key in ("pre_norm", "adapter_layer_norm", "adapter_reuse_layer_norm", "ln_before_adapter"):
         config.only(key, config.defaults[key])
     whole = roberta_like(config, "Xmod")
@@ -40,24 +40,20 @@ def _xmod_adapters(config: Config) -> Mapped:
     languages, runs = _xmod_languages(config)
     shapes = {"up": [width.value, hidden.value], "up_bias": [width.value]}
     shapes |= {"down": [hidden.value, width.value], "down_bias": [hidden.value]}
-    held = {
-        f"adapter_{index}_{name}": shape
-        for index, language in enumerate(languages)
-        if language != runs
-        for name, shape in shapes.items()
-    }
-    if held:
+    idle = [index for index, language in enumerate(languages) if language != runs]
+    unread = {f"adapter_{index}_{name}": shape for index in idle for name, shape in shapes.items()}
+    if unread:
         config.note(f"adapters of {len(languages)} languages are parameters; a pass runs that of {runs}")
-    return {"adapter": mlp(config, width, "hidden_act"), **({"unread": held} if held else {})}
+    return {"adapter": mlp(config, width, "hidden_act"), **({"unread": unread} if unread else {})}
 
 
 def _xmod_languages(config: Config) -> tuple[list[str], str]:
     """The languages, each once, and the one whose adapter runs: the default, else the first."""
-    stated = config.value("languages")
-    languages = stated.value
+    entry = config.value("languages")
+    languages = entry.value
     if not isinstance(languages, list) or not languages or not all(map(_is_name, languages)):
         what = f"languages must be a list of names, not {short_repr(languages)}"
-        raise config.error(what, at=stated.place)
+        raise config.error(what, at=entry.place)
     chosen = config.get("default_language", default=languages[0])
     if chosen not in languages:
         what = f"default_language {short_repr(chosen)} is none of the languages"
@@ -76,17 +72,17 @@ def _xmod_weights(config: Config) -> Weights:
     for index, language in enumerate(languages):
         place = f"[roberta.]encoder.layer.*.output.adapter_modules.{language}"
         for theirs, ours in (("dense1", "up"), ("dense2", "down")):
-            held = f"layers.*.adapter_{index}_{ours}"
-            runs_as = f"layers.*.adapter.{ours}_proj"
+            unread = f"layers.*.adapter_{index}_{ours}"
+            running = f"layers.*.adapter.{ours}_proj"
             for kind, end in (("weight", ""), ("bias", "_bias")):
-                rule = f"{runs_as}.{kind}" if language == runs else f"{held}{end}.weight"
+                rule = f"{running}.{kind}" if language == runs else f"{unread}{end}.weight"
                 adapters[f"{place}.{theirs}.{kind}"] = rule
     tied = tied_names("lm_head.decoder.weight", "lm_head.bias", bool(config.flag("tie_word_embeddings")))
     return {**encoder_names("roberta"), **adapters, **ROBERTA_HEAD, **tied}
 
 
 def _longformer(config: Config) -> Mapped:
-    """As RoBERTa, where tokens see a window; no token is global, as in a pass that names none."""
+    """As RoBERTa, with attention within a window; no token is global, as in a pass that names none."""
     config.ignore(
         "onnx_export", "attention_mode", "attention_dilation", "autoregressive", "ignore_attention_mask"
     )
@@ -101,12 +97,12 @@ def _longformer(config: Config) -> Mapped:
 
 def _longformer_windows(config: Config) -> list[ConfigValue[int]]:
     """The window of each layer: one number for all, or a list."""
-    stated, depth = config.value("attention_window"), config.layers()
-    sizes = stated.value if isinstance(stated.value, list) else [stated.value] * depth
+    entry, depth = config.value("attention_window"), config.layers()
+    sizes = entry.value if isinstance(entry.value, list) else [entry.value] * depth
     if len(sizes) != depth or not all(type(size) is int and size > 0 and size % 2 == 0 for size in sizes):
-        what = f"attention_window {short_repr(stated.value)} is not supported"
-        raise config.error(what, "an even number above 0, or one for each layer", stated.place)
-    return [stated.derive(size) for size in sizes]
+        what = f"attention_window {short_repr(entry.value)} is not supported"
+        raise config.error(what, "an even number above 0, or one for each layer", entry.place)
+    return [entry.derive(size) for size in sizes]
 
 
 def _longformer_weights(config: Config) -> Weights:
@@ -143,24 +139,24 @@ PREDICTIONS = {
     "entity_head_bias": "bias",
     "entity_head": "decoder.weight",
 }
-"""What the class holds for entities, by our names and by its own."""
+"""Weights for entities, in the embeddings and in the head: archcli's names, and those of the class."""
 
 
 def _luke(config: Config) -> Mapped:
-    """As RoBERTa with a head that is never tied; a pass over words alone reads nothing of the entities'."""
+    """As RoBERTa with a head that is never tied; a pass over words does not read weights for entities."""
     config.only("position_embedding_type", "absolute", default="absolute")
     config.ignore("bert_model_name", "cls_entity_prediction")
     config.note("what is there for entities is counted as parameters, and read by no pass over words alone")
     position, width = after_padding(config), config.size("hidden_size").value
-    held = {name: [width, width] for name in QUERIES} | {f"{name}_bias": [width] for name in QUERIES}
-    aware = config.flag("use_entity_aware_attention")
+    unread = {name: [width, width] for name in QUERIES} | {f"{name}_bias": [width] for name in QUERIES}
+    has_queries = config.flag("use_entity_aware_attention")
     whole = bert_like(
         config,
         "Luke",
         LUKE_HEADS,
         embedding={"position": position, "tied": False},
         head={"activation": "gelu"},
-        layer={"unread": held} if aware else {},
+        layer={"unread": unread} if has_queries else {},
         max_seq_len=position["max_seq_len"],
         unread=_entities(config),
     )
@@ -168,11 +164,11 @@ def _luke(config: Config) -> Mapped:
 
 
 def _entities(config: Config) -> Mapped:
-    """The shapes of what stands beside the layers for entities."""
+    """The shapes of the weights for entities outside of layers."""
     size, d_model = config.size("entity_emb_size").value, config.size("hidden_size").value
     n, types = config.size("entity_vocab_size").value, config.count("type_vocab_size").value
     positions = config.size("max_position_embeddings").value
-    held = {
+    shapes = {
         "entity_tokens": [n, size],
         "entity_dense": [d_model, size] if size != d_model else None,
         "entity_positions": [positions, d_model],
@@ -182,13 +178,13 @@ def _entities(config: Config) -> Mapped:
     }
     tied = config.flag("tie_word_embeddings")
     if config.architecture.endswith("ForMaskedLM"):
-        shapes = ([size, d_model], [size], [size], [size], [n], None if tied else [n, size])
-        held |= dict(zip(PREDICTIONS, shapes, strict=True))
-    return {name: shape for name, shape in held.items() if shape is not None}
+        head = ([size, d_model], [size], [size], [size], [n], None if tied else [n, size])
+        shapes |= dict(zip(PREDICTIONS, head, strict=True))
+    return {name: shape for name, shape in shapes.items() if shape is not None}
 
 
 def _luke_weights(config: Config) -> Weights:
-    """RoBERTa's names, and those of what is held for entities."""
+    """Weight names: RoBERTa's, and those for entities."""
     tied = bool(config.flag("tie_word_embeddings"))
     table, again = "entity_predictions.decoder.weight", Parts(("entity_tokens.weight",), again=True)
     names: dict[str, Rule] = {f"[luke.]{theirs}": f"{ours}.weight" for ours, theirs in EMBEDDINGS.items()}

@@ -23,8 +23,8 @@ SPEECH = (
     "conv_",
     "num_",
 )
-"""How keys of what hears and speaks begin."""
-HARMLESS = (
+"""Beginnings of the keys of speech encoder, unit decoder and vocoder."""
+UNREAD = (
     "layer_norm_eps",  # of the speech encoder: the text halves have torch's own
     "add_adapter",
     "feature_projection_input_dim",
@@ -46,13 +46,13 @@ UNCOUNTED = "of SeamlessM4T: it hears or speaks, and the text to text model has 
 
 
 def _seamless(config: Config) -> Mapped:
-    """As M2M-100, in other names; what hears and speaks is not counted."""
+    """As M2M-100 with other names; speech encoder, unit decoder and vocoder are not counted."""
     config.only_architectures(*HEADED)
     if config.architecture in WHOLE:
         config.note(
             "its text to text model is counted: what hears (speech) and speaks (units, vocoder) is not"
         )
-    config.ignore(*HARMLESS, *(key for key in config.data if key.startswith(SPEECH)))
+    config.ignore(*UNREAD, *(key for key in config.data if key.startswith(SPEECH)))
     position = fairseq_sinusoid(config, config.count("pad_token_id").value + 1)
     return bart_like(
         config, Wiring("pre_norm", position, final_norm=True, norm=False, stored_bias=False, main="decoder")

@@ -32,7 +32,7 @@ SYNONYMS = {
     "share_expert_dims": "share_expert_dim",
     "num_mtp_layers": "num_nextn_predict_layers",
 }
-"""Words of published files: the class's, which they overrule."""
+"""Keys of published files, and the class's keys that they overrule."""
 
 UNREAD = """
     hidden_act num_local_experts num_sliding_attention_heads attention_other_setting sliding_window
@@ -62,9 +62,9 @@ STEP_WEIGHTS = {
 
 
 def _step(config: Config) -> Mapped:
-    """Heads gated one by one, more of them in windows; Gemma's norms; experts with a shared one, clipped."""
-    stated = {SYNONYMS[key]: value for key, value in config.data.items() if key in SYNONYMS}
-    config = replace(config, data={**config.data, **stated})
+    """Pre-norm with Gemma's norms, a gate per head, more heads in windows, and clipped experts."""
+    renamed = {SYNONYMS[key]: value for key, value in config.data.items() if key in SYNONYMS}
+    config = replace(config, data={**config.data, **renamed})
     config.ignore(*UNREAD.split(), *SYNONYMS)
     config.restated(scoring_func="sigmoid", n_shared_experts=1)
     without_prediction(config)
@@ -90,11 +90,11 @@ def _step(config: Config) -> Mapped:
 
 
 def _attention(config: Config, kind: str, n_heads: int, types: list[str]) -> Mapped:
-    """Attention of the layers of a type with so many query heads."""
+    """Attention of the layers of type `kind`, with `n_heads` query heads."""
     width, window = head_dim(config), config.optional_size("sliding_window") if kind == SLIDING else None
     if kind == SLIDING and window is None:
         raise config.error("layers have a window that is not stated", "state sliding_window")
-    config = replace(config, data={**config.data, "num_attention_heads": n_heads})
+    config = replace(config, data={**config.data, HEADS: n_heads})
     scaled = config.get("query_pre_attn_scalar", default=None) is not None
     return attention(
         config,
@@ -109,77 +109,78 @@ def _attention(config: Config, kind: str, n_heads: int, types: list[str]) -> Map
 
 
 def _heads(config: Config, types: list[str]) -> list[int]:
-    """The number of query heads of each layer: by per_layer_config where it is stated, else by its type."""
-    usual = config.size("num_attention_heads").value
+    """The number of query heads of each layer: by per_layer_config if the file has it, else by type."""
+    usual = config.size(HEADS).value
     if "per_layer_config" not in config.data:
-        other = _sliding_heads(config) if SLIDING in types else usual
-        return [other if kind == SLIDING else usual for kind in types]
+        of_window = _sliding_heads(config) if SLIDING in types else usual
+        return [of_window if kind == SLIDING else usual for kind in types]
     entries, at = config.get("per_layer_config", default={}), config.place("per_layer_config")
-    made = [usual] * len(types)
+    counts = [usual] * len(types)
     for key, entry in entries.items() if isinstance(entries, dict) else ((entries, None),):
         heads = entry.get(HEADS) if isinstance(entry, dict) and not entry.keys() - {HEADS} else None
         if not str(key).isdecimal() or isinstance(heads, bool) or not isinstance(heads, int) or heads < 1:
             what = f"per_layer_config {short_repr(entries)} is not supported"
             raise config.error(what, f"supported: a layer's number with {HEADS}", at)
         if int(key) < len(types):
-            made[int(key)] = heads
-    return made
+            counts[int(key)] = heads
+    return counts
 
 
 def _sliding_heads(config: Config) -> int:
     """The number of query heads of a layer with a window."""
-    other = config.get("attention_other_setting", default={})
-    if not isinstance(other, dict):
-        what = f"attention_other_setting must be a mapping, not {short_repr(other)}"
+    setting = config.get("attention_other_setting", default={})
+    if not isinstance(setting, dict):
+        what = f"attention_other_setting must be a mapping, not {short_repr(setting)}"
         raise config.error(what, at=config.place("attention_other_setting"))
-    own = other.get("num_attention_heads", config.size("num_attention_heads").value)
-    return config.size("num_sliding_attention_heads", default=own).value
+    default = setting.get(HEADS, config.size(HEADS).value)
+    return config.size("num_sliding_attention_heads", default=default).value
 
 
 def _rope(config: Config, kind: str, first: int) -> Parameters:
-    """The rope parameters of a type: nested by type, or from lists with an entry for each layer."""
+    """The RoPE parameters of a type of layer: nested by type, or from lists with an entry a layer."""
     nested = parameters(config, "rope_parameters", kind) if _is_nested(config) else {}
     if nested:
         return nested
-    made: Parameters = {"rope_theta": config.value("rope_theta", default=10000.0)}
+    rope: Parameters = {"rope_theta": config.value("rope_theta", default=10000.0)}
     shares = config.value("partial_rotary_factors", default=[])
-    known = {"rope_theta": made["rope_theta"], **({"partial_rotary_factor": shares} if shares else {})}
-    for key, value in known.items():
+    if shares:
+        rope["partial_rotary_factor"] = shares
+    for key, value in rope.items():
         entries = value.value
         if isinstance(entries, list):
             if len(entries) <= first or not is_number(entries[first]):
                 raise config.error(f"{key} has no number for layer {first}", at=value.place)
             entries = entries[first]
-        made[key] = value.derive(entries)
-    return {**made, **(parameters(config, "rope_scaling") if kind == FULL else {})}
+        rope[key] = value.derive(entries)
+    return {**rope, **(parameters(config, "rope_scaling") if kind == FULL else {})}
 
 
 def _is_nested(config: Config) -> bool:
-    stated = config.get("rope_parameters", default=None)
-    return isinstance(stated, dict) and {FULL, SLIDING} & stated.keys() != set()
+    entry = config.get("rope_parameters", default=None)
+    return isinstance(entry, dict) and {FULL, SLIDING} & entry.keys() != set()
 
 
 def _routed(config: Config) -> list[bool]:
     """Which layers have experts: those that moe_layers_enum numbers, else all from the fourth on."""
-    count, stated = config.layers(), config.get("moe_layers_enum", default=None)
-    if stated is None:
+    count, entry = config.layers(), config.get("moe_layers_enum", default=None)
+    if entry is None:
         config.restated(first_k_dense_replace=FIRST_SPARSE)
         return [index >= FIRST_SPARSE for index in range(count)]
-    words = stated.split(",") if isinstance(stated, str) else stated
-    if not isinstance(words, list) or not all(str(word).strip().isdecimal() for word in words if str(word)):
-        what = f"moe_layers_enum must be numbers of layers, not {short_repr(stated)}"
+    items = entry.split(",") if isinstance(entry, str) else entry
+    if not isinstance(items, list) or not all(str(item).strip().isdecimal() for item in items if str(item)):
+        what = f"moe_layers_enum must be numbers of layers, not {short_repr(entry)}"
         raise config.error(what, at=config.place("moe_layers_enum"))
-    numbers = {int(word) for word in words if str(word).strip()}
-    return [index in numbers for index in range(count)]
+    indices = {int(item) for item in items if str(item).strip()}
+    return [index in indices for index in range(count)]
 
 
 def _limit(config: Config, key: str, index: int) -> float | None:
     """The bound of a layer's gate and up branch; 0 and null mean none."""
-    stated = config.per_layer(key, config.layers()) or [None] * config.layers()
-    if stated[index] is not None and (not is_number(stated[index]) or stated[index] < 0):
-        what = f"{key} must hold numbers of at least 0, not {short_repr(stated[index])}"
+    limits = config.per_layer(key, config.layers()) or [None] * config.layers()
+    if limits[index] is not None and (not is_number(limits[index]) or limits[index] < 0):
+        what = f"{key} must hold numbers of at least 0, not {short_repr(limits[index])}"
         raise config.error(what, at=config.place(key))
-    return stated[index] or None
+    return limits[index] or None
 
 
 def _dense(config: Config, limit: float | None, width: str = "intermediate_size") -> Mapped:

@@ -21,12 +21,12 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "head_dim": "d_kv",
     }
 )
-HARMLESS = (*PLAIN, "dropout_rate", "dense_act_fn", "is_gated_act", "is_decoder", "output_past")
+UNREAD = (*PLAIN, "dropout_rate", "dense_act_fn", "is_gated_act", "is_decoder", "output_past")
 ENCODER, TAGGER = "EncoderModel", "ForTokenClassification"
-"""Endings of the classes that are an encoder alone."""
+"""Endings of classes that are an encoder without a decoder."""
 
 Networks = Mapped | Sequence[Mapped]
-"""The feed-forward network of every layer, or of each."""
+"""The feed-forward network of all layers, or a list with one for each."""
 
 
 def _is_encoder_alone(config: Config) -> bool:
@@ -45,13 +45,14 @@ def _t5_like(
 ) -> Mapped:
     """Both halves, or the encoder where the file's class is one.
 
-    `scale` tells whether the head reads x / sqrt(d_model). `networks` are those of the encoder and the
-    decoder, by default `_dense`. With `per_layer` each layer has buckets of its own. A head that is not
-    `tied` has a table, as checkpoints of v1.1, Flan and mT5 have, though a class that `ties` all since
-    transformers 5 does so whatever the file says; one that does not has a table for each half, and one that
-    is not read.
+    tied: the head has the table of the tokens. Checkpoints of v1.1, Flan and mT5 have one of its own.
+    scale: the head reads x / sqrt(d_model).
+    networks: those of the encoder and of the decoder; by default `_dense` in both.
+    per_layer: each layer has its own buckets of relative positions.
+    ties: the class ties all tables since transformers 5, whatever the file says. Another class, untied, has a
+        table for each half and a third that is not read.
     """
-    config.ignore(*HARMLESS)
+    config.ignore(*UNREAD)
     ffns = networks or dict.fromkeys(("encoder", "decoder"), _dense(config))
     width, depth = config.size("hidden_size"), config.size("num_hidden_layers")
     whole = {
@@ -99,17 +100,17 @@ def _half(config: Config, depth: ConfigValue[int], ffn: Networks, *, causal: boo
 
 
 def _dense(config: Config) -> Mapped:
-    """`relu`, or `gated-` and the name of the gate's function; `gated-gelu` means its tanh form.
+    """A network by feed_forward_proj: `relu`, or `gated-gelu`, which means the tanh form of GELU.
 
-    What transformers made of it when it wrote the file, `dense_act_fn` and `is_gated_act`, goes before it.
+    dense_act_fn and is_gated_act, which transformers derives from it and writes beside it, go before it.
     """
-    stated = config.value("feed_forward_proj")
-    gate, _, name = stated.value.rpartition("-") if isinstance(stated.value, str) else ("", "", "")
-    name = "gelu_new" if stated == "gated-gelu" else name
+    entry = config.value("feed_forward_proj")
+    gate, _, name = entry.value.rpartition("-") if isinstance(entry.value, str) else ("", "", "")
+    name = "gelu_new" if entry == "gated-gelu" else name
     if gate not in ("", "gated") or name not in ACTIVATIONS:
-        what = f"feed_forward_proj {short_repr(stated.value)} is not supported"
-        raise config.error(what, "known: relu, gated-gelu and their like", stated.place)
-    function = activation(config, "dense_act_fn", default=stated.derive(name))
+        what = f"feed_forward_proj {short_repr(entry.value)} is not supported"
+        raise config.error(what, "known: relu, gated-gelu and their like", entry.place)
+    function = activation(config, "dense_act_fn", default=entry.derive(name))
     gated = not config.stated_null("is_gated_act") and config.flag("is_gated_act", default=bool(gate))
     return {"kind": "glu" if gated else "mlp", "d_ff": config.size("d_ff"), "activation": function}
 
@@ -125,7 +126,7 @@ def _t5_weights(config: Config, *, ff: str = "DenseReluDense", per_layer: bool =
 
     `wi` is the up projection, or `wi_1` where `wi_0` gates it.
     """
-    table, alone = Parts(("embedding.tokens.weight",), again=True), _is_encoder_alone(config)
+    table = Parts(("embedding.tokens.weight",), again=True)
     names: dict[str, Rule] = {
         "shared.weight": table,
         "encoder.embed_tokens.weight": table,
@@ -134,8 +135,9 @@ def _t5_weights(config: Config, *, ff: str = "DenseReluDense", per_layer: bool =
             "left over: cross attention has no positions"
         ),
     }
-    for half in ("encoder",) if alone else ("encoder", "decoder"):
-        prefix = "" if alone else f"{half}."
+    has_decoder = not _is_encoder_alone(config)
+    for half in ("encoder", "decoder") if has_decoder else ("encoder",):
+        prefix = f"{half}." if has_decoder else ""
         bias = "layers.*.attention.score_bias" if per_layer else "score_bias"
         layer = f"{half}.block.{'*' if per_layer else 0}.layer.0.SelfAttention"
         names[f"{layer}.relative_attention_bias.weight"] = f"{prefix}{bias}.weight"
@@ -188,7 +190,7 @@ def _umt5_weights(config: Config) -> Weights:
     return _t5_weights(config, per_layer=True)
 
 
-SWITCH_HARMLESS = (
+SWITCH_UNREAD = (
     "add_cross_attention",
     "expert_capacity",
     "router_dtype",
@@ -198,11 +200,11 @@ SWITCH_HARMLESS = (
 
 
 def _switch(config: Config) -> Mapped:
-    """As T5 with experts in some layers; weights of the chosen are not normalized, none is dropped.
+    """As T5, with one of E experts for each token in some layers (Fedus et al. 2021, arXiv:2101.03961).
 
-    T5 with one of E experts for each token. Fedus et al. 2021, arXiv:2101.03961.
+    The weight of the chosen expert is not normalized, and no token is dropped.
     """
-    config.ignore(*SWITCH_HARMLESS, "feed_forward_proj")
+    config.ignore(*SWITCH_UNREAD, "feed_forward_proj")
     depth = config.size("num_hidden_layers")
     depths = {"encoder": depth, "decoder": depth}
     if not config.stated_null("num_decoder_layers"):
@@ -213,7 +215,7 @@ def _switch(config: Config) -> Mapped:
 
 
 def _switch_networks(config: Config, half: str, depth: ConfigValue[int]) -> list[Mapped]:
-    """The network of each layer: every n-th has experts, from the second on."""
+    """The network of each layer: with a step of 2 layers 1, 3, 5, … have experts."""
     if depth.value > MOST_LAYERS:
         raise config.error(
             f"{depth} layers are beyond reason", f"at most {MOST_LAYERS:,} are read", depth.place
@@ -247,7 +249,7 @@ ABOUT_MT5 = "mT5 and UMT5, T5 for many languages: MT5Config and MT5ForConditiona
 
 
 def _tying(about: str, mapping: Reader, weights: Callable[[Config], Weights]) -> Family:
-    """A class that ties the head whatever the file says: a checkpoint without one is a tied model's."""
+    """A family whose class ties the head, whatever the file says."""
     return Family(about, mapping, weights, aliases=ALIASES, ties_unstored_head=True)
 
 

@@ -16,7 +16,7 @@ from archcli.load.huggingface.whole.bart_like import (
 )
 
 BIASED = ["q", "v", "o"]
-HARMLESS = (
+UNREAD = (
     "apply_spec_augment",
     "classifier_proj_size",
     "encoder_layerdrop",
@@ -37,7 +37,7 @@ def _whisper(config: Config) -> Mapped:
     The encoder's positions are frozen, but stored.
     """
     config.only_architectures("WhisperForConditionalGeneration", "WhisperModel", "WhisperForCausalLM")
-    config.ignore(*PLAIN, *HARMLESS, "num_mel_bins", "max_source_positions")
+    config.ignore(*PLAIN, *UNREAD, "num_mel_bins", "max_source_positions")
     whole = {
         "vocab_size": config.size("vocab_size"),
         "d_model": config.size("d_model"),

@@ -26,16 +26,18 @@ from archcli.load.huggingface.parts.experts import (
     corrected_router,
     experts,
     some_routed,
+    wide_shared_expert,
 )
-from archcli.load.huggingface.parts.networks import gated, rmsnorm
+from archcli.load.huggingface.parts.networks import rmsnorm
 from archcli.load.huggingface.parts.rope import parameters, position, rope_of_type
 from archcli.load.huggingface.weights.map import Auxiliary, Weights
 from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, QK_NORM, SANDWICH, SHARED
 from archcli.load.huggingface.whole.llama_like import llama_like
 
-BEAM_PERIOD, DENSE = 6, 3
+BEAM_PERIOD, BEAM_DENSE = 6, 3
+"""By default every sixth layer and the last have no window, and the first three no experts."""
 NOPE = {"kind": "none"}
-TEMPERED = {"scale": 0.1, "floor_scale": 2048, "grows": "power"}
+TEMPERATURE = {"scale": 0.1, "floor_scale": 2048, "grows": "power"}
 BEAM_WEIGHTS: Weights = {
     **SANDWICH,
     **QK_NORM,
@@ -47,13 +49,13 @@ BEAM_WEIGHTS: Weights = {
 
 
 def _beam(config: Config) -> Mapped:
-    """Norms on both sides, gated heads, RoPE in windows alone, experts by sigmoid scores.
+    """Sandwich norms, gated heads, RoPE in windows alone, experts by sigmoid scores.
 
-    Every branch has the same share of the stream.
+    Every sublayer has the same share of the residual stream.
     """
     count = config.layers()
     layers = windows(config, _beam_layer(config), lambda i: (i + 1) % BEAM_PERIOD != 0 and i < count - 1)
-    routed = by_types(config, lambda: [index >= DENSE for index in range(count)])
+    routed = by_types(config, lambda: [index >= BEAM_DENSE for index in range(count)])
     layers = some_routed(config, routed, lambda: experts(config, router=corrected_router(config)))(layers)
     layers = [{**layer, "nth_branch": 2 * (index + 1)} for index, layer in enumerate(layers)]
     cap = optional_number(config, "final_logit_softcapping")
@@ -61,19 +63,21 @@ def _beam(config: Config) -> Mapped:
 
 
 def _beam_layer(config: Config) -> Callable[[ConfigValue[int] | None], Mapped]:
-    """What makes a layer with this window, or none."""
+    """A function that makes a layer with a window, or without one."""
 
     def layer(window: ConfigValue[int] | None) -> Mapped:
         width, kind = head_dim(config), FULL if window is None else SLIDING
-        turned = _turned(config, kind)
+        has_rope = _has_rope(config, kind)
         attend = attention(
             config,
             width,
             bias=config.flag("attention_bias"),
-            position=position(config, width, parameters(config, "rope_parameters", kind)) if turned else NOPE,
+            position=position(config, width, parameters(config, "rope_parameters", kind))
+            if has_rope
+            else NOPE,
             qk_norm=PER_HEAD,
             window=window,
-            temperature=None if turned else TEMPERED,
+            temperature=None if has_rope else TEMPERATURE,
             output_gate={"bias": True},
         )
         return {"kind": "sandwich", "attention": attend}
@@ -81,15 +85,15 @@ def _beam_layer(config: Config) -> Callable[[ConfigValue[int] | None], Mapped]:
     return layer
 
 
-def _turned(config: Config, kind: str) -> bool:
-    """Whether layers of this kind have RoPE: those for which rope_parameters states some."""
-    stated = config.get("rope_parameters", default=None)
-    if stated is None:
+def _has_rope(config: Config, kind: str) -> bool:
+    """Whether layers of this kind have RoPE: those for which rope_parameters is not null."""
+    parameters = config.get("rope_parameters", default=None)
+    if parameters is None:
         return kind == SLIDING
-    if not isinstance(stated, dict) or kind not in stated:
+    if not isinstance(parameters, dict) or kind not in parameters:
         what = f"rope_parameters must say of {kind} which RoPE it has, or null"
         raise config.error(what, at=config.place("rope_parameters"))
-    return stated[kind] is not None
+    return parameters[kind] is not None
 
 
 LAGUNA_ROPES = {
@@ -113,8 +117,8 @@ def _laguna(config: Config) -> Mapped:
     config.only("moe_apply_router_weight_on_input", False, default=False)
     count = config.layers()
     numbers = _laguna_heads(config, count)
-    made = {number: _laguna_layers(config, number) for number in dict.fromkeys(numbers)}
-    layers = [made[number][index] for index, number in enumerate(numbers)]
+    stacks = {number: _laguna_layers(config, number) for number in dict.fromkeys(numbers)}
+    layers = [stacks[number][index] for index, number in enumerate(numbers)]
     routed = by_types(config, lambda: [index > 0 for index in range(count)])
     return decoder(
         config, rmsnorm(config), some_routed(config, routed, lambda: _laguna_experts(config))(layers)
@@ -123,18 +127,18 @@ def _laguna(config: Config) -> Mapped:
 
 def _laguna_heads(config: Config, count: int) -> list[int]:
     """The number of query heads of each layer."""
-    stated = config.per_layer("num_attention_heads_per_layer", count)
-    if stated is None:
+    numbers = config.per_layer("num_attention_heads_per_layer", count)
+    if numbers is None:
         return [config.size("num_attention_heads").value] * count
-    wrong = [number for number in stated if not isinstance(number, int) or number < 1]
+    wrong = [number for number in numbers if not isinstance(number, int) or number < 1]
     if wrong:
         what = f"num_attention_heads_per_layer must hold whole numbers above 0, not {short_repr(wrong[0])}"
         raise config.error(what, at=config.place("num_attention_heads_per_layer"))
-    return stated
+    return numbers
 
 
 def _laguna_layers(config: Config, n_heads: int) -> list[Mapped]:
-    """All layers, as if each had so many heads."""
+    """All layers, as if each had `n_heads` heads."""
     config = replace(config, data={**config.data, "num_attention_heads": n_heads})
     per = "head" if config.get("gating") in (True, "per-head") else "channel"
     gate, width = {"per": per, "activation": "softplus"}, head_dim(config)
@@ -163,9 +167,7 @@ def _laguna_experts(config: Config) -> Mapped:
         "scale": scale,
         "softcap": cap if cap.value > 0 else None,
     }
-    beside = config.count("shared_expert_intermediate_size")
-    shared = gated(config, width="shared_expert_intermediate_size") if beside else None
-    return experts(config, router=router, shared=shared)
+    return experts(config, router=router, shared=wide_shared_expert(config))
 
 
 MIMO_ROPES = {
@@ -180,7 +182,7 @@ MIMO_UNREAD = """
 """Keys of published files that the class does not read, as its defaults say the same."""
 
 MIMO_PERIOD = 6
-"""Of six layers, the last has no window, and neither has the model's first."""
+"""By default layers 0, 5, 11, 17, … have no window."""
 
 MIMO_WEIGHTS = {
     **LLAMA,
@@ -206,13 +208,14 @@ def _mimo(config: Config) -> Mapped:
 
     def heads(window: ConfigValue[int] | None) -> Mapped:
         kv_heads = config.size("num_key_value_heads")
-        own = {} if window is None else {"sinks": True, "n_kv_heads": None, **_doubled(config, kv_heads)}
+        doubled = head_counts(config.size("num_attention_heads"), kv_heads.derive(2 * kv_heads.value))
+        of_window = {"sinks": True, "n_kv_heads": None, **doubled}
         return {
             "bias": ["q", "k", "v"] if config.flag("attention_bias") else False,
             "position": rope_of_type(config, width, FULL if window is None else SLIDING, MIMO_ROPES),
             "v_head_dim": values,
             "value_multiplier": scale,
-            **own,
+            **({} if window is None else of_window),
         }
 
     routed = by_types(config, lambda: [index > 0 for index in range(config.layers())])
@@ -224,12 +227,8 @@ def _mimo_slides(index: int) -> bool:
     return index > 0 and (index + 1) % MIMO_PERIOD != 0
 
 
-def _doubled(config: Config, kv_heads: ConfigValue[int]) -> Mapped:
-    return head_counts(config.size("num_attention_heads"), kv_heads.derive(2 * kv_heads.value))
-
-
 def _with_own_token(config: Config) -> Config:
-    """The window as the class has it: sliding_window_size leaves out the token itself."""
+    """The file with sliding_window, which counts the token itself; sliding_window_size does not."""
     before = config.optional_size("sliding_window_size")
     if before is None:
         return config
@@ -237,7 +236,7 @@ def _with_own_token(config: Config) -> Config:
 
 
 def _check_unread(config: Config) -> None:
-    """Refuse what published files say and the class takes no notice of, where it differs from the class."""
+    """Refuse values of published files' keys that the class does not read, where they differ from it."""
     count, kv_heads = config.layers(), config.size("num_key_value_heads").value
     expected = {
         "hybrid_layer_pattern": [int(_mimo_slides(index)) for index in range(count)],

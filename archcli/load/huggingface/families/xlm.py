@@ -23,32 +23,19 @@ XLM_PARTS: dict[str, tuple[str, ...]] = {
     "ForTokenClassification": ("labels",),
     "ForQuestionAnsweringSimple": ("labels",),
 }
-XLM_TOKENS = (
-    "bos_index",
-    "eos_index",
-    "pad_index",
-    "unk_index",
-    "mask_index",
-    "lang_id",
-    "lang2id",
-    "id2lang",
-)
-XLM_RUNNING = (
-    "embed_init_std",
-    "sinusoidal_embeddings",
-    "start_n_top",
-    "end_n_top",
-    "max_vocab",
-    "min_count",
-)
+XLM_UNREAD = """
+    bos_index eos_index pad_index unk_index mask_index lang_id lang2id id2lang embed_init_std
+    sinusoidal_embeddings start_n_top end_n_top max_vocab min_count share_inout_emb same_enc_dec
+    type_vocab_size
+"""
 
 
 def _xlm(config: Config) -> Mapped:
-    """BERT's layers, 4 emb_dim wide, with a plain biased head; causal where the file says so."""
+    """BERT's layers with networks 4 emb_dim wide and a plain biased head; a decoder if `causal`."""
     config.only_architectures(*(XLM_PREFIX + name for name in XLM_PARTS))
     config.only("is_encoder", True, default=True)
     config.only("asm", False, default=False)
-    config.ignore(*XLM_TOKENS, *XLM_RUNNING, *SUMMARY, "share_inout_emb", "same_enc_dec", "type_vocab_size")
+    config.ignore(*XLM_UNREAD.split(), *SUMMARY)
     width = config.size("hidden_size")
     function = "gelu" if config.flag("gelu_activation") else "relu"
     ffn = {"kind": "mlp", "d_ff": width.derive(4 * width.value), "activation": function, "bias": True}
@@ -98,24 +85,23 @@ FLAUBERT_UNREAD = (
 
 
 def _flaubert(config: Config) -> Mapped:
-    """As BERT without segment types and without a transform in the head; the network is 4 times as wide."""
+    """BERT without segment types, with networks 4 emb_dim wide and a plain head."""
     config.only("is_encoder", True)
     config.only("causal", False)
     config.only("asm", False)
     config.ignore(*FLAUBERT_UNREAD.split())
-    words, width = config.size("vocab_size"), config.size("hidden_size")
-    if config.size("n_words", default=words) != words:
+    vocab_size, width = config.size("vocab_size"), config.size("hidden_size")
+    if config.size("n_words", default=vocab_size) != vocab_size:
         raise config.error("n_words and vocab_size differ", "leave n_words out", config.place("n_words"))
     function = "gelu" if config.flag("gelu_activation") else "relu"
     ffn = {"kind": "mlp", "d_ff": width.derive(4 * width.value), "activation": function, "bias": True}
     langs = config.size("n_langs")
     more = {"more_types": [langs]} if langs.value > 1 and config.flag("use_lang_emb") else {}
-    first = config.flag("pre_norm")
     return bert_like(
         config,
         "Flaubert",
         FLAUBERT_HEADS,
-        block="pre_norm" if first else "post_norm",
+        block="pre_norm" if config.flag("pre_norm") else "post_norm",
         final_norm=False,
         ffn=ffn,
         embedding=more,

@@ -42,18 +42,18 @@ def _kinds(config: Config, default: Sequence[str]) -> list[str]:
 
 
 def _concat_block(config: Config, width: ConfigValue[int], ffn: Mapped, position: Any) -> Mapped:
-    """Attention on the stream beside the embeddings, and a network; scores are scaled by (width / 2)^-1/2."""
+    """A block of attention on the stream joined with the embeddings; scores have (width / 2)^-1/2."""
     scale = width.derive((width.value / 2) ** -0.5)
-    attends = attention(config, width, position=position, head_dim=width, scale=scale)
-    return {"kind": "concat", "attention": attends, "ffn": ffn}
+    attend = attention(config, width, position=position, head_dim=width, scale=scale)
+    return {"kind": "concat", "attention": attend, "ffn": ffn}
 
 
 def _mixing_layers(
     config: Config, layers: Sequence[str], mixer: Mapped, names: Sequence[str], **use: Any
 ) -> list[Mapped]:
-    """All layers; those that use a block take turns of these names.
+    """All layers; those that use a shared block take the blocks of these names in turn.
 
-    The class ties blocks as it ties the head: of a file that unties it, each use has weights of its own.
+    The class ties blocks as it ties the head: in an untied file each use would have its own weights.
     """
     if not config.flag("tie_word_embeddings") and len(_of_kind(layers, HYBRID)) > len(names):
         what = "tie_word_embeddings false unties the shared blocks in transformers too: it is not supported"
@@ -66,7 +66,7 @@ def _mixing_layers(
 
 def _of_kind(layers: Sequence[str], kind: str) -> list[int]:
     """The indices of the layers of a kind."""
-    return [index for index, other in enumerate(layers) if other == kind]
+    return [index for index, here in enumerate(layers) if here == kind]
 
 
 def _names(
@@ -88,8 +88,8 @@ def _names(
         first = uses[nth % n_blocks]
         for theirs, rule in parts.items():
             ours = rule.ours if isinstance(rule, Parts) else (str(rule),)
-            held = tuple(f"layers.{first}.shared.{name}" for name in ours)
-            table[f"[model.]layers.{index}.{block}.{theirs}"] = Parts(held, again=True)
+            weights = tuple(f"layers.{first}.shared.{name}" for name in ours)
+            table[f"[model.]layers.{index}.{block}.{theirs}"] = Parts(weights, again=True)
     return table
 
 
@@ -98,7 +98,7 @@ BLOCK: Weights = {
     "input_layernorm.weight": "attention_norm.weight",
     "pre_ff_layernorm.weight": "ffn_norm.weight",
 }
-"""Weights of a shared block but those of its network."""
+"""Weights of a shared block without those of its network."""
 
 ENDS: Weights = {
     "[model.]embed_tokens.weight": "embedding.tokens.weight",
@@ -111,7 +111,7 @@ ZAMBA_NETWORK = ("gate_proj", "up_proj", "down_proj")
 
 
 def _zamba(config: Config) -> Mapped:
-    """Mamba-1 mixers with heads; some read the stream with what a block of attention adds to it."""
+    """Mamba-1 mixers with heads; before some of them a shared block of attention adds to the stream."""
     config.ignore(*UNREAD)
     layers = _zamba_kinds(config)
     inner = config.size("expand").value * config.size("hidden_size").value
@@ -133,17 +133,17 @@ def _zamba_kinds(config: Config) -> list[str]:
 
 
 def _zamba_width(config: Config) -> ConfigValue[int]:
-    """The width of a head: stated, or its share of twice the hidden size, which is what attention reads."""
+    """The width of a head: head_dim, else 2 hidden_size / heads, as attention reads two vectors."""
     hidden, heads = config.size("hidden_size"), config.size("num_attention_heads")
-    reads = config.optional_size("attention_hidden_size")
-    if reads is not None and reads.value != 2 * hidden.value:
-        what = f"attention_hidden_size {reads} must be twice hidden_size {hidden}"
-        raise config.error(what, "attention reads the stream beside the embeddings", reads.place)
+    width = config.optional_size("attention_hidden_size")
+    if width is not None and width.value != 2 * hidden.value:
+        what = f"attention_hidden_size {width} must be twice hidden_size {hidden}"
+        raise config.error(what, "attention reads the stream beside the embeddings", width.place)
     return config.optional_size("head_dim") or hidden.derive(2 * hidden.value // heads.value)
 
 
 def _zamba_weights(config: Config) -> Weights:
-    """Weight names; rows of x and of its gate lie in turn in `in_proj`."""
+    """Weight names; `in_proj` holds a row of x, then one of its gate, and so on."""
     inner = config.size("expand").value * config.size("hidden_size").value
     network = {f"feed_forward.{which}.weight": f"ffn.{which}.weight" for which in ZAMBA_NETWORK}
 
@@ -175,7 +175,7 @@ ZAMBA2_UNREAD = """
 ZAMBA2_LONG = 16384
 """The context of use_long_context, whatever the file says."""
 
-ZAMBA2_USUAL = [
+ZAMBA2_KINDS = [
     LINEAR,
     *([LINEAR] * 5 + [HYBRID]) * 7,
     *[LINEAR] * 4,
@@ -184,13 +184,13 @@ ZAMBA2_USUAL = [
     HYBRID,
     *[LINEAR] * 2,
 ]
-"""The layers of a file that does not tell theirs."""
+"""The default kinds of the layers."""
 
 
 def _zamba2(config: Config) -> Mapped:
-    """Mamba-2 mixers; some read the stream with what one of the blocks, with adapters, adds to it."""
+    """Mamba-2 mixers; before some of them a shared block with adapters adds to the stream."""
     config.ignore(*UNREAD, *ZAMBA2_UNREAD.split(), "attention_head_dim", "num_query_groups")
-    layers, width = _kinds(config, ZAMBA2_USUAL), _zamba2_width(config)
+    layers, width = _kinds(config, ZAMBA2_KINDS), _zamba2_width(config)
     blocks = _zamba2_blocks(config, layers)
     rotates = config.flag("use_mem_rope")
     position = rope(config, width) if rotates else {"kind": "none"}
@@ -215,7 +215,7 @@ def _zamba2_blocks(config: Config, layers: list[str]) -> list[str]:
 
 
 def _zamba2_width(config: Config) -> ConfigValue[int]:
-    """The width of a head: its share of twice the hidden size; where keys have adapters an exact one."""
+    """The width of a head, 2 hidden_size / heads, which has to be whole where attention has adapters."""
     hidden, heads = config.size("hidden_size"), config.size("num_attention_heads")
     uneven = key_value_heads(config).value != heads.value or 2 * hidden.value % heads.value
     if config.flag("use_shared_attention_adapter") and uneven:
@@ -236,7 +236,7 @@ def _targets(config: Config) -> Mapped:
 
 
 def _zamba2_mixer(config: Config) -> Mapped:
-    """Heads that make up the width; its norm has an eps of its own, and step sizes a least value."""
+    """A Mamba-2 mixer with an eps of 1e-5 in its norm and a lower limit of step sizes."""
     inner, heads, groups = expanded(config), config.size("n_mamba_heads"), config.size("mamba_ngroups")
     if inner.value % heads.value:
         what = f"n_mamba_heads {heads} do not divide the {inner} channels of Mamba"
@@ -251,8 +251,8 @@ def _zamba2_mixer(config: Config) -> Mapped:
 
 
 def _zamba2_weights(config: Config) -> Weights:
-    """Weight names; adapters are listed in the block, by the turn of the layer that uses them."""
-    layers = _kinds(config, ZAMBA2_USUAL)
+    """Weight names; a block lists adapters for all its uses, numbered in their order."""
+    layers = _kinds(config, ZAMBA2_KINDS)
     uses, n_blocks = _of_kind(layers, HYBRID), len(_zamba2_blocks(config, layers))
     parts = {
         **BLOCK,

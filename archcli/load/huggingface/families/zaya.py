@@ -20,7 +20,7 @@ ROPES = {
 
 
 def _zaya(config: Config) -> Mapped:
-    """Compressed convolutional attention; an expert or none by a router that reads the last layer's."""
+    """Compressed convolutional attention; one expert or none by a router that reads the router before it."""
     config.only("num_experts_per_tok", 1)
     config.ignore("sliding_window")
     kinds = kinds_of_layers(config, [FULL] * config.layers(), (FULL, SLIDING))

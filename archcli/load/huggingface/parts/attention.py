@@ -40,9 +40,10 @@ def even_split(config: Config) -> ConfigValue[int]:
 
 
 def head_dim(config: Config) -> ConfigValue[int]:
-    """The stated head_dim, else the class's default, else hidden_size / heads, which null means too."""
-    stated = not config.stated_null("head_dim")
-    width = config.size("head_dim", default=even_split(config)) if stated else even_split(config)
+    """head_dim, else the class's default; null, or no default, means hidden_size / heads."""
+    width = even_split(config)
+    if not config.stated_null("head_dim"):
+        width = config.size("head_dim", default=width)
     if width.value < 1:
         heads, hidden = config.size("num_attention_heads"), config.size("hidden_size")
         what = f"{heads} heads are more than hidden_size {hidden}"
@@ -82,14 +83,15 @@ def attention(
     position: Any = None,
     **more: Any,
 ) -> Mapped:
-    """Grouped-query attention by the keys of Llama.
-
-    Where num_key_value_heads is left out, the class's default holds; null means as many as query heads.
-    """
+    """Grouped-query attention by the keys of Llama; `more` are further fields of the mapping."""
     heads, kv_heads = config.size("num_attention_heads"), key_value_heads(config)
-    stated_width = width if width.value * heads.value != config.size("hidden_size") else None
     position = rope(config, width) if position is None else position
-    shape = {"head_dim": stated_width, "bias": bias or None, "position": position}
+    shape = {
+        # left out where it is the default, d_model / n_heads
+        "head_dim": width if width.value * heads.value != config.size("hidden_size") else None,
+        "bias": bias or None,
+        "position": position,
+    }
     return without_none({**head_counts(heads, kv_heads), **shape, **more})
 
 
@@ -106,8 +108,7 @@ def query_scale(config: Config, width: ConfigValue[int]) -> ConfigValue[float] |
 def latent_attention(config: Config, pairing: str | None = None, position: Any = None) -> Mapped:
     """Multi-head latent attention by DeepSeek's keys.
 
-    The classes make the norms of the latents without an eps: it is 1e-6 whatever the file says. `position`
-    left out is RoPE by the usual keys, with this `pairing`, or the one that rope_interleave says.
+    Without `position` it has RoPE by the usual keys, with this `pairing`, or that of rope_interleave.
     """
     if pairing is None:
         pairing = "interleaved" if config.flag("rope_interleave") else "half"
@@ -123,6 +124,7 @@ def latent_attention(config: Config, pairing: str | None = None, position: Any =
             "q_lora_rank": rank,
             **{key: config.size(key) for key in ranks},
             "bias": config.flag("attention_bias") or None,
+            # the classes give these norms no eps, so it is the default of RMSNorm, whatever the file says
             "latent_norm": {"kind": "rmsnorm", "eps": 1e-6},
             "position": position,
         }
@@ -130,7 +132,7 @@ def latent_attention(config: Config, pairing: str | None = None, position: Any =
 
 
 SHORTEST_SPARSE = 512
-"""Sparse attention of inputs shorter than that is not expressed."""
+"""The fewest tokens from which sparse attention is accepted: shorter inputs are counted over all pairs."""
 
 
 def all_pairs_for_blocks(config: Config) -> None:
@@ -160,9 +162,9 @@ def check_window(config: Config, *, null: bool = False) -> None:
 
     `null` allows null, where the class says what it means.
     """
-    stated = config.get("layer_types", default=None)
-    slides = not isinstance(stated, list) or SLIDING in stated
-    if config.stated_null("sliding_window") and slides and not null:
+    types = config.get("layer_types", default=None)
+    may_slide = not isinstance(types, list) or SLIDING in types
+    if config.stated_null("sliding_window") and may_slide and not null:
         raise config.error(
             "sliding_window null is not supported", "state the window, or no layer that has one"
         )
@@ -182,16 +184,17 @@ def windows(
     """
     count, width = config.layers(), window(config)
     width = width if used else None
-    types = layer_types(config, _unstated(config, count, slides if width else None))
+    types = layer_types(config, _types_by_index(config, count, slides if width else None))
     if width is None and SLIDING in types:
         what = f"layer_types names {SLIDING}, but there is no window"
         raise config.error(what, "state sliding_window", config.place("layer_types"))
-    made = {kind: layer(width if kind == SLIDING else None) for kind in dict.fromkeys(types)}
-    return [made[kind] for kind in types]
+    layers = {kind: layer(width if kind == SLIDING else None) for kind in dict.fromkeys(types)}
+    return [layers[kind] for kind in types]
 
 
-def _unstated(config: Config, count: int, slides: Callable[[int], bool] | None) -> list[str]:
-    """The kind of attention of each layer by its index, which is not asked where `layer_types` is stated."""
+def _types_by_index(config: Config, count: int, slides: Callable[[int], bool] | None) -> list[str]:
+    """The kind of attention of each layer by its index, for files without `layer_types`."""
+    # slides may read keys, which a file with layer_types need not have
     if slides is None or config.get("layer_types", default=None) is not None:
         return [FULL] * count
     return [SLIDING if slides(index) else FULL for index in range(count)]
@@ -199,8 +202,8 @@ def _unstated(config: Config, count: int, slides: Callable[[int], bool] | None) 
 
 def layer_types(config: Config, default: list[str]) -> list[str]:
     """The kind of attention of each layer: sliding or full."""
-    stated = config.per_layer("layer_types", len(default)) or default
-    types = [FULL if kind == "attention" else kind for kind in stated]
+    kinds = config.per_layer("layer_types", len(default)) or default
+    types = [FULL if kind == "attention" else kind for kind in kinds]
     unknown = [kind for kind in types if kind not in (SLIDING, FULL)]
     if unknown:
         what = f"layer_types {short_repr(unknown[0])} is not supported"

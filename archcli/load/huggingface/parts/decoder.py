@@ -15,14 +15,15 @@ MOST_GROUPS = 1000
 def groups(layers: Sequence[Mapped], longest: int = 12) -> list[Mapped]:
     """The layers of a model as groups: one layer repeated, or a pattern of at most `longest` layers.
 
-    Greedy: each group takes as many of the remaining layers as a pattern covers, which comes at least twice.
+    Greedy: each group takes as many of the remaining layers as a pattern covers that repeats at least once.
     """
     numbers: dict[str, int] = {}
-    known: dict[int, int] = {}
+    # families pass the same object for equal layers: each is written out once
+    by_id: dict[int, int] = {}
     for layer in layers:
-        if id(layer) not in known:
-            known[id(layer)] = numbers.setdefault(repr(layer), len(numbers))
-    kinds = [known[id(layer)] for layer in layers]
+        if id(layer) not in by_id:
+            by_id[id(layer)] = numbers.setdefault(repr(layer), len(numbers))
+    kinds = [by_id[id(layer)] for layer in layers]
     parts: list[Mapped] = []
     start = 0
     while start < len(kinds):
@@ -48,11 +49,8 @@ def _covered(kinds: Sequence[int], start: int, period: int) -> int:
 
 
 def _group(period: Sequence[Mapped], count: int) -> Mapped:
-    return (
-        {"n_layers": count, "layer": period[0]}
-        if len(period) == 1
-        else {"n_layers": count, "pattern": list(period)}
-    )
+    repeated = {"layer": period[0]} if len(period) == 1 else {"pattern": list(period)}
+    return {"n_layers": count, **repeated}
 
 
 PLAIN = (
@@ -66,9 +64,9 @@ PLAIN = (
 
 
 def multi_token_prediction(config: Config, layer: Callable[[], Mapped], *, alike: bool) -> Mapped | None:
-    """Multi-token prediction as in DeepSeek-V3; `alike` where each layer equals the model's last.
+    """The `mtp` of a model as in DeepSeek-V3, whose checkpoint holds it and whose class does not.
 
-    The checkpoint holds them, the class does not.
+    `alike`: its layers are like the model's last.
     """
     depth = config.count("num_nextn_predict_layers", "num_mtp_layers", default=0)
     if not depth:
@@ -77,7 +75,7 @@ def multi_token_prediction(config: Config, layer: Callable[[], Mapped], *, alike
 
 
 def without_prediction(config: Config) -> None:
-    """Note layers of multi-token prediction of whose shape no class tells."""
+    """Note that layers of multi-token prediction are not counted, as no class says their shape."""
     if config.count("num_nextn_predict_layers", "num_mtp_layers", default=0):
         config.note("layers of multi-token prediction (num_nextn_predict_layers) are not counted")
 

@@ -32,9 +32,9 @@ def experts(
 ) -> Mapped:
     """A mixture of num_experts networks, num_experts_per_tok for each token.
 
-    A network is SwiGLU of `width` unless `expert` is given. A family that has other words for these two keys
-    says so by its `aliases`; `top_k` is given where layers differ. `more` are further fields, such as
-    `shared`; None leaves one out.
+    width, expert: the key of an expert's width, for SwiGLU; or the expert itself.
+    top_k: in place of num_experts_per_tok, where layers differ.
+    more: further fields, such as `shared`; None leaves one out.
     """
     mapping = {
         "kind": "moe",
@@ -77,6 +77,23 @@ def shared_experts(config: Config, expert: Mapped, *, key: str = "n_shared_exper
     return {**expert, "d_ff": width.derive(number.value * width.value)} if number else None
 
 
+WIDTH = "shared_expert_intermediate_size"
+
+
+def wide_shared_expert(config: Config) -> Mapped | None:
+    """A shared expert of its own width; None where the width is 0."""
+    return gated(config, width=WIDTH) if config.count(WIDTH) else None
+
+
+def gated_experts(config: Config, router: Mapped) -> Mapped:
+    """Routed experts beside a shared one that each token gates (Qwen2-MoE, Qwen3-Next)."""
+    shared = wide_shared_expert(config)
+    if shared is None:
+        what, hint = f"{WIDTH} 0 is not supported", "its gate needs an expert"
+        raise config.error(what, hint, config.place(WIDTH))
+    return experts(config, router=router, shared=shared, shared_gate=True)
+
+
 def with_networks(
     layers: Sequence[Mapped],
     routed: Sequence[bool],
@@ -87,11 +104,12 @@ def with_networks(
 
     A part that no layer has is not made, so that its keys may be anything.
     """
-    ffns = {kind: (sparse if kind else dense)() for kind in dict.fromkeys(routed)}
-    made: dict[tuple[int, bool], Mapped] = {}
+    ffns = {is_routed: (sparse if is_routed else dense)() for is_routed in dict.fromkeys(routed)}
+    # by identity, so that equal layers stay one object: `groups` writes each object out
+    complete: dict[tuple[int, bool], Mapped] = {}
     return [
-        made.setdefault((id(layer), kind), {**layer, "ffn": ffns[kind]})
-        for layer, kind in zip(layers, routed, strict=True)
+        complete.setdefault((id(layer), is_routed), {**layer, "ffn": ffns[is_routed]})
+        for layer, is_routed in zip(layers, routed, strict=True)
     ]
 
 
@@ -100,15 +118,16 @@ def deepseek_experts(
 ) -> Mapped:
     """The mixture of DeepSeek-V3: its router, and as many shared experts as the key `shared` says."""
     expert = gated(config, width="moe_intermediate_size")
-    beside = shared_experts(config, expert, key=shared)
     router = corrected_router(config, grouped=grouped)
-    return experts(config, expert=expert, router=router, shared=beside, **more)
+    return experts(
+        config, expert=expert, router=router, shared=shared_experts(config, expert, key=shared), **more
+    )
 
 
 def some_routed(
     config: Config, routed: Sequence[bool], sparse: Callable[[], Mapped]
 ) -> Callable[[list[Mapped]], list[Mapped]]:
-    """What gives layers their feed-forward part: `sparse` where `routed`, else SwiGLU."""
+    """A function that gives layers their feed-forward part: `sparse` where `routed`, else SwiGLU."""
     return lambda layers: with_networks(layers, routed, lambda: gated(config), sparse)
 
 

@@ -13,15 +13,15 @@ from archcli.load.huggingface.weights.map import Weights
 
 LINEAR, CONVOLUTION = "linear_attention", "conv"
 LEGACY = {"mamba": LINEAR, "attention": "full_attention"}
-"""Words of older files for the kinds of layers."""
+"""Kinds of layers in older files."""
 
 
 def kinds_of_layers(
     config: Config, default: Sequence[str], known: Sequence[str], key: str = "layer_types"
 ) -> list[str]:
     """The kind of each layer, one of those `known`, by the list at a key; `default` where there is none."""
-    stated = config.per_layer(key, len(default)) or default
-    kinds = [LEGACY.get(kind, kind) if isinstance(kind, str) else kind for kind in stated]
+    entries = config.per_layer(key, len(default)) or default
+    kinds = [LEGACY.get(kind, kind) if isinstance(kind, str) else kind for kind in entries]
     unknown = [kind for kind in kinds if kind not in known]
     if unknown:
         what = f"{key} {short_repr(unknown[0])} is not supported"
@@ -37,18 +37,19 @@ def by_kind(kinds: Sequence[str], layers: Mapping[str, Mapped]) -> list[Mapped]:
 def hybrid_layers(
     kinds: Sequence[str], mixers: Mapping[str, Callable[[], Mapped]], **fields: Any
 ) -> list[Mapped]:
-    """Pre-norm layers of these kinds, in this order; `mixers` make the part in which a kind differs.
+    """Pre-norm layers of these kinds, in this order.
 
-    `fields` are those that all layers have; None leaves one out. A kind that no layer has is not made.
+    mixers: functions that make the part in which a kind differs, called for kinds that some layer has.
+    fields: those that all layers have; None leaves one out.
     """
-    made = {
+    layers = {
         kind: without_none({"kind": "pre_norm", **mixers[kind](), **fields}) for kind in dict.fromkeys(kinds)
     }
-    return by_kind(kinds, made)
+    return by_kind(kinds, layers)
 
 
 class Mamba2Keys(NamedTuple):
-    """What a family calls the sizes of a Mamba-2 layer."""
+    """A family's keys for the sizes of a Mamba-2 layer."""
 
     n_heads: str = "mamba_n_heads"
     head_dim: str = "mamba_d_head"
@@ -63,7 +64,7 @@ class Mamba2Keys(NamedTuple):
 
 
 BAMBA = Mamba2Keys()
-"""The words of Bamba, Granite 4 and Falcon-H1."""
+"""The keys of Bamba, Granite 4 and Falcon-H1."""
 
 
 def mamba2(config: Config, keys: Mamba2Keys, head_dim: ConfigValue[int], **more: Any) -> Mapped:
@@ -94,9 +95,9 @@ def bamba_mixer(config: Config) -> Mapped:
 
 
 def mixer_width(config: Config, keys: Mamba2Keys, inner: ConfigValue[int]) -> ConfigValue[int]:
-    """The width of a head: stated, or where the key says auto, that of all heads over their number.
+    """The width of a head: stated, or for "auto" `inner` over the number of heads.
 
-    The class wants heads that make up the width of all.
+    Raises ArchError where all heads together are not `inner` wide.
     """
     heads = config.size(keys.n_heads)
     auto = config.get(keys.head_dim) == "auto"
@@ -117,13 +118,15 @@ def expanded(config: Config, key: str = "mamba_expand") -> ConfigValue[int]:
 
 
 def step_limit(config: Config, key: str = "time_step_limit") -> list[Any] | None:
-    """The bounds of step sizes; None where they bound nothing."""
-    stated = config.value(key, default=None)
-    bounds = [inf if value in INFINITE else value for value in _pair(config, key, stated)]
+    """The bounds of step sizes; None for 0 and infinity."""
+    entry = config.value(key, default=None)
+    pair = [0.0, inf] if entry.value is None else entry.value
+    is_pair = isinstance(pair, list) and len(pair) == len(("least", "most"))
+    bounds: list[Any] = [inf if value in INFINITE else value for value in pair] if is_pair else [None, None]
     least, most = bounds
     if not all(is_number(bound) or bound == inf for bound in bounds) or least > most:
-        what = f"{key} must be two numbers, the least and the most, not {short_repr(stated.value)}"
-        raise config.error(what, at=stated.place)
+        what = f"{key} must be two numbers, the least and the most, not {short_repr(entry.value)}"
+        raise config.error(what, at=entry.place)
     open_below, open_above = least <= 0, most == inf
     if open_below and open_above:
         return None
@@ -131,16 +134,7 @@ def step_limit(config: Config, key: str = "time_step_limit") -> list[Any] | None
 
 
 INFINITE: tuple[Any, ...] = ({"__float__": "Infinity"}, "Infinity")
-"""How files write it where they do not write Infinity."""
-
-
-def _pair(config: Config, key: str, stated: ConfigValue[Any]) -> list[Any]:
-    if stated.value is None:
-        return [0.0, inf]
-    if not isinstance(stated.value, list) or len(stated.value) != len((0.0, inf)):
-        what = f"{key} must be two numbers, the least and the most, not {short_repr(stated.value)}"
-        raise config.error(what, at=stated.place)
-    return stated.value
+"""How files write infinity where they do not write Infinity, which JSON has not."""
 
 
 def mamba2_names(theirs: str, ours: str = "layers.*.mixer") -> Weights:

@@ -34,7 +34,7 @@ class RopeClass(NamedTuple):
 
 def rope(config: Config, head_dim: ConfigValue[int], **fixed: Any) -> ConfigValue[Mapped]:
     """The position mapping of an attention with heads of this width; `fixed` are fields of `RopeClass`."""
-    return position(config, head_dim, stated(config), **fixed)
+    return position(config, head_dim, rope_parameters(config), **fixed)
 
 
 def position(
@@ -91,7 +91,7 @@ def stretched_rope(config: Config, head_dim: ConfigValue[int]) -> ConfigValue[Ma
 
     The base is theta * alpha^(d / (d - 2)).
     """
-    known, width = stated(config), head_dim.value
+    known, width = rope_parameters(config), head_dim.value
     kind, alpha = known.get("rope_type", known.get("type")), known.get("alpha")
     if kind is None or kind.value != "dynamic" or not alpha or width <= PAIR:
         return position(config, head_dim, known)
@@ -101,7 +101,7 @@ def stretched_rope(config: Config, head_dim: ConfigValue[int]) -> ConfigValue[Ma
     return position(config, head_dim, {"rope_theta": alpha.derive(theta * stretch)})
 
 
-def stated(config: Config) -> Parameters:
+def rope_parameters(config: Config) -> Parameters:
     """`rope_scaling` (transformers 4), which the classes read first, else `rope_parameters` (5)."""
     config.ignore("rope_parameters")
     return parameters(config, "rope_scaling") or parameters(config, "rope_parameters")
@@ -109,7 +109,7 @@ def stated(config: Config) -> Parameters:
 
 def sharpened(config: Config) -> Mapped | None:
     """Queries' temperature 1 + beta ln(1 + floor(position / original context)); None where beta is 0."""
-    known = stated(config)
+    known = rope_parameters(config)
     beta, context = known.get("llama_4_scaling_beta"), known.get("original_max_position_embeddings")
     if beta is None or context is None:
         keys = "llama_4_scaling_beta and original_max_position_embeddings"
@@ -130,8 +130,8 @@ def parameters(config: Config, key: str, within: str = "") -> Parameters:
     }
 
 
-def _scaling(config: Config, stated: Parameters, cls: RopeClass) -> ConfigValue[Mapped] | None:
-    kind = stated.get("rope_type", stated.get("type"))
+def _scaling(config: Config, entries: Parameters, cls: RopeClass) -> ConfigValue[Mapped] | None:
+    kind = entries.get("rope_type", entries.get("type"))
     if kind is None or kind.value == "default":
         return None
     name = kind.value
@@ -143,7 +143,7 @@ def _scaling(config: Config, stated: Parameters, cls: RopeClass) -> ConfigValue[
         raise config.error(
             "rope_type proportional is not supported here", "the class turns a part", kind.place
         )
-    mapping = build(config, stated)
+    mapping = build(config, entries)
     return kind.derive(mapping if cls.scales_scores else _on_angles(mapping))
 
 
@@ -157,89 +157,91 @@ def _on_angles(mapping: Mapped) -> Mapped:
     return {**rest, "attention_factor": mapping["mscale"].derive(up / down)}
 
 
-def _original(config: Config, stated: Parameters) -> ConfigValue[int]:
+def _original(config: Config, entries: Parameters) -> ConfigValue[int]:
     """The context before scaling; a key outside of the parameters (Phi-3) goes before the one inside."""
     key = "original_max_position_embeddings"
     outside = config.optional_size(key)
     if outside:
         return outside
-    inside = _number(config, stated, key) if key in stated else config.size("max_position_embeddings")
+    inside = _number(config, entries, key) if key in entries else config.size("max_position_embeddings")
     if inside.value < 1:
         raise config.error(f"{key} must be 1 or more, not {inside}", at=inside.place)
     return inside.derive(int(inside.value))
 
 
-def _number(config: Config, stated: Parameters, key: str) -> ConfigValue[float]:
-    value = stated.get(key)
+def _number(config: Config, entries: Parameters, key: str) -> ConfigValue[float]:
+    value = entries.get(key)
     if value is None or not is_number(value.value):
         at = value.place if value is not None else None
         raise config.error(f"the rope parameters need a number {key!r}", at=at)
     return value.derive(float(value.value))
 
 
-def _optional(config: Config, stated: Parameters, *keys: str) -> Mapped:
+def _optional(config: Config, entries: Parameters, *keys: str) -> Mapped:
     """The numbers at these keys, without keys that are missing or 0."""
-    return {key: _number(config, stated, key) for key in keys if stated.get(key)}
+    return {key: _number(config, entries, key) for key in keys if entries.get(key)}
 
 
-def _numbers(config: Config, stated: Parameters, key: str) -> ConfigValue[list[float]]:
-    values = stated.get(key)
+def _numbers(config: Config, entries: Parameters, key: str) -> ConfigValue[list[float]]:
+    values = entries.get(key)
     if values is None or not isinstance(values.value, list) or not all(map(is_number, values.value)):
         at = values.place if values is not None else None
         raise config.error(f"the rope parameters need a list of numbers {key!r}", at=at)
     return values.derive([float(value) for value in values.value])
 
 
-def _share(config: Config, stated: Parameters) -> float:
+def _share(config: Config, entries: Parameters) -> float:
     """The share of a head that is rotated, 1 at most."""
-    share = _number(config, stated, "partial_rotary_factor")
+    share = _number(config, entries, "partial_rotary_factor")
     if share.value < 0:
         raise config.error(f"partial_rotary_factor must be 0 or more, not {share}", at=share.place)
     return min(share.value, 1.0)
 
 
-def _linear(config: Config, stated: Parameters) -> Mapped:
-    return {"kind": "linear", "factor": _number(config, stated, "factor")}
+def _linear(config: Config, entries: Parameters) -> Mapped:
+    return {"kind": "linear", "factor": _number(config, entries, "factor")}
 
 
-def _dynamic(config: Config, stated: Parameters) -> Mapped:
+def _dynamic(config: Config, entries: Parameters) -> Mapped:
     return {
         "kind": "dynamic_ntk",
-        "factor": _number(config, stated, "factor"),
+        "factor": _number(config, entries, "factor"),
         "original_max_seq_len": config.size("max_position_embeddings"),
     }
 
 
-def _proportional(config: Config, stated: Parameters) -> Mapped:
-    turned = "partial_rotary_factor" in stated
-    share = {"share": _number(config, stated, "partial_rotary_factor")} if turned else {}
-    return {"kind": "proportional", **share, **_optional(config, stated, "factor")}
+def _proportional(config: Config, entries: Parameters) -> Mapped:
+    turned = "partial_rotary_factor" in entries
+    share = {"share": _number(config, entries, "partial_rotary_factor")} if turned else {}
+    return {"kind": "proportional", **share, **_optional(config, entries, "factor")}
 
 
-def _llama3(config: Config, stated: Parameters) -> Mapped:
+def _llama3(config: Config, entries: Parameters) -> Mapped:
     return {
         "kind": "llama3",
-        **{key: _number(config, stated, key) for key in ("factor", "low_freq_factor", "high_freq_factor")},
-        "original_max_seq_len": _original(config, stated),
+        **{key: _number(config, entries, key) for key in ("factor", "low_freq_factor", "high_freq_factor")},
+        "original_max_seq_len": _original(config, entries),
     }
 
 
-def _yarn(config: Config, stated: Parameters) -> Mapped:
-    truncated = stated.get("truncate")
+def _yarn(config: Config, entries: Parameters) -> Mapped:
+    truncated = entries.get("truncate")
     return {
         "kind": "yarn",
-        "factor": _number(config, stated, "factor"),
-        "original_max_seq_len": _original(config, stated),
+        "factor": _number(config, entries, "factor"),
+        "original_max_seq_len": _original(config, entries),
         "beta_fast": 32.0,
         "beta_slow": 1.0,
-        **_optional(config, stated, "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim"),
+        **_optional(
+            config, entries, "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim"
+        ),
         **({} if truncated is None or truncated else {"truncate": truncated.derive(False)}),
     }
 
 
-def _longrope(config: Config, stated: Parameters) -> Mapped:
-    original = _original(config, stated)
-    factor = _optional(config, stated, "factor")
+def _longrope(config: Config, entries: Parameters) -> Mapped:
+    original = _original(config, entries)
+    factor = _optional(config, entries, "factor")
     if not factor:
         longest = config.size("max_position_embeddings")
         factor = {"factor": longest.derive(longest.value / original.value)}
@@ -247,9 +249,9 @@ def _longrope(config: Config, stated: Parameters) -> Mapped:
         "kind": "longrope",
         **factor,
         "original_max_seq_len": original,
-        "short_factor": _numbers(config, stated, "short_factor"),
-        "long_factor": _numbers(config, stated, "long_factor"),
-        **_optional(config, stated, "attention_factor"),
+        "short_factor": _numbers(config, entries, "short_factor"),
+        "long_factor": _numbers(config, entries, "long_factor"),
+        **_optional(config, entries, "attention_factor"),
     }
 
 

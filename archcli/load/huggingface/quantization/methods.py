@@ -24,9 +24,10 @@ from archcli.load.huggingface.quantization.scheme import (
 )
 from archcli.modules.stored.formats import Packing
 
-# bits of a scale in the model's bf16 or fp16, and of an input's group in `weight_g_idx`
-MODEL, INDEX = 16, 32
-MOST_GROUPS = 100
+FP16, INDEX = 16, 32
+"""Bits of a scale in the model's fp16 or bf16, and of an input's group in `g_idx`."""
+MOST_SETTINGS = 100
+"""Settings by group or module that are read: real files have a few."""
 SHAPE = 2 * 64
 """`weight_shape`: two integers of 64 bits."""
 
@@ -55,10 +56,10 @@ def compressed_tensors(config: Config) -> Scheme | None:
         overrides += [(Patterns(named), packing)] if named else []
     kept = Patterns(entries(config, "ignore"))
     sparse = config.inner("sparsity_config", {}).get("format", default="dense")
-    if not about or sparse != "dense" or len(groups.data) > MOST_GROUPS:
+    if not about or sparse != "dense" or len(groups.data) > MOST_SETTINGS:
         return None
-    words = f"compressed-tensors {'; '.join(dict.fromkeys(about))}"
-    return Scheme(words, usual, kept, ("router",), overrides=tuple(overrides))
+    description = f"compressed-tensors {'; '.join(dict.fromkeys(about))}"
+    return Scheme(description, usual, kept, ("router",), overrides=tuple(overrides))
 
 
 def _packing(group: Config, kind: str) -> Packing | None:
@@ -80,9 +81,9 @@ def _packing(group: Config, kind: str) -> Packing | None:
     if kind in PACKED:
         # with actorder "weight" groups stay in order; with "group" the group of each input is stored
         index = INDEX if weights.get("actorder", default=None) == "group" else 0
-        return Packing(bits, width, MODEL, bits if asymmetric else 0, input_bits=index, matrix_bits=SHAPE)
+        return Packing(bits, width, FP16, bits if asymmetric else 0, input_bits=index, matrix_bits=SHAPE)
     zero = 8 if asymmetric else 0
-    return Packing(bits, width, MODEL, zero, group_rows=rows, matrix_bits=MODEL if static else 0)
+    return Packing(bits, width, FP16, zero, group_rows=rows, matrix_bits=FP16 if static else 0)
 
 
 def _size(weights: Config) -> int | str | tuple[int, int] | None:
@@ -113,8 +114,6 @@ def modelopt(config: Config) -> Scheme | None:
     return Scheme(f"modelopt {about}", packing, kept, ("router",))
 
 
-FP16 = 16
-INDEX_BITS, MOST_SETTINGS = 32, 100
 MLX_EXPERTS = re.compile(r"\b(mlp|block_sparse_moe)\.switch_mlp\b")
 """MLX's name of the experts of a layer, which it stacks."""
 
@@ -130,7 +129,7 @@ def gptq(config: Config) -> Scheme | None:
         return None
     # the layout of Marlin's kernels has neither zero points nor g_idx
     marlin = layout == "marlin" or bool(config.get("is_marlin_format", default=False))
-    packing = Packing(bits, group, FP16, 0 if marlin else bits, input_bits=0 if marlin else INDEX_BITS)
+    packing = Packing(bits, group, FP16, 0 if marlin else bits, input_bits=0 if marlin else INDEX)
     only = _modules_in_block(config)
     if len(config.inner("dynamic", {}).data) > MOST_SETTINGS:
         return None
@@ -153,20 +152,22 @@ def _modules_in_block(config: Config) -> Patterns | None:
 
 
 def _dynamic(config: Config, packing: Packing) -> list[tuple[Patterns, Packing]]:
-    """GPTQModel's settings by module: `-:` leaves one out, `+:` or nothing gives it others."""
+    """GPTQModel's settings by pattern: `-:` leaves modules as they are, `+:` or nothing changes settings."""
     rules = config.inner("dynamic", {})
-    made = []
+    overrides = []
     for key in rules.data:
         # a colon may stand in the pattern, too: (?:q|k)_proj
         sign, regex = (key[0], key[2:]) if key[:2] in {"-:", "+:"} else ("", key)
-        own = AS_IT_IS
+        of_module = AS_IT_IS
         if sign != "-":
-            stated = rules.inner(key, {})
-            bits = stated.size("bits", default=packing.bits).value
-            group = group_of(stated, "group_size", default=packing.group_size)
-            own = packing._replace(bits=bits, group_size=group, zero_bits=bits if packing.zero_bits else 0)
-        made.append((Patterns([f"re:{regex}"]), own))
-    return made
+            settings = rules.inner(key, {})
+            bits = settings.size("bits", default=packing.bits).value
+            group = group_of(settings, "group_size", default=packing.group_size)
+            of_module = packing._replace(
+                bits=bits, group_size=group, zero_bits=bits if packing.zero_bits else 0
+            )
+        overrides.append((Patterns([f"re:{regex}"]), of_module))
+    return overrides
 
 
 def awq(config: Config) -> Scheme | None:
@@ -248,9 +249,9 @@ def mlx(config: Config) -> Scheme | None:
         return None
     named: dict[Packing, list[str]] = {}
     for name in (name for name, value in config.data.items() if isinstance(value, dict)):
-        own = _mlx_packing(config.inner(name, config.data)) or usual
-        named.setdefault(own, []).append(MLX_EXPERTS.sub("mlp.experts.0", name))
-    overrides = tuple((Patterns(names), own) for own, names in named.items())
+        of_module = _mlx_packing(config.inner(name, config.data)) or usual
+        named.setdefault(of_module, []).append(MLX_EXPERTS.sub("mlp.experts.0", name))
+    overrides = tuple((Patterns(names), of_module) for of_module, names in named.items())
     # MLX states false for a module that stays as it is
     kept = Patterns([name for name, value in config.data.items() if value is False])
     about = f"mlx, {usual.bits} bits {grouped(usual.group_size)}"
@@ -277,14 +278,14 @@ METHODS: Mapping[str, Reader] = {
     "modelopt_fp4": modelopt,
     "mxfp4": mxfp4,
 }
-"""By `quant_method`."""
+"""Readers by `quant_method`."""
 
 
 def method_of(data: Mapping[str, Any]) -> str:
-    """The quant_method, or what keys of files without one tell; empty where nothing does."""
-    stated = data.get("quant_method")
-    if isinstance(stated, str):
-        return stated.lower()
+    """The quant_method of a file, or for want of one what its keys imply; empty for an unknown method."""
+    method = data.get("quant_method")
+    if isinstance(method, str):
+        return method.lower()
     if {"load_in_4bit", "load_in_8bit"}.intersection(data):
         return "bitsandbytes"
     if "config_groups" in data:

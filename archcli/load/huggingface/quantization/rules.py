@@ -1,4 +1,4 @@
-"""The rules of a `quantization` that give every matrix its format: few, the broad ones first."""
+"""The fewest rules of a `quantization` that give every matrix its format, the broad ones first."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 from archcli.load.huggingface.quantization.scheme import AS_IT_IS
 from archcli.modules.stored.formats import Packing
 
-Matrices = list["Decision"]
-
 
 class Decision(NamedTuple):
-    """The format of a matrix, with its group, its path (* for the layer) and its layers."""
+    """The format of a matrix, with its group (`ffn`), its path (* for the layer) and its layers."""
 
     group: str
     path: str
@@ -22,27 +20,31 @@ class Decision(NamedTuple):
 
 
 def rules(decisions: Iterable[Decision]) -> dict[str, Any] | None:
-    """The shortest of the quantizations, one for each format as the usual one; None if nothing is packed."""
+    """The `quantization` with the fewest rules; None if nothing is packed.
+
+    Every format is tried as the usual one, and the rules are the exceptions to it.
+    """
     decisions = list(decisions)
     formats = dict.fromkeys(decision.packing for decision in decisions)
     if all(packing == AS_IT_IS for packing in formats):
         return None
-    made = [(usual, list(_exceptions(decisions, usual))) for usual in formats]
-    # of equally short ones that whose usual format packs
-    usual, exceptions = min(made, key=lambda pair: (len(pair[1]), pair[0] == AS_IT_IS))
+    tried = [(usual, list(_exceptions(decisions, usual))) for usual in formats]
+    # of equally few rules those whose usual format packs
+    usual, exceptions = min(tried, key=lambda pair: (len(pair[1]), pair[0] == AS_IT_IS))
     return {**_fields(usual, Packing("dtype")), "bits": usual.bits} | (
         {"rules": exceptions} if exceptions else {}
     )
 
 
-def _exceptions(decisions: Matrices, usual: Packing) -> Iterator[dict[str, Any]]:
+def _exceptions(decisions: list[Decision], usual: Packing) -> Iterator[dict[str, Any]]:
     """The rules beside a usual format: by group, else by path, else by layers of a path."""
-    groups: dict[str, Matrices] = {}
+    groups: dict[str, list[Decision]] = {}
+    steps: dict[str, set[str]] = {}
     for decision in decisions:
         groups.setdefault(decision.group, []).append(decision)
-    steps = {name: {step for own in alike for step in own.path.split(".")} for name, alike in groups.items()}
+        steps.setdefault(decision.group, set()).update(decision.path.split("."))
     # the last rule that names a matrix decides, so a group within another comes after it
-    broad = {name for name in groups for other in groups if name != other and name in steps[other]}
+    broad = {name for name in groups if any(name in steps[group] for group in groups if group != name)}
     narrow: list[str] = []
     named: set[str] = set()
     for group in sorted(groups, key=lambda name: name not in broad):
@@ -51,27 +53,28 @@ def _exceptions(decisions: Matrices, usual: Packing) -> Iterator[dict[str, Any]]
             narrow.append(group)
         elif packings != {usual} or named & steps[group]:
             named.add(group)
-            yield {"match": group, **_stated(packings.pop(), usual)}
+            yield {"match": group, **_settings(packings.pop(), usual)}
     for group in narrow:
         yield from _by_path(groups[group], usual, everything=bool(named & steps[group]))
 
 
-def _by_path(matrices: Matrices, usual: Packing, *, everything: bool) -> Iterator[dict[str, Any]]:
-    paths: dict[str, Matrices] = {}
-    for decision in matrices:
+def _by_path(group: list[Decision], usual: Packing, *, everything: bool) -> Iterator[dict[str, Any]]:
+    """The rules of a group of several formats; with `everything` also for what has the usual one."""
+    paths: dict[str, list[Decision]] = {}
+    for decision in group:
         paths.setdefault(decision.path, []).append(decision)
-    for path, alike in paths.items():
-        packings = {decision.packing for decision in alike}
+    for path, matrices in paths.items():
+        packings = {decision.packing for decision in matrices}
         if len(packings) == 1:
             [packing] = packings
             if packing != usual or everything:
-                yield {"match": path, **_stated(packing, usual)}
+                yield {"match": path, **_settings(packing, usual)}
             continue
-        formats = {n: decision.packing for decision in alike for n in decision.layers or ()}
+        formats = {n: decision.packing for decision in matrices for n in decision.layers or ()}
         for packing, first, last in _runs(formats):
             if packing != usual or everything:
                 span = str(first) if first == last else f"{first}-{last}"
-                yield {"match": path.replace("layers.*", f"layers.{span}"), **_stated(packing, usual)}
+                yield {"match": path.replace("layers.*", f"layers.{span}"), **_settings(packing, usual)}
 
 
 def _runs(formats: dict[int, Packing]) -> Iterator[tuple[Packing, int, int]]:
@@ -81,16 +84,17 @@ def _runs(formats: dict[int, Packing]) -> Iterator[tuple[Packing, int, int]]:
         yield packing, numbers[0], numbers[-1]
 
 
-def _stated(packing: Packing, usual: Packing) -> dict[str, Any]:
-    """The fields of a rule; what it leaves out is as usual."""
+def _settings(packing: Packing, usual: Packing) -> dict[str, Any]:
+    """The fields of a rule; fields that it leaves out are those of the usual format."""
     if packing == AS_IT_IS:
         return {"bits": "dtype"}
     return {"bits": packing.bits, **_fields(packing, usual)}
 
 
 def _fields(packing: Packing, usual: Packing) -> dict[str, Any]:
+    """The fields besides bits that differ from the usual format."""
     return {
         name: value
-        for name, value, other in zip(Packing._fields, packing, usual, strict=True)
-        if value != other and name != "bits"
+        for name, value, default in zip(Packing._fields, packing, usual, strict=True)
+        if value != default and name != "bits"
     }

@@ -17,17 +17,17 @@ from archcli.modules.stored.formats import Packing
 
 KEYS = ("quantization_config", "compression_config")
 OF_MLX = "quantization"
-"""Where MLX states it, beside a copy at quantization_config; neither names its method."""
+"""MLX's key, beside a copy at quantization_config; neither names a method."""
 
 
 def stated_quantization(config: Config) -> Config | None:
-    """The quantization_config of a config, or what else it states of that kind; ArchError if no mapping."""
+    """The quantization_config of a file, or MLX's `quantization`; ArchError if it is no mapping."""
     config.ignore(*KEYS)
-    own = config.data.get(OF_MLX)
-    if isinstance(own, dict) and {"bits", "group_size"} <= own.keys():
+    of_mlx = config.data.get(OF_MLX)
+    if isinstance(of_mlx, dict) and {"bits", "group_size"} <= of_mlx.keys():
         config.ignore(OF_MLX)
-        stated = config.inner(OF_MLX, {})
-        return replace(stated, data={"quant_method": "mlx", **stated.data})
+        inner = config.inner(OF_MLX, {})
+        return replace(inner, data={"quant_method": "mlx", **inner.data})
     return next((config.inner(key, {}) for key in KEYS if config.data.get(key)), None)
 
 
@@ -64,8 +64,8 @@ class Patterns:
         return bool(self.exact or self.matchers)
 
     @property
-    def numbered(self) -> bool:
-        """Whether any pattern may tell one layer from another."""
+    def tells_layers_apart(self) -> bool:
+        """Whether any pattern may match one layer and not another."""
         texts = [*self.exact, *(piece.pattern for matcher in self.matchers for piece in matcher)]
         return any(re.search(r"\d|\\d|\[", text) for text in texts)
 
@@ -79,7 +79,7 @@ class Patterns:
         names = [name, *(prefix + name for prefix in PREFIXES)]
         if name.startswith("model."):
             names += [f"model.{prefix}{name[6:]}" for prefix in PREFIXES]
-        return any(_found(matcher, name) for matcher in self.matchers for name in names)
+        return any(_matches(matcher, name) for matcher in self.matchers for name in names)
 
     def _add(self, regex: str) -> bool:
         variants = list(_without_choices(regex))
@@ -104,16 +104,16 @@ def _without_choices(regex: str) -> Iterator[str]:
     """The regular expressions without (a|b) that match the same; none where there are too many."""
     variants = [regex]
     while any("(" in variant for variant in variants):
-        made: list[str] = []
+        expanded: list[str] = []
         for variant in variants:
             choice = CHOICE.search(variant)
             if choice is None:
                 return
             before, after = variant[: choice.start()], variant[choice.end() :]
-            made += [before + word + after for word in choice[1].split("|")]
-        if len(made) > MOST_ALTERNATIVES:
+            expanded += [before + word + after for word in choice[1].split("|")]
+        if len(expanded) > MOST_ALTERNATIVES:
             return
-        variants = made
+        variants = expanded
     for variant in variants:
         yield from variant.split("|")
 
@@ -122,7 +122,7 @@ def _is_bounded(piece: str) -> bool:
     return PIECE.fullmatch(piece) is not None and piece.count("+") <= MOST_REPEATS
 
 
-def _found(matcher: list[re.Pattern[str]], name: str) -> bool:
+def _matches(matcher: list[re.Pattern[str]], name: str) -> bool:
     """Whether the pieces of a pattern, split at `.*`, follow one another; the first at the start."""
     first, *rest = matcher
     match = first.match(name)
@@ -144,10 +144,14 @@ WORD_BITS = 32
 class Scheme(NamedTuple):
     """Which matrices are packed, and how.
 
-    `about` says so in a few words. Modules that `kept` names and groups of rows in `keeps` are left as they
-    are, and all but those in `only` where it names any. Of `overrides` the first that names a module decides.
-    `layers_only`: nothing outside of the layers is packed. `in_words`: the outputs of a matrix fill whole
-    words of 32 bits, else it is left out. `tables`: the table of tokens is packed, too.
+    about: the scheme in a few words.
+    packing: the format of packed matrices.
+    kept: modules that are not packed.
+    keeps, only: groups of rows that are not packed; the only groups that are, if any.
+    overrides: other formats of some modules; the first that matches a module decides.
+    layers_only: nothing outside of the layers is packed.
+    in_words: a matrix is packed only if its outputs fill whole words of 32 bits.
+    tables: the table of tokens is packed too.
     """
 
     about: str
@@ -161,9 +165,10 @@ class Scheme(NamedTuple):
     tables: bool = False
 
     @property
-    def numbered(self) -> bool:
+    def tells_layers_apart(self) -> bool:
         """Whether it may store one layer otherwise than another."""
-        return self.kept.numbered or any(patterns.numbered for patterns, _ in self.overrides)
+        patterns = (self.kept, *(patterns for patterns, _ in self.overrides))
+        return any(it.tells_layers_apart for it in patterns)
 
     @property
     def unread(self) -> list[str]:
@@ -177,15 +182,15 @@ class Scheme(NamedTuple):
             return AS_IT_IS
         if (self.layers_only and not in_layer) or any(map(self.kept.match, names)):
             return AS_IT_IS
-        stated = (packing for patterns, packing in self.overrides if any(map(patterns.match, names)))
-        packing = next(stated, self.packing)
+        overrides = (packing for patterns, packing in self.overrides if any(map(patterns.match, names)))
+        packing = next(overrides, self.packing)
         if self.in_words and isinstance(packing.bits, int) and outputs * packing.bits % WORD_BITS:
             return AS_IT_IS
         return packing
 
 
 Reader = Callable[[Config], Scheme | None]
-"""A quantization_config to its scheme; None where a setting of it is not known."""
+"""A function from a quantization_config to its scheme; None where a setting is not known."""
 
 
 def entries(config: Config, *names: str) -> list[object]:
@@ -198,8 +203,8 @@ def entries(config: Config, *names: str) -> list[object]:
 
 def group_of(config: Config, *names: str, default: Any = 128) -> int | str:
     """The group size; -1, which means all of a row, as row."""
-    stated = config.value(*names, default=default)
-    return "row" if stated.value == -1 else config.size(*names, default=default).value
+    size = config.value(*names, default=default)
+    return "row" if size.value == -1 else config.size(*names, default=default).value
 
 
 def grouped(group: int | str) -> str:

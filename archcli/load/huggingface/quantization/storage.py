@@ -1,4 +1,4 @@
-"""A model's `quantization` by a quantization_config: the scheme of its file, matrix by matrix."""
+"""The `quantization` of a model: its quantization_config applied matrix by matrix."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Storage(NamedTuple):
     notes: tuple[str, ...]
 
 
-def storage(stated: Config, model: Model, weights: WeightMap | None) -> Storage:
-    """How the matrices of a model are stored; `weights` are the names by which they are left out."""
-    method = method_of(stated.data)
+def storage(config: Config, model: Model, weights: WeightMap | None) -> Storage:
+    """How a quantization_config stores the matrices of a model, which it names as `weights` does."""
+    method = method_of(config.data)
     if method not in METHODS:
         name = short_repr(method) if method else "that is missing"
         return Storage(None, (f"quantization_config: a quant_method {name} is not known: {UNPACKED}",))
     try:
-        scheme = METHODS[method](stated)
+        scheme = METHODS[method](config)
     except ArchError as error:
         return Storage(None, (f"quantization_config: {error.problems[0].what}: {UNPACKED}",))
     if scheme is None:
@@ -65,7 +65,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
             continue
         span = layers.stored_span(row)
         in_layer = any(row.path.startswith(prefix) for prefix in layers.prefixes)
-        apart = scheme.numbered and in_layer and len(span) <= MOST_NUMBERED
+        apart = scheme.tells_layers_apart and in_layer and len(span) <= MOST_NUMBERED
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
         outputs = row.weights["weight"][0]
         # all experts of a layer are stored alike: the names of the first stand for them
@@ -75,7 +75,7 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
             packing = AS_IT_IS
             if isinstance(row.op, Linear) or (scheme.tables and row.group == "embedding"):
                 packing = scheme.packing_of(row.group, called, outputs, in_layer=in_layer)
-            packing = packing if first else _beside(packing)
+            packing = packing if first else _without_shared(packing)
             yield Decision(row.group, path, numbers if in_layer else None, packing)
 
 
@@ -92,7 +92,7 @@ def _names(path: str, weights: WeightMap | None, nth: int | None) -> tuple[list[
     return [name.removesuffix(".weight") for name in names], first
 
 
-def _beside(packing: Packing) -> Packing:
-    """The format of a matrix that shares a tensor: what both share is counted with the first."""
+def _without_shared(packing: Packing) -> Packing:
+    """The format of a later matrix of a tensor, whose common numbers are counted with the first."""
     scale = 0 if packing.group_size == "tensor" else packing.scale_bits
     return packing._replace(scale_bits=scale, input_bits=0, matrix_bits=0) if packing != AS_IT_IS else packing

@@ -1,9 +1,11 @@
-"""WeightMap: the archcli weights that each tensor of a checkpoint holds, by rules of names.
+"""WeightMap: rules that translate the tensor names of a checkpoint to archcli's.
 
-Rules that translate Hugging Face's tensor names to archcli's. In a pattern `*` stands for one step of a
-name (a layer's index, `weight` or `bias`) and fills the `*` of our names in order; `#` for the index of a
-tensor that is stacked with its neighbours into one of ours, alone or behind a word (`expert_#`); a last
-`**` for all that follows. What stands in brackets may be left out, as `[model.]` is by the base class.
+    "[model.]layers.*.self_attn.q_proj.*": "layers.*.attention.q_proj.*"
+
+In a pattern `*` stands for one step of a name (a layer's index, `weight` or `bias`) and fills the `*` of
+archcli's name in order; `#` for the index of a tensor that is stacked with its neighbours into one weight,
+alone or behind a word (`expert_#`); a last `**` for all that follows. What stands in brackets may be left
+out, as `[model.]` is by the base class.
 
 No tensor is touched here; that is `archcli.runtime.weights.translate`.
 """
@@ -28,11 +30,13 @@ from archcli.load.huggingface.weights.auxiliary import (
 class Parts:
     """The archcli weights, one or several, that a stored tensor holds.
 
-    `transposed`: stored [in, out] (GPT-2's Conv1D, stacked experts of some). `axis`: several of ours lie one
-    after the other along it. `groups`: they do so anew in each of so many groups (q, k, v of head 0, then of
-    head 1, …). `flat`: stored with so many axes of 1 in front. `merged`: a stack of matrices, stored one
-    below the other as one (DBRX's experts). `again`: it may be stored under a second name too. `unread`: so
-    many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
+    axis: several weights lie one after the other along it.
+    groups: they do so in each of so many groups: q, k, v of head 0, then of head 1, …
+    transposed: stored [in, out], as GPT-2's Conv1D and some stacked experts.
+    flat: stored with so many axes of 1 in front.
+    merged: a stack of matrices, stored one below the other as one (DBRX's experts).
+    again: it may be stored under a second name too, as tied tables are.
+    unread: so many more entries at the end of its first axis, which no pass reads (LongCat-Flash).
     """
 
     ours: tuple[str, ...]
@@ -53,7 +57,7 @@ class Auxiliary:
 
 
 Rule = str | Parts | Auxiliary
-"""A plain name is a copy."""
+"""A plain name is a weight that is stored as it is."""
 
 Weights = Mapping[str, Rule]
 
@@ -63,9 +67,9 @@ def parts_of(rule: str | Parts) -> Parts:
     return Parts((rule,)) if isinstance(rule, str) else rule
 
 
-def fill_in(template: str, words: list[str]) -> str:
+def fill_in(template: str, matches: list[str]) -> str:
     """The template with each `*` replaced by the next of the matched parts."""
-    rest = iter(words)
+    rest = iter(matches)
     return re.sub(r"\*", lambda _: next(rest), template)
 
 
@@ -83,7 +87,7 @@ def expand(pattern: str) -> Iterator[str]:
 Shape = tuple[int, ...]
 
 MOST_DIGITS = 6
-"""More is no index of an expert."""
+"""Longer numbers are no index of an expert."""
 
 
 class WeightTarget(NamedTuple):
@@ -182,24 +186,24 @@ class WeightMap:
         """All checkpoint names of archcli's tensor, or of the nth tensor of its stack."""
         for name, rule in self.rules.items():
             for template in () if isinstance(rule, Auxiliary) else parts_of(rule).ours:
-                words = re.fullmatch(re.escape(template).replace(r"\*", "([^.]+)"), ours)
-                if words and template.count("*") == name.count("*") and (nth is None or "#" in name):
+                match = re.fullmatch(re.escape(template).replace(r"\*", "([^.]+)"), ours)
+                if match and template.count("*") == name.count("*") and (nth is None or "#" in name):
                     index = "*" if nth is None else str(nth)
-                    yield fill_in(name, list(words.groups())).replace("#", index)
+                    yield fill_in(name, list(match.groups())).replace("#", index)
 
     def _find(self, name: str) -> WeightTarget | None:
         targets: list[tuple[Parts, list[str], int | None]] = []
-        for rule, words, index in _matches(self._tree, name.split(".")):
+        for rule, matches, index in _matches(self._tree, name.split(".")):
             # decides alone: `layers.61.**`, of a prediction layer, meets names that `layers.*` meets too
             if isinstance(rule, Auxiliary):
                 return None
-            targets.append((parts_of(rule), words, index))
+            targets.append((parts_of(rule), matches, index))
         if not targets:
             return None
         if len(targets) > 1:
             raise KeyError(f"{name} has {len(targets)} rules")
-        [(parts, words, index)] = targets
-        return WeightTarget(parts, tuple(fill_in(template, words) for template in parts.ours), index)
+        [(parts, matches, index)] = targets
+        return WeightTarget(parts, tuple(fill_in(template, matches) for template in parts.ours), index)
 
 
 def plain(name: str) -> str:
@@ -210,24 +214,24 @@ def plain(name: str) -> str:
 
 
 def _matches(
-    node: dict[str, Any], steps: list[str], words: tuple[str, ...] = ()
+    node: dict[str, Any], steps: list[str], matches: tuple[str, ...] = ()
 ) -> Iterator[tuple[Rule, list[str], int | None]]:
     """(rule, wildcard values, index) of every rule that matches the steps of a name."""
     if not steps:
         if "" in node:
-            yield node[""], list(words), None
+            yield node[""], list(matches), None
         return
     step, *rest = steps
     if "**" in node:
-        yield node["**"][""], list(words), None
+        yield node["**"][""], list(matches), None
     # a step may be empty or `*` in a stranger's file, and must not find what the tree keeps there
     if step in node and step not in ("", "*", "#", "**"):
-        yield from _matches(node[step], rest, words)
+        yield from _matches(node[step], rest, matches)
     if "*" in node and step:
-        yield from _matches(node["*"], rest, (*words, step))
+        yield from _matches(node["*"], rest, (*matches, step))
     for key, below in node.items():
         number = step.removeprefix(key[:-1]) if key.endswith("#") and step.startswith(key[:-1]) else ""
         # int() reads digits of other scripts, and takes quadratic time for long ones
         if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS:
-            for rule, matched, _ in _matches(below, rest, words):
+            for rule, matched, _ in _matches(below, rest, matches):
                 yield rule, matched, int(number)

@@ -14,7 +14,7 @@ from archcli.load.huggingface.parts.networks import layernorm, mlp
 from archcli.load.huggingface.weights.map import Auxiliary, Parts, Rule, Weights
 from archcli.load.huggingface.weights.names import fairseq_layers
 
-HARMLESS = (
+UNREAD = (
     *PLAIN,
     "_num_labels",
     "is_decoder",
@@ -26,19 +26,19 @@ HARMLESS = (
     *("add_bias_logits", "extra_pos_embeddings", "extra_layer_norm", "layernorm_variant"),
     "do_blenderbot_90_layernorm",
 )
-"""Keys that no class reads: those of the tools that the checkpoints were made with among them."""
+"""Keys that no class reads, such as those of the tools that made the checkpoints."""
 
 TORCH_NORM = MappingProxyType(layernorm(1e-5))
 """nn.LayerNorm with its own eps: these files have no key for it."""
 
 SHARED = "shared"
-"""The table that no pass reads where nothing is tied."""
+"""The name of a table that only an untied model stores, and that no pass reads."""
 
 LEARNED = MappingProxyType({"kind": "learned", "offset": 2})
-"""A table whose first two rows were padding's in fairseq."""
-
+"""A table of positions whose first two rows were padding's in fairseq."""
 
 BASE = 10000.0
+"""The base of the frequencies of "Attention Is All You Need"."""
 
 
 def fairseq_sinusoid(config: Config, offset: int, **more: Any) -> Mapped:
@@ -57,7 +57,7 @@ def fairseq_sinusoid(config: Config, offset: int, **more: Any) -> Mapped:
 
 
 def is_decoder_alone(config: Config) -> bool:
-    """Whether the file's class is the decoder without an encoder."""
+    """Whether the file's class is a decoder without an encoder, such as BartForCausalLM."""
     return config.architecture.endswith("ForCausalLM")
 
 
@@ -75,28 +75,33 @@ def half(
     final_norm: bool = True,
     main: str = "encoder",
 ) -> Mapped:
-    """The encoder or the decoder: `kind` is that of its blocks, `main` the half that common keys speak of.
+    """The encoder or the decoder, with blocks of this `kind`.
 
-    A decoder without an encoder holds weights of cross attention all the same.
+    num_attention_heads and num_hidden_layers are keys of the `main` half. A decoder without an encoder holds
+    weights of cross attention all the same.
     """
-    common, causal = name == main, name == "decoder"
-    own = ("num_attention_heads",) if common else ()
-    heads = {"n_heads": config.size(*own, f"{name}_attention_heads"), "bias": bias}
+    has_common_keys, causal = name == main, name == "decoder"
+    heads_keys = ("num_attention_heads",) if has_common_keys else ()
+    heads = {"n_heads": config.size(*heads_keys, f"{name}_attention_heads"), "bias": bias}
     layer = {"kind": kind, "attention": {"kind": "mha", **heads, "causal": causal}}
     if causal:
         layer["cross_attention"] = {**heads, **({"idle": True} if is_decoder_alone(config) else {})}
     layer["ffn"] = mlp(config, config.size(f"{name}_ffn_dim"), "activation_function")
-    depth = config.size(*(("num_hidden_layers",) if common else ()), f"{name}_layers")
+    depth = config.size(*(("num_hidden_layers",) if has_common_keys else ()), f"{name}_layers")
     ends = {} if final_norm else {"final_norm": False}
     return {**ends, "groups": [{"n_layers": depth, "layer": layer}]}
 
 
 class Wiring(NamedTuple):
-    """What a class does of which its config says nothing.
+    """The parts of a class that no key of its config sets.
 
-    `kind` is that of the blocks, `position` that of each half; `norm` tells whether one follows the
-    embeddings, `stored_bias` whether the logits have one that is stored and not trained, `shared` whether
-    there is a table `shared` beside those of the halves. `main` is the half that common keys speak of.
+    kind: the blocks of both halves, pre_norm or post_norm.
+    position: the positions of each half.
+    final_norm: each half ends in a norm.
+    norm: a norm follows the embeddings.
+    stored_bias: the logits have a bias that is stored and not trained.
+    shared: an untied model has a table `shared` beside those of the halves.
+    main: the half whose keys are num_attention_heads and num_hidden_layers.
     """
 
     kind: str
@@ -109,16 +114,12 @@ class Wiring(NamedTuple):
 
 
 def bart_like(config: Config, wiring: Wiring, *, bias: Flag = True, **embedding: Any) -> Mapped:
-    """Both halves, or the decoder alone, as the file's class has it; `embedding` are further keys of it.
+    """Both halves, or the decoder alone, by the file's class.
 
-    `bias` tells whether the projections of attention have one.
+    `bias`: the projections of attention have biases. `embedding` are further fields of the embedding.
     """
-    config.ignore(*HARMLESS)
-    vocab, tied, alone = (
-        config.size("vocab_size"),
-        config.flag("tie_word_embeddings"),
-        is_decoder_alone(config),
-    )
+    config.ignore(*UNREAD)
+    vocab, tied = config.size("vocab_size"), config.flag("tie_word_embeddings")
     after = {"norm": dict(TORCH_NORM), **embedding} if wiring.norm else embedding
     scale = "sqrt_d_model" if config.flag("scale_embedding") else None
     position = dict(wiring.position)
@@ -131,7 +132,7 @@ def bart_like(config: Config, wiring: Wiring, *, bias: Flag = True, **embedding:
     }
     options: Mapped = {"bias": bias, "final_norm": wiring.final_norm, "main": wiring.main}
     decoder = half(config, "decoder", wiring.kind, **options)
-    if alone:
+    if is_decoder_alone(config):
         note_idle(config)
         return {**whole, **decoder}
     if not tied and wiring.shared:
@@ -164,9 +165,9 @@ def bart_weights(
     config: Config, *, positions: bool = True, frozen: str = "sinusoid: computed, not trained"
 ) -> Weights:
     """Weight names of both halves, or of the decoder alone; a tied table is stored up to three times."""
-    alone, tied = is_decoder_alone(config), config.flag("tie_word_embeddings")
+    without_encoder, tied = is_decoder_alone(config), config.flag("tie_word_embeddings")
     table = Parts(("embedding.tokens.weight",), again=True)
-    below = "" if alone else "decoder."
+    below = "" if without_encoder else "decoder."
     names: dict[str, Rule] = {
         "[model.]decoder.embed_tokens.weight": table,
         "[model.]decoder.layernorm_embedding.*": "embedding.norm.*",
@@ -175,7 +176,7 @@ def bart_weights(
         **fairseq_layers("[model.]decoder.layers.*", f"{below}layers.*"),
     }
     tables = {"decoder": "embedding.positions.weight"}
-    if not alone:
+    if not without_encoder:
         names |= {
             "[model.]shared.weight": table if tied else f"{SHARED}.weight",
             "[model.]encoder.embed_tokens.weight": table if tied else "source.weight",

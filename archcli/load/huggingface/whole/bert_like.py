@@ -21,9 +21,9 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 SECOND_BIAS = "unread_bias"
 
 Heads = Mapping[str, tuple[str, ...]]
-"""What each class has on the encoder, by the rest of its name.
+"""What each class has on the encoder, by the end of its name such as ForMaskedLM.
 
-`pooler`: a dense layer on the first token; `every`: the same on every token; `words`: a head that guesses
+`pooler`: a dense layer on the first token; `every`: the same on every token; `words`: a head that predicts
 words; `labels`, `one label`, `two labels`: a classifier.
 """
 
@@ -59,25 +59,31 @@ def bert_like(
     embedding: Mapping[str, Any] = NOTHING,
     **more: Any,
 ) -> Mapped:
-    """Post-norm, learned positions and segment types, a norm after the embeddings; what is given replaces.
+    """BERT: post-norm, learned positions and segment types, a norm after the embeddings.
 
-    `prefix` begins the names of its classes; what follows tells the head. `attention`, `embedding` and `head`
-    are further fields of these, `block`, `ffn` and `layer` the layer's, `more` those of the model.
-    `pooled` is the function of a pooler, or the key that names it; left out it is tanh.
+    Options replace parts of it.
+
+    prefix, heads: the beginning of the names of its classes, and what each class has on the encoder.
+    attention, embedding, head: further fields of these.
+    block, ffn, layer: the kind of the blocks, the network, and further fields of a layer.
+    pooled: the activation of a pooler, or the key that names it; by default tanh.
+    more: further fields of the model.
     """
     config.only("is_decoder", False, default=False)
     config.only("add_cross_attention", False, default=False)
     block, head = more.pop("block", "post_norm"), more.pop("head", NOTHING)
     norm = more.pop("norm", None) or layernorm(config.number("layer_norm_eps"))
     ffn = more.pop("ffn", None) or mlp(config, config.size("intermediate_size"), "hidden_act")
+    n_heads = config.size("num_attention_heads")
     layer = {
         "kind": block,
-        "attention": _attention(config, attention),
+        "attention": {"kind": "mha", "n_heads": n_heads, "bias": True, "causal": False, **attention},
         "ffn": ffn,
         **more.pop("layer", NOTHING),
     }
-    whole = {"position": {"kind": "learned"}, **_types(config), "norm": norm, **embedding}
-    fields = {"kind": "encoder", "final_norm": block == "pre_norm", "embedding": whole}
+    tables = {"position": {"kind": "learned"}, "token_types": config.count("type_vocab_size", default=0)}
+    embedding = {**tables, "norm": norm, **embedding}
+    fields = {"kind": "encoder", "final_norm": block == "pre_norm", "embedding": embedding}
     pooled = more.pop("pooled", None)
     fields |= heads_of(config, prefix, heads, head, pooled)
     return decoder(config, norm, [layer] * config.layers(), **{**fields, **more})
@@ -107,17 +113,8 @@ def roberta_like(
     )
 
 
-def _attention(config: Config, options: Mapping[str, Any]) -> Mapped:
-    heads = config.size("num_attention_heads")
-    return {"kind": "mha", "n_heads": heads, "bias": True, "causal": False, **options}
-
-
-def _types(config: Config) -> Mapped:
-    return {"token_types": config.count("type_vocab_size", default=0)}
-
-
 WRAPPED = {"ModernBert": "ModernVBert", "Ultrabert": "UltraVBert"}
-"""How the names of wrappers' classes begin whose text part is such an encoder."""
+"""Prefix of an encoder's classes, and that of the wrapper's classes around it."""
 
 
 def heads_of(
@@ -129,7 +126,7 @@ def heads_of(
 ) -> Mapped:
     """The fields of the head of the file's class; without a class those of the base model.
 
-    A wrapper's classes have the same endings; one that is not named has a head that guesses words.
+    A wrapper's classes have the same endings; without a class a wrapper has a head that predicts words.
     """
     wrapped, name = WRAPPED.get(prefix, prefix), config.architecture
     prefix = wrapped if name.startswith(wrapped) else prefix
@@ -181,10 +178,10 @@ def with_second_bias(config: Config, mapping: Mapped) -> Mapped:
 
 
 def rotated(config: Config, theta: float, **options: Any) -> Mapped:
-    """The fields of attention with RoPE, whose heads may have a width of their own."""
+    """The fields of attention with RoPE, with the head_dim that a file may state."""
     width = head_dim(config)
-    own = {} if width == even_split(config) else {"head_dim": width}
-    return {"position": rope(config, width, theta=theta), **own, **options}
+    head = {} if width == even_split(config) else {"head_dim": width}
+    return {"position": rope(config, width, theta=theta), **head, **options}
 
 
 def narrow(config: Config, name: str, **default: Any) -> Mapped:

@@ -16,12 +16,12 @@ from archcli.load.huggingface.weights.names import CORRECTED, EXPERTS, LLAMA, ML
 
 INDEXED = "indexed_attention"
 INDEXED_BEFORE = "deepseek_sparse_attention"
-"""Its older name, as in GLM-5.2's file; transformers renames it (`_LEGACY_LAYER_TYPE_REMAP`)."""
+"""The older name of INDEXED, as in GLM-5.2's file (transformers' `_LEGACY_LAYER_TYPE_REMAP`)."""
 FULL_INDEX, SHARED_INDEX = "full", "shared"
 LETTERS = {"F": FULL_INDEX, "S": SHARED_INDEX}
 INDEX_NAMES = ("indexer_types", "index_topk_pattern")
 INDEX_STEPS = {"index_topk_freq": 1, "index_skip_topk_offset": 2}
-"""Every how many layers have an index of their own, and from which on, by the class's defaults."""
+"""Keys and defaults: the distance between layers with an index, and the first layer that counts for it."""
 
 INDEXER: Weights = {
     f"[model.]layers.*.self_attn.indexer.{theirs}": f"layers.*.attention.indexer.{ours}"
@@ -58,41 +58,41 @@ def index(config: Config, pairing: str | None = None) -> Mapped:
 def only_indexed(config: Config) -> None:
     """Refuse layers of another type, for which the classes have no mask."""
     types = config.per_layer("layer_types", config.layers()) or []
-    other = [kind for kind in types if kind not in {INDEXED, INDEXED_BEFORE}]
-    if other:
-        what = f"layer_types {short_repr(other[0])} is not supported"
+    unsupported = [kind for kind in types if kind not in {INDEXED, INDEXED_BEFORE}]
+    if unsupported:
+        what = f"layer_types {short_repr(unsupported[0])} is not supported"
         raise config.error(what, f"known: {INDEXED}", config.place("layer_types"))
 
 
 def needs_query_latent(config: Config) -> None:
-    """Refuse queries that are made of the token itself, of which an indexer has none to read."""
+    """Refuse queries without a latent, which is what an indexer reads."""
     if config.stated_null("q_lora_rank"):
         raise config.error("q_lora_rank null is not supported", "state a rank", config.place("q_lora_rank"))
 
 
 def stated_indexes(config: Config, *names: str) -> list[str] | None:
-    """For each layer full or shared, by the first of these keys that the file states; None without."""
-    named = [config.value(key, default=None) for key in names or INDEX_NAMES[:1]]
-    stated = next((value for value in named if value.value is not None), None)
-    if stated is None:
+    """For each layer full or shared, by the first of these keys that the file has; None without one."""
+    entries = [config.value(key, default=None) for key in names or INDEX_NAMES[:1]]
+    entry = next((entry for entry in entries if entry.value is not None), None)
+    if entry is None:
         return None
-    count, kinds = config.layers(), stated.value
-    if isinstance(kinds, str) and stated is named[-1] and len(names) > 1:
+    count, kinds = config.layers(), entry.value
+    if isinstance(kinds, str) and entry is entries[-1] and len(names) > 1:
         kinds = [LETTERS.get(letter, letter) for letter in kinds]
     kinds = kinds[:count] if isinstance(kinds, list) else []
     if len(kinds) < count or any(kind not in LETTERS.values() for kind in kinds):
-        what = f"{short_repr(stated.value)} does not say of each of {count} layers what index it has"
-        raise config.error(what, f"known: {FULL_INDEX}, {SHARED_INDEX}", stated.place)
+        what = f"{short_repr(entry.value)} does not say of each of {count} layers what index it has"
+        raise config.error(what, f"known: {FULL_INDEX}, {SHARED_INDEX}", entry.place)
     return kinds
 
 
 def index_types(config: Config) -> list[str]:
-    """For each layer whether it has an index of its own, full, or that of the last that has, shared."""
-    stated = stated_indexes(config, *INDEX_NAMES)
-    if stated is not None:
-        config.ignore(*INDEX_STEPS)  # which say the same of files without the list
-        return stated
-    step, first = (config.count(key, default=usual).value for key, usual in INDEX_STEPS.items())
+    """For each layer full, with its own index, or shared, with that of an earlier layer."""
+    kinds = stated_indexes(config, *INDEX_NAMES)
+    if kinds is not None:
+        config.ignore(*INDEX_STEPS)  # which say the same in files without the list
+        return kinds
+    step, first = (config.count(key, default=default).value for key, default in INDEX_STEPS.items())
     steps = [max(layer - first + 1, 0) % max(step, 1) for layer in range(config.layers())]
     return [SHARED_INDEX if step else FULL_INDEX for step in steps]
 
@@ -109,19 +109,19 @@ def index_sources(config: Config, kinds: list[str]) -> list[int | None]:
 
 def reading(layer: Mapped, attention: Mapped, sources: Sequence[int | None]) -> list[Mapped]:
     """A layer for each of these sources of its index."""
-    made = {
+    by_source = {
         source: {**layer, "attention": without_none({**attention, "index_from": source})}
         for source in dict.fromkeys(sources)
     }
-    return [made[source] for source in sources]
+    return [by_source[source] for source in sources]
 
 
 def sparse_deepseek(
     config: Config, pairing: str | None = None, sources: Sequence[int | None] | None = None
 ) -> Mapped:
-    """As DeepSeek-V3, with indexers; the first layers are dense where mlp_layer_types names none.
+    """As DeepSeek-V3 with indexers.
 
-    `sources` are the layers whose indexes layers read, left out where each has one.
+    `sources` are the layers whose index each layer reads, None for its own; by default each has its own.
     """
     for key, value in (("moe_layer_freq", 1), ("scoring_func", "sigmoid"), ("topk_method", "noaux_tc")):
         config.only(key, value, default=value)
@@ -129,20 +129,15 @@ def sparse_deepseek(
     config.ignore("index_share_for_mtp_iteration")  # of runs of the prediction layer after its first
     only_indexed(config)
     attention = {**latent_attention(config, "interleaved"), "index": index(config, pairing)}
-    routed = _routed(config)
-    made = reading({"kind": "pre_norm"}, attention, sources or [None] * len(routed))
-    layers = some_routed(config, routed, lambda: deepseek_experts(config))(made)
-    alone = {"kind": "pre_norm", "attention": attention}
+    routed = by_types(config, lambda: after_first(config))
+    mixers = reading({"kind": "pre_norm"}, attention, sources or [None] * len(routed))
+    layers = some_routed(config, routed, lambda: deepseek_experts(config))(mixers)
+    predictor = {"kind": "pre_norm", "attention": attention}
     alike = routed[-1] and (sources is None or sources[-1] is None)
-    mtp = multi_token_prediction(config, lambda: {**alone, "ffn": deepseek_experts(config)}, alike=alike)
+    mtp = multi_token_prediction(config, lambda: {**predictor, "ffn": deepseek_experts(config)}, alike=alike)
     return decoder(config, rmsnorm(config), layers, mtp=mtp)
-
-
-def _routed(config: Config) -> list[bool]:
-    return by_types(config, lambda: after_first(config))
 
 
 def sparse_deepseek_weights(config: Config) -> Weights:
     """The names of DeepSeek-V3, and of the indexers."""
-    predicting = prediction_layers(config.layers(), config.count("num_nextn_predict_layers", default=0).value)
-    return {**LLAMA, **MLA, **INDEXER, **EXPERTS, **SHARED, **CORRECTED, **predicting}
+    return {**deepseek_weights(config), **INDEXER}

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
 from archcli.load.huggingface.parts.attention import FULL, PER_HEAD, attention, head_dim
-from archcli.load.huggingface.parts.experts import experts
-from archcli.load.huggingface.parts.networks import activation, gated
+from archcli.load.huggingface.parts.networks import activation
 from archcli.load.huggingface.parts.recurrent import LINEAR, kinds_of_layers
 from archcli.load.huggingface.parts.rope import rope
 from archcli.load.huggingface.weights.hybrid import of_layers
@@ -20,7 +19,7 @@ PREDICTION = "multi-token prediction, which no class of transformers holds"
 
 
 def delta_net(config: Config, eps: float | ConfigValue[float]) -> Mapped:
-    """A gated delta net by the keys of Qwen3-Next, the norm of whose output has this eps."""
+    """A gated delta net by the keys of Qwen3-Next; `eps` is that of its output's norm."""
     return {
         "kind": "gated_delta_net",
         "n_key_heads": config.size("linear_num_key_heads"),
@@ -43,7 +42,7 @@ def kinds(config: Config) -> list[str]:
 
 
 def qwen_layers(config: Config) -> list[Mapped]:
-    """The layers of Qwen3-Next without their feed-forward part: its attention has an output gate."""
+    """The layers of Qwen3-Next without feed-forward parts: delta nets, and attention with an output gate."""
     config.only("attn_output_gate", True, default=True)
     for silu in ("swish", "silu"):
         config.restated(output_gate_type=silu)
@@ -64,16 +63,6 @@ def qwen_layers(config: Config) -> list[Mapped]:
         FULL: {"kind": "pre_norm", "attention": attend},
     }
     return [layers[kind] for kind in kinds(config)]
-
-
-def gated_experts(config: Config, router: Mapped) -> Mapped:
-    """Routed experts beside a shared one that each token gates."""
-    width = config.count("shared_expert_intermediate_size")
-    if width == 0:
-        what, hint = "shared_expert_intermediate_size 0 is not supported", "its gate needs an expert"
-        raise config.error(what, hint, width.place)
-    shared = gated(config, width="shared_expert_intermediate_size")
-    return experts(config, router=router, shared=shared, shared_gate=True)
 
 
 ATTENTION: Weights = {
@@ -122,7 +111,7 @@ def by_kind(kinds_of: Sequence[str], linear: Weights, full: Weights) -> Weights:
     return {
         name: rule
         for kind, names in ((LINEAR, linear), (FULL, full))
-        for name, rule in of_layers(names, [i for i, other in enumerate(kinds_of) if other == kind]).items()
+        for name, rule in of_layers(names, [i for i, here in enumerate(kinds_of) if here == kind]).items()
     }
 
 

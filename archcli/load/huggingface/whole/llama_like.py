@@ -8,22 +8,17 @@ from typing import Any
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped, without_none
 from archcli.load.huggingface.family import NOTHING, Family, Reader
-from archcli.load.huggingface.parts.attention import (
-    Flag,
-    attention,
-    head_dim,
-    windows,
-)
+from archcli.load.huggingface.parts.attention import Flag, attention, head_dim, windows
 from archcli.load.huggingface.parts.decoder import decoder
 from archcli.load.huggingface.parts.networks import gated, mlp, rmsnorm
 from archcli.load.huggingface.weights.map import Weights
 from archcli.load.huggingface.weights.names import LLAMA
 
 Networks = Callable[[list[Mapped]], list[Mapped]]
-"""What gives layers their feed-forward part, which need not be the same in all."""
+"""A function that gives layers their feed-forward parts, such as experts in every second layer."""
 
 Heads = Mapping[str, Any] | Callable[[ConfigValue[int] | None], Mapping[str, Any]]
-"""Options of `attention`, or what gives those of a layer with this sliding window, or with none."""
+"""Options of `attention`, or a function that gives them for a sliding window or None."""
 
 
 def class_flag(config: Config, name: str) -> Flag:
@@ -47,13 +42,15 @@ def llama_like(
     slides: Callable[[int], bool] | None = None,
     **more: Any,
 ) -> Mapped:
-    """Pre-norm, RMSNorm, GQA with RoPE, SwiGLU; what is given replaces a part.
+    """Pre-norm, RMSNorm, GQA with RoPE, SwiGLU; an argument replaces its part.
 
-    `heads` are options of `attention`, `block` further keys of a layer, `more` those of the model. `networks`
-    gives the layers a feed-forward part where they have not all the same. `slides`
-    tells by a layer's index whether it has the sliding window, where `layer_types` does not; left out, no
-    layer has one. Where the class has these keys, attention_bias biases all four projections and mlp_bias all
-    three matrices.
+    heads: options of `attention`.
+    block, more: further keys of a layer, and of the model.
+    ffn, networks: the feed-forward part of all layers, or a function that gives each its own.
+    slides: whether the layer of an index has the sliding window, where `layer_types` does not say; without
+        `slides` no layer has one.
+
+    attention_bias biases all four projections and mlp_bias all three matrices, where the class has the keys.
     """
     width = head_dim(config)
     if networks is None and ffn is None:

@@ -12,7 +12,7 @@ from archcli.load.huggingface.parts.networks import activation
 from archcli.load.huggingface.weights.map import Parts, Weights
 
 CHANNELS_PER_RANK = 16
-
+"""dt_rank "auto" is d_model / 16, rounded up."""
 
 JAMBA = {
     "state_size": "mamba_d_state",
@@ -22,9 +22,9 @@ JAMBA = {
     "use_conv_bias": "mamba_conv_bias",
     "use_bias": "mamba_proj_bias",
 }
-"""Jamba's words, and Zamba's, for the keys of Mamba."""
+"""Mamba's keys, and those of Jamba and Zamba for them."""
 
-UNUSED = (
+UNREAD = (
     "rescale_prenorm_residual",
     "residual_in_fp32",
     "time_step_floor",
@@ -41,7 +41,7 @@ UNUSED = (
 
 def mamba(config: Config, d_inner: ConfigValue[int] | None = None, **more: Any) -> Mapped:
     """A Mamba-1 mixer; `d_inner` left out is `expand` times hidden_size."""
-    config.ignore(*UNUSED)
+    config.ignore(*UNREAD)
     hidden = config.size("hidden_size")
     if d_inner is None:
         expand = config.size("expand")
@@ -64,9 +64,9 @@ def mamba(config: Config, d_inner: ConfigValue[int] | None = None, **more: Any) 
 
 
 def mamba_only(config: Config, **more: Any) -> Mapped:
-    """A whole decoder of Mamba-1 mixers alone, as Mamba and Falcon Mamba are; `more` fields of the mixer.
+    """A whole decoder of Mamba-1 mixers alone; `more` are fields of the mixer.
 
-    intermediate_size, which no class states, is the mixer's width where a file has it.
+    A file's intermediate_size, which no class has, is the mixer's width.
     """
     config.ignore("d_model", "n_layer", "rms_norm", "ssm_cfg", "fused_add_norm", "pad_vocab_size_multiple")
     mixer = mamba(config, config.optional_size("intermediate_size"), **more)

@@ -16,102 +16,30 @@ from archcli.load.huggingface.wrappers.wrapper import (
     never,
     of_first,
     of_text,
-    own,
+    text_head,
 )
 
-# defaults of the text classes of transformers where a family's differ; Qwen2-VL's are those of 72B
-QWEN2_VL = {
-    "vocab_size": 152064,
-    "hidden_size": 8192,
-    "intermediate_size": 29568,
-    "num_hidden_layers": 80,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-5,
-    "max_window_layers": 80,
-    "rope_theta": 1000000.0,
-}
-QWEN3_VL = {"max_position_embeddings": 128000, "rope_theta": 500000.0}
-
-QWEN2_5_OMNI = {
-    "vocab_size": 152064,
-    "hidden_size": 3584,
-    "intermediate_size": 18944,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 28,
-    "num_key_value_heads": 4,
-    "sliding_window": 32768,
-    "rope_theta": 1000000.0,
-}
-QWEN3_VL_MOE = {
-    **QWEN3_VL,
-    "intermediate_size": 5632,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 16,
-    "moe_intermediate_size": 1408,
-    "num_experts_per_tok": 4,
-    "num_experts": 60,
-}
-QWEN3_OMNI_MOE = {
-    "vocab_size": 3584,
-    "intermediate_size": 18944,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 28,
-    "rope_theta": 1000000.0,
-    "norm_topk_prob": True,
-}
-EMU3 = {
-    "vocab_size": 184622,
-    "intermediate_size": 14336,
-    "num_key_value_heads": 8,
-    "max_position_embeddings": 9216,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 1000000.0,
-}
-GLM4V = {"max_position_embeddings": 32768, "rms_norm_eps": 1e-5, "partial_rotary_factor": 1.0}
-GLM_OCR = {
-    "vocab_size": 59392,
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 16,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 8,
-    "rms_norm_eps": 1e-5,
-    "partial_rotary_factor": 1.0,
-    "head_dim": None,
-}
-GLM4V_MOE = {"vocab_size": 151424, "max_position_embeddings": 65536, "attention_bias": True}
-GRANITE_DOCLING = {
-    "vocab_size": 133800,
-    "hidden_size": 1024,
-    "intermediate_size": 2048,
-    "num_hidden_layers": 28,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 4,
-    "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-5,
-    "embedding_multiplier": 12.0,
-    "logits_scaling": 4.0,
-    "residual_multiplier": 0.263,
-    "attention_multiplier": 0.015625,
-}
 EXPERTS = {"num_local_experts": "num_experts"}
+WHOLE_HEADS = {"partial_rotary_factor": 1.0}  # GLM-4 turns half of each head
 NO_WINDOW = {"use_sliding_window": False, "sliding_window": None}
 
 TEXTS: Mapping[str, TextClass] = {
-    "emu3_text_model": TextClass("llama", EMU3),
-    "glm4v_text": TextClass("glm4", GLM4V, {"attention_bias": True, "head_dim": None}),
-    "glm4v_moe_text": TextClass("glm4_moe", GLM4V_MOE, {"use_qk_norm": False}),
-    "glm_ocr_text": TextClass("glm4", GLM_OCR, {"attention_bias": False}),
-    "granite_docling_text": TextClass("granite", GRANITE_DOCLING),
-    "qwen2_vl_text": TextClass("qwen2", QWEN2_VL),
-    "qwen2_5_vl_text": TextClass("qwen2", QWEN2_VL),
-    "qwen2_5_omni_text": TextClass("qwen2", QWEN2_5_OMNI),
-    "qwen3_vl_text": TextClass("qwen3", QWEN3_VL),
-    "qwen3_vl_moe_text": TextClass("qwen3_moe", QWEN3_VL_MOE, {"norm_topk_prob": True, **NO_WINDOW}, EXPERTS),
-    "qwen3_omni_moe_text": TextClass("qwen3_moe", QWEN3_OMNI_MOE, NO_WINDOW),
+    "emu3_text_model": TextClass("llama"),
+    "glm4v_text": TextClass("glm4", WHOLE_HEADS, {"attention_bias": True, "head_dim": None}),
+    "glm4v_moe_text": TextClass("glm4_moe", fixed={"use_qk_norm": False}),
+    "glm_ocr_text": TextClass("glm4", {**WHOLE_HEADS, "head_dim": None}, {"attention_bias": False}),
+    "granite_docling_text": TextClass("granite"),
+    "qwen2_vl_text": TextClass("qwen2"),
+    "qwen2_5_vl_text": TextClass("qwen2"),
+    # to_dict says null, as windows are off by default
+    "qwen2_5_omni_text": TextClass("qwen2", {"sliding_window": 32768}),
+    "qwen3_vl_text": TextClass("qwen3"),
+    "qwen3_vl_moe_text": TextClass(
+        "qwen3_moe", fixed={"norm_topk_prob": True, **NO_WINDOW}, synonyms=EXPERTS
+    ),
+    "qwen3_omni_moe_text": TextClass("qwen3_moe", fixed=NO_WINDOW),
 }
+"""Text parts by model_type; class_defaults.json has the defaults of their classes."""
 
 RENAMED = {"exaone4_5_text": "exaone4"}
 """Types of text parts for which the wrapper's class takes a family's."""
@@ -145,8 +73,8 @@ PREFIX = {"use_bidirectional_attention": "tokens before the answer attend both w
 
 WRAPPERS: Mapping[str, Wrapper] = {
     "audioflamingo3": Wrapper("qwen2", never),
-    "blip": Wrapper("blip_text_model", either(default=True), head=own, any_text=False, taken=BLIP),
-    "blip-2": Wrapper("opt", of_text, head=own),
+    "blip": Wrapper("blip_text_model", either(default=True), head=text_head, any_text=False, taken=BLIP),
+    "blip-2": Wrapper("opt", of_text, head=text_head),
     "cosmos3_omni": Wrapper("qwen3_vl_text", UNTIED),
     "deepseek_vl": Wrapper("llama", TIED),
     "deepseek_vl_hybrid": Wrapper("llama", TIED),
@@ -154,32 +82,32 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "fun_asr_nano": Wrapper("qwen3", TIED, partial=True),
     "fuyu": Wrapper("persimmon", UNTIED, partial=True),
     "gemma3": Wrapper("gemma3_text", TIED, any_text=False),
-    "gemma3n": Wrapper("gemma3n_text", TIED, head=own, any_text=False),
-    "gemma4": Wrapper("gemma4_text", TIED, head=own, any_text=False),
-    "gemma4_unified": Wrapper("gemma4_unified_text", TIED, head=own, any_text=False),
+    "gemma3n": Wrapper("gemma3n_text", TIED, head=text_head, any_text=False),
+    "gemma4": Wrapper("gemma4_text", TIED, head=text_head, any_text=False),
+    "gemma4_unified": Wrapper("gemma4_unified_text", TIED, head=text_head, any_text=False),
     "glmasr": Wrapper("llama", TIED, defaults=GLM_ASR),
     "got_ocr2": Wrapper("qwen2", TIED, partial=True),
     "granite_speech": Wrapper("granite", TIED),
     "granite_speech_plus": Wrapper("granite", TIED),
     "idefics2": Wrapper("mistral", UNTIED, partial=True),
     "idefics3": Wrapper("llama", UNTIED, partial=True),
-    "inkling_mm_model": Wrapper("inkling_text", never, head=own, any_text=False),
-    "instructblip": Wrapper("opt", of_text, head=own),
-    "instructblipvideo": Wrapper("opt", of_text, head=own),
+    "inkling_mm_model": Wrapper("inkling_text", never, head=text_head, any_text=False),
+    "instructblip": Wrapper("opt", of_text, head=text_head),
+    "instructblipvideo": Wrapper("opt", of_text, head=text_head),
     "internvl": Wrapper("qwen2", TIED),
     "janus": Wrapper("llama", TIED, left_out=GENERATOR),
     "kimi_k25": Wrapper("deepseek_v3", TIED),
     "lfm2_vl": Wrapper("lfm2", TIED),
     "lfm3_vl": Wrapper("lfm3", TIED),
     "lighton_ocr": Wrapper("qwen3", TIED, partial=True),
-    "llama4": Wrapper("llama4_text", of_text, head=own, any_text=False),
+    "llama4": Wrapper("llama4_text", of_text, head=text_head, any_text=False),
     "llava": Wrapper("llama", EITHER),
     "llava_next": Wrapper("llama", UNTIED),
     "llava_next_video": Wrapper("llama", EITHER),
     "llava_onevision": Wrapper("qwen2", EITHER),
     "mistral3": Wrapper("mistral", TIED, partial=True),
     "minimax_m3_vl": Wrapper("minimax_m3_vl_text", EITHER, any_text=False),
-    "modernvbert": Wrapper("modernbert", UNTIED, head=own),
+    "modernvbert": Wrapper("modernbert", UNTIED, head=text_head),
     "moss_transcribe_diarize": Wrapper("qwen3", TIED, partial=True),
     "musicflamingo": Wrapper("qwen2", never),
     "nemotron_h_omni": Wrapper("nemotron_h", never, headed=("NemotronH_Omni_Reasoning_V3",)),
@@ -204,7 +132,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "shieldgemma2": Wrapper("gemma3_text", EITHER, headed=("ShieldGemma2ForImageClassification",)),
     "step3p7": Wrapper("step3p5", UNTIED, any_text=False),
     "smolvlm": Wrapper("llama", UNTIED, partial=True),
-    "ultravbert": Wrapper("ultrabert", UNTIED, head=own),
+    "ultravbert": Wrapper("ultrabert", UNTIED, head=text_head),
     "vibevoice": Wrapper("qwen2", of_text),
     "vibevoice_asr": Wrapper("qwen2", never),
     "video_llama_3": Wrapper("qwen2", EITHER),
@@ -213,7 +141,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "voxtral": Wrapper("llama", never, defaults=VOXTRAL),
     "aya_vision": Wrapper("cohere2", TIED),
     "cohere2_vision": Wrapper("cohere2", TIED),
-    "cohere_compass": Wrapper("cohere_compass_text", UNTIED, head=own, any_text=False),
+    "cohere_compass": Wrapper("cohere_compass_text", UNTIED, head=text_head, any_text=False),
     "cosmos3_edge": Wrapper("cosmos3_edge_text", never, any_text=False),
     "dots3_note": Wrapper("dots3_note_text", UNTIED, any_text=False),
     "emu3": Wrapper("emu3_text_model", UNTIED, any_text=False),
@@ -223,24 +151,26 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "glm4v_moe": Wrapper("glm4v_moe_text", EITHER, any_text=False),
     "glm_ocr": Wrapper("glm_ocr_text", EITHER, any_text=False),
     "glmga": Wrapper("glm4v_text", UNTIED),
-    "granite_docling": Wrapper("granite_docling_text", TIED, head=own, any_text=False),
-    "hyperclovax_vision_v2": Wrapper("hyperclovax", TIED, head=own),
+    "granite_docling": Wrapper("granite_docling_text", TIED, head=text_head, any_text=False),
+    "hyperclovax_vision_v2": Wrapper("hyperclovax", TIED, head=text_head),
     "paddleocr_vl": Wrapper("paddleocr_vl_text", either(default=True), any_text=False),
     "aria": Wrapper("aria_text", UNTIED, any_text=False),
     "mllama": Wrapper("mllama_text_model", never, any_text=False),
     "ernie4_5_vl_moe": Wrapper("ernie4_5_vl_moe_text", TIED, any_text=False),
     "kosmos-2": Wrapper("kosmos_2_text_model", either(default=True), any_text=False),
     "kosmos-2.5": Wrapper("kosmos_2_5_text_model", of_text, any_text=False),
-    "muse_glimmer": Wrapper("muse_glimmer_text", UNTIED, head=own, any_text=False),
+    "muse_glimmer": Wrapper("muse_glimmer_text", UNTIED, head=text_head, any_text=False),
     "florence2": Wrapper("bart", halves),
     "molmo2": Wrapper("molmo2_text", never, any_text=False),
     # wrappers of a wrapper
     "qwen2_5_omni": Wrapper("qwen2_5_omni_thinker", of_text, "thinker_config", any_text=False),
     "qwen3_omni_moe": Wrapper("qwen3_omni_moe_thinker", of_text, "thinker_config", any_text=False),
     # classes that their repositories hold: a causal language model of transformers as it is
-    "deepseek_vl_v2": Wrapper("deepseek_v2", of_text, "language_config", own),
-    "internvl_chat": Wrapper("llama", of_text, "llm_config", own, headed=("InternVLChatModel",)),
-    "multi_modality": Wrapper("llama", of_text, "language_config", own, headed=("MultiModalityCausalLM",)),
-    "NVLM_D": Wrapper("qwen2", of_text, "llm_config", own, headed=("NVLM_D_Model",)),
+    "deepseek_vl_v2": Wrapper("deepseek_v2", of_text, "language_config", text_head),
+    "internvl_chat": Wrapper("llama", of_text, "llm_config", text_head, headed=("InternVLChatModel",)),
+    "multi_modality": Wrapper(
+        "llama", of_text, "language_config", text_head, headed=("MultiModalityCausalLM",)
+    ),
+    "NVLM_D": Wrapper("qwen2", of_text, "llm_config", text_head, headed=("NVLM_D_Model",)),
 }
 """Model types whose text part is exactly a model of a family, as the class in transformers has it."""

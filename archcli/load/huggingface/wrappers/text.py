@@ -37,14 +37,14 @@ class TextPart(NamedTuple):
 
 
 def text_part(whole: Config) -> TextPart:
-    """The language model's config: that of a wrapper's text part, or the file itself."""
+    """The config of the language model in a file: a wrapper's text part, or the file itself."""
     wrapper = WRAPPERS.get(whole.model_type)
     if wrapper is None:
         return TextPart(whole)
     for note in (*_notes(whole, wrapper), *wrapper.left_out.values()):
         whole.note(note)
-    stated, places = _text(whole, wrapper)
-    data = {"model_type": wrapper.text, **wrapper.defaults, **stated}
+    text, places = _text(whole, wrapper)
+    data = {"model_type": wrapper.text, **wrapper.defaults, **text}
     data = {key: value for key, value in data.items() if key not in wrapper.left_out}
     data |= {key: _of_part(whole, *source) for key, source in wrapper.taken.items()}
     if isinstance(data["model_type"], str):
@@ -58,7 +58,7 @@ def text_part(whole: Config) -> TextPart:
         what = f"a {wrapper.key} of model_type {short_repr(kind)} is not supported here"
         raise whole.error(what, f"supported: {wrapper.text}", places.place("model_type"))
     if isinstance(kind, str) and kind in TEXTS:
-        data = TEXTS[kind].as_family(data)
+        data = TEXTS[kind].as_family(kind, data)
     tie, classes = wrapper.tie(whole), whole.value("architectures", default=["ForConditionalGeneration"])
     if wrapper.head_sizes and tie is not None and not tie:
         _check_head(whole, wrapper, data)
@@ -71,8 +71,8 @@ def text_part(whole: Config) -> TextPart:
 
 def _of_part(whole: Config, part: str, key: str, default: int) -> Any:
     """What a part beside the text states at this key, or the default of its class."""
-    stated = whole.get(part, default=None)
-    return stated.get(key, default) if isinstance(stated, dict) else default
+    part_data = whole.get(part, default=None)
+    return part_data.get(key, default) if isinstance(part_data, dict) else default
 
 
 def _check_head(whole: Config, wrapper: Wrapper, text: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.load.huggingface.config import Config
 from archcli.load.huggingface.config_json import ConfigValue, Mapped
+from archcli.load.huggingface.family import class_defaults
 
 TIE = "tie_word_embeddings"
 
@@ -64,7 +65,7 @@ def capped(head: Mapped | None) -> Mapped | None:
     return {"softcap": head["softcap"]} if head and "softcap" in head else None
 
 
-def own(head: Mapped | None) -> Mapped | None:
+def text_head(head: Mapped | None) -> Mapped | None:
     """The output head of the text part's own class, which the wrapper holds as a whole."""
     return head
 
@@ -72,15 +73,17 @@ def own(head: Mapped | None) -> Mapped | None:
 class Wrapper(NamedTuple):
     """How a wrapper's class holds its language model.
 
-    `text` is the model_type of a text part that states none; `any_text`: another one is allowed. `defaults`
-    are sizes that the class fills in before those of the text part's own class. `partial`: it has sizes of
-    its own where there is no text part, so that a file has to state one. `headed` are names of classes that
-    have a head, and do not end as such names do.
-    `head_sizes` are the defaults of the whole file's keys by which an untied head is made.
-    `left_out` are keys that are not read, of the text part or of a part that its class makes even where the
-    file states none, each with a note of what is counted.
-    `taken` are keys of the text part that the class sets to what another part states, whatever the text part
-    says: the part, its key and the default there.
+    text: the model_type of a text part that states none.
+    tie: the rule of its tie_word_embeddings.
+    key: the key of the text part.
+    head: the rule of its output head.
+    any_text: the text part may be of another model_type.
+    partial: without a text part the class fills in sizes that archcli does not know: a file has to have one.
+    defaults: sizes that the class fills in before the defaults of the text part's class.
+    headed: classes with an output head that no ending of their name tells.
+    left_out: keys that are not read, of the text part or of parts that the class always makes, with notes.
+    head_sizes: defaults of the whole file's keys that an untied head is made by.
+    taken: keys of the text part that the class sets by another part: that part, its key and the default.
     """
 
     text: str
@@ -99,8 +102,9 @@ class Wrapper(NamedTuple):
 class TextClass(NamedTuple):
     """The class of a text part whose layers are those of a family, with other defaults.
 
-    Its positions in three axes are equal for text. `fixed` is what it does whatever a file says, `synonyms`
-    are second words for keys.
+    Its positions in three axes are equal for text. `defaults` are those that class_defaults.json does not
+    say, or says otherwise; `fixed` is what the class does whatever a file says; `synonyms` are second words
+    for keys.
     """
 
     family: str
@@ -108,10 +112,11 @@ class TextClass(NamedTuple):
     fixed: Mapping[str, Any] = {}
     synonyms: Mapping[str, str] = {}
 
-    def as_family(self, stated: Mapping[str, Any]) -> Mapped:
-        """The text part as a config.json of the family."""
-        stated = {self.synonyms.get(key, key): value for key, value in stated.items()}
-        data = {**self.defaults, **stated, **self.fixed, "model_type": self.family}
+    def as_family(self, model_type: str, text: Mapping[str, Any]) -> Mapped:
+        """A text part of this model_type as a config.json of the family."""
+        renamed = {self.synonyms.get(key, key): value for key, value in text.items()}
+        defaults = {**class_defaults(model_type), **self.defaults}
+        data = {**defaults, **renamed, **self.fixed, "model_type": self.family}
         return data | _in_one_axis(data)
 
 

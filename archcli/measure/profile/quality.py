@@ -7,7 +7,7 @@ from statistics import median
 
 from archcli.measure.profile.fold import Breakdown
 from archcli.recording.classes import UNATTRIBUTED
-from archcli.recording.disturbance import MOST_SWITCHES_PER_S, MOST_WAITED
+from archcli.recording.disturbance import MOST_SWITCHES_PER_S, MOST_WAITED, Disturbance
 from archcli.recording.recording import Recording
 
 # Within these a profile is sound. Seen on a quiet machine at steps of 20 ms and more: overhead at most 1.03,
@@ -57,7 +57,7 @@ def is_busy(recording: Recording) -> bool:
     The load when a run began says nothing of its passes: it is asked only where the system says nothing else.
     """
     seen = recording.disturbance
-    if seen.stolen is not None and seen.stolen > MOST_STOLEN * seen.processors:
+    if _is_stolen(seen):
         return True
     if seen.waited_share is not None:
         return seen.waited_share > MOST_WAITED and (seen.others is None or seen.others > LEAST_TAKEN)
@@ -66,12 +66,17 @@ def is_busy(recording: Recording) -> bool:
     return recording.load > MOST_LOAD or recording.switches_per_s > MOST_SWITCHES_PER_S
 
 
+def _is_stolen(seen: Disturbance) -> bool:
+    """Whether the host of a virtual machine took more of the processors than a sound pass leaves it."""
+    return seen.stolen is not None and seen.stolen > MOST_STOLEN * seen.processors
+
+
 def disturbances(recording: Recording) -> Iterator[str]:
     """What was seen of other processes and of the scatter of the plain passes, a clause each."""
     seen = recording.disturbance
     if seen.others is not None:
         yield f"other processes took {seen.others:.1f} of {seen.processors} processors"
-    if seen.stolen is not None and seen.stolen > MOST_STOLEN:
+    if _is_stolen(seen):
         yield f"the host of this virtual machine took {seen.stolen:.1f}"
     if seen.waited_share is not None:
         yield f"threads waited for one {seen.waited_share:.0%} of their time"

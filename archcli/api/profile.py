@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from archcli.api.asking.options import Files, MlaForm, Past, ScanForm, SourceLen
 from archcli.api.asking.question import Option, asks, count_option
 from archcli.api.asking.subject import Subject, given
 from archcli.api.profiling.against import PassPrediction, check_against
-from archcli.api.profiling.by_kind import cut_to
-from archcli.api.profiling.one_model import profile_model
+from archcli.api.profiling.one_model import cut_to, profile_model
 from archcli.api.profiling.rank import RankLaunch, said_once
 from archcli.api.profiling.settings import Detail, RunDtype, RunSettings
-from archcli.api.profiling.versus import compare
-from archcli.api.profiling.vs_changes import Read, requested_variants
 from archcli.measure.profile.workloads import Workload, workload_of
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
@@ -23,6 +20,9 @@ from archcli.modules.spec.arguments import AttentionKernel
 from archcli.modules.spec.request import Phase
 from archcli.modules.spec.values import AboveZero, ZeroOrMore
 from archcli.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from archcli.api.profiling.vs_changes import Read
 
 PassPhase = Annotated[
     Phase | None,
@@ -171,6 +171,9 @@ def measured(
                 prediction = PassPrediction.of(options.calibrate, options.device, options.dtype)
     # outside of said_once: `launch_of` has refused --vs on several ranks
     if options.vs:
+        from archcli.api.profiling.versus import compare  # of variants alone
+        from archcli.api.profiling.vs_changes import requested_variants
+
         variants = requested_variants(read, settings, options.vs)
         return MeasuredModel(compare(variants, request, detail), variants[0].subject, None)
     report, recording = profile_model(

@@ -5,11 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from archcli.api.asking.subject import Subject
-from archcli.api.profiling.by_kind import machine_ceilings, plan_stacks, profile_by_kind
-from archcli.api.profiling.settings import Detail, RunSettings, check_pass, check_shares, needed_memory
+from archcli.api.profiling.settings import (
+    Detail,
+    RunSettings,
+    check_memory,
+    check_positions,
+    check_shares,
+    lacks_memory,
+    machine_ceilings,
+    needed_memory,
+)
+from archcli.errors import ArchError
 from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, other_form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
+from archcli.measure.profile.extrapolate.kinds import cut, depth
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.profile.workloads import Workload
 from archcli.measure.report import Report
@@ -18,6 +28,24 @@ from archcli.recording.machine import Ceilings
 from archcli.recording.recording import Recording
 from archcli.render.screen import progress
 from archcli.render.write import tell
+
+
+def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
+    """The model cut to the first layers of each stack, with a note of it in its name."""
+    if layers is None:
+        return asked
+    if per_kind:
+        raise ArchError(
+            "--layers and --per-kind are two ways to take less than all layers", "leave one of them out"
+        )
+    whole = depth(asked.model)
+    if layers >= whole:
+        raise ArchError(
+            f"{asked.name} has {whole} layers, of which --layers {layers} leaves out none",
+            "leave --layers out, or give fewer",
+        )
+    name = f"{asked.name} (cut to {layers} of {whole} layers)"
+    return asked._replace(model=cut(asked.model, layers), name=name)
 
 
 def profile_model(
@@ -42,19 +70,24 @@ def profile_model(
     check_shares(asked.model, request)
     counted = checked_pass(asked.model, request)
     inputs = {**counted.inputs(), **settings.inputs(), "layers": layers}
-    plan = plan_stacks(asked, counted, request, settings, per_kind=per_kind) if layers is None else None
-    if plan is None:
-        recording, ceilings = _measure(
-            asked, counted, settings, check_pass(asked.name, asked.model, counted, settings)
-        )
+    check_positions(counted)
+    memory = needed_memory(asked.model, counted, settings)
+    # compiled, it is measured whole, or refused for want of memory
+    is_beyond = layers is None and not settings.compile and lacks_memory(memory, settings)
+    if per_kind or is_beyond:
+        from archcli.api.profiling.by_kind import profile_by_kind  # of models taken apart
+
+        needed = None if per_kind else memory["needed_bytes"]
+        report, recording = profile_by_kind(asked, counted, request, settings, inputs, detail, needed=needed)
+    else:
+        check_memory(asked.name, memory, settings)
+        recording, ceilings = _measure(asked, counted, settings, memory)
         report = profile_of(asked.model, counted, recording, inputs, *detail, ceilings)
         report = workload.report(report, counted, recording)
-    else:
-        report, recording = profile_by_kind(asked, counted, plan, settings, inputs, detail)
     report = replace(
         report,
         model={"name": asked.name, "source": asked.source},
-        totals={**report.totals, "memory": needed_memory(asked.model, counted, settings)},
+        totals={**report.totals, "memory": memory},
         notes=(
             *source_notes(asked.model, request.source_len),
             *form_notes([asked.model], request.forms),
@@ -70,10 +103,12 @@ def _measure(
 ) -> tuple[Recording, Ceilings | None]:
     """Build the model, time the pass, and measure the machine. Imports torch."""
     try:
-        from archcli.runtime.profile import compiled, machine, record, work
+        from archcli.runtime.profile import machine, record, work
 
         work.check_device(settings.device)
         if settings.compile:
+            from archcli.runtime.profile import compiled
+
             compiled.check_compiler(settings.device)
         if settings.device != "cpu":
             # free memory of a GPU is known only now; that of a CPU was checked before torch was imported

@@ -11,8 +11,7 @@ from archcli.api.profiling.vs_changes import RequestedVariant
 from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
-from archcli.measure.profile.parameter_match import parameter_notes
-from archcli.measure.profile.reports.variants import MeasuredVariant
+from archcli.measure.profile.reports.variants import MeasuredVariant, parameter_notes
 from archcli.measure.profile.reports.versus import versus
 from archcli.measure.report import Report
 from archcli.modules.spec.request import Request

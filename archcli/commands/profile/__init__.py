@@ -80,8 +80,7 @@ def run(  # noqa: PLR0913
         )
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    if found.recording is not None:
-        write_files(found.report, found.recording, plot, trace)
+    write_files(found.report, found.recording, plot, trace)
     found.subject.show(found.report, form, output, as_json=as_json)
     raise typer.Exit(_exit_code(found.report))
 

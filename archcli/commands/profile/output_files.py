@@ -11,8 +11,6 @@ from archcli.errors import ArchError, Problem
 from archcli.measure.report import Report
 from archcli.recording.recording import Recording
 from archcli.render import chosen_format
-from archcli.render.data import document
-from archcli.render.picture import check_picture, save
 from archcli.render.write import STDOUT, check_writable, descriptor, write, write_data
 
 
@@ -25,6 +23,8 @@ def check_files(options: Mapping[str, Any]) -> None:
             "--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs"
         )
     if plot is not None:
+        from archcli.render.picture import check_picture
+
         check_picture(plot)
     if trace is not None and descriptor(trace) is None and not trace.name.endswith((".json", ".json.gz")):
         what = f"{trace.name} ends in neither .json nor .json.gz"
@@ -45,11 +45,14 @@ def _check_apart(places: Sequence[Path | None]) -> None:
             )
 
 
-def write_files(report: Report, recording: Recording, plot: Path | None, trace: Path | None) -> None:
-    """Write the files that were asked for."""
+def write_files(report: Report, recording: Recording | None, plot: Path | None, trace: Path | None) -> None:
+    """Write the files that were asked for; a trace is of one recording."""
     if plot is not None:
+        from archcli.render.data import document
+        from archcli.render.picture import save
+
         save(document(report), plot)
-    if trace is not None:
+    if trace is not None and recording is not None:
         _write_trace(recording, trace)
 
 

@@ -21,14 +21,12 @@ from typing import Any
 import typer
 
 from archcli.api.asking.subject import INTERRUPTED
+from archcli.commands.profile.output_files import write_files
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
 from archcli.load.yaml.text import read_stdin
-from archcli.measure.profile.reports.processes import repeated
 from archcli.measure.report import Report
 from archcli.render import show
-from archcli.render.data import document
-from archcli.render.picture import save
 from archcli.render.screen import progress
 from archcli.render.write import tell
 
@@ -96,9 +94,10 @@ def in_processes(context: typer.Context, number: int) -> Report:
     for name, what in REFUSED.items():
         if asked[name]:
             raise ArchError(f"--{name} {what}", "leave it out, or --repeat-process")
+    from archcli.measure.profile.reports.joined import repeated  # of several processes alone
+
     report = repeated(_documents(context, number), number, asked["top"])
-    if asked["plot"] is not None:
-        save(document(report), asked["plot"])
+    write_files(report, None, asked["plot"], None)
     show(report, asked["form"], asked["output"], as_json=asked["as_json"])
     return report
 

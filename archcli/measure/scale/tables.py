@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from archcli.measure.predict.answers.tables import FIGURES
-from archcli.measure.report import Column, Table, Unit, facts
+from archcli.measure.report import Column, Fact, Table, Unit, facts
 from archcli.measure.scale.fields import Role, ScaledSize
 from archcli.measure.scale.search import ChosenShape, aspect_growth
 from archcli.measure.scale.solve import ScaleAnswer
@@ -159,7 +159,7 @@ def _alternative(chosen: ChosenShape, answer: ScaleAnswer, names: Mapping[str, N
 
 def training_table(totals: Mapping[str, Any]) -> Table:
     """Tokens, steps and FLOPs; days where a device is named."""
-    lines: list[tuple[str, Any, Unit]] = [
+    lines: list[Fact] = [
         ("tokens", totals["tokens"], "count"),
         ("tokens per active parameter", round(totals["tokens_per_param"], 1), "number"),
         (f"steps of {totals['batch_tokens']:,} tokens", totals["steps"], "count"),

@@ -10,9 +10,8 @@ from statistics import stdev
 import pytest
 
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.reports.joining import middle
+from archcli.measure.profile.reports.joined import middle, repeated
 from archcli.measure.profile.reports.one import profile_of
-from archcli.measure.profile.reports.processes import repeated
 from archcli.render import rendered
 from archcli.render.data import document
 from conforming import conforms

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import median
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from archcli.measure.profile.extrapolate.plan import BEYOND, ENDS, StackPair, StackPlan
 from archcli.measure.profile.extrapolate.recording import LayerTimes, layer_times
-from archcli.measure.profile.schema.base import Memory
-from archcli.measure.profile.schema.records import EndsFigures, Estimates, LayerKindFigures
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from archcli.measure.profile.schema.records import EndsFigures, Estimates, LayerKindFigures, Memory
 
 COLUMNS = (
     Column("kind", "like"),

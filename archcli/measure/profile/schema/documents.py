@@ -1,32 +1,31 @@
-"""The document of a profile of one model."""
+"""The documents that a profile prints: of one model, and of variants that were timed in turn."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired, TypedDict
 
-from archcli.measure.profile.schema.base import (
-    Amount,
-    Device,
-    DisturbanceFigures,
-    Machine,
-    Memory,
-    ModelName,
-    Range,
-    Record,
-    RunInputs,
-    Seconds,
-)
 from archcli.measure.profile.schema.records import (
+    Amount,
+    ClassField,
     CollectiveFigures,
     CompiledCode,
+    Device,
+    DisturbanceFigures,
     EndsFigures,
     Estimates,
     Figures,
     IvanovTable,
     LayerKindFigures,
+    Machine,
+    Memory,
+    ModelName,
     Operator,
     PredictedClass,
+    Range,
     RanksFigures,
+    Record,
+    RunInputs,
+    Seconds,
 )
 from archcli.modules.spec.values import Meaning
 from archcli.recording.machine import Ceilings
@@ -172,4 +171,159 @@ class Profile(Record):
     convention: Annotated[str, Meaning("How FLOPs, bytes and shares are counted.")]
     totals: Annotated[Totals, Meaning("The pass as a whole, and by class of operation.")]
     rows: Annotated[list[Operator], Meaning("Every operator, the slowest first.")]
+    notes: Annotated[list[str], Meaning("What must be known to read it, one sentence each.")]
+
+
+# by call, as the key `from` is a keyword of Python
+Change = TypedDict(
+    "Change",
+    {
+        "setting": Annotated[str, Meaning("The full path of a field, or a way of running.")],
+        "from": Annotated[str, Meaning("What it is in A.")],
+        "to": Annotated[str, Meaning("What it is in the variant.")],
+    },
+)
+
+
+class Setting(Change, Record):
+    """One setting that a variant changes."""
+
+
+class Ratios(Record):
+    """Times of the variant as multiples of A's, one per round of passes.
+
+    Null where A or the variant took no time, and for A itself.
+    """
+
+    ratio: Annotated[float | None, Meaning("The median over the rounds.")]
+    ratio_q1: Annotated[float | None, Meaning("The lower quartile.")]
+    ratio_q3: Annotated[float | None, Meaning("The upper quartile.")]
+    ratio_min: Annotated[float | None, Meaning("The least.")]
+    ratio_max: Annotated[float | None, Meaning("The most.")]
+
+
+class ComparedFigures(Record):
+    """Time and costs of A and of the variant."""
+
+    base_seconds: Annotated[float, Meaning("Seconds of a pass of A.")]
+    seconds: Annotated[float, Meaning("Seconds of a pass of the variant.")]
+    difference_s: Annotated[float, Meaning("Seconds by which the variant takes longer.")]
+    base_flops: Annotated[Amount, Meaning("FLOPs of A, counted.")]
+    flops: Annotated[Amount, Meaning("FLOPs of the variant, counted.")]
+    flops_ratio: Annotated[
+        float | None, Meaning("The variant's FLOPs as a multiple of A's; null where A has none.")
+    ]
+    base_bytes: Annotated[Amount, Meaning("Bytes of A.")]
+    bytes: Annotated[Amount, Meaning("Bytes of the variant.")]
+    bytes_ratio: Annotated[
+        float | None, Meaning("The variant's bytes as a multiple of A's; null where A has none.")
+    ]
+
+
+class ComparedOperator(Ratios, ComparedFigures):
+    """An operator of A and of the variant."""
+
+    path: Annotated[
+        str,
+        Meaning(
+            "Where it stands in the model, * for the layer's index; of several that were fused, their "
+            "common name."
+        ),
+    ]
+    operators: Annotated[
+        list[str] | None,
+        Meaning("Compiled: the operators that kernels of this line hold; null where none was compiled."),
+    ]
+
+
+class ComparedClass(ClassField, Ratios, ComparedFigures):
+    """A class of operation of A and of the variant."""
+
+    variant: Annotated[str, Meaning("The variant's letter.")]
+
+
+class VariantSummary(Ratios):
+    """A variant as a whole; ratios are those of its plain wall time. A is the first."""
+
+    variant: Annotated[str, Meaning("Its letter.")]
+    changed: Annotated[str, Meaning("What --vs says of it.")]
+    settings: Annotated[list[Setting], Meaning("What that changes.")]
+    params: Annotated[Amount, Meaning("Parameters.")]
+    params_ratio: Annotated[float | None, Meaning("As a multiple of A's.")]
+    matmul_flops: Annotated[Amount, Meaning("FLOPs of matrix products, counted.")]
+    other_flops: Annotated[Amount, Meaning("All other FLOPs, counted.")]
+    flops_ratio: Annotated[float | None, Meaning("All FLOPs as a multiple of A's.")]
+    bytes: Annotated[Amount, Meaning("Bytes read and written by operations that run one by one.")]
+    bytes_ratio: Annotated[float | None, Meaning("As a multiple of A's.")]
+    dtype: Annotated[str, Meaning("In which numbers it was run.")]
+    wall_s: Annotated[Seconds, Meaning("Seconds: the median plain pass.")]
+    attributed_share: Annotated[
+        float, Meaning("Of the plain wall time, taken by operations of the architecture; 1 is all.")
+    ]
+    unattributed_share: Annotated[float, Meaning("Of the plain wall time, left by operations and framework.")]
+    reliable: Annotated[
+        bool,
+        Meaning(
+            "Whether trace and census agree, plain and traced passes to a tenth, and nothing disturbed the "
+            "plain passes."
+        ),
+    ]
+    overhead_ratio: Annotated[Seconds, Meaning("A traced pass as a multiple of the plain one, the median.")]
+    compiled: Annotated[
+        CompiledCode | None,
+        Meaning("What torch.compile made of it; null where it was run operation by operation."),
+    ]
+    operations_executed: Annotated[
+        Amount, Meaning("Torch operations in a pass, by the census; compiled, its kernels.")
+    ]
+    operations_counted: Annotated[Amount, Meaning("Those found in the trace.")]
+    operations_differing: Annotated[
+        list[str], Meaning("Those that the trace has more or less often, as path:operation.")
+    ]
+    launches_lost: Annotated[
+        list[str],
+        Meaning("What the trace of a GPU lacks: kernels without a launch, launches without a kernel."),
+    ]
+    device: Annotated[Device | None, Meaning("What a GPU did; null on a CPU, and where it is extrapolated.")]
+    disturbance: NotRequired[Annotated[DisturbanceFigures, Meaning("What disturbed its plain passes.")]]
+    plain_s: Annotated[list[Seconds], Meaning("Seconds of its plain pass in each round.")]
+    traced_s: Annotated[list[Seconds], Meaning("Seconds of its traced pass in each round.")]
+
+
+class ReportedVariant(VariantSummary):
+    """A variant with its operators, the largest difference first; A has none."""
+
+    operators: Annotated[list[ComparedOperator], Meaning("Every operator of either.")]
+
+
+class ComparedTotals(Record):
+    """What was measured of all variants."""
+
+    variants: Annotated[list[ReportedVariant], Meaning("A, and each variant.")]
+    rounds: Annotated[
+        Amount, Meaning("Rounds that count, each with a plain and a traced pass of every variant.")
+    ]
+    rounds_rejected: Annotated[Amount, Meaning("Rounds in which one was disturbed.")]
+    partial: Annotated[bool, Meaning("Whether it was interrupted.")]
+    machine: Annotated[Machine, Meaning("What the figures depend on besides the models.")]
+    memory: Annotated[Memory, Meaning("What all variants need at once.")]
+
+
+class ComparedInputs(RunInputs):
+    """How all variants were run, and which they are."""
+
+    vs: Annotated[list[str], Meaning("The variants after A, as --vs says them.")]
+    set: NotRequired[Annotated[list[str], Meaning("Changes by --set, which all variants have.")]]
+
+
+class ProfileComparison(Record):
+    """What `archcli profile MODEL --vs CHANGE --json` prints."""
+
+    schema_version: Annotated[Literal[1], Meaning("The form of the document.")]
+    command: Annotated[Literal["profile"], Meaning("What printed it.")]
+    model: Annotated[ModelName, Meaning("The architecture that is A.")]
+    inputs: Annotated[ComparedInputs, Meaning("How they were run.")]
+    convention: Annotated[str, Meaning("How FLOPs, bytes and ratios are counted.")]
+    totals: Annotated[ComparedTotals, Meaning("Each variant as a whole.")]
+    rows: Annotated[list[ComparedClass], Meaning("Every class of operation of each variant after A.")]
     notes: Annotated[list[str], Meaning("What must be known to read it, one sentence each.")]

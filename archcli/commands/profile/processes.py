@@ -21,12 +21,10 @@ from typing import Any
 import typer
 
 from archcli.api.asking.subject import INTERRUPTED
-from archcli.commands.profile.output_files import write_files
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
 from archcli.load.yaml.text import read_stdin
 from archcli.measure.report import Report
-from archcli.render import show
 from archcli.render.screen import progress
 from archcli.render.write import tell
 
@@ -86,7 +84,7 @@ REFUSED = {
 
 
 def in_processes(context: typer.Context, number: int) -> Report:
-    """Run the command of the context `number` times, show the report of all, and return it.
+    """Run the command of the context `number` times, and join what they report.
 
     An interrupt keeps the processes that have finished. Raises ArchError for options of a single process.
     """
@@ -96,10 +94,7 @@ def in_processes(context: typer.Context, number: int) -> Report:
             raise ArchError(f"--{name} {what}", "leave it out, or --repeat-process")
     from archcli.measure.profile.reports.joined import repeated  # of several processes alone
 
-    report = repeated(_documents(context, number), number, asked["top"])
-    write_files(report, None, asked["plot"], None)
-    show(report, asked["form"], asked["output"], as_json=asked["as_json"])
-    return report
+    return repeated(_documents(context, number), number, asked["top"])
 
 
 def _documents(context: typer.Context, number: int) -> list[Any]:

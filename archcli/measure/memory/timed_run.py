@@ -14,7 +14,6 @@ from archcli.graph import Tensor, tree_map
 from archcli.graph.kept import INT64, Backend, Execution
 from archcli.graph.memory_tape import storage_of
 from archcli.measure.memory.traced import MemoryMoment, TracedPass, cached_before, peak_bytes, trace_memory
-from archcli.measure.memory.training.backward import Backward
 from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Model
 from archcli.modules.models.model import inferring
@@ -109,6 +108,8 @@ def _inference(traced: TracedPass) -> Iterator[MemoryMoment]:
 
 def _training(traced: TracedPass) -> Iterator[MemoryMoment]:
     """The moments of a forward and its backward, with the outputs and their gradients all along."""
+    from archcli.measure.memory.training.backward import Backward  # of training alone
+
     ledger, outputs = traced.ledger, _outputs(traced)
     places = [x.value.place for x in outputs]
     sizes = [prod(x.value.shape) * x.value.place.width for x in outputs]

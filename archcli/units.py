@@ -192,8 +192,12 @@ def _amount(text: str, plain: str, units: Mapping[str, int], wanted: str, hint: 
     return int(whole + decimals) * 10**power * units[number[4]], 10 ** len(decimals)
 
 
+def decimals(value: float) -> int:
+    """How many decimals show three figures of a value."""
+    # from 9.995 on a value rounds to 10.0, and from 99.95 on to 100
+    return sum(abs(value) < limit for limit in (9.995, 99.95))
+
+
 def three_figures(value: float) -> str:
     """4.38, 43.8, 438 and 4,380."""
-    # from 9.995 on a value rounds to 10.0, and from 99.95 on to 100
-    decimals = sum(value < limit for limit in (9.995, 99.95))
-    return f"{value:,.{decimals}f}" if decimals else f"{value:,.0f}"
+    return f"{value:,.{decimals(value)}f}"

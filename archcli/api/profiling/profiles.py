@@ -81,14 +81,9 @@ def local_device(memory: DeviceMemory, kind: str, calibrations: Sequence[Path]) 
     ArchError where there are none, and for profiles that nothing can be fitted to.
     """
     backend: Backend = "cpu" if kind == "cpu" else "cuda"
-    clock = _calibrated(memory, backend, calibrations) if calibrations else _known(memory, backend)
+    clock = calibrated(calibrations, memory.name, backend).clock if calibrations else _known(memory, backend)
     fabric = Fabric(memory.name, devices_per_node=memory.n_devices)
     return PredictedDevice(TimingDevice(clock, fabric), memory, backend=backend)
-
-
-def _calibrated(memory: DeviceMemory, backend: Backend, calibrations: Sequence[Path]) -> KernelClock:
-
-    return calibrated(calibrations, memory.name, backend).clock
 
 
 def _known(memory: DeviceMemory, backend: Backend) -> KernelClock:

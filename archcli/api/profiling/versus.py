@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -117,9 +117,9 @@ def _timed_variant(variant: RequestedVariant, counted: Pass, tick: Tick) -> Any:
     settings = variant.settings
     prepared = work.prepare(variant.subject.model, counted.request, settings.build())
     if settings.compile:
-        return compiled.timed_compiled_variant(prepared, settings.device, _with_letter(variant, tick))
+
+        def tick_variant(what: str, done: int, total: int) -> None:
+            tick(f"{variant.letter}: {what}", done, total)
+
+        return compiled.timed_compiled_variant(prepared, settings.device, tick_variant)
     return in_turn.timed_variant(prepared, settings.device, hide_launch=settings.hide_launch)
-
-
-def _with_letter(variant: RequestedVariant, tick: Tick) -> Callable[[str, int, int], None]:
-    return lambda what, done, total: tick(f"{variant.letter}: {what}", done, total)

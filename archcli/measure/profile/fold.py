@@ -7,7 +7,6 @@ the rest is negative.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Literal, NamedTuple
@@ -118,7 +117,7 @@ def fold(
     # read before `framework_s` is added: so far these are torch operations outside of any row
     unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
     by_class[FRAMEWORK].seconds += recording.framework_s
-    by_class[UNATTRIBUTED].seconds = wall - _seconds(by_class.values())
+    by_class[UNATTRIBUTED].seconds = wall - sum(tally.seconds for tally in by_class.values())
     present = {name: tally for name, tally in by_operator.items() if tally.seconds or tally.bytes}
     busy = None if recording.on_device is None else recording.on_device.busy_ns / 1e9
     return Breakdown(by_class, present, wall, unlabelled, ceilings, busy)
@@ -147,10 +146,6 @@ def _moved_bytes(charge: Charge, dtype: str) -> int:
     elements = part.read + part.written + part.weights * (charge.experts - 1)
     moved: int = to_bytes(rounded(charge.times * elements), dtype)
     return moved
-
-
-def _seconds(tallies: Iterable[Tally]) -> float:
-    return sum(tally.seconds for tally in tallies)
 
 
 class Bound(NamedTuple):

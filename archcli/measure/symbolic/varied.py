@@ -255,17 +255,13 @@ class Varied:
                 return bool(answers.pop())
             if compare is operator.eq and (mine[1] < its[0] or its[1] < mine[0]):
                 return False
-        return self.run.decide(_as_flags(compare(*_operands(self, operand))))
+        # comparing arrays of Python's ints gives an array of objects
+        return self.run.decide(compare(*_operands(self, operand)).astype(bool))
 
 
 def stands_for(number: Any) -> bool:
     """Whether this is a number of many candidates; to `isinstance` it is an int or a float."""
     return type(number) is Varied
-
-
-def _as_flags(answers: Any) -> Any:
-    # comparing arrays of Python's ints gives an array of objects
-    return answers.astype(bool)
 
 
 def _ends(number: Any) -> tuple[int, int] | None:

@@ -14,12 +14,14 @@ from archcli.measure.profile.schema.records import (
     EndsFigures,
     Estimates,
     Figures,
+    FusedOperators,
     IvanovTable,
     LayerKindFigures,
     Machine,
     Memory,
     ModelName,
     Operator,
+    OperatorPath,
     PredictedClass,
     Range,
     RanksFigures,
@@ -30,14 +32,39 @@ from archcli.measure.profile.schema.records import (
 from archcli.modules.spec.values import Meaning
 from archcli.recording.machine import Ceilings
 
+# keys that one model and each of several variants have
+WallSeconds = Annotated[Seconds, Meaning("Seconds: the median plain pass.")]
+AttributedShare = Annotated[
+    float, Meaning("Of the plain wall time, taken by operations of the architecture; 1 is all.")
+]
+Reliable = Annotated[
+    bool,
+    Meaning(
+        "Whether trace and census agree, plain and traced passes to a tenth, and nothing disturbed the "
+        "plain passes."
+    ),
+]
+MatmulFlops = Annotated[Amount, Meaning("FLOPs of matrix products, counted.")]
+OtherFlops = Annotated[Amount, Meaning("All other FLOPs, counted.")]
+MovedBytes = Annotated[Amount, Meaning("Bytes read and written by operations that run one by one.")]
+OperationsExecuted = Annotated[
+    Amount, Meaning("Torch operations in a pass, by the census; compiled, its kernels.")
+]
+OperationsDiffering = Annotated[
+    list[str], Meaning("Those that the trace has more or less often, as path:operation.")
+]
+LaunchesLost = Annotated[
+    list[str],
+    Meaning("What the trace of a GPU lacks: kernels without a launch, launches without a kernel."),
+]
+OnDevice = Annotated[Device | None, Meaning("What a GPU did; null on a CPU, and where it is extrapolated.")]
+
 
 class PassFigures(Record):
     """What was measured and counted of one pass of the whole model."""
 
-    wall_s: Annotated[Seconds, Meaning("Seconds: the median plain pass.")]
-    attributed_share: Annotated[
-        float, Meaning("Of the plain wall time, taken by operations of the architecture; 1 is all.")
-    ]
+    wall_s: WallSeconds
+    attributed_share: AttributedShare
     framework_share: Annotated[
         float,
         Meaning("Of the plain wall time, taken by Python, dispatch, views and what is outside of any row."),
@@ -51,20 +78,14 @@ class PassFigures(Record):
     overhead_ratio: Annotated[
         Seconds, Meaning("A traced pass as a multiple of the plain pass before it, the median.")
     ]
-    reliable: Annotated[
-        bool,
-        Meaning(
-            "Whether trace and census agree, plain and traced passes to a tenth, and nothing disturbed the "
-            "plain passes."
-        ),
-    ]
-    matmul_flops: Annotated[Amount, Meaning("FLOPs of matrix products, counted.")]
-    other_flops: Annotated[Amount, Meaning("All other FLOPs, counted.")]
+    reliable: Reliable
+    matmul_flops: MatmulFlops
+    other_flops: OtherFlops
     flops_by_class: Annotated[
         dict[str, Amount], Meaning("Counted FLOPs by class, fused attention taken apart.")
     ]
     executed_flops: Annotated[Amount, Meaning("FLOPs that the kernels ran, masked scores included.")]
-    bytes: Annotated[Amount, Meaning("Bytes read and written by operations that run one by one.")]
+    bytes: MovedBytes
     by_class: Annotated[
         dict[str, Figures],
         Meaning("By class of operation; framework and unattributed make the times add up."),
@@ -87,17 +108,10 @@ class PassFigures(Record):
     ]
     plain_s: Annotated[list[Seconds], Meaning("Seconds of every plain pass that counts.")]
     traced_s: Annotated[list[Seconds], Meaning("Seconds of the traced pass after each.")]
-    operations_executed: Annotated[
-        Amount, Meaning("Torch operations in a pass, by the census; compiled, its kernels.")
-    ]
-    operations_differing: Annotated[
-        list[str], Meaning("Those that the trace has more or less often, as path:operation.")
-    ]
-    launches_lost: Annotated[
-        list[str],
-        Meaning("What the trace of a GPU lacks: kernels without a launch, launches without a kernel."),
-    ]
-    device: Annotated[Device | None, Meaning("What a GPU did; null on a CPU, and where it is extrapolated.")]
+    operations_executed: OperationsExecuted
+    operations_differing: OperationsDiffering
+    launches_lost: LaunchesLost
+    device: OnDevice
     page_faults_per_pass: Annotated[Amount, Meaning("Page faults in a plain pass, the median.")]
     system_s_per_pass: Annotated[
         Seconds, Meaning("Seconds all threads of a plain pass spent in the system, the median.")
@@ -223,17 +237,8 @@ class ComparedFigures(Record):
 class ComparedOperator(Ratios, ComparedFigures):
     """An operator of A and of the variant."""
 
-    path: Annotated[
-        str,
-        Meaning(
-            "Where it stands in the model, * for the layer's index; of several that were fused, their "
-            "common name."
-        ),
-    ]
-    operators: Annotated[
-        list[str] | None,
-        Meaning("Compiled: the operators that kernels of this line hold; null where none was compiled."),
-    ]
+    path: OperatorPath
+    operators: FusedOperators
 
 
 class ComparedClass(ClassField, Ratios, ComparedFigures):
@@ -250,41 +255,26 @@ class VariantSummary(Ratios):
     settings: Annotated[list[Setting], Meaning("What that changes.")]
     params: Annotated[Amount, Meaning("Parameters.")]
     params_ratio: Annotated[float | None, Meaning("As a multiple of A's.")]
-    matmul_flops: Annotated[Amount, Meaning("FLOPs of matrix products, counted.")]
-    other_flops: Annotated[Amount, Meaning("All other FLOPs, counted.")]
+    matmul_flops: MatmulFlops
+    other_flops: OtherFlops
     flops_ratio: Annotated[float | None, Meaning("All FLOPs as a multiple of A's.")]
-    bytes: Annotated[Amount, Meaning("Bytes read and written by operations that run one by one.")]
+    bytes: MovedBytes
     bytes_ratio: Annotated[float | None, Meaning("As a multiple of A's.")]
     dtype: Annotated[str, Meaning("In which numbers it was run.")]
-    wall_s: Annotated[Seconds, Meaning("Seconds: the median plain pass.")]
-    attributed_share: Annotated[
-        float, Meaning("Of the plain wall time, taken by operations of the architecture; 1 is all.")
-    ]
+    wall_s: WallSeconds
+    attributed_share: AttributedShare
     unattributed_share: Annotated[float, Meaning("Of the plain wall time, left by operations and framework.")]
-    reliable: Annotated[
-        bool,
-        Meaning(
-            "Whether trace and census agree, plain and traced passes to a tenth, and nothing disturbed the "
-            "plain passes."
-        ),
-    ]
+    reliable: Reliable
     overhead_ratio: Annotated[Seconds, Meaning("A traced pass as a multiple of the plain one, the median.")]
     compiled: Annotated[
         CompiledCode | None,
         Meaning("What torch.compile made of it; null where it was run operation by operation."),
     ]
-    operations_executed: Annotated[
-        Amount, Meaning("Torch operations in a pass, by the census; compiled, its kernels.")
-    ]
+    operations_executed: OperationsExecuted
     operations_counted: Annotated[Amount, Meaning("Those found in the trace.")]
-    operations_differing: Annotated[
-        list[str], Meaning("Those that the trace has more or less often, as path:operation.")
-    ]
-    launches_lost: Annotated[
-        list[str],
-        Meaning("What the trace of a GPU lacks: kernels without a launch, launches without a kernel."),
-    ]
-    device: Annotated[Device | None, Meaning("What a GPU did; null on a CPU, and where it is extrapolated.")]
+    operations_differing: OperationsDiffering
+    launches_lost: LaunchesLost
+    device: OnDevice
     disturbance: NotRequired[Annotated[DisturbanceFigures, Meaning("What disturbed its plain passes.")]]
     plain_s: Annotated[list[Seconds], Meaning("Seconds of its plain pass in each round.")]
     traced_s: Annotated[list[Seconds], Meaning("Seconds of its traced pass in each round.")]

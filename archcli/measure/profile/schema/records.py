@@ -212,20 +212,24 @@ class Figures(Record):
     ]
 
 
+OperatorPath = Annotated[
+    str,
+    Meaning(
+        "Where it stands in the model, * for the layer's index; of several that were fused, their "
+        "common name."
+    ),
+]
+FusedOperators = Annotated[
+    list[str] | None,
+    Meaning("Compiled: the operators that kernels of this line hold; null where none was compiled."),
+]
+
+
 class Operator(ClassField, Figures):
     """The figures of an operator of the architecture, layers folded."""
 
-    path: Annotated[
-        str,
-        Meaning(
-            "Where it stands in the model, * for the layer's index; of several that were fused, their "
-            "common name."
-        ),
-    ]
-    operators: Annotated[
-        list[str] | None,
-        Meaning("Compiled: the operators that kernels of this line hold; null where none was compiled."),
-    ]
+    path: OperatorPath
+    operators: FusedOperators
 
 
 class CompiledCode(Record):

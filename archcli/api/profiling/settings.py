@@ -1,4 +1,4 @@
-"""Settings that only a profile needs, checks of a pass before torch is imported, and a machine's ceilings."""
+"""Settings of a profile, checks of a pass before torch is imported, and the machine's ceilings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a base, a size, FLOPs or hours on devices, and the shape and training that answer it."""
+"""The question of `archcli scale`, a size or a budget, and the shape and training that answer it."""
 
 from __future__ import annotations
 

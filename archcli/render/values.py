@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import sanitize
-from archcli.units import decimals
+from archcli.units import decimals_of
 
 if TYPE_CHECKING:
     from archcli.measure.report import Unit
@@ -55,11 +55,11 @@ def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") ->
     while (
         power + 1 < len(prefixes)
         # judged as it will be shown: 999,996 is 1.00M, not 1,000K
-        and round(abs(value) / base**power, decimals(value / base**power)) >= FOUR_FIGURES
+        and round(abs(value) / base**power, decimals_of(value / base**power)) >= FOUR_FIGURES
     ):
         power += 1
     shown = value / base**power
-    digits = decimals(shown) if power else (0 if isinstance(value, int) else 1)
+    digits = decimals_of(shown) if power else (0 if isinstance(value, int) else 1)
     figures = f"{shown:,.{digits}f}" if abs(shown) < BEYOND_PREFIXES else f"{shown:.2e}"
     return f"{figures}{gap}{prefixes[power]}"
 

@@ -27,6 +27,7 @@ from archcli.recording.machine import Ceilings
 from archcli.recording.recording import Recording
 from archcli.render.screen import Tick, progress
 from archcli.render.write import tell
+from archcli.units import gib
 
 MOST_PAIRS = 50
 """Pairs of passes of a stack, where time allows: errors of a slope are multiplied by the number of layers."""
@@ -48,7 +49,7 @@ def _plan(
     plan = plan_of(asked.name, asked.model, counted, limits)
     if needed is None:
         return plan
-    sizes = f"needs about {needed / 2**30:,.1f} GiB, of which {(room or 0) / 2**30:,.1f} GiB are available"
+    sizes = f"needs about {gib(needed)}, of which {gib(room or 0)} are available"
     reason = f"{asked.name} in {settings.dtype} {sizes}: measured by kinds of layer."
     tell(sanitize(reason))
     return replace(plan, reason=reason)

@@ -18,6 +18,7 @@ from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Model
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
+from archcli.units import gib
 
 TORCH_BYTES = 400 * 2**20
 """torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest."""
@@ -74,27 +75,23 @@ def require_memory(name: str, memory: dict[str, int], available: int | None, dty
     if available is None or needed <= available:
         return
     if weights > available:
-        what, hint = f"{_gib(weights)} of weights", "a smaller preset or --set n_layers=…"
+        what, hint = f"{gib(weights)} of weights", "a smaller preset or --set n_layers=…"
     else:
         listed = {
             part.removesuffix("_bytes"): size
             for part, size in memory.items()
             if part not in {"needed_bytes", "torch_bytes"}
         }
-        rest = ", ".join(f"{_gib(size)} {part}" for part, size in listed.items() if size)
+        rest = ", ".join(f"{gib(size)} {part}" for part, size in listed.items() if size)
         what, hint = (
-            f"about {_gib(needed)} ({rest})",
+            f"about {gib(needed)} ({rest})",
             "a shorter --seq-len, a smaller --batch-size or --set n_layers=…",
         )
     narrower = "" if to_bytes(1, dtype) <= 2 else "--dtype bf16, "  # noqa: PLR2004
     raise ArchError(
-        f"{name} in {dtype} needs {what}; this machine has {_gib(available)} available",
+        f"{name} in {dtype} needs {what}; this machine has {gib(available)} available",
         f"try {narrower}{hint}",
     )
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:,.1f} GiB"
 
 
 def _inference(traced: TracedPass) -> Iterator[MemoryMoment]:

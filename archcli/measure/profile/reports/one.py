@@ -258,8 +258,12 @@ def profile_of(
     """The report of a pass that was counted and timed; `depth` and `top` 0 show everything."""
     breakdown = fold(model, counted, recording, inputs["dtype"], depth, ceilings)
     compiled, device = compiled_section(counted, recording), device_section(recording, breakdown.wall_s)
-    operators = _operators(recording, breakdown, depth)
     totals = _totals(counted, recording, breakdown, compiled, device)
+    operators, columns = _operators(recording, breakdown, depth), tuple(columns_of(breakdown))
+    title = f"Where the time goes{', extrapolated' * recording.extrapolated}"
+    whole = {"class": "plain wall", **figures_of(breakdown, breakdown.whole)}
+    named = [{**row, "path": abbreviated(row["path"], row["operators"])} for row in operators]
+    drawing: Fact = ("drawing random numbers", breakdown.share_of(RANDOM), "share")
     return Report(
         command="profile",
         model={"name": model.name, "source": model.source},
@@ -268,37 +272,27 @@ def profile_of(
         convention=CONVENTION,
         totals=totals,
         rows=operators,
-        tables=tuple(_tables(recording, breakdown, totals, operators, top, compiled, device)),
+        tables=(
+            class_table(title, columns, totals, whole),
+            operator_table(columns, named, top),
+            quality_table(
+                totals,
+                _walls(recording, breakdown),
+                trace=(*compiled.facts, drawing),
+                device=device.facts,
+                began="when it began",
+            ),
+        ),
         notes=(*totals["warnings"], *device.notes, *compiled.notes, *notes_of(counted, recording)),
     )
 
 
-def _tables(
-    recording: Recording,
-    breakdown: Breakdown,
-    totals: PassFigures,
-    operators: list[Operator],
-    top: int,
-    compiled: Section,
-    device: Section,
-) -> Iterator[Table]:
-    columns = tuple(columns_of(breakdown))
-    title = "Where the time goes, extrapolated" if recording.extrapolated else "Where the time goes"
-    yield class_table(
-        title, columns, totals, {"class": "plain wall", **figures_of(breakdown, breakdown.whole)}
-    )
-    named = [{**row, "path": abbreviated(row["path"], row["operators"])} for row in operators]
-    yield operator_table(columns, named, top)
-    walls: list[Fact] = [("plain wall, median", breakdown.wall_s, "seconds")]
+def _walls(recording: Recording, breakdown: Breakdown) -> Iterator[Fact]:
+    yield "plain wall, median", breakdown.wall_s, "seconds"
     if not recording.extrapolated:
         pairs = f"{len(recording.traced_s)}, {recording.rejected}"
-        walls += [
-            ("plain wall, fastest to slowest", fastest_to_slowest(recording), "text"),
-            ("pairs of passes, rejected as disturbed", pairs, "text"),
-        ]
-    drawing: Fact = ("drawing random numbers", breakdown.share_of(RANDOM), "share")
-    trace = (*compiled.facts, drawing)
-    yield quality_table(totals, walls, trace=trace, device=device.facts, began="when it began")
+        yield "plain wall, fastest to slowest", fastest_to_slowest(recording), "text"
+        yield "pairs of passes, rejected as disturbed", pairs, "text"
 
 
 def _operators(recording: Recording, breakdown: Breakdown, depth: int) -> list[Operator]:

@@ -59,18 +59,18 @@ def middle(values: Sequence[Any]) -> Any:
 def _joined_totals(totals: Sequence[Figures], join: Join, apart: set[str]) -> dict[str, Any]:
     """Medians of the totals, and their classes joined; keys `apart` are left out."""
     apart = apart | {"by_class", "operations_differing", "launches_lost", "warnings"}
-    alike = [{key: value for key, value in one.items() if key not in apart} for one in totals]
+    alike = [{key: value for key, value in figures.items() if key not in apart} for figures in totals]
     classes = totals[0]["by_class"]
     return {
         **middle(alike),
-        "by_class": {name: join([one["by_class"][name] for one in totals]) for name in classes},
+        "by_class": {name: join([figures["by_class"][name] for figures in totals]) for name in classes},
     }
 
 
 def _lacking(totals: Sequence[Figures]) -> dict[str, list[str]]:
     """What is missing or too much in the trace of any of them."""
     keys = ("operations_differing", "launches_lost")
-    return {key: sorted({name for one in totals for name in one[key]}) for key in keys}
+    return {key: sorted({name for figures in totals for name in figures[key]}) for key in keys}
 
 
 def _joined_rows(documents: Sequence[Figures], join: Join) -> list[dict[str, Any]]:
@@ -263,23 +263,23 @@ def _communication(collectives: Sequence[Collectives]) -> list[CollectiveFigures
     by_kind: dict[str, list[CollectiveTime]] = defaultdict(list)
     for of_rank in collectives:
         sums: dict[str, CollectiveTime] = {}
-        for one in of_rank:
-            before = sums.get(one.collective)
-            sums[one.collective] = one if before is None else before.plus(one)
+        for time in of_rank:
+            before = sums.get(time.collective)
+            sums[time.collective] = time if before is None else before.plus(time)
         for kind, time in sums.items():
             by_kind[kind].append(time)
-    return [_collective(kind, of_ranks) for kind, of_ranks in by_kind.items()]
+    return [_collective(kind, times) for kind, times in by_kind.items()]
 
 
-def _collective(kind: str, of_ranks: Sequence[CollectiveTime]) -> CollectiveFigures:
-    seconds, sent = median(one.seconds for one in of_ranks), middle([one.bytes for one in of_ranks])
+def _collective(kind: str, times: Sequence[CollectiveTime]) -> CollectiveFigures:
+    seconds, sent = median(time.seconds for time in times), middle([time.bytes for time in times])
     return {
         "collective": kind,
-        "calls": middle([one.calls for one in of_ranks]),
+        "calls": middle([time.calls for time in times]),
         "bytes": sent,
         "time_s": seconds,
-        "exposed_s": median(one.exposed_s for one in of_ranks),
-        "slowest_s": max(one.seconds for one in of_ranks),
+        "exposed_s": median(time.exposed_s for time in times),
+        "slowest_s": max(time.seconds for time in times),
         "gbytes_per_s": sent / seconds / 1e9 if sent and seconds else None,
     }
 

@@ -1,4 +1,4 @@
-"""How people write amounts: 4096, 8k and 8K, 80GiB, bf16. Read exactly; here is what sentences write, too."""
+"""How people write amounts (8k, 80GiB, bf16), read exactly, and how sentences write a few of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How people write amounts: 4096, 8k and 8K, 80GiB, bf16. Read here exactly; `render` writes them."""
+"""How people write amounts (8k, 80GiB, bf16), read exactly, and how sentences write a few of them."""
 
 from __future__ import annotations
 
@@ -190,3 +190,19 @@ def _amount(text: str, plain: str, units: Mapping[str, int], wanted: str, hint: 
     if power > LONGEST or (power and number[4]):
         raise ArchError(f"{text[:40]!r} is not {wanted}", hint)
     return int(whole + decimals) * 10**power * units[number[4]], 10 ** len(decimals)
+
+
+def decimals_of(value: float) -> int:
+    """How many decimals show three figures of a value."""
+    # from 9.995 on a value rounds to 10.0, and from 99.95 on to 100
+    return sum(abs(value) < limit for limit in (9.995, 99.95))
+
+
+def three_figures(value: float) -> str:
+    """4.38, 43.8, 438 and 4,380."""
+    return f"{value:,.{decimals_of(value)}f}"
+
+
+def gib(size: float) -> str:
+    """Bytes as `79.6 GiB`."""
+    return f"{size / 2**30:,.1f} GiB"

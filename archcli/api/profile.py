@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from archcli.api.asking.options import Files, MlaForm, Past, ScanForm, SourceLen
 from archcli.api.asking.question import Option, asks, count_option
 from archcli.api.asking.subject import Subject, given
-from archcli.api.profiling.against import PassPrediction, check_against
-from archcli.api.profiling.by_kind import cut_to
-from archcli.api.profiling.one_model import profile_model
+from archcli.api.profiling.one_model import cut_to, profile_model
 from archcli.api.profiling.rank import RankLaunch, said_once
 from archcli.api.profiling.settings import Detail, RunDtype, RunSettings
-from archcli.api.profiling.versus import compare
-from archcli.api.profiling.vs_changes import Read, requested_variants
+from archcli.errors import ArchError
 from archcli.measure.profile.workloads import Workload, workload_of
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
@@ -23,6 +20,9 @@ from archcli.modules.spec.arguments import AttentionKernel
 from archcli.modules.spec.request import Phase
 from archcli.modules.spec.values import AboveZero, ZeroOrMore
 from archcli.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from archcli.api.profiling.vs_changes import Read
 
 PassPhase = Annotated[
     Phase | None,
@@ -143,6 +143,27 @@ class ProfileOptions:
         )
 
 
+NOT_PREDICTED = {
+    "vs": "--vs",
+    "compiled": "--compile",
+    "per_kind": "--per-kind",
+    "repeat_process": "--repeat-process",
+    "no_ceilings": "--no-ceilings",
+}
+"""Options of a profile that is not one whole pass, operation by operation, or that has no floor."""
+
+
+def check_against(options: Mapping[str, Any]) -> None:
+    """Raise ArchError for options that a prediction cannot stand beside."""
+    if not options["against_prediction"]:
+        if options["calibrate"]:
+            raise ArchError("--calibrate is for a prediction", "add --against-prediction")
+        return
+    given = [option for name, option in NOT_PREDICTED.items() if options.get(name)]  # Python asks for fewer
+    if given:
+        raise ArchError(f"--against-prediction is of one whole pass, and {given[0]} is not", "leave it out")
+
+
 class MeasuredModel(NamedTuple):
     """The report of a profile, the model it is of, and the recording; None of several variants."""
 
@@ -168,9 +189,14 @@ def measured(
             subject = cut_to(read(()), options.layers, per_kind=options.per_kind)
             prediction = None
             if options.against_prediction:
+                from archcli.api.profiling.against import PassPrediction
+
                 prediction = PassPrediction.of(options.calibrate, options.device, options.dtype)
     # outside of said_once: `launch_of` has refused --vs on several ranks
     if options.vs:
+        from archcli.api.profiling.versus import compare  # of variants alone
+        from archcli.api.profiling.vs_changes import requested_variants
+
         variants = requested_variants(read, settings, options.vs)
         return MeasuredModel(compare(variants, request, detail), variants[0].subject, None)
     report, recording = profile_model(

@@ -14,11 +14,10 @@ from archcli.load.source import load_text
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.report import Report
 from archcli.measure.scale.laws import DEFAULT_LAW, LawName
-from archcli.measure.scale.question import DEFAULT_BATCH, Hours, ScaleSettings
 from archcli.measure.scale.report import scale_report
 from archcli.measure.scale.search import Judge, JudgedModel
 from archcli.measure.scale.shape import unpublished
-from archcli.measure.scale.solve import ScaleProblem
+from archcli.measure.scale.solve import DEFAULT_BATCH, Hours, ScaleProblem, ScaleSettings
 from archcli.measure.symbolic.symbols import sizes
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
@@ -131,13 +130,15 @@ def siblings_of(subject: Subject) -> tuple[str, ...]:
 
 def scaled(subject: Subject, options: ScaleOptions) -> ScaledModel:
     """Scale a loaded model. Raises ArchError for options that say nothing, or that no shape meets."""
-    timed = None
+    devices = None
     if options.device is not None:
         from archcli.api.predict import PredictOptions, predict_question  # of a device alone
+        from archcli.measure.scale.step import TrainingDevices
 
-        timed = predict_question(subject.model, PredictOptions(subject.model, options.device, "train"))
+        asked = PredictOptions(subject.model, options.device, "train")
+        devices = TrainingDevices(predict_question(subject.model, asked))
     settings = part(options, ScaleSettings)
-    problem = ScaleProblem(subject.model, settings, judge_of(subject.name), timed, siblings_of(subject))
+    problem = ScaleProblem(subject.model, settings, judge_of(subject.name), devices, siblings_of(subject))
     answer = problem.solve()
     return ScaledModel(subject.named(scale_report(problem, answer)), to_yaml(answer.best.model))
 

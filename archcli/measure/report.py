@@ -134,7 +134,11 @@ class Report:
         return frame
 
 
-def facts(title: str, *lines: tuple[str, Any, Unit]) -> Table:
-    """A table with a line for each (title, value, unit)."""
+Fact = tuple[str, Any, Unit]
+"""A line of a table of facts: title, value, unit."""
+
+
+def facts(title: str, *lines: Fact) -> Table:
+    """A table with a line for each fact."""
     records = [{"what": what, "value": value, "unit": unit} for what, value, unit in lines]
     return Table(title, (Column("what", ""), Column("value", "", unit_key="unit")), records)

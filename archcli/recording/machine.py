@@ -41,11 +41,11 @@ def available_memory(proc: Path = PROC, groups: Path = GROUPS) -> int | None:
     return max(0, min(limits)) if limits else None
 
 
-def processor(proc: Path = PROC) -> str:
+def processor() -> str:
     """The processor's model name and the number of processors; empty where unknown."""
     names = [
         line.partition(":")[2].strip()
-        for line in _text(proc / "cpuinfo").splitlines()
+        for line in _text(PROC / "cpuinfo").splitlines()
         if line.startswith("model name")
     ]
     return f"{len(names)} x {names[0]}" if names else ""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from archcli.errors import sanitize
+from archcli.units import decimals_of
 
 if TYPE_CHECKING:
     from archcli.measure.report import Unit
@@ -54,20 +55,13 @@ def scaled(value: float, base: int, prefixes: tuple[str, ...], gap: str = "") ->
     while (
         power + 1 < len(prefixes)
         # judged as it will be shown: 999,996 is 1.00M, not 1,000K
-        and round(abs(value) / base**power, _decimals(value, base**power)) >= FOUR_FIGURES
+        and round(abs(value) / base**power, decimals_of(value / base**power)) >= FOUR_FIGURES
     ):
         power += 1
     shown = value / base**power
-    digits = _decimals(value, base**power) if power else (0 if isinstance(value, int) else 1)
+    digits = decimals_of(shown) if power else (0 if isinstance(value, int) else 1)
     figures = f"{shown:,.{digits}f}" if abs(shown) < BEYOND_PREFIXES else f"{shown:.2e}"
     return f"{figures}{gap}{prefixes[power]}"
-
-
-def _decimals(value: float, unit: int) -> int:
-    """How many decimals give three figures."""
-    whole = abs(value) / unit
-    # from these on rounding brings a figure more: 9.995 would be 10.00
-    return 2 if whole < 9.995 else 1 if whole < 99.95 else 0  # noqa: PLR2004
 
 
 def _seconds(value: float) -> str:

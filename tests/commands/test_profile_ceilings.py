@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from archcli.api.profiling import by_kind as module
-from archcli.api.profiling.by_kind import machine_ceilings
-from archcli.api.profiling.settings import RunSettings
+from archcli.api.profiling import settings as module
+from archcli.api.profiling.settings import RunSettings, machine_ceilings
 from archcli.load.ceilings import ceilings_file, kept_ceilings
 from archcli.recording.disturbance import Disturbance, ProcessorTimes
 from archcli.recording.machine import Ceilings

@@ -9,7 +9,7 @@ import pytest
 
 from archcli.api.profiling import rank as rank_of_plan
 from archcli.load.source import load_given
-from archcli.measure.memory.timed_run import sharded_memory
+from archcli.measure.memory.shares import sharded_memory
 from archcli.measure.passes import train_pass
 
 LAYERS = {

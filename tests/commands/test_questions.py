@@ -20,7 +20,7 @@ from archcli.commands.line.application import COMMANDS
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.answers.question import DEFAULT_NEW, PredictSettings
-from archcli.measure.scale.question import ScaleSettings
+from archcli.measure.scale.solve import ScaleSettings
 from archcli.modules.spec.values import bare, hints
 
 FUNCTIONS = {"list": "presets", "rules": "design_rules", "rule": "design_rules", "schema": "yaml_schema"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.api.profiling.rank import RankLaunch
 from archcli.errors import ArchError
@@ -18,27 +18,8 @@ from archcli.recording.classes import COMMUNICATION
 if TYPE_CHECKING:
     from archcli.api.profiling.profiles import CalibratedClock
 
-REFUSED = {
-    "vs": "--vs",
-    "compiled": "--compile",
-    "per_kind": "--per-kind",
-    "repeat_process": "--repeat-process",
-    "no_ceilings": "--no-ceilings",
-}
-"""Options of a profile that is not one whole pass, operation by operation, or that has no floor."""
 NOT_WHOLE = "No prediction stands beside a pass that was not measured whole."
 NO_LINKS = "What ranks exchange is not predicted: the rate of links between them is not known."
-
-
-def check_against(options: Mapping[str, Any]) -> None:
-    """Raise ArchError for options that a prediction cannot stand beside."""
-    if not options["against_prediction"]:
-        if options["calibrate"]:
-            raise ArchError("--calibrate is for a prediction", "add --against-prediction")
-        return
-    given = [option for name, option in REFUSED.items() if options.get(name)]  # Python asks for fewer
-    if given:
-        raise ArchError(f"--against-prediction is of one whole pass, and {given[0]} is not", "leave it out")
 
 
 class PassPrediction(NamedTuple):

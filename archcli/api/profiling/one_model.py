@@ -5,11 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from archcli.api.asking.subject import Subject
-from archcli.api.profiling.by_kind import machine_ceilings, plan_stacks, profile_by_kind
-from archcli.api.profiling.settings import Detail, RunSettings, check_pass, check_shares, needed_memory
+from archcli.api.profiling.settings import (
+    Detail,
+    RunSettings,
+    check_memory,
+    check_positions,
+    check_shares,
+    lacks_memory,
+    machine_ceilings,
+    needed_memory,
+)
+from archcli.errors import ArchError
 from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, other_form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
+from archcli.measure.profile.extrapolate.kinds import cut, depth
 from archcli.measure.profile.reports.one import profile_of
 from archcli.measure.profile.workloads import Workload
 from archcli.measure.report import Report
@@ -20,8 +30,26 @@ from archcli.render.screen import progress
 from archcli.render.write import tell
 
 
+def cut_to(asked: Subject, layers: int | None, *, per_kind: bool) -> Subject:
+    """The model cut to the first layers of each stack, with a note of it in its name."""
+    if layers is None:
+        return asked
+    if per_kind:
+        raise ArchError(
+            "--layers and --per-kind are two ways to take less than all layers", "leave one of them out"
+        )
+    whole = depth(asked.model)
+    if layers >= whole:
+        raise ArchError(
+            f"{asked.name} has {whole} layers, of which --layers {layers} leaves out none",
+            "leave --layers out, or give fewer",
+        )
+    name = f"{asked.name} (cut to {layers} of {whole} layers)"
+    return asked._replace(model=cut(asked.model, layers), name=name)
+
+
 def profile_model(
-    subject: Subject,
+    asked: Subject,
     request: Request,
     settings: RunSettings,
     workload: Workload,
@@ -38,27 +66,32 @@ def profile_model(
     if settings.launch is not None:
         from archcli.api.profiling.ranks import profile_ranks  # of several processes alone
 
-        return profile_ranks(subject, request, settings, detail, settings.launch, layers=layers)
-    check_shares(subject.model, request)
-    counted = checked_pass(subject.model, request)
+        return profile_ranks(asked, request, settings, detail, settings.launch, layers=layers)
+    check_shares(asked.model, request)
+    counted = checked_pass(asked.model, request)
     inputs = {**counted.inputs(), **settings.inputs(), "layers": layers}
-    plan = plan_stacks(subject, counted, request, settings, per_kind=per_kind) if layers is None else None
-    if plan is None:
-        recording, ceilings = _measure(
-            subject, counted, settings, check_pass(subject.name, subject.model, counted, settings)
-        )
-        report = profile_of(subject.model, counted, recording, inputs, *detail, ceilings)
-        report = workload.report(report, counted, recording)
+    check_positions(counted)
+    memory = needed_memory(asked.model, counted, settings)
+    # compiled, it is measured whole, or refused for want of memory
+    is_beyond = layers is None and not settings.compile and lacks_memory(memory, settings)
+    if per_kind or is_beyond:
+        from archcli.api.profiling.by_kind import profile_by_kind  # of models taken apart
+
+        needed = None if per_kind else memory["needed_bytes"]
+        report, recording = profile_by_kind(asked, counted, request, settings, inputs, detail, needed=needed)
     else:
-        report, recording = profile_by_kind(subject, counted, plan, settings, inputs, detail)
+        check_memory(asked.name, memory, settings)
+        recording, ceilings = _measure(asked, counted, settings, memory)
+        report = profile_of(asked.model, counted, recording, inputs, *detail, ceilings)
+        report = workload.report(report, counted, recording)
     report = replace(
         report,
-        model={"name": subject.name, "source": subject.source},
-        totals={**report.totals, "memory": needed_memory(subject.model, counted, settings)},
+        model={"name": asked.name, "source": asked.source},
+        totals={**report.totals, "memory": memory},
         notes=(
-            *source_notes(subject.model, request.source_len),
-            *form_notes([subject.model], request.forms),
-            *other_form_notes(subject.model, counted.request, counted.flops()[0]),
+            *source_notes(asked.model, request.source_len),
+            *form_notes([asked.model], request.forms),
+            *other_form_notes(asked.model, counted.request, counted.flops()[0]),
             *report.notes,
         ),
     )
@@ -66,22 +99,24 @@ def profile_model(
 
 
 def _measure(
-    subject: Subject, counted: Pass, settings: RunSettings, memory: dict[str, int]
+    asked: Subject, counted: Pass, settings: RunSettings, memory: dict[str, int]
 ) -> tuple[Recording, Ceilings | None]:
     """Build the model, time the pass, and measure the machine. Imports torch."""
     try:
-        from archcli.runtime.profile import compiled, machine, record, work
+        from archcli.runtime.profile import machine, record, work
 
         work.check_device(settings.device)
         if settings.compile:
+            from archcli.runtime.profile import compiled
+
             compiled.check_compiler(settings.device)
         if settings.device != "cpu":
             # free memory of a GPU is known only now; that of a CPU was checked before torch was imported
-            require_memory(subject.name, memory, work.free_memory(settings.device), settings.dtype)
-        with progress(f"profiling {subject.name}") as tick, machine.threads(settings.threads):
+            require_memory(asked.name, memory, work.free_memory(settings.device), settings.dtype)
+        with progress(f"profiling {asked.name}") as tick, machine.threads(settings.threads):
             tick("building", 0, 1)
-            prepared = work.prepare(subject.model, counted.request, settings.build())
-            name = subject.name if settings.trace else ""
+            prepared = work.prepare(asked.model, counted.request, settings.build())
+            name = asked.name if settings.trace else ""
             if settings.compile:
                 recording = compiled.record_compiled(
                     prepared, settings.device, settings.pairs, tick, trace=name

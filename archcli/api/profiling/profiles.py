@@ -82,16 +82,12 @@ def local_device(memory: DeviceMemory, kind: str, calibrations: Sequence[Path]) 
     ArchError where there are none, and for profiles that nothing can be fitted to.
     """
     backend: Backend = "cpu" if kind == "cpu" else "cuda"
-    if calibrations:
-        clock = calibrated(calibrations, memory.name, backend).clock
-    else:
-        clock = _uncalibrated(memory, backend)
+    clock = calibrated(calibrations, memory.name, backend).clock if calibrations else _known(memory, backend)
     fabric = Fabric(memory.name, devices_per_node=memory.n_devices)
     return PredictedDevice(TimingDevice(clock, fabric), memory, backend=backend)
 
 
-def _uncalibrated(memory: DeviceMemory, backend: Backend) -> KernelClock:
-    """A clock of the peaks that earlier profiles of this machine measured, without fitted constants."""
+def _known(memory: DeviceMemory, backend: Backend) -> KernelClock:
     gpu = "" if backend == "cpu" else memory.name
     known = best_by_dtype(kept_ceilings(ceilings_file()), processor(), backend, gpu)
     return KernelClock(local_rates(memory.name, known, backend), NO_CONSTANTS)
@@ -143,11 +139,11 @@ class SavedRun(NamedTuple):
         if count_pass(model, request).flops()[0] != totals["matmul_flops"]:
             raise self.refused(f"{self.document['model']['name']} is another model by now", "profile it anew")
         by_class = totals["by_class"]
-        overhead = sum(by_class[name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED) if name in by_class)
+        beside = sum(by_class[name]["seconds"] for name in (FRAMEWORK, UNATTRIBUTED) if name in by_class)
         seconds = {row["path"]: row["seconds"] for row in self.document["rows"]}
         sizes = str((self.document["model"]["source"], *(inputs.get(name) for name in SIZES)))
         kernels, trains = kernels_of(model, request, inputs), request.phase == "train"
-        return MeasuredRun(str(self.path), sizes, kernels, seconds, overhead, trains)
+        return MeasuredRun(str(self.path), sizes, kernels, seconds, beside, trains)
 
 
 class CalibratedClock(NamedTuple):
@@ -178,19 +174,19 @@ def calibrated(files: Sequence[Path], name: str, backend: Backend) -> Calibrated
 
 def _one_of(saved: Sequence[SavedRun], what: str, values: Sequence[Any]) -> str:
     """What all profiles have in common. Raises ArchError where they differ."""
-    paths = {str(value): run.path for run, value in zip(saved, values, strict=True)}
-    if len(paths) > 1:
-        differing = " and ".join(f"{value} in {path}" for value, path in paths.items())
+    found = {str(value): run.path for run, value in zip(saved, values, strict=True)}
+    if len(found) > 1:
+        differing = " and ".join(f"{value} in {path}" for value, path in found.items())
         raise ArchError(f"--calibrate: {what} differs, {differing}", "profile all with the same")
-    return next(iter(paths))
+    return next(iter(found))
 
 
 def _fastest(saved: Sequence[SavedRun]) -> Ceilings:
-    """The fastest rates of all profiles, as whatever else ran can only slow them down."""
-    measured: list[Ceilings] = [run.document["totals"]["ceilings"] for run in saved]
-    fastest = max(measured, key=lambda ceilings: ceilings["gemm_flops_per_s"])
+    """The fastest rates of all, as whatever else ran can only slow them down."""
+    all_of_them: list[Ceilings] = [run.document["totals"]["ceilings"] for run in saved]
+    fastest = max(all_of_them, key=lambda one: one["gemm_flops_per_s"])
     return {
         **fastest,
-        "dram_bytes_per_s": max(ceilings["dram_bytes_per_s"] for ceilings in measured),
-        "cache_bytes_per_s": max(ceilings["cache_bytes_per_s"] for ceilings in measured),
+        "dram_bytes_per_s": max(one["dram_bytes_per_s"] for one in all_of_them),
+        "cache_bytes_per_s": max(one["cache_bytes_per_s"] for one in all_of_them),
     }

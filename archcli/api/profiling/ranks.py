@@ -8,28 +8,31 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.api.asking.subject import Subject
-from archcli.api.profiling.by_kind import machine_ceilings
 from archcli.api.profiling.rank import RankLaunch, ending_together, holding_signals, said_once
 from archcli.api.profiling.settings import (
     Detail,
     RunSettings,
     check_positions,
     check_shares,
+    machine_ceilings,
     needed_memory,
 )
 from archcli.errors import ArchError
-from archcli.measure.memory.timed_run import require_memory, sharded_memory
+from archcli.measure.memory.shares import sharded_memory
+from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
+from archcli.measure.profile.reports.joined import RunOfRanks, of_ranks
 from archcli.measure.profile.reports.one import profile_of
-from archcli.measure.profile.reports.ranks import RankDocument, RunOfRanks, of_ranks
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.recording.machine import available_memory
+from archcli.recording.operations import CollectiveTime
 from archcli.recording.recording import Recording
+from archcli.render.data import document
 from archcli.render.screen import Tick, progress
 
 
@@ -64,9 +67,8 @@ def profile_ranks(
     if not launch.is_first:
         raise SystemExit(0)
     inputs["batch_size"] = request.batch_size
-    report = of_ranks(
-        measured.documents, RunOfRanks(launch.tp, launch.dp, measured.backend), inputs, detail.top
-    )
+    run = RunOfRanks(launch.tp, launch.dp, measured.backend)
+    report = of_ranks(measured.documents, measured.collectives, run, inputs, detail.top)
     report = replace(
         report,
         model={"name": subject.name, "source": subject.source},
@@ -81,9 +83,10 @@ def profile_ranks(
 
 
 class MeasuredByRanks(NamedTuple):
-    """What the ranks measured, on the first of them; the recording is the rank's own."""
+    """What each rank measured, on the first of them; the recording is the rank's own."""
 
-    documents: list[RankDocument]
+    documents: list[dict[str, Any]]
+    collectives: list[tuple[CollectiveTime, ...]]
     recording: Recording
     backend: str
 
@@ -167,8 +170,8 @@ def _measure(
         report = profile_of(
             ready.share, ready.counted, recording, inputs, detail.depth, ceilings=ranks.shared(ceilings)
         )
-        document = RankDocument(report.totals, report.rows, report.notes, recording.collectives or ())
-        return MeasuredByRanks(ranks.gathered(document), recording, ranks.backend)
+        documents, collectives = ranks.gathered(document(report)), ranks.gathered(recording.collectives or ())
+        return MeasuredByRanks(documents, collectives, recording, ranks.backend)
 
 
 @contextmanager

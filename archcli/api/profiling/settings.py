@@ -1,20 +1,25 @@
-"""Settings that only a profile needs, and checks of a pass before torch is imported."""
+"""Settings of a profile, checks of a pass before torch is imported, and the machine's ceilings."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from archcli.api.profiling.rank import RankLaunch
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend
-from archcli.measure.memory.timed_run import require_memory, run_memory
+from archcli.load.ceilings import SEPARATOR, CeilingsKey, ceilings_file, kept_ceilings
+from archcli.measure.memory.timed_run import compiled_memory, require_memory, run_memory
 from archcli.measure.passes import Pass
-from archcli.measure.profile.compiled_memory import compiled_memory
+from archcli.measure.profile.quality import is_disturbed
 from archcli.modules import Model
 from archcli.modules.positions.position import learned_positions
 from archcli.modules.spec.request import Request
-from archcli.recording.machine import available_memory, cache_size
+from archcli.recording.disturbance import ProcessorTimes, disturbance, processor_times
+from archcli.recording.machine import Ceilings, available_memory, cache_size, processor
+from archcli.recording.recording import Recording
+from archcli.render.screen import Tick
+from archcli.render.write import remember
 
 if TYPE_CHECKING:
     from archcli.runtime.profile.work import BuildSettings
@@ -76,9 +81,14 @@ def check_pass(name: str, model: Model, counted: Pass, settings: RunSettings) ->
     """The memory that a pass needs. Raises ArchError where it lacks positions or, on a CPU, memory."""
     check_positions(counted)
     memory = needed_memory(model, counted, settings)
+    check_memory(name, memory, settings)
+    return memory
+
+
+def check_memory(name: str, memory: dict[str, int], settings: RunSettings) -> None:
+    """Raise ArchError where a CPU lacks memory; that of a GPU is known only with torch."""
     if settings.device == "cpu":
         require_memory(name, memory, available_memory(), settings.dtype)
-    return memory
 
 
 def needed_memory(model: Model, counted: Pass, settings: RunSettings) -> dict[str, int]:
@@ -91,6 +101,12 @@ def pass_memory(model: Model, request: Request, settings: RunSettings) -> dict[s
     """The memory that a pass needs without torch.compile."""
     backend: Backend = "cpu" if settings.device == "cpu" else "cuda"
     return run_memory(model, request, settings.dtype, settings.attention, backend)
+
+
+def lacks_memory(memory: dict[str, int], settings: RunSettings) -> bool:
+    """Whether a device is known to have less memory than a pass needs."""
+    room = available(settings)
+    return room is not None and memory["needed_bytes"] > room
 
 
 def available(settings: RunSettings) -> int | None:
@@ -132,3 +148,36 @@ def check_shares(model: Model, request: Request) -> None:
             f"the cluster_shares of {tokens} tokens are no whole numbers",
             f"--batch-size times --seq-len a multiple of {multiple}",
         )
+
+
+def machine_ceilings(recording: Recording, settings: RunSettings, tick: Tick) -> Ceilings | None:
+    """The ceilings for this dtype and number of threads; None where not asked for, or interrupted."""
+    if not settings.ceilings or recording.partial:
+        return None
+    file, key = ceilings_file(), _key(recording, settings)
+    kept = kept_ceilings(file)
+    if key in kept and not settings.refresh:
+        return kept[key]
+    from archcli.runtime.dtypes import DTYPES
+    from archcli.runtime.profile.ceilings import measure_ceilings
+
+    tick("measuring what this machine can do", 0, 1)
+    before = processor_times()
+    ceilings = measure_ceilings(settings.dtype, DTYPES[settings.dtype], settings.device)
+    if not is_disturbed(recording) and not is_disturbed(_with_disturbance_since(recording, before)):
+        remember(file, kept | {key: ceilings})  # those of a disturbed machine are too low
+    return ceilings
+
+
+def _with_disturbance_since(recording: Recording, before: ProcessorTimes) -> Recording:
+    """The recording with the disturbance since `before` in place of that of its passes."""
+    times, processors = processor_times().since(before), recording.disturbance.processors
+    return replace(recording, disturbance=disturbance([times], [times.wall_s], processors))
+
+
+def _key(recording: Recording, settings: RunSettings) -> str:
+    machine = recording.machine
+    versions = [machine["torch"], *(machine[name] for name in ("CUDA", "fp32 products") if name in machine)]
+    computes, threads = str(machine["processor"]), str(machine["threads"])
+    on_cpu, of = processor(), SEPARATOR.join(map(str, versions))
+    return CeilingsKey(on_cpu, computes, threads, settings.dtype, settings.device, of).text

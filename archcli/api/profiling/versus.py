@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +11,7 @@ from archcli.api.profiling.vs_changes import RequestedVariant
 from archcli.measure.memory.timed_run import require_memory
 from archcli.measure.notes import form_notes, source_notes
 from archcli.measure.passes import Pass, checked_pass
-from archcli.measure.profile.parameter_match import parameter_notes
-from archcli.measure.profile.reports.variants import MeasuredVariant
+from archcli.measure.profile.reports.variants import MeasuredVariant, parameter_notes
 from archcli.measure.profile.reports.versus import versus
 from archcli.measure.report import Report
 from archcli.modules.spec.request import Request
@@ -118,9 +117,9 @@ def _timed_variant(variant: RequestedVariant, counted: Pass, tick: Tick) -> Any:
     settings = variant.settings
     prepared = work.prepare(variant.subject.model, counted.request, settings.build())
     if settings.compile:
-        return compiled.timed_compiled_variant(prepared, settings.device, _with_letter(variant, tick))
+
+        def tick_variant(what: str, done: int, total: int) -> None:
+            tick(f"{variant.letter}: {what}", done, total)
+
+        return compiled.timed_compiled_variant(prepared, settings.device, tick_variant)
     return in_turn.timed_variant(prepared, settings.device, hide_launch=settings.hide_launch)
-
-
-def _with_letter(variant: RequestedVariant, tick: Tick) -> Callable[[str, int, int], None]:
-    return lambda what, done, total: tick(f"{variant.letter}: {what}", done, total)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from archcli.api.asking.options import Dp, Tp
 from archcli.api.asking.question import Option, count_option
 from archcli.api.asking.subject import INTERRUPTED, subject
-from archcli.api.profile import ProfileOptions, measured
-from archcli.api.profiling.against import check_against
+from archcli.api.profile import ProfileOptions, check_against, measured
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.commands.profile.launch import launch_of
-from archcli.commands.profile.output_files import check_files, write_files
 from archcli.commands.profile.processes import in_processes, keep_large_blocks
+from archcli.errors import ArchError, Problem
 from archcli.measure.report import Report
 from archcli.modules.spec.values import Interval
+from archcli.recording.recording import Recording
+from archcli.render import chosen_format, show
+from archcli.render.write import STDOUT, check_writable, descriptor, write, write_data
 
 RepeatProcess = Annotated[
     int | None,
@@ -68,24 +72,24 @@ def run(  # noqa: PLR0913
     for, or where the trace of a GPU lacks kernels.
     """
     launch = launch_of(context, tp, dp)
-    check_files(context.params)
+    _check_files(context.params)
     check_against(context.params)
     if repeat_process is not None:
-        raise typer.Exit(_exit_code(in_processes(context, repeat_process)))
+        report = in_processes(context, repeat_process)
+        _write_files(report, None, plot, None)
+        show(report, form, output, as_json=as_json)
+        raise typer.Exit(_exit_code(report))
     keep_large_blocks(allocator, options.device)
+    stated = overrides or []
     try:
-        profiled = measured(
-            lambda more: subject(options.model, [*(overrides or []), *more]),
-            options,
-            launch,
-            trace=trace is not None,
+        found = measured(
+            lambda more: subject(options.model, [*stated, *more]), options, launch, trace=trace is not None
         )
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    if profiled.recording is not None:
-        write_files(profiled.report, profiled.recording, plot, trace)
-    profiled.subject.show(profiled.report, form, output, as_json=as_json)
-    raise typer.Exit(_exit_code(profiled.report))
+    _write_files(found.report, found.recording, plot, trace)
+    found.subject.show(found.report, form, output, as_json=as_json)
+    raise typer.Exit(_exit_code(found.report))
 
 
 def _exit_code(report: Report) -> int:
@@ -95,3 +99,57 @@ def _exit_code(report: Report) -> int:
         return INTERRUPTED
     models = totals.get("variants", [totals])
     return int(any(model["operations_differing"] or model["launches_lost"] for model in models))
+
+
+def _check_files(options: Mapping[str, Any]) -> None:
+    """Raise ArchError, before anything is measured, for formats and files that could not be written."""
+    plot, trace, output = (options[name] for name in ("plot", "trace", "output"))
+    chosen_format(options["form"], output, as_json=options["as_json"])
+    if options["vs"] and (plot or trace):
+        raise ArchError(
+            "--vs compares: there is no picture and no trace of it", "leave --plot and --trace out, or --vs"
+        )
+    if plot is not None:
+        from archcli.render.picture import check_picture
+
+        check_picture(plot)
+    if trace is not None and descriptor(trace) is None and not trace.name.endswith((".json", ".json.gz")):
+        what = f"{trace.name} ends in neither .json nor .json.gz"
+        raise ArchError(Problem(what, "Perfetto reads both", path=str(trace)))
+    for file in (trace, output):
+        check_writable(file)
+    _check_apart([place for place in (plot, trace) if place is not None] + [output])
+
+
+def _check_apart(places: Sequence[Path | None]) -> None:
+    """Raise ArchError where two of the report, the picture and the trace would go to one place."""
+    targets = [descriptor(place) or os.path.realpath(place or "") for place in places]
+    for i, target in enumerate(targets):
+        if target in targets[:i]:
+            name = "standard output" if target == STDOUT else str(places[i])
+            raise ArchError(
+                f"{name} would get two of the report, the picture and the trace", "name two files"
+            )
+
+
+def _write_files(report: Report, recording: Recording | None, plot: Path | None, trace: Path | None) -> None:
+    """Write the files that were asked for; a trace is of one recording."""
+    if plot is not None:
+        from archcli.render.data import document
+        from archcli.render.picture import save
+
+        save(document(report), plot)
+    if trace is not None and recording is not None:
+        _write_trace(recording, trace)
+
+
+def _write_trace(recording: Recording, file: Path) -> None:
+    import gzip
+    import json
+
+    text = json.dumps(recording.trace, separators=(",", ":"))
+    if file.name.endswith(".gz"):
+        # mtime=0: gzip would write the time of day, and one trace give two files
+        write_data(gzip.compress(text.encode(), mtime=0), file)
+    else:
+        write(text, file)

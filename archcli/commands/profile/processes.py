@@ -24,11 +24,7 @@ from archcli.api.asking.subject import INTERRUPTED
 from archcli.errors import ArchError
 from archcli.load.source import STDIN
 from archcli.load.yaml.text import read_stdin
-from archcli.measure.profile.reports.processes import repeated
 from archcli.measure.report import Report
-from archcli.render import show
-from archcli.render.data import document
-from archcli.render.picture import save
 from archcli.render.screen import progress
 from archcli.render.write import tell
 
@@ -42,10 +38,10 @@ def program() -> list[str]:
     The interpreter and its options (-I, -P, -X) are those of this process, so that modules are looked for
     where this process looked for them. Where archcli is no program of its own, `python -P -m archcli`.
     """
-    start = len(sys.orig_argv) - len(sys.argv[1:])
-    if not is_program() or sys.orig_argv[start:] != sys.argv[1:]:
+    own = len(sys.orig_argv) - len(sys.argv[1:])
+    if not is_program() or sys.orig_argv[own:] != sys.argv[1:]:
         return [sys.executable, *ANYWHERE]
-    return [sys.executable, *sys.orig_argv[1:start]]
+    return [sys.executable, *sys.orig_argv[1:own]]
 
 
 def is_program() -> bool:
@@ -88,19 +84,17 @@ REFUSED = {
 
 
 def in_processes(context: typer.Context, number: int) -> Report:
-    """Run the command of the context `number` times, show the report of all, and return it.
+    """Run the command of the context `number` times, and join what they report.
 
     An interrupt keeps the processes that have finished. Raises ArchError for options of a single process.
     """
-    options = context.params
+    asked = context.params
     for name, what in REFUSED.items():
-        if options[name]:
+        if asked[name]:
             raise ArchError(f"--{name} {what}", "leave it out, or --repeat-process")
-    report = repeated(_documents(context, number), number, options["top"])
-    if options["plot"] is not None:
-        save(document(report), options["plot"])
-    show(report, options["form"], options["output"], as_json=options["as_json"])
-    return report
+    from archcli.measure.profile.reports.joined import repeated  # of several processes alone
+
+    return repeated(_documents(context, number), number, asked["top"])
 
 
 def _documents(context: typer.Context, number: int) -> list[Any]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from archcli.arith import Number, Shape, prod
+from archcli.arith import Number, Shape, prod, to_bytes
 from archcli.graph import Row
-from archcli.measure.memory.pipeline import Stage
+from archcli.measure.memory.pipeline import Stage, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.training.optimizers import has_gradients
+from archcli.measure.passes import Pass
 from archcli.modules import Model
-from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex, layer_count
 from archcli.modules.models.stack import stacks
 from archcli.modules.tensor_parallel.degrees import Degrees
 
@@ -177,3 +178,23 @@ def _padded(plan: Plan, weights: Iterable[PlacedWeight], number: int) -> int:
             parts = _replicas(plan, weight)
             total = total + parts * prod(weight.chunk(parts))
     return int(total)
+
+
+def sharded_memory(
+    memory: dict[str, int], share: Model, counted: Pass, replicas: int, dtype: str
+) -> dict[str, int]:
+    """The memory of a training pass whose weights FSDP2 shards over replicas, from that of the whole pass.
+
+    What it gathers of others is among the activations: the rest of the model, two layers, and the gradients
+    of one, of which a copy is scattered.
+    """
+    plan, weights = Plan(dp=replicas, zero=3), tuple(placed_weights(share, counted.rows))
+    stage = stages_of(plan, layer_count(share))[0]
+    held, others = shares(plan, weights, stage), gathered(plan, weights, stage)
+    parts = {
+        **{part: size for part, size in memory.items() if part != "needed_bytes"},
+        "weights_bytes": int(to_bytes(held.weights, dtype)),
+        "gradients_bytes": int(to_bytes(held.gradients, dtype)),
+        "activations_bytes": memory["activations_bytes"] + int(to_bytes(others.elements, dtype)),
+    }
+    return {**parts, "needed_bytes": sum(parts.values())}

@@ -13,17 +13,12 @@ from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
 from archcli.graph.kept import INT64, Backend, Execution
 from archcli.graph.memory_tape import storage_of
-from archcli.measure.memory.pipeline import stages_of
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.ranks import beyond_model
-from archcli.measure.memory.shares import gathered, placed_weights, shares
 from archcli.measure.memory.traced import MemoryMoment, TracedPass, cached_before, peak_bytes, trace_memory
-from archcli.measure.memory.training.backward import Backward
 from archcli.measure.passes import Pass, shape_pass
 from archcli.modules import Model
-from archcli.modules.models.layers import layer_count
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
+from archcli.units import gib
 
 TORCH_BYTES = 400 * 2**20
 """torch itself, its threads, workspaces and tracer: what torch 2.13 took on Linux beside the rest."""
@@ -53,29 +48,25 @@ def run_memory(
         "gradients_bytes": int(last.gradients),
         "activations_bytes": peak - int(last.gradients) - cache,
         "cache_bytes": cache,
-        "torch_bytes": TORCH_BYTES if backend == "cpu" else beyond_model(backend, training=train).bytes,
+        "torch_bytes": TORCH_BYTES if backend == "cpu" else _beyond_model(backend, training=train),
     }
     return {**parts, "needed_bytes": sum(parts.values())}
 
 
-def sharded_memory(
-    memory: dict[str, int], share: Model, counted: Pass, replicas: int, dtype: str
-) -> dict[str, int]:
-    """The memory of a training pass whose weights FSDP2 shards over replicas, from that of the whole pass.
+def _beyond_model(backend: Backend, *, training: bool) -> int:
+    from archcli.measure.memory.ranks import beyond_model  # of GPUs alone
 
-    What it gathers of others is among the activations: the rest of the model, two layers, and the gradients
-    of one, of which a copy is scattered.
-    """
-    plan, weights = Plan(dp=replicas, zero=3), tuple(placed_weights(share, counted.rows))
-    stage = stages_of(plan, layer_count(share))[0]
-    held, others = shares(plan, weights, stage), gathered(plan, weights, stage)
-    parts = {
-        **{part: size for part, size in memory.items() if part != "needed_bytes"},
-        "weights_bytes": int(to_bytes(held.weights, dtype)),
-        "gradients_bytes": int(to_bytes(held.gradients, dtype)),
-        "activations_bytes": memory["activations_bytes"] + int(to_bytes(others.elements, dtype)),
-    }
-    return {**parts, "needed_bytes": sum(parts.values())}
+    return beyond_model(backend, training=training).bytes
+
+
+def compiled_memory(memory: dict[str, int], counted: Pass, dtype: str) -> dict[str, int]:
+    """The memory of a pass, changed for torch.compile."""
+    if counted.phase != "train":
+        return memory
+    # compiled code first makes the gradient of an expert's matrix for every token, then adds them up
+    copies = (prod(row.inputs[0][:-1]) * row.unit_params for row in counted.rows if row.experts is not None)
+    more = int(to_bytes(max(copies, default=0), dtype))
+    return memory | {key: memory[key] + more for key in ("gradients_bytes", "needed_bytes")}
 
 
 def require_memory(name: str, memory: dict[str, int], available: int | None, dtype: str) -> None:
@@ -84,27 +75,23 @@ def require_memory(name: str, memory: dict[str, int], available: int | None, dty
     if available is None or needed <= available:
         return
     if weights > available:
-        what, hint = f"{_gib(weights)} of weights", "a smaller preset or --set n_layers=…"
+        what, hint = f"{gib(weights)} of weights", "a smaller preset or --set n_layers=…"
     else:
         listed = {
             part.removesuffix("_bytes"): size
             for part, size in memory.items()
             if part not in {"needed_bytes", "torch_bytes"}
         }
-        rest = ", ".join(f"{_gib(size)} {part}" for part, size in listed.items() if size)
+        rest = ", ".join(f"{gib(size)} {part}" for part, size in listed.items() if size)
         what, hint = (
-            f"about {_gib(needed)} ({rest})",
+            f"about {gib(needed)} ({rest})",
             "a shorter --seq-len, a smaller --batch-size or --set n_layers=…",
         )
     narrower = "" if to_bytes(1, dtype) <= 2 else "--dtype bf16, "  # noqa: PLR2004
     raise ArchError(
-        f"{name} in {dtype} needs {what}; this machine has {_gib(available)} available",
+        f"{name} in {dtype} needs {what}; this machine has {gib(available)} available",
         f"try {narrower}{hint}",
     )
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:,.1f} GiB"
 
 
 def _inference(traced: TracedPass) -> Iterator[MemoryMoment]:
@@ -118,6 +105,8 @@ def _inference(traced: TracedPass) -> Iterator[MemoryMoment]:
 
 def _training(traced: TracedPass) -> Iterator[MemoryMoment]:
     """The moments of a forward and its backward, with the outputs and their gradients all along."""
+    from archcli.measure.memory.training.backward import Backward  # of training alone
+
     ledger, outputs = traced.ledger, _outputs(traced)
     places = [x.value.place for x in outputs]
     sizes = [prod(x.value.shape) * x.value.place.width for x in outputs]

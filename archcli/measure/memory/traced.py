@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from archcli.arith import Number, maximum
 from archcli.errors import ArchError
@@ -14,11 +14,13 @@ from archcli.graph.kept import INT64, Execution
 from archcli.graph.memory_tape import FilledTape, MemoryTape, Placement
 from archcli.graph.storage import Ledger
 from archcli.launches.memory.op_reader import OpReader
-from archcli.measure.memory.plan import Plan
 from archcli.modules import Model
 from archcli.modules.spec.forms import formed
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.trace import run_on, trace
+
+if TYPE_CHECKING:
+    from archcli.measure.memory.plan import Plan
 
 PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "temporaries", "cache")
 """Purposes of memory, in the order in which a report lists them."""

@@ -7,9 +7,9 @@ the rest is negative.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Literal, NamedTuple
 
 from archcli.arith import rounded, to_bytes
 from archcli.measure.passes import Pass
@@ -117,7 +117,7 @@ def fold(
     # read before `framework_s` is added: so far these are torch operations outside of any row
     unlabelled, wall = by_class[FRAMEWORK].seconds, median(recording.plain_s)
     by_class[FRAMEWORK].seconds += recording.framework_s
-    by_class[UNATTRIBUTED].seconds = wall - _seconds(by_class.values())
+    by_class[UNATTRIBUTED].seconds = wall - sum(tally.seconds for tally in by_class.values())
     present = {name: tally for name, tally in by_operator.items() if tally.seconds or tally.bytes}
     busy = None if recording.on_device is None else recording.on_device.busy_ns / 1e9
     return Breakdown(by_class, present, wall, unlabelled, ceilings, busy)
@@ -148,5 +148,29 @@ def _moved_bytes(charge: Charge, dtype: str) -> int:
     return moved
 
 
-def _seconds(tallies: Iterable[Tally]) -> float:
-    return sum(tally.seconds for tally in tallies)
+class Bound(NamedTuple):
+    """The ceiling that limits an operation, and the share of it that was reached.
+
+    The share is above 1 where counted bytes never moved, as in fused kernels.
+    """
+
+    roof: Literal["compute", "memory", "cache"]
+    share: float
+
+
+def bound(flops: int, moved: int, seconds: float, ceilings: Ceilings | None) -> Bound | None:
+    """Find the ceiling that limits an operation, by its executed FLOPs and bytes: the roofline model.
+
+    Williams, Waterman and Patterson 2009, doi:10.1145/1498765.1498785, with two bandwidths.
+
+    None without ceilings, where it took no time, and where it neither computed nor moved anything.
+    """
+    if not ceilings or seconds <= 0 or not (flops or moved):
+        return None
+    compute_s, memory_s = flops / ceilings["gemm_flops_per_s"], moved / ceilings["dram_bytes_per_s"]
+    if compute_s >= memory_s:
+        return Bound("compute", compute_s / seconds)
+    if memory_s <= seconds:
+        return Bound("memory", memory_s / seconds)
+    # faster than memory can deliver: the bytes came from a cache
+    return Bound("cache", max(compute_s, moved / ceilings["cache_bytes_per_s"]) / seconds)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from archcli.measure.memory.answers.tables import device_in_words
 from archcli.measure.notes import context_notes
-from archcli.measure.predict.answers.limits import three_figures
-from archcli.measure.report import Report, Table
-from archcli.measure.scale import tables
+from archcli.measure.report import Column, Fact, Report, Table, Unit, facts
+from archcli.measure.scale.fields import Role, ScaledSize
 from archcli.measure.scale.laws import LAWS, law_rows, training_totals
-from archcli.measure.scale.search import INFO
+from archcli.measure.scale.search import INFO, ChosenShape, aspect_growth
 from archcli.measure.scale.solve import ScaleAnswer, ScaleProblem
+from archcli.measure.survey.attributes import architecture_of
+from archcli.measure.survey.columns import COLUMNS, describe_architecture
+from archcli.modules import Model
+from archcli.units import three_figures
 
+Record = dict[str, Any]
 UNITS = ((10**12, "T"), (10**9, "B"), (10**6, "M"))
 
 
@@ -36,18 +40,8 @@ def _training(problem: ScaleProblem, answer: ScaleAnswer, totals: Mapping[str, A
     )
     per_param = f"{totals['tokens_per_param']:,.1f} {of_which}"
     yield f"{asks} {_short(totals['tokens'])} tokens, {per_param} ({totals['flops']:.3g} FLOPs)"
-    if answer.step is None:
-        return
-    devices = device_in_words(answer.step.question.device.memory)
-    yield f"{_days(totals['days'])} on {devices}{'' if answer.step.fits else ', into which it does not fit'}"
-
-
-def _days(days: Mapping[str, float | None]) -> str:
-    """As expected with the range, or at least those of the device's peaks."""
-    known = {name: three_figures(value) for name, value in days.items() if value is not None}
-    if "expected" not in known:
-        return f"at least {known['floor']} days"
-    return f"{known['expected']} days ({known['low']} to {known['high']})"
+    if answer.step is not None:
+        yield answer.step.in_words(totals["days"])
 
 
 def _short(number: int) -> str:
@@ -55,7 +49,6 @@ def _short(number: int) -> str:
     return f"{three_figures(number / size)}{unit}"
 
 
-Record = dict[str, Any]
 CONVENTION = (
     "Parameters are all of them, also of a mixture; laws count active ones. Widths and heads grow with "
     "d_model, d_model / n_layers follows GPT-3's table 2.1, all else is kept. FLOPs are those of matrix "
@@ -69,7 +62,7 @@ KEYS = ("field", "base", "value", "exact", "change", "off", "paths")
 
 def scale_report(problem: ScaleProblem, answer: ScaleAnswer) -> Report:
     """The report of `archcli scale`."""
-    totals, rows = _totals(problem, answer), tables.size_rows(answer)
+    totals, rows = _totals(problem, answer), size_rows(answer)
     return Report(
         command="scale",
         model={"name": problem.model.name, "source": problem.model.source},
@@ -89,14 +82,13 @@ def _inputs(problem: ScaleProblem, answer: ScaleAnswer) -> Record:
     goals = {"params": settings.params, "compute": settings.compute, "hours": settings.hours}
     inputs: Record = {name: value for name, value in goals.items() if value is not None}
     inputs |= {"law": settings.law, "seq_len": answer.cost.seq_len, "batch_tokens": settings.batch_tokens}
-    if problem.timed is not None:
-        devices = problem.timed.device.memory
-        inputs |= {"device": devices.name, "n_devices": devices.n_devices}
+    if problem.devices is not None:
+        inputs |= problem.devices.inputs()
     return {**inputs, **({"keep": list(settings.keep)} if settings.keep else {})}
 
 
 def _totals(problem: ScaleProblem, answer: ScaleAnswer) -> Record:
-    record = tables.shape_record(answer.best, answer.params)
+    record = shape_record(answer.best, answer.params)
     totals: Record = {"name": answer.best.model.name, "asked_params": answer.params, **record}
     totals |= training_totals(answer.cost, answer.tokens, problem.settings.batch_tokens)
     totals["days"] = None
@@ -104,20 +96,20 @@ def _totals(problem: ScaleProblem, answer: ScaleAnswer) -> Record:
         totals |= answer.step.record(answer.tokens)
     # the N of the laws are the active parameters
     totals["laws"] = law_rows(answer.best.shape.active_params, totals["flops"])
-    totals["alternatives"] = tables.alternative_rows(answer)
+    totals["alternatives"] = alternative_rows(answer)
     return {**totals, "sentence": sentence(problem, answer, totals)}
 
 
 def _tables(
     problem: ScaleProblem, answer: ScaleAnswer, totals: Record, rows: list[Record]
 ) -> Iterator[Table]:
-    yield tables.size_table(totals["sentence"], answer, rows)
-    yield tables.figure_table(problem.model, answer.best.model)
-    yield tables.alternative_table(answer)
-    yield tables.training_table(totals)
+    yield size_table(totals["sentence"], answer, rows)
+    yield figure_table(problem.model, answer.best.model)
+    yield alternative_table(answer)
+    yield training_table(totals)
     if answer.step is not None:
-        yield tables.days_table(totals)
-    yield tables.law_table(totals["laws"], problem.settings.law)
+        yield answer.step.table(totals)
+    yield law_table(totals["laws"], problem.settings.law)
 
 
 def _notes(problem: ScaleProblem, answer: ScaleAnswer, totals: Record) -> Iterator[str]:
@@ -138,18 +130,184 @@ def _notes(problem: ScaleProblem, answer: ScaleAnswer, totals: Record) -> Iterat
         yield "The laws were fitted to dense models; for this one N is its active parameters."
     yield from context_notes(answer.best.model, answer.cost.seq_len)
     if answer.step is not None:
-        yield from _of_step(answer)
+        yield from answer.step.notes()
 
 
-def _of_step(answer: ScaleAnswer) -> Iterator[str]:
-    if answer.step is None:
-        return
-    settings, devices = answer.step.question.settings, answer.step.question.device.name
-    how = f"-b {settings.batch_size} --grad-accum {settings.grad_accum}"
-    again = "" if settings.recompute == "none" else f" --recompute {settings.recompute}"
-    plan = f"{answer.step.question.plan.devices} x {devices} with ZeRO 3"
-    yield f"Times are those of archcli predict for {plan}, {how}{again}."
-    if not answer.step.prediction.seconds.is_calibrated:
-        yield f"No measurements of {devices} are known: times are the limit of its peaks."
-    if not answer.step.fits:
-        yield f"It does not fit into {devices}; times are as if it did: `archcli memory --fit devices`."
+SHOWN = (
+    "params",
+    "active_params",
+    "n_layers",
+    "d_model",
+    "aspect_ratio",
+    "d_ff_ratio",
+    "head_ratio",
+    "n_heads",
+    "n_kv_heads",
+    "head_dim",
+    "state_heads",
+    "n_experts",
+    "top_k",
+    "expert_ratio",
+    "kv_bytes_per_token",
+)
+"""Columns of a survey that stand beside those of the base."""
+
+
+def size_rows(answer: ScaleAnswer) -> list[Record]:
+    """Each size of the base with its value in the result: what changed, the exact value, and the rounding.
+
+    Sizes of one name, value and result are one row with all their paths.
+    """
+    growth = aspect_growth(answer.base.counts[1], answer.best.shape.active_params)
+    width = answer.best.shape.d_model
+    wider = width / answer.base.model.d_model
+    rows: dict[tuple[Any, ...], Record] = {}
+    for size in answer.base.sizes:
+        value = answer.best.shape.values.get(size.path, size.value)
+        # depth follows the width, less the growth of d_model / n_layers
+        exact = {Role.KEPT: size.value, Role.DEPTH: size.value * wider / growth}.get(
+            size.role, answer.base.exact(size, width)
+        )
+        row = {"field": size.name, "base": size.value, "value": value, "exact": exact}
+        row |= {"change": _change(size, value, exact), "off": value / exact - 1, "paths": []}
+        rows.setdefault((size.name, size.value, value, size.role), row)["paths"].append(size.path)
+    return list(rows.values())
+
+
+def _change(size: ScaledSize, value: int, exact: float) -> str:
+    if size.role is Role.KEPT:
+        return "kept"
+    if size.role is Role.DEPTH or size.path == "d_model":
+        return "chosen"
+    return "scaled" if value == exact else "rounded"
+
+
+def size_table(title: str, answer: ScaleAnswer, rows: Sequence[Record]) -> Table:
+    """The sizes of base and result, and how far rounding moved each; sizes that are equal once."""
+    columns = (
+        Column("field", "field"),
+        Column("base", answer.base.model.name or "base", "number"),
+        Column("value", answer.best.model.name, "number"),
+        Column("exact", "exact", "number", minor=True),
+        Column("change", ""),
+        Column("off", "off", "share", minor=True),
+    )
+    times = Counter(row["field"] for row in rows)
+    shown = [
+        {
+            **row,
+            "field": row["field"] if times[row["field"]] == 1 else row["paths"][0],
+            "exact": round(row["exact"], 1),
+            # an empty cell rather than 0.0% where nothing was rounded
+            "off": row["off"] or None,
+        }
+        for row in rows
+    ]
+    changed = [row for row in shown if row["change"] != "kept"]
+    kept = [{**row, "exact": None} for row in shown if row["change"] == "kept"]
+    return Table(title, columns, [*changed, *kept])
+
+
+def figure_table(base: Model, best: Model) -> Table:
+    """Figures and ratios of base and result, those that either has."""
+    records = [describe_architecture(model.name, architecture_of(model)) for model in (base, best)]
+    lines: list[Record] = []
+    for key in SHOWN:
+        values = [record[key] for record in records]
+        if values != [None, None]:
+            unit: Unit = COLUMNS[key].unit
+            names = dict(zip(("base", "value"), values, strict=True))
+            lines.append({"what": COLUMNS[key].title, "unit": unit, **names})
+    columns = (
+        Column("what", ""),
+        Column("base", base.name or "base", unit_key="unit"),
+        Column("value", best.name, unit_key="unit"),
+    )
+    return Table("Ratios", columns, lines)
+
+
+def alternative_rows(answer: ScaleAnswer) -> list[Record]:
+    """The next best shapes by JSON's keys."""
+    return [shape_record(chosen, answer.params) for chosen in answer.shapes[1:]]
+
+
+def shape_record(chosen: ChosenShape, params: int) -> Record:
+    """A shape: its sizes by path, its parameters, how far they are off, and rules it breaks anew."""
+    shape = chosen.shape
+    return {
+        "d_model": shape.d_model,
+        "n_layers": shape.n_layers,
+        "params": shape.params,
+        "active_params": shape.active_params,
+        "off": shape.params / params - 1,
+        "cost": chosen.cost,
+        "breaks": dict(chosen.broken),
+        "values": dict(shape.values),
+    }
+
+
+def alternative_table(answer: ScaleAnswer) -> Table:
+    """Result and alternatives, a line each."""
+    columns = [Column("d_model", "d_model", "number"), Column("n_layers", "layers", "number")]
+    names = dict.fromkeys(
+        size.name
+        for size in answer.base.sizes
+        if size.role in {Role.WIDTH, Role.HEADS, Role.KV_HEADS} and size.name != "d_model"
+    )
+    columns += [Column(name, name) for name in names]
+    columns += [
+        Column("params", "params", "count"),
+        Column("off", "off", "share", minor=True),
+        Column("breaks", "breaks", minor=True),
+    ]
+    records = [_alternative(chosen, answer, names) for chosen in answer.shapes]
+    return Table("Result and alternatives", columns, records)
+
+
+def _alternative(chosen: ChosenShape, answer: ScaleAnswer, names: Mapping[str, None]) -> Record:
+    record = shape_record(chosen, answer.params)
+    values = chosen.shape.values
+    by_name = {
+        name: " / ".join(dict.fromkeys(f"{n:,}" for path, n in values.items() if path.endswith(f".{name}")))
+        for name in names
+    }
+    return {**record, **by_name, "breaks": " ".join(chosen.broken)}
+
+
+def training_table(totals: Mapping[str, Any]) -> Table:
+    """Tokens, steps and FLOPs; days where a device is named."""
+    lines: list[Fact] = [
+        ("tokens", totals["tokens"], "count"),
+        ("tokens per active parameter", round(totals["tokens_per_param"], 1), "number"),
+        (f"steps of {totals['batch_tokens']:,} tokens", totals["steps"], "count"),
+        ("FLOPs, counted", totals["flops"], "flops"),
+        ("FLOPs by 6 N D", totals["flops_6nd"], "flops"),
+        ("FLOPs of a token, counted", round(totals["flops_per_token"]), "flops"),
+        ("FLOPs of a token by 6 N", totals["flops_per_token_6n"], "flops"),
+    ]
+    return facts("Training", *lines)
+
+
+def law_table(rows: Sequence[Record], law: str) -> Table:
+    """What each law says of the FLOPs, and of the size."""
+    columns = (
+        Column("name", "law"),
+        Column("params", "best size", "count"),
+        Column("tokens", "tokens", "count"),
+        Column("tokens_per_param", "a parameter", "number"),
+        Column("tokens_of_shape", "tokens for this size", "count", minor=True),
+        Column("loss", "loss", "bits"),
+    )
+    return Table("What the laws say of these FLOPs", columns, list(_law_lines(rows, law)))
+
+
+def _law_lines(rows: Sequence[Record], law: str) -> Iterator[Record]:
+    for row in rows:
+        yield {
+            "name": f"{row['law']} *" if row["law"] == law else row["law"],
+            "params": round(row["params"]),
+            "tokens": round(row["tokens"]),
+            "tokens_per_param": round(row["tokens_per_param"], 1),
+            "tokens_of_shape": round(row["tokens_of_shape"]),
+            "loss": row["loss"],
+        }

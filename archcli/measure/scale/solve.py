@@ -1,90 +1,79 @@
-"""Solve: the shape for a size, for a budget of FLOPs, or for hours on devices, and how long it trains."""
+"""The question of `archcli scale`, a size or a budget, and the shape and training that answer it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from archcli.errors import ArchError, Problem
-from archcli.measure.memory.answers.question import check_question
-from archcli.measure.predict.answers.question import PredictQuestion, check_prediction
-from archcli.measure.predict.answers.tables import HOUR, training_record
-from archcli.measure.predict.prediction import Prediction
-from archcli.measure.scale.laws import TrainingCost, training_cost
-from archcli.measure.scale.question import ScaleSettings
+from archcli.errors import ArchError, Problem, either, quote, suggest
+from archcli.measure.scale.laws import DEFAULT_LAW, LAWS, LawName, ScalingLaw, TrainingCost, training_cost
 from archcli.measure.scale.search import ChosenShape, Judge, chosen, ranked
 from archcli.measure.scale.shape import BaseShape, Shape
+from archcli.measure.symbolic.symbols import sizes
 from archcli.modules import Model
+from archcli.modules.spec.values import AboveZero, Interval, check_values
 
-# the largest first, as the first that fits is taken
-MICRO_BATCHES = (8, 4, 2, 1)
-RECOMPUTED = ("none", "layer")
+if TYPE_CHECKING:
+    from archcli.measure.scale.step import StepTime, TrainingDevices
+
+DEFAULT_BATCH = 2**20
+"""Tokens of a training step: what GPT-3 of 1.3B and 2.7B trained on (arXiv:2005.14165 table 2.1)."""
+# beyond these a question is a slip
+Params = Annotated[int, Interval(gt=0, le=10**16)]
+Flops = Annotated[int, Interval(gt=0, le=10**34)]
+Hours = Annotated[float, Interval(gt=0, le=1e7)]
+GOALS = {"params": "--params", "compute": "--compute", "hours": "--hours"}
 
 
-class StepTime(NamedTuple):
-    """A training step that was predicted: its question, the prediction, and whether it fits."""
+@dataclass(frozen=True, slots=True)
+class ScaleSettings:
+    """One of `params`, `compute` (FLOPs) and `hours`, and what they are counted with.
 
-    question: PredictQuestion
-    prediction: Prediction
-    fits: bool
+    `law` says what size a budget is best spent on; `batch_tokens` are those of a training step, `seq_len`
+    those of a sequence, None for 2048 or max_seq_len. `keep` are names or paths of sizes that stay as they
+    are. Values that a field does not accept are an ArchError.
+    """
+
+    params: Params | None = None
+    compute: Flops | None = None
+    hours: Hours | None = None
+    law: LawName = DEFAULT_LAW
+    batch_tokens: AboveZero = DEFAULT_BATCH
+    seq_len: AboveZero | None = None
+    keep: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_values("scale", self)
 
     @property
-    def rate(self) -> float:
-        """Tokens a second: expected, or by the floor where the device has no constants."""
-        rates = self.prediction.tokens_per_s
-        return rates["expected"] or rates["floor"] or 0.0
+    def scaling_law(self) -> ScalingLaw:
+        """The law."""
+        return LAWS[self.law]
 
-    def tokens_in(self, hours: float) -> int:
-        """The tokens of so many hours."""
-        return int(self.rate * hours * HOUR)
+    def check(self, model: Model, *, timed: bool) -> None:
+        """Raise ArchError unless one goal is stated, hours with a device, and `keep` names sizes."""
+        problems = list(self._problems(model, timed=timed))
+        if problems:
+            raise ArchError(problems)
 
-    def record(self, tokens: int) -> dict[str, Any]:
-        """Days of a training by JSON's keys, and the settings of its steps."""
-        settings = self.question.settings
-        asked = replace(self.question.asked, tokens=tokens)
-        whole = training_record(replace(self.question, asked=asked), self.prediction)
-        return {
-            "days": whole["days"],
-            "device_hours": whole["device_hours"],
-            "mfu": self.prediction.mfu,
-            "fits": self.fits,
-            "batch_size": settings.batch_size,
-            "grad_accum": settings.grad_accum,
-            "recompute": settings.recompute,
-            "plan": self.question.plan.inputs(),
-        }
-
-
-def step_time(question: PredictQuestion, model: Model, seq_len: int, batch_tokens: int) -> StepTime:
-    """The fastest step of those micro batches that fit, with or without recomputing each layer.
-
-    Where none fits, the smallest one. Raises ArchError for what cannot be predicted.
-    """
-    asked = replace(question, model=model).changed(seq_len=seq_len)
-    check_prediction(asked)
-    check_question(asked.memory())
-    sequences = max(batch_tokens // (seq_len * asked.plan.dp), 1)
-    steps = [
-        StepTime(tried, tried.answer().prediction, fits=True)
-        for recompute in RECOMPUTED
-        if (tried := _largest(asked, sequences, recompute)) is not None
-    ]
-    if steps:
-        return max(steps, key=lambda step: step.rate)
-    smallest = _sized(asked, 1, sequences, RECOMPUTED[-1])
-    return StepTime(smallest, smallest.answer().prediction, fits=False)
-
-
-def _largest(question: PredictQuestion, sequences: int, recompute: str) -> PredictQuestion | None:
-    """The question with the largest micro batch that fits; None where none does."""
-    sizes = [size for size in MICRO_BATCHES if size <= sequences]
-    tried = (_sized(question, size, sequences, recompute) for size in sizes)
-    return next((sized for sized in tried if sized.memory().fits()), None)
-
-
-def _sized(question: PredictQuestion, size: int, sequences: int, recompute: str) -> PredictQuestion:
-    accumulated = max(sequences // size, 1)
-    return question.changed(batch_size=size, grad_accum=accumulated, recompute=recompute)
+    def _problems(self, model: Model, *, timed: bool) -> Iterator[Problem]:
+        stated = [option for name, option in GOALS.items() if getattr(self, name) is not None]
+        if not stated:
+            what = "scale needs a size or a budget"
+            yield Problem(what, "--params 3e9, --compute 1e21, or --hours 24 with --device 8xh100-sxm")
+        if len(stated) > 1:
+            yield Problem(f"{' and '.join(stated)} each ask for another size", f"give {either(stated)}")
+        if self.hours is not None and not timed:
+            yield Problem("--hours needs a device", "add --device 8xh100-sxm, or give --compute")
+        paths = [path for path, _, value in sizes(model) if value is not None]
+        known = {*paths, *(path.rsplit(".", 1)[-1] for path in paths)}
+        for name in self.keep:
+            if name not in known:
+                names = sorted(word for word in known if "." not in word)
+                yield Problem(f"--keep {quote(name)}: the model has no such size", suggest(name, names))
+        if {"d_model", "n_layers"} <= {*self.keep}:
+            yield Problem("nothing is left to scale where d_model and n_layers are kept", "keep one of them")
 
 
 ROUNDS = 8
@@ -112,7 +101,7 @@ class ScaleAnswer(NamedTuple):
 
 
 class ScaleProblem(NamedTuple):
-    """A base and what is asked of it; `timed` is a training step on the devices, of any model.
+    """A base and what is asked of it; `devices` are those that train it.
 
     `siblings` are models of its family, of several widths, that all have its n_kv_heads: so it is kept.
     """
@@ -120,7 +109,7 @@ class ScaleProblem(NamedTuple):
     model: Model
     settings: ScaleSettings
     judge: Judge
-    timed: PredictQuestion | None = None
+    devices: TrainingDevices | None = None
     siblings: tuple[str, ...] = ()
 
     @property
@@ -131,7 +120,7 @@ class ScaleProblem(NamedTuple):
     def solve(self) -> ScaleAnswer:
         """Find the shape. Raises ArchError for settings that say nothing, or that no shape meets."""
         settings = self.settings
-        settings.check(self.model, timed=self.timed is not None)
+        settings.check(self.model, timed=self.devices is not None)
         training_cost(self.model, settings.seq_len)  # refuses, early, a model that cannot be trained
         base = BaseShape(self.model, self.keep)
         params = settings.params or self._best_size(base)
@@ -142,9 +131,9 @@ class ScaleProblem(NamedTuple):
         return ScaleAnswer(base, params, shapes, cost, self._tokens(cost, step), step)
 
     def _step(self, model: Model, cost: TrainingCost) -> StepTime | None:
-        if self.timed is None:
+        if self.devices is None:
             return None
-        return step_time(self.timed, model, cost.seq_len, self.settings.batch_tokens)
+        return self.devices.step(model, cost.seq_len, self.settings.batch_tokens)
 
     def _tokens(self, cost: TrainingCost, step: StepTime | None) -> int:
         """Tokens of the training: of the hours or FLOPs, or what the law asks for this size."""

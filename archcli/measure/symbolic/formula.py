@@ -83,7 +83,9 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
     for expression, count in zip(
         expressions, _read(model, batch_size, seq_len, unmasked=unmasked), strict=True
     ):
-        _require_equal(expression, symbols.value(expression), count)
+        value = symbols.value(expression)
+        if value != count:
+            raise ArchError(f"the formula {expression} gives {value}, counting gives {count}", "report this")
     params, matmul_flops, other_flops, kv_elements = map(_factored, expressions)
     result = Formula(params, matmul_flops, other_flops, kv_elements, symbols.values)
 
@@ -106,11 +108,6 @@ def _require_kept(value: Any, count: int) -> None:
             f"the closed form of kept bytes gives {value}, counting gives {count}",
             "it is that of batches of 2 or more",
         )
-
-
-def _require_equal(expression: Any, value: Any, count: int) -> None:
-    if value != count:
-        raise ArchError(f"the formula {expression} gives {value}, counting gives {count}", "report this")
 
 
 def _read(model: Model, batch_size: Any, seq_len: Any, *, unmasked: bool) -> Iterator[Any]:

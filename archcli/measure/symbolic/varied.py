@@ -244,7 +244,8 @@ class Varied:
                 return bool(answers.pop())
             if compare is operator.eq and (mine[1] < its[0] or its[1] < mine[0]):
                 return False
-        return self.run.decide(_as_flags(compare(*_operands(self, operand))))
+        # comparing arrays of Python's ints gives an array of objects
+        return self.run.decide(compare(*_operands(self, operand)).astype(bool))
 
 
 class VariedInt(Varied):
@@ -277,11 +278,6 @@ numbers.Real.register(VariedFloat)
 
 NUMBERS = (int, float, Varied)
 """Types of numbers that can be compared with, and divided by, those of many candidates."""
-
-
-def _as_flags(answers: Any) -> Any:
-    # comparing arrays of Python's ints gives an array of objects
-    return answers.astype(bool)
 
 
 def _ends(number: Any) -> tuple[int, int] | None:

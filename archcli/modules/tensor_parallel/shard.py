@@ -118,8 +118,8 @@ def _norms(path: str, module: Any, layout: Layout, tp: int) -> Iterator[tuple[st
     if of_heads is not None and of_heads.per == FULL:
         # fewer heads of keys than ranks: several ranks hold the same one, and each is gathered once
         keys = minimum(module.kv_heads, tp)
-        norm = GatheredNorm.unchecked(norm=of_heads.norm, ranks=tp, of_op={"k_norm": keys})
-        yield f"{path}.qk_norm.norm", norm
+        norms = {"norm": of_heads.norm, "ranks": tp, "of_op": {"k_norm": keys}}
+        yield f"{path}.qk_norm.norm", GatheredNorm.unchecked(**norms, counted_in=of_heads.group)
 
 
 def _widths(path: str, mixer: Any, d_model: Number, tp: int) -> Iterator[tuple[str, Any]]:

@@ -53,11 +53,11 @@ def save(document: Mapping[str, Any], output: Path) -> None:
 
 def save_drawing(title: str, drawing: Callable[[float], str], width: float, output: Path) -> None:
     """Write an SVG of a width; as .html in a page that has it for screens, and a narrow one for phones."""
-    draw(output, lambda: drawing(width), lambda: _page(title, drawing(width), drawing(NARROW)))
 
+    def html() -> str:
+        return PAGE.format(title=escaped(title), screen=drawing(width), phone=drawing(NARROW))
 
-def _page(title: str, screen: str, phone: str) -> str:
-    return PAGE.format(title=escaped(title), screen=screen, phone=phone)
+    draw(output, lambda: drawing(width), html)
 
 
 def draw(output: Path, svg_text: Callable[[], str], html_text: Callable[[], str]) -> None:

@@ -54,6 +54,7 @@ def page(document: Mapping[str, Any]) -> str:
     by_class = document["totals"]["by_class"]
     classes = [(label_of(name), by_class[name]) for name in by_time(by_class)]
     operators = [(row["path"], row) for row in document["rows"]]
+    notes = [note for note in document["notes"] if note not in warnings(document)]
     return "\n".join(
         [
             *_head(headline(document)),
@@ -66,7 +67,7 @@ def page(document: Mapping[str, Any]) -> str:
             *_table("By class", "classes", classes, len(classes)),
             *_table("By operator", "operators", operators, MOST_OPERATORS),
             "<h2>Notes</h2>",
-            *_paragraphs([document["convention"], *_other_notes(document)], "soft"),
+            *_paragraphs([document["convention"], *notes], "soft"),
             "</body>\n</html>\n",
         ]
     )
@@ -84,10 +85,6 @@ def _warnings(document: Mapping[str, Any]) -> Iterator[str]:
         yield '<div class="warnings" role="alert">'
         yield from _paragraphs(warnings(document), "")
         yield "</div>"
-
-
-def _other_notes(document: Mapping[str, Any]) -> list[str]:
-    return [note for note in document["notes"] if note not in warnings(document)]
 
 
 def _paragraphs(texts: list[str], class_: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from archcli.recording.machine import available_memory
 from archcli.runtime.dtypes import default_dtype
 from archcli.runtime.model.leaves import AdapterHolder, Assignment, StackedLinear, leaf_of
 from archcli.runtime.model.node import EAGER, FUSED, ModuleNode, NodeTape
+from archcli.units import gib
 
 
 class MismatchError(ArchError):
@@ -271,7 +272,7 @@ def _require_memory(model: LanguageModel) -> None:
     available = available_memory()
     if available is not None and needed > available:
         raise ArchError(
-            f"{needed / 2**30:,.1f} GiB of weights; this machine has {available / 2**30:,.1f} GiB available",
+            f"{gib(needed)} of weights; this machine has {gib(available)} available",
             'a smaller dtype or fewer n_layers; device "meta" allocates nothing',
         )
 

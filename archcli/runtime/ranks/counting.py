@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch._C._distributed_c10d import _resolve_process_group
-from torch.utils._pytree import tree_leaves
 
 from archcli.recording.classes import COLLECTIVES, WAIT
 from archcli.recording.device import Span
 from archcli.recording.events import Event
 from archcli.recording.operations import REPLICAS, OpKey, Phase
 from archcli.recording.walk import ENGINE, SHARDING, operation
+from archcli.runtime.memory.storages import tensors_in
 from archcli.runtime.profile.census import Counting
 from archcli.runtime.profile.record import PREFIX
 
@@ -62,7 +62,7 @@ class RankCounting(Counting):
 def _all_reduced(args: Any) -> int:
     """A ring scatters the sums and gathers them: 2 (t - 1) / t of the tensor."""
     number = _ranks_of(args)
-    return 2 * (number - 1) * sum(map(_bytes, _tensors(args))) // number
+    return 2 * (number - 1) * sum(map(_bytes, tensors_in(args))) // number
 
 
 def _gathered(args: Any) -> int:
@@ -74,7 +74,7 @@ def _gathered(args: Any) -> int:
 def _scattered(args: Any) -> int:
     """Partial sums go round: a part t - 1 times."""
     number = _ranks_of(args)
-    return (number - 1) * _bytes(max(_tensors(args), key=_bytes)) // number
+    return (number - 1) * _bytes(max(tensors_in(args), key=_bytes)) // number
 
 
 SENT = {"all_reduce": _all_reduced, "all_gather": _gathered, "reduce_scatter": _scattered}
@@ -89,12 +89,8 @@ def _ranks_of(args: Any) -> int:
     return int(_resolve_process_group(args[-1]).size())
 
 
-def _tensors(args: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor)]
-
-
 def _smallest(args: Any) -> torch.Tensor:
-    return min(_tensors(args), key=_bytes)
+    return min(tensors_in(args), key=_bytes)
 
 
 def _bytes(x: torch.Tensor) -> int:

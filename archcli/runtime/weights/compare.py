@@ -32,6 +32,7 @@ from archcli.runtime.weights.transformers import (
     transformers_class,
     transformers_logits,
 )
+from archcli.units import gib
 
 if TYPE_CHECKING:
     from archcli.load.checkpoint.safetensors import TensorEntry
@@ -231,9 +232,9 @@ def _tensor(stored: TensorEntry, read: Callable[[TensorEntry], bytearray]) -> to
 def _require_memory(params: int, dtype: torch.dtype, available: int | None) -> None:
     needed = params * dtype.itemsize
     if available is not None and needed > available:
-        has = f"this machine has {available / 2**30:,.1f} GiB available"
-        sizes = f"{needed / 2**30:,.1f} GiB of weights in {dtype_name(dtype)}; {has}"
-        raise ArchError(f"this needs {sizes}", "params --against compares names and shapes without them")
+        needs, has = f"this needs {gib(needed)} of weights", f"this machine has {gib(available)} available"
+        what = f"{needs} in {dtype_name(dtype)}; {has}"
+        raise ArchError(what, "params --against compares names and shapes without them")
 
 
 def _inputs(spec: Model, job: WeightCheck, dtype: torch.dtype) -> Inputs:

@@ -7,8 +7,8 @@ import pytest
 from archcli.load.source import load_text
 from archcli.measure.passes import count_pass
 from archcli.measure.profile.fold import fold
+from archcli.measure.profile.reports.joined import RunOfRanks, rank_totals
 from archcli.measure.profile.reports.one import figures_of
-from archcli.measure.profile.reports.ranks import RankDocument, RunOfRanks, joined_totals
 from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from archcli.recording.operations import REPLICAS, CollectiveTime, OpTime
@@ -79,8 +79,8 @@ def test_collectives_of_rows_and_of_replicas_are_reported_together():
         "warnings": [],
     }
     totals = {**apart, "wall_s": 1.0, "matmul_flops": 1, "other_flops": 1}
-    document = RankDocument(totals, [], [], RECORDED.collectives)
-    reported = joined_totals([document, document], RunOfRanks(2, 2, "gloo"))["communication"]
+    documents, collectives = [{"totals": totals}] * 2, [RECORDED.collectives] * 2
+    reported = rank_totals(documents, collectives, RunOfRanks(2, 2, "gloo"))["communication"]
     sums = {one["collective"]: (one["calls"], one["bytes"], one["time_s"]) for one in reported}
     assert sums == {
         "all_gather": (3, 5 * SENT, 0.25),

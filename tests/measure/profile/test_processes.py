@@ -10,9 +10,8 @@ from statistics import stdev
 import pytest
 
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.reports.joining import middle
+from archcli.measure.profile.reports.joined import middle, repeated
 from archcli.measure.profile.reports.one import profile_of
-from archcli.measure.profile.reports.processes import repeated
 from archcli.render import rendered
 from archcli.render.data import document
 from conforming import conforms
@@ -148,6 +147,31 @@ def test_it_is_as_reliable_as_most_of_them(walls, reliable):
 def test_what_differs_anywhere_makes_it_unreliable():
     totals = repeated([printed(0.1), printed(0.1), printed(0.1, differing=("lm_head:mm",))], 3).totals
     assert (totals["reliable"], totals["operations_differing"]) == (False, ["lm_head:mm"])
+
+
+def lines(report):
+    return [line["what"] for line in report.tables[-1].records]
+
+
+def test_profiles_of_an_older_archcli_are_joined():
+    """They said neither what disturbed their passes nor their warnings apart."""
+    older = printed()
+    del older["totals"]["disturbance"], older["totals"]["warnings"]
+    joined = repeated([older] * 3, 3)
+    assert joined.totals["warnings"] == []
+    assert "processors that other processes kept busy" not in lines(joined)
+
+
+def test_what_the_framework_does_is_said_as_of_one_process():
+    for device, does in (("cpu", "Python, dispatch"), ("cuda", "the device idle")):
+        joined = repeated([printed(machine={"device": device})] * 3, 3)
+        assert f"framework ({does}, views)" in lines(joined)
+
+
+def test_times_made_of_small_stacks_are_not_reliable_here():
+    joined = repeated([printed(0.1, wall_s=5.0, stacks=("two layers",))] * 3, 3)
+    title = "Where the time goes, in 3 processes, extrapolated: NOT RELIABLE HERE, see the notes"
+    assert joined.tables[0].title == title
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "md", "plain", "table"])

@@ -99,6 +99,14 @@ def test_passes_that_scatter_while_nothing_else_runs_are_told_so():
     assert note.endswith("The middle half of the plain passes spans 40% of their median. Repeat it.")
 
 
+@pytest.mark.parametrize(("stolen", "told"), [(0.39, False), (0.41, True)])
+def test_what_a_host_took_is_told_where_it_counts(stolen, told):
+    """The bound is 0.05 of 8 processors, for the sentence as for the verdict."""
+    assert is_disturbed(replace(SOUND, disturbance=Disturbance(8, 0.0, stolen, 0.0))) is told
+    [note] = busy_notes(replace(SOUND, disturbance=Disturbance(8, 3.0, stolen, 0.2)))
+    assert ("the host of this virtual machine took" in note) is told
+
+
 def test_a_queue_of_hidden_launches_does_not_wait_for_processors():
     seen = Disturbance(8, 4.0, 0.0, 0.5)
     assert not is_disturbed(replace(SOUND, disturbance=seen, gpu=GpuPasses(hidden=True)))

@@ -9,8 +9,7 @@ from collections import Counter
 import pytest
 
 from archcli.measure.passes import checked_pass
-from archcli.measure.profile.parameter_match import parameter_notes
-from archcli.measure.profile.reports.variants import NONE, MeasuredVariant, ratios
+from archcli.measure.profile.reports.variants import NONE, MeasuredVariant, parameter_notes, ratios
 from archcli.measure.profile.reports.versus import versus
 from archcli.modules import GLU, MLP, LayerNorm, PreNorm, RMSNorm
 from archcli.modules.spec.request import Request

@@ -7,6 +7,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
+from archcli.measure.flops import count_flops
 from archcli.measure.passes import cache_pass, decode_pass, forward_pass, prefill_pass, train_pass
 from archcli.measure.symbolic.formula import formula
 from archcli.modules import MLP, Embedding, Group, LayerNorm, Learned, MixtureOfExperts, QKNorm, Router
@@ -132,6 +133,17 @@ def test_a_norm_of_all_heads_gathers_them():
     assert rows["layers.0.attention.k_norm"].weights["weight"] == (4,)
     assert rows["layers.0.attention.q_norm_gather"].inputs == ((B, T, 2),)
     assert rows["layers.0.attention.k_norm_gather"].op.ranks == 2
+
+
+def test_a_gathered_norm_of_all_heads_is_counted_apart_from_other_norms():
+    """Each rank normalizes all channels of queries and keys, as the whole model does."""
+    norm = QKNorm(per="full", norm=LayerNorm())
+    model = decoder(Group(n_layers=1, layer=layer(attention(qk_norm=norm))))
+    for tp in (1, 2, 4):
+        rows = count_flops(shard(model, tp), Request("forward", B, T)).rows
+        flops = {row["component"]: row["other_flops"] for row in rows}
+        # keys of 2 heads are normalized by the two ranks of four that hold the same one, too
+        assert (flops["qk_norm"], flops["norms"]) == (7 * B * T * (4 + 2) * 2, 4 * B * T * 3 * D)
 
 
 def moe(**fields):

@@ -18,6 +18,7 @@ from archcli.measure.predict.answers.question import PredictQuestion, PredictSet
 from archcli.measure.predict.answers.tables import kind_of_figures, to_four
 from archcli.measure.predict.prediction import PredictedRow, Prediction
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
+from archcli.units import three_figures
 
 DEFAULTS, ASKED = MemorySettings(), PredictSettings()
 
@@ -152,13 +153,6 @@ def in_one_unit(part: float, whole: float, between: str = " of ") -> str:
     """`35 of 40 ms`: two durations to three figures, in the unit of the second."""
     size, unit = next(((size, unit) for size, unit in UNITS if whole >= size), UNITS[-1])
     return f"{three_figures(part / size)}{between}{three_figures(whole / size)} {unit}"
-
-
-def three_figures(value: float) -> str:
-    """4.38, 43.8, 438 and 4,380."""
-    # from 9.995 on a value rounds to 10.0, and from 99.95 on to 100
-    decimals = sum(value < limit for limit in (9.995, 99.95))
-    return f"{value:,.{decimals}f}" if decimals else f"{value:,.0f}"
 
 
 def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: Mapping[str, Any]) -> str:

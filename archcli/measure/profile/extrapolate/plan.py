@@ -24,6 +24,7 @@ from archcli.measure.profile.extrapolate.kinds import (
     without_ends,
 )
 from archcli.modules import Model
+from archcli.units import gib
 
 
 class MemoryLimits(NamedTuple):
@@ -164,13 +165,13 @@ def plan_of(name: str, model: Model, counted: Pass, limits: MemoryLimits) -> Sta
     running = [kind for kind in kinds if kind.rows(counted)]
     forms = {kind.path: _forms(model, kind, fillers, limits) for kind in running}
     pairs = [_first_fitting(forms[kind.path], limits) for kind in running]
-    lacking = [] if limits.fits(ends) else [f"{ENDS} need {_gib(ends.needed)}"]
+    lacking = [] if limits.fits(ends) else [f"{ENDS} need {gib(ends.needed)}"]
     lacking += [_need(forms[kind.path]) for kind, pair in zip(running, pairs, strict=True) if pair is None]
     if lacking:
         raise ArchError(
             f"{name} in {limits.dtype} does not fit one kind of layer at a time either: "
             f"{'; '.join(lacking)}; "
-            f"this machine has {_gib(limits.available or 0)} available",
+            f"this machine has {gib(limits.available or 0)} available",
             "try a shorter --seq-len or a smaller --batch-size",
         )
     held = frozenset() if empty else frozenset(kind.path for kind in fillers.values() if kind in running)
@@ -224,9 +225,5 @@ def _need(pairs: list[StackPair]) -> str:
     """A message on the memory that a kind needs without shared experts."""
     kind = pairs[0].kind
     unshared = [pair for pair in pairs if pair.more.distinct is None]
-    needs = [f"{('one', 'two')[pair.n_layers]} {_gib(pair.more.needed)}" for pair in unshared]
+    needs = [f"{('one', 'two')[pair.n_layers]} {gib(pair.more.needed)}" for pair in unshared]
     return f"layers like {kind.path} ({kind.description}) need {', '.join(needs)}"
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:,.1f} GiB"

@@ -1,1 +1,1 @@
-"""Reports of profiles: of one model, of variants, of several processes, and what some of them add."""
+"""Reports of profiles: one model, several processes or ranks joined, variants, kinds of layer."""

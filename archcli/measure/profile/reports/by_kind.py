@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import median
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from archcli.measure.profile.extrapolate.plan import BEYOND, ENDS, StackPair, StackPlan
 from archcli.measure.profile.extrapolate.recording import LayerTimes, layer_times
-from archcli.measure.profile.schema.base import Memory
-from archcli.measure.profile.schema.records import EndsFigures, Estimates, LayerKindFigures
 from archcli.measure.report import Column, Report, Table, facts
 from archcli.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from archcli.measure.profile.schema.records import EndsFigures, Estimates, LayerKindFigures, Memory
 
 COLUMNS = (
     Column("kind", "like"),
@@ -40,7 +41,8 @@ def by_kind(report: Report, plan: StackPlan, recordings: Mapping[str, Recording]
     totals: dict[str, Any] = {
         **report.totals,
         "warnings": [*cached, *report.totals["warnings"]],
-        "pairs": _fewest_pairs(recordings),
+        # of the stack with the fewest
+        "pairs": min(len(recording.plain_s) for recording in recordings.values()),
         "estimates": estimates,
         "kinds": [_figures(times, recordings, wall) for times in layer_times(plan, recordings)],
         "ends": ends,
@@ -74,11 +76,6 @@ def _figures(times: LayerTimes, recordings: Mapping[str, Recording], wall: float
         "experts": pair.more.experts,
         "distinct_experts": pair.more.distinct,
     }
-
-
-def _fewest_pairs(recordings: Mapping[str, Recording]) -> int:
-    """Pairs of passes of the stack with the fewest."""
-    return min(len(recording.plain_s) for recording in recordings.values())
 
 
 def kind_tables(totals: Mapping[str, Any]) -> Iterator[Table]:

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from archcli.graph import OpClass, Row
-from archcli.measure.passes import SCORES, Pass
+from archcli.measure.passes import SCORES, Pass, usual_sizes
 from archcli.measure.profile.charges import abbreviated
-from archcli.measure.profile.fold import Breakdown, Tally, fold
-from archcli.measure.profile.quality import fastest_to_slowest, is_reliable, overhead_ratio
-from archcli.measure.profile.reports.disturbance import disturbance_facts, disturbance_figures
-from archcli.measure.profile.reports.gpu import (
-    compiled_figures,
-    compiled_notes,
-    device_facts,
-    device_figures,
-    device_notes,
+from archcli.measure.profile.fold import Breakdown, Tally, bound, fold
+from archcli.measure.profile.quality import (
+    fastest_to_slowest,
+    is_reliable,
+    overhead_ratio,
+    warnings_of,
+)
+from archcli.measure.profile.reports.sections import (
+    Section,
+    compiled_section,
+    device_section,
     group_members,
     is_gpu,
-    kernel_facts,
     machine_figures,
 )
-from archcli.measure.profile.reports.headings import usual_inputs
-from archcli.measure.profile.roofline import bound
-from archcli.measure.profile.schema.profile import PassFigures
-from archcli.measure.profile.schema.records import Figures, Operator
-from archcli.measure.profile.warnings import warnings_of
-from archcli.measure.report import Column, Report, Table, Unit, facts
+from archcli.measure.report import Column, Fact, Report, Table, Unit, facts
 from archcli.modules import Model
 from archcli.modules.spec.trace import LOSS
 from archcli.recording.classes import COMMUNICATION, FRAMEWORK, FUSED, RANDOM, UNATTRIBUTED, label_of
 from archcli.recording.machine import Ceilings
 from archcli.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from archcli.measure.profile.schema.documents import PassFigures
+    from archcli.measure.profile.schema.records import DisturbanceFigures, Figures, Operator
 
 COLUMNS = (
     Column("flop_share", "FLOP share", "share"),
@@ -100,7 +100,6 @@ def _giga_per_s(amount: int, seconds: float) -> float | None:
 
 def notes_of(counted: Pass, recording: Recording) -> Iterator[str]:
     """How to read the figures of a pass."""
-    yield from compiled_notes(counted, recording)
     yield from _on_fusion(counted, recording)
     yield from _on_training(counted)
     if recording.reached:
@@ -151,59 +150,88 @@ def _on_training(counted: Pass) -> Iterator[str]:
         yield "Training is forward and backward from a given gradient of the answer: no loss, no optimizer."
 
 
-def class_table(recording: Recording, breakdown: Breakdown) -> Table:
-    """Figures by class of operation, framework and the unattributed rest last."""
-    by_class = [(name, tally) for name, tally in breakdown.by_class.items() if tally.seconds or tally.bytes]
-    by_class.sort(key=lambda entry: (entry[0] in {FRAMEWORK, UNATTRIBUTED}, -entry[1].seconds))
-    records = [{"class": label_of(name), **figures_of(breakdown, tally)} for name, tally in by_class]
-    whole = {"class": "plain wall", **figures_of(breakdown, breakdown.whole)}
-    title = "Where the time goes, extrapolated" if recording.extrapolated else "Where the time goes"
-    if not is_reliable(recording, breakdown):
-        title += f": NOT RELIABLE{' HERE' * recording.extrapolated}, see the notes"
-    return Table(title, (Column("class", "class"), *columns_of(breakdown)), records, whole)
+def class_table(
+    title: str, columns: Iterable[Column], totals: Mapping[str, Any], whole: Mapping[str, Any] | None = None
+) -> Table:
+    """Figures by class of operation, framework and the unattributed rest last; `whole` is the footer."""
+    classes = [
+        {**figures, "class": name}
+        for name, figures in totals["by_class"].items()
+        if figures["seconds"] or figures["bytes"]
+    ]
+    classes.sort(key=lambda record: (record["class"] in {FRAMEWORK, UNATTRIBUTED}, -record["seconds"]))
+    if not totals["reliable"]:
+        title += f": NOT RELIABLE{' HERE' * totals['extrapolated']}, see the notes"
+    return Table(title, (Column("class", "class"), *columns), _labelled(classes), whole)
 
 
-def operator_table(breakdown: Breakdown, operators: list[Operator], top: int) -> Table:
+def operator_table(columns: Iterable[Column], operators: Sequence[Mapping[str, Any]], top: int) -> Table:
     """Figures by operator, the slowest first; `top` 0 shows all."""
     slowest = operators[: top or None]
-    records = [
-        {**row, "path": abbreviated(row["path"], row["operators"]), "class": label_of(row["class"])}
-        for row in slowest
-    ]
     title = "By operator"
     if len(slowest) < len(operators):
         title += f": the slowest {len(slowest)} of {len(operators)}"
-    columns = (Column("path", "operator"), Column("class", "class", minor=True), *columns_of(breakdown))
-    return Table(title, columns, records)
+    columns = (Column("path", "operator"), Column("class", "class", minor=True), *columns)
+    return Table(title, columns, _labelled(slowest))
 
 
-def quality_table(recording: Recording, breakdown: Breakdown) -> Table:
-    """The quality table: reliability of the figures, and the machine's settings."""
-    framework = f"framework ({'the device idle' if is_gpu(recording) else 'Python, dispatch'}, views)"
+def _labelled(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{**record, "class": label_of(record["class"])} for record in records]
+
+
+DISTURBANCE: Mapping[str, tuple[str, Unit]] = {
+    "others": ("processors that other processes kept busy", "text"),
+    "stolen": ("processors that the host of this virtual machine took", "text"),
+    "waited_share": ("threads waiting for a processor, of their time", "share"),
+    "spread": ("plain wall, middle half of the passes, of the median", "share"),
+}
+"""Lines on what disturbed the plain passes, by JSON key."""
+
+
+def quality_table(
+    totals: Mapping[str, Any],
+    walls: Iterable[Fact],
+    *,
+    trace: Iterable[Fact] = (),
+    device: Iterable[Fact] = (),
+    began: str = "when they began",
+) -> Table:
+    """How far to trust a report: `walls` of its passes, what explains them, and the machine's settings.
+
+    `trace` are lines on what was found in it, `device` those on a GPU.
+    """
+    machine = {name: value for name, value in totals["machine"].items() if name != "states"}
+    framework = f"framework ({'the device idle' if is_gpu(machine) else 'Python, dispatch'}, views)"
     return facts(
         "How far to trust it",
-        ("plain wall, median", breakdown.wall_s, "seconds"),
-        *([] if recording.extrapolated else _pair_facts(recording)),
-        ("traced / plain", overhead_ratio(recording), "ratio"),
-        ("operations / plain", breakdown.attributed_share, "share"),
-        (framework, breakdown.share_of(FRAMEWORK), "share"),
-        ("unattributed", breakdown.share_of(UNATTRIBUTED), "share"),
-        ("torch operations outside of any row", breakdown.unlabelled_s / breakdown.wall_s, "share"),
-        *kernel_facts(recording),
-        ("drawing random numbers", breakdown.share_of(RANDOM), "share"),
-        ("page faults per pass", recording.page_faults, "count"),
-        ("time in the system, for page faults above all, all threads", recording.system_s, "seconds"),
-        ("involuntary context switches per second", round(recording.switches_per_s), "count"),
-        ("processes per processor when it began", f"{recording.load:.1f}", "text"),
-        *disturbance_facts(disturbance_figures(recording.disturbance)),
-        *device_facts(recording, breakdown.wall_s),
-        *((name, value, "text") for name, value in recording.machine.items()),
+        *walls,
+        ("traced / plain", totals["overhead_ratio"], "ratio"),
+        ("operations / plain", totals["attributed_share"], "share"),
+        (framework, totals["framework_share"], "share"),
+        ("unattributed", totals["unattributed_share"], "share"),
+        ("torch operations outside of any row", totals["unlabelled_share"], "share"),
+        *trace,
+        ("page faults per pass", totals["page_faults_per_pass"], "count"),
+        (
+            "time in the system, for page faults above all, all threads",
+            totals["system_s_per_pass"],
+            "seconds",
+        ),
+        ("involuntary context switches per second", round(totals["context_switches_per_s"]), "count"),
+        (f"processes per processor {began}", f"{totals['load_per_processor']:.1f}", "text"),
+        # a profile of an older archcli has none
+        *_disturbance_facts(totals.get("disturbance", {})),
+        *device,
+        *((name, value, "text") for name, value in machine.items()),
     )
 
 
-def _pair_facts(recording: Recording) -> Iterator[tuple[str, str, Unit]]:
-    yield "plain wall, fastest to slowest", fastest_to_slowest(recording), "text"
-    yield "pairs of passes, rejected as disturbed", f"{len(recording.traced_s)}, {recording.rejected}", "text"
+def _disturbance_facts(figures: Mapping[str, Any]) -> Iterator[Fact]:
+    """What disturbed the plain passes, as far as the system says it."""
+    for key, (name, unit) in DISTURBANCE.items():
+        value = figures.get(key)
+        if value is not None:
+            yield name, f"{value:.2f} of {figures['processors']}" if unit == "text" else value, unit
 
 
 CONVENTION = (
@@ -211,6 +239,11 @@ CONVENTION = (
     "shares are of the plain wall time and add up to 100% with framework and unattributed. GFLOP/s are of "
     "what was executed. Bytes are of operations that run one by one; a fused kernel moves fewer."
 )
+
+
+def usual_inputs(phase: str) -> dict[str, Any]:
+    """The default inputs of a run in this phase, which a heading leaves out."""
+    return {**usual_sizes(phase), "device": "cpu", "attention": "sdpa"}
 
 
 def profile_of(
@@ -224,26 +257,42 @@ def profile_of(
 ) -> Report:
     """The report of a pass that was counted and timed; `depth` and `top` 0 show everything."""
     breakdown = fold(model, counted, recording, inputs["dtype"], depth, ceilings)
-    operators = _operators(recording, breakdown, depth)
+    compiled, device = compiled_section(counted, recording), device_section(recording, breakdown.wall_s)
+    totals = _totals(counted, recording, breakdown, compiled, device)
+    operators, columns = _operators(recording, breakdown, depth), tuple(columns_of(breakdown))
+    title = f"Where the time goes{', extrapolated' * recording.extrapolated}"
+    whole = {"class": "plain wall", **figures_of(breakdown, breakdown.whole)}
+    named = [{**row, "path": abbreviated(row["path"], row["operators"])} for row in operators]
+    drawing: Fact = ("drawing random numbers", breakdown.share_of(RANDOM), "share")
     return Report(
         command="profile",
         model={"name": model.name, "source": model.source},
         inputs=inputs,
         usual=usual_inputs(inputs["phase"]),
         convention=CONVENTION,
-        totals=_totals(counted, recording, breakdown),
+        totals=totals,
         rows=operators,
         tables=(
-            class_table(recording, breakdown),
-            operator_table(breakdown, operators, top),
-            quality_table(recording, breakdown),
+            class_table(title, columns, totals, whole),
+            operator_table(columns, named, top),
+            quality_table(
+                totals,
+                _walls(recording, breakdown),
+                trace=(*compiled.facts, drawing),
+                device=device.facts,
+                began="when it began",
+            ),
         ),
-        notes=(
-            *warnings_of(recording, breakdown),
-            *device_notes(recording),
-            *notes_of(counted, recording),
-        ),
+        notes=(*totals["warnings"], *device.notes, *compiled.notes, *notes_of(counted, recording)),
     )
+
+
+def _walls(recording: Recording, breakdown: Breakdown) -> Iterator[Fact]:
+    yield "plain wall, median", breakdown.wall_s, "seconds"
+    if not recording.extrapolated:
+        pairs = f"{len(recording.traced_s)}, {recording.rejected}"
+        yield "plain wall, fastest to slowest", fastest_to_slowest(recording), "text"
+        yield "pairs of passes, rejected as disturbed", pairs, "text"
 
 
 def _operators(recording: Recording, breakdown: Breakdown, depth: int) -> list[Operator]:
@@ -267,7 +316,9 @@ def _classes(tally: Tally) -> str:
     return " + ".join(sorted(timed, key=lambda name: -timed[name]))
 
 
-def _totals(counted: Pass, recording: Recording, breakdown: Breakdown) -> PassFigures:
+def _totals(
+    counted: Pass, recording: Recording, breakdown: Breakdown, compiled: Section, device: Section
+) -> PassFigures:
     matmul, rest = counted.flops()
     by_class = breakdown.by_class.items()
     return {
@@ -290,7 +341,7 @@ def _totals(counted: Pass, recording: Recording, breakdown: Breakdown) -> PassFi
         "pairs_rejected": recording.rejected,
         "partial": recording.partial,
         "extrapolated": recording.extrapolated,
-        "compiled": compiled_figures(recording.compiled),
+        "compiled": compiled.figures,
         "plain_s": list(recording.plain_s),
         "traced_s": list(recording.traced_s),
         "operations_executed": recording.executed,
@@ -300,9 +351,9 @@ def _totals(counted: Pass, recording: Recording, breakdown: Breakdown) -> PassFi
         "system_s_per_pass": recording.system_s,
         "context_switches_per_s": recording.switches_per_s,
         "load_per_processor": recording.load,
-        "disturbance": disturbance_figures(recording.disturbance),
+        "disturbance": cast("DisturbanceFigures", recording.disturbance._asdict()),
         "warnings": list(warnings_of(recording, breakdown)),
-        "device": device_figures(recording, breakdown.wall_s),
+        "device": device.figures,
         "machine": machine_figures(recording),
     }
 

@@ -7,30 +7,38 @@ second slows both passes of a round, so that ratios scatter less than times.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median, quantiles
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from archcli.measure.passes import Pass
+from archcli.measure.passes import Pass, shape_pass
 from archcli.measure.profile.charges import line_of
 from archcli.measure.profile.fold import Breakdown, Tally, fold
 from archcli.measure.profile.quality import is_reliable, overhead_ratio
-from archcli.measure.profile.reports.disturbance import disturbance_figures
-from archcli.measure.profile.reports.gpu import compiled_figures, device_figures, group_members
-from archcli.measure.profile.schema.versus import (
-    ComparedClass,
-    ComparedFigures,
-    ComparedOperator,
-    Ratios,
-    Setting,
-    VariantSummary,
+from archcli.measure.profile.reports.sections import (
+    Section,
+    compiled_section,
+    device_section,
+    group_members,
 )
-from archcli.modules import Model
+from archcli.modules import GLU, MLP, Model, substitute
+from archcli.modules.spec.base import find
 from archcli.recording.classes import FRAMEWORK, UNATTRIBUTED
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import ClassKey, OpTime
 from archcli.recording.recording import Recording, Timing
+
+if TYPE_CHECKING:
+    from archcli.measure.profile.schema.documents import (
+        ComparedClass,
+        ComparedFigures,
+        ComparedOperator,
+        Ratios,
+        Setting,
+        VariantSummary,
+    )
+    from archcli.measure.profile.schema.records import DisturbanceFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +60,12 @@ class MeasuredVariant:
 
 
 class VariantBreakdown(NamedTuple):
-    """A variant with its costs and times by class and by operator."""
+    """A variant with its costs and times by class and by operator, its compiled code, and its GPU."""
 
     variant: MeasuredVariant
     breakdown: Breakdown
+    compiled: Section
+    device: Section
 
     @property
     def unattributed(self) -> float:
@@ -69,8 +79,10 @@ class VariantBreakdown(NamedTuple):
 
 def broken_down(variant: MeasuredVariant, depth: int) -> VariantBreakdown:
     """Join the costs and times of a variant; paths are folded to `depth` steps (0: all)."""
-    folded = fold(variant.model, variant.counted, variant.recording, variant.dtype, depth)
-    return VariantBreakdown(variant, folded)
+    counted, recording = variant.counted, variant.recording
+    folded = fold(variant.model, counted, recording, variant.dtype, depth)
+    compiled, device = compiled_section(counted, recording), device_section(recording, folded.wall_s)
+    return VariantBreakdown(variant, folded, compiled, device)
 
 
 def comparable(
@@ -173,14 +185,14 @@ def summary_of(base: VariantBreakdown, side: VariantBreakdown) -> VariantSummary
         "attributed_share": breakdown.attributed_share,
         "unattributed_share": side.unattributed,
         "reliable": side.reliable,
-        "compiled": compiled_figures(recording.compiled),
+        "compiled": side.compiled.figures,
         "overhead_ratio": overhead_ratio(recording),
         "operations_executed": recording.executed,
         "operations_counted": recording.counted,
         "operations_differing": list(recording.differing),
         "launches_lost": list(recording.lost),
-        "device": device_figures(recording, breakdown.wall_s),
-        "disturbance": disturbance_figures(recording.disturbance),
+        "device": side.device.figures,
+        "disturbance": cast("DisturbanceFigures", recording.disturbance._asdict()),
         "plain_s": list(recording.plain_s),
         "traced_s": list(recording.traced_s),
     }
@@ -237,3 +249,44 @@ def _compared(before: Tally, after: Tally) -> ComparedFigures:
 
 def _ratio(amount: Any, base: Any) -> float | None:
     return amount / base if base else None
+
+
+LEAST_DIFFERENCE = 0.001
+"""A smaller share of the parameters is a norm more or less, and goes without a note."""
+
+
+def parameter_notes(base: Model, variant: Model) -> Iterator[str]:
+    """A note where a variant and the base differ in parameters, with the d_ff that would equal them."""
+    wanted, params = _params(base), _params(variant)
+    if abs(params - wanted) <= LEAST_DIFFERENCE * wanted:
+        return
+    width = _equal_width(variant, wanted) if _kept_width(base, variant) else None
+    hint = f": d_ff was kept, and d_ff={width} would give as many" if width else ""
+    yield f"{params / wanted:.3g} times the parameters{hint}"
+
+
+def _params(model: Model) -> int:
+    return int(shape_pass(model).params())
+
+
+def _dense_ffns(model: Model) -> dict[str, GLU | MLP]:
+    """The dense feed-forward networks by their YAML paths."""
+    return dict(find(model, GLU)) | dict(find(model, MLP))
+
+
+def _kept_width(base: Model, variant: Model) -> bool:
+    """Whether a dense feed-forward network changed its kind and kept its width."""
+    before, after = _dense_ffns(base), _dense_ffns(variant)
+    return any(
+        before[path].kind != after[path].kind and before[path].d_ff == after[path].d_ff
+        for path in before.keys() & after.keys()
+    )
+
+
+def _equal_width(model: Model, wanted: int) -> int | None:
+    """The d_ff, equal in all dense networks, with which the model has `wanted` parameters."""
+    # parameters are linear in d_ff, so that two widths tell the slope
+    paths = [f"{path}.d_ff" for path in _dense_ffns(model)]
+    first, second = (_params(substitute(model, dict.fromkeys(paths, width))) for width in (1, 2))
+    width = 1 + round((wanted - first) / (second - first))
+    return width if width > 0 else None

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archcli.measure.profile.charges import abbreviated
 from archcli.measure.profile.quality import (
+    MOST_NAMED,
     MOST_UNATTRIBUTED,
+    device_warnings,
+    disturbance_warning,
     fastest_to_slowest,
     is_disturbed,
     overhead_ratio,
 )
-from archcli.measure.profile.reports.gpu import compiled_notes, device_facts, device_notes, machine_figures
-from archcli.measure.profile.reports.headings import usual_inputs
+from archcli.measure.profile.reports.one import usual_inputs
+from archcli.measure.profile.reports.sections import machine_figures
 from archcli.measure.profile.reports.variants import (
     MeasuredVariant,
     VariantBreakdown,
@@ -23,10 +26,11 @@ from archcli.measure.profile.reports.variants import (
     compared_operators,
     summary_of,
 )
-from archcli.measure.profile.schema.versus import ReportedVariant
-from archcli.measure.profile.warnings import MOST_NAMED, device_warnings, disturbance_warning
-from archcli.measure.report import Column, Report, Table, Unit, facts
+from archcli.measure.report import Column, Fact, Report, Table, facts
 from archcli.recording.classes import FUSED, label_of
+
+if TYPE_CHECKING:
+    from archcli.measure.profile.schema.documents import ReportedVariant
 
 SURE = 4
 """The fewest rounds of which quartiles say something."""
@@ -42,9 +46,9 @@ def notes_of(sides: Sequence[VariantBreakdown]) -> Iterator[str]:
     if rounds < SURE:
         yield f"{rounds} rounds are few: quartiles of so few ratios say little."
     yield from _differences(base, variants)
-    for variant in (base, *variants):
-        yield from (f"{variant.letter}: {note}" for note in _variant_notes(variant))
-    yield from device_notes(base.recording)
+    for side in sides:
+        yield from (f"{side.variant.letter}: {note}" for note in _variant_notes(side))
+    yield from sides[0].device.notes
     yield "A ratio whose quartiles lie on both sides of 1 is no difference that was seen."
     yield "Weights are random."
 
@@ -87,11 +91,11 @@ def _is_fused(variant: MeasuredVariant) -> bool:
     return any(timed.op_class == FUSED for timed in variant.recording.timed)
 
 
-def _variant_notes(variant: MeasuredVariant) -> Iterator[str]:
-    yield from compiled_notes(variant.counted, variant.recording)
-    for change in variant.changes:
+def _variant_notes(side: VariantBreakdown) -> Iterator[str]:
+    yield from side.compiled.notes
+    for change in side.variant.changes:
         yield f"{change['setting']} {change['from']} -> {change['to']}"
-    yield from variant.notes
+    yield from side.variant.notes
 
 
 RATIO = (
@@ -145,14 +149,14 @@ def quality_table(sides: Sequence[VariantBreakdown]) -> Table:
     """The quality table: reliability of the comparison."""
     timing = sides[0].variant.timing
     rounds = f"{len(timing.walls)}, {timing.recording.rejected}"
-    lines: list[tuple[str, Any, Unit]] = [("rounds, rejected as disturbed", rounds, "text")]
+    lines: list[Fact] = [("rounds, rejected as disturbed", rounds, "text")]
     for side in sides:
         lines += [(f"{side.variant.letter}: {name}", value, unit) for name, value, unit in _quality(side)]
     machine = timing.recording.machine.items()
     return facts("How far to trust it", *lines, *((name, value, "text") for name, value in machine))
 
 
-def _quality(side: VariantBreakdown) -> Iterator[tuple[str, Any, Unit]]:
+def _quality(side: VariantBreakdown) -> Iterator[Fact]:
     recording, breakdown = side.variant.recording, side.breakdown
     yield "plain wall, fastest to slowest", fastest_to_slowest(recording), "text"
     yield "traced / plain", overhead_ratio(recording), "ratio"
@@ -160,7 +164,7 @@ def _quality(side: VariantBreakdown) -> Iterator[tuple[str, Any, Unit]]:
     yield "unattributed", side.unattributed, "share"
     seen = f"{recording.counted} of {recording.executed}"
     yield "operations in the trace as expected", seen, "text"
-    yield from device_facts(recording, breakdown.wall_s)
+    yield from side.device.facts
 
 
 CONVENTION = (

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from inspect import getdoc
 from typing import Any, NamedTuple, get_args, is_typeddict
 
-from archcli.measure.profile.schema.profile import Profile
-from archcli.measure.profile.schema.versus import ProfileComparison
+from archcli.measure.profile.schema.documents import Profile, ProfileComparison
 from archcli.modules.spec.values import Meaning, Refusal, record_keys, unwrapped, value_type
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -42,7 +42,7 @@ class Best:
         new = None if new is None else new[:, places]
         merged = {name: array[places] for name, array in columns.items()}
         if self.columns:
-            merged = {name: _joined(self.columns[name], array) for name, array in merged.items()}
+            merged = {name: np.concatenate([self.columns[name], array]) for name, array in merged.items()}
             new = None if new is None else np.concatenate([self.keys, new], axis=1)
             places = self._chosen(new, len(next(iter(merged.values()))))
             merged = {name: array[places] for name, array in merged.items()}
@@ -74,10 +74,6 @@ def _stacked(np: Any, keys: Sequence[Any]) -> Any:
     """Keys [K, N]; those of several objectives as floats where one needs more than 64 bits."""
     stacked = np.stack(keys)
     return stacked.astype(np.float64) if len(keys) > 1 and stacked.dtype == object else stacked
-
-
-def _joined(a: Any, b: Any) -> Any:
-    return required("numpy").concatenate([a, b])
 
 
 def _front(keys: Any) -> Any:

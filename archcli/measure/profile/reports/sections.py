@@ -1,57 +1,58 @@
-"""Figures and notes of a profile on a GPU, and of a compiled model."""
+"""Sections of a profile's report that stand for themselves: the compiled code, and the GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archcli.errors import install
 from archcli.measure.passes import Pass
 from archcli.measure.profile.charges import is_expert_product, members, operator_name
-from archcli.measure.profile.schema.base import Device
-from archcli.measure.profile.schema.records import CompiledCode
-from archcli.measure.report import Unit
+from archcli.measure.report import Fact
 from archcli.modules.models.layers import folded_path
 from archcli.recording.classes import FUSED_KERNELS
 from archcli.recording.kernels import CompiledModel
 from archcli.recording.operations import JOIN
-from archcli.recording.recording import GpuPasses, Recording
+from archcli.recording.recording import Recording
+
+if TYPE_CHECKING:
+    from archcli.measure.profile.schema.records import CompiledCode, Device
 
 
-def compiled_figures(compiled: CompiledModel | None) -> CompiledCode | None:
-    """The figures of the compiled code; None for a model run without torch.compile."""
-    return None if compiled is None else _figures(compiled)
+class Section(NamedTuple):
+    """A section of a report: its record for the JSON, its lines of the quality table, its notes."""
+
+    figures: Any
+    facts: tuple[Fact, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def _figures(compiled: CompiledModel) -> CompiledCode:
-    kernels = compiled.kernels
-    return {
+def compiled_section(counted: Pass, recording: Recording) -> Section:
+    """What torch.compile made of the model, and whether the trace is complete."""
+    seen, compiled = f"{recording.counted} of {recording.executed}", recording.compiled
+    if compiled is None:
+        return Section(None, (("operations in the trace as in the census", seen, "text"),))
+    kernels = len(compiled.kernels)
+    library = sum(kernel.library for kernel in compiled.kernels)
+    several = sum(JOIN in kernel.key.path for kernel in compiled.kernels)
+    figures: CompiledCode = {
         "graphs": len(compiled.graphs),
-        "kernels": len(kernels),
-        "library_kernels": sum(kernel.library for kernel in kernels),
-        "kernels_of_several_operators": sum(JOIN in kernel.key.path for kernel in kernels),
+        "kernels": kernels,
+        "library_kernels": library,
+        "kernels_of_several_operators": several,
         "operators_sharing_a_result": list(compiled.shared),
         "operators_in_no_kernel": list(compiled.missing),
         "compile_s": compiled.seconds,
     }
-
-
-def kernel_facts(recording: Recording) -> Iterator[tuple[str, Any, Unit]]:
-    """Lines of the quality table: is the trace complete, and what was compiled."""
-    seen = f"{recording.counted} of {recording.executed}"
-    compiled = recording.compiled
-    if compiled is None:
-        yield "operations in the trace as in the census", seen, "text"
-        return
-    figures = _figures(compiled)
-    kernels, library = figures["kernels"], figures["library_kernels"]
     made = f"{figures['graphs']}; {kernels - library}, {library}"
-    several = f"{figures['kernels_of_several_operators']} of {kernels}"
-    yield "kernels in the trace as compiled", seen, "text"
-    yield "graphs; kernels made for them, kernels of torch's", made, "text"
-    yield "kernels that hold several operators", several, "text"
-    yield "operators that compute, in no kernel", _without_kernel(compiled), "text"
-    yield "compiling", compiled.seconds, "seconds"
+    facts: tuple[Fact, ...] = (
+        ("kernels in the trace as compiled", seen, "text"),
+        ("graphs; kernels made for them, kernels of torch's", made, "text"),
+        ("kernels that hold several operators", f"{several} of {kernels}", "text"),
+        ("operators that compute, in no kernel", _without_kernel(compiled), "text"),
+        ("compiling", compiled.seconds, "seconds"),
+    )
+    return Section(figures, facts, tuple(_on_compiled(counted, recording)))
 
 
 def _without_kernel(compiled: CompiledModel) -> str:
@@ -68,10 +69,8 @@ def group_members(recording: Recording, depth: int) -> dict[str, list[str]]:
     return {operator_name(path, depth): members(path, depth) for path in paths}
 
 
-def compiled_notes(counted: Pass, recording: Recording) -> Iterator[str]:
+def _on_compiled(counted: Pass, recording: Recording) -> Iterator[str]:
     """How to read the figures of a compiled model."""
-    if recording.compiled is None:
-        return
     yield (
         "Compiled: a line of several operators is of kernels into which they were fused, whose time is not "
         "split; FLOPs and bytes of an operator stand with the kernel that is first to run it, and once, "
@@ -96,15 +95,20 @@ READINGS: Mapping[str, tuple[str, str]] = {
     "temperature_c": ("temperature", "degrees C"),
 }
 """Names and units of what the card reports, by JSON key."""
-Fact = tuple[str, Any, Unit]
 
 
-def is_gpu(recording: Recording) -> bool:
-    """Whether a pass ran on a GPU."""
-    return str(recording.machine["device"]).startswith("cuda")
+def is_gpu(machine: Mapping[str, Any]) -> bool:
+    """Whether a pass ran on a GPU, by the settings of its machine."""
+    return str(machine["device"]).startswith("cuda")
 
 
-def device_figures(recording: Recording, wall_s: float) -> Device | None:
+def device_section(recording: Recording, wall_s: float) -> Section:
+    """What a GPU did in a traced pass, beside a plain pass of `wall_s`."""
+    figures = _device_figures(recording, wall_s)
+    return Section(figures, tuple(_device_facts(figures, recording)), tuple(_on_device(recording)))
+
+
+def _device_figures(recording: Recording, wall_s: float) -> Device | None:
     """Device activity: medians over traced passes; busy and idle times add up to `wall_s`.
 
     `busy_share` is of the traced pass, `busy_share_of_plain` of the plain wall time. `plain_*_s` are the
@@ -138,9 +142,8 @@ def machine_figures(recording: Recording) -> dict[str, Any]:
     return {**recording.machine, **({"states": list(states)} if states else {})}
 
 
-def device_facts(recording: Recording, wall_s: float) -> Iterator[Fact]:
-    """Lines of the quality table on the device."""
-    figures = device_figures(recording, wall_s)
+def _device_facts(figures: Device | None, recording: Recording) -> Iterator[Fact]:
+    """What the device did, and readings of the card before and after."""
     if figures is not None:
         idle, traced = figures["idle_s"], figures["wall_s"] or 1.0
         yield "device busy / plain wall", figures["busy_share_of_plain"], "share"
@@ -150,21 +153,17 @@ def device_facts(recording: Recording, wall_s: float) -> Iterator[Fact]:
         yield "device only copying from or to elsewhere", idle["copy"] / traced, "share"
         yield "device before its first and after its last kernel", idle["ends"] / traced, "share"
         yield "kernels, copies and fills; launches", f"{figures['kernels']}; {figures['launches']}", "text"
-    if recording.gpu is not None:
-        yield from _reading_facts(recording.gpu)
-
-
-def _reading_facts(gpu: GpuPasses) -> Iterator[Fact]:
-    if len(gpu.states) > 1:
-        before, after = gpu.states[0], gpu.states[-1]
+    states = () if recording.gpu is None else recording.gpu.states
+    if len(states) > 1:
+        before, after = states[0], states[-1]
         for key, (name, unit) in READINGS.items():
             if key in before and key in after:
                 yield f"{name}, before and after", f"{before[key]:.0f}, {after[key]:.0f} {unit}", "text"
 
 
-def device_notes(recording: Recording) -> Iterator[str]:
+def _on_device(recording: Recording) -> Iterator[str]:
     """How to read the figures of a GPU."""
-    if not is_gpu(recording):
+    if not is_gpu(recording.machine):
         return
     yield "Not measured on a GPU yet: this way of timing kernels was tried on recorded events only."
     yield (

@@ -15,6 +15,7 @@ import pytest
 
 import house
 from own_source import ROOT, parsed, sources
+from table import every_row
 
 FOLDERS = ("archcli", "tests", "benchmarks", "release")
 QUICK = {
@@ -128,12 +129,12 @@ def titles(table):
     return [f"{rule.__name__}-{i}" for i, (rule, _) in enumerate(table)]
 
 
-@pytest.mark.parametrize(("rule", "sources"), FORGED, ids=titles(FORGED))
+@every_row(("rule", "sources"), FORGED, ids=titles(FORGED))
 def test_a_rule_sees_a_forged_offence(rule, sources):
     assert rule({name: ast.parse(source) for name, source in sources.items()})
 
 
-@pytest.mark.parametrize(("rule", "sources"), FINE, ids=titles(FINE))
+@every_row(("rule", "sources"), FINE, ids=titles(FINE))
 def test_a_rule_leaves_the_allowed_alone(rule, sources):
     assert rule({name: ast.parse(source) for name, source in sources.items()}) == []
 

@@ -15,6 +15,7 @@ import archcli
 from archcli.load.presets import preset_text
 from archcli.load.yaml.writer import to_mapping
 from archcli.modules.spec.request import Request
+from table import every_row
 
 
 def test_a_name_a_path_and_a_loaded_model_count_the_same(tmp_path):
@@ -66,7 +67,7 @@ def test_a_loaded_model_stays_what_it_is_or_takes_overrides():
     assert archcli.load(model, ["d_ff=1024"]).groups[0].layer.ffn.d_ff == 1024
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("model", "message"),
     [
         ("-", "'-' is standard input"),

@@ -29,6 +29,7 @@ from archcli.cli import main
 from examples import LEFT_OUT, is_shown
 from hub_files import gpt2_file
 from pages import DOCS, PAGES, README, ROOT, blocks, name
+from table import every_row
 
 NAMED = re.compile(r"# (\S+\.yaml)\n")
 FILES = [(NAMED.match(file)[1], file) for page in PAGES for file in blocks(page, "yaml") if NAMED.match(file)]
@@ -130,7 +131,7 @@ def test_an_example_prints_what_is_shown(example, folder, monkeypatch, renew):
     compare_pictures(folder, renew)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("shown", "is_so"),
     [
         ("a\nb\nc", True),

@@ -13,6 +13,7 @@ from archcli.cli import main
 from archcli.commands.line import completion
 from archcli.load.devices.datasheet import devices
 from archcli.rules import all_rules
+from table import every_row
 
 PRESETS = Path(__file__).parents[2] / "presets"
 ENVIRONMENT = (completion.ASKED, completion.BASH_WORDS, completion.BASH_INDEX, completion.OTHER_WORDS)
@@ -100,8 +101,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "offered"), CASES, ids=" ".join)
-@pytest.mark.parametrize("shell", ["fish", "zsh"])
+@every_row(("words", "offered"), CASES, ids=" ".join)
+@every_row("shell", ["fish", "zsh"])
 def test_a_word_is_completed(ask, shell, words, offered):
     assert ask(shell, *words) == offered
 
@@ -118,7 +119,7 @@ BASH = [
 ]
 
 
-@pytest.mark.parametrize(("words", "offered"), BASH, ids=" ".join)
+@every_row(("words", "offered"), BASH, ids=" ".join)
 def test_bash_takes_signs_for_words_of_their_own(ask, words, offered):
     assert ask("bash", *words) == offered
 

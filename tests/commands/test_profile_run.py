@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from table import every_row
+
 pytestmark = pytest.mark.torch
 
 
@@ -87,7 +89,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("args", "words"), REFUSED.values(), ids=REFUSED)
+@every_row(("args", "words"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_run_is_refused(cli, args, words):
     done = cli("profile", *args)
     assert (done.code, done.out) == (2, "")

@@ -4,6 +4,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.devices.datasheet import FIGURES, OF_LABEL, devices, folder, load_datasheet, read_datasheet
+from table import every_row
 
 MINE = """name: mine
 vendor: NVIDIA
@@ -15,7 +16,7 @@ bandwidth_gb_s: {value: 1008, certainty: A, source: measured}
 """
 
 
-@pytest.mark.parametrize("name", devices())
+@every_row("name", devices())
 def test_every_device_can_be_read_and_says_what_it_holds(name):
     device = load_datasheet(name)
     assert device.name == name
@@ -23,7 +24,7 @@ def test_every_device_can_be_read_and_says_what_it_holds(name):
     assert all(figure.source and figure.certainty in "ABC" for figure in device.figures.values())
 
 
-@pytest.mark.parametrize("name", devices())
+@every_row("name", devices())
 def test_rates_are_dense(name):
     """A rate with sparsity is twice the dense one: fp8 would be four times bf16, or bf16 four times tf32."""
     rate = {key: figure.value for key, figure in load_datasheet(name).figures.items()}
@@ -50,7 +51,7 @@ CUT_OFF = {"tpu-v5p"}
 """95.74 GiB are 95 on the label."""
 
 
-@pytest.mark.parametrize("name", devices())
+@every_row("name", devices())
 def test_a_driver_reports_little_less_than_the_label(name):
     figures = load_datasheet(name).figures
     reported, label = figures["memory_bytes"].value, figures["memory_gb"].value
@@ -90,7 +91,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@every_row("name", MISTAKES)
 def test_a_mistake_is_told_with_its_place(name):
     old, new, told = MISTAKES[name]
     assert old in MINE

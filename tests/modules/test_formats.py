@@ -5,6 +5,7 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from archcli.modules.stored.formats import FORMATS, MIXED, cache_bytes, parse_format
+from table import every_row
 
 # What a weight of a large matrix takes. ggml-common.h: the bytes of a block times 8 over its weights.
 BITS = {
@@ -30,7 +31,7 @@ BITS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every_row("name", FORMATS)
 def test_a_weight_takes_the_bits_of_its_block(name):
     bits = FORMATS[name].packing.bits_of((4096, 4096), 16)
     assert (bits.values + bits.scales) / 4096**2 == BITS[name]
@@ -117,7 +118,7 @@ def test_a_format_is_known_in_any_case(name):
     assert parse_format(name) == name.strip().lower()
 
 
-@pytest.mark.parametrize("name", MIXED)
+@every_row("name", MIXED)
 def test_a_mixture_of_llama_cpp_is_refused_with_the_reason(name):
     with pytest.raises(ArchError, match=f"{name} is no format: .*; give {MIXED[name]}"):
         parse_format(name)

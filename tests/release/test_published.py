@@ -20,6 +20,7 @@ import archcli
 import clean_machine
 import environments
 import rehearse
+from table import every_row
 
 ROOT = Path(__file__).parents[2]
 PROJECT = rehearse.PROJECT
@@ -58,7 +59,7 @@ def metadata(wheel):
         return message_from_bytes(packed.read(name))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "with_address", "without"),
     [
         ("[a](docs/a.md#b)", f"[a]({HOME}/blob/v1/docs/a.md#b)", "a"),

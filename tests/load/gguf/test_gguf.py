@@ -10,6 +10,7 @@ from archcli.load.gguf.header import Skipped
 from archcli.load.source import load
 from gguf_file import BOOL, F32, STRING, U32, array, gguf
 from gguf_tiny import ARCH, COUNTED, LLAMA, TENSORS, WHOLE, layer
+from table import every_row
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize(("path", "key"), PLACES.items())
+@every_row(("path", "key"), PLACES.items())
 def test_a_setting_has_the_place_of_its_metadata_key(asked, path, key):
     mark = asked(LLAMA).mark(path)
     assert (mark.text, mark.column, mark.width) == (key, 1, max(1, len(key)))

@@ -12,6 +12,7 @@ from archcli.load.hub.cache import Reference, reference
 from archcli.load.hub.download import hub_error
 from archcli.load.source import load
 from hub_cache import CONFIG, OLDER, SHA, answer, cached
+from table import every_row
 
 # which names are of the hub
 
@@ -46,7 +47,7 @@ def test_a_name_is_of_the_hub_by_its_shape(model, expected, cache, tmp_path):
     assert reference(model) == expected
 
 
-@pytest.mark.parametrize(
+@every_row(
     "model", ["hf://", "hf:///a", "hf://a/b/c", "hf://datasets/a/b", "hf://a/b\n", "hf://-a/b", "hf://a/../b"]
 )
 def test_what_the_scheme_cannot_mean_is_refused(model):

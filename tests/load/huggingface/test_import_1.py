@@ -13,6 +13,7 @@ from archcli.graph import OpClass
 from archcli.measure.passes import forward_pass
 from drawing import OPTIONS, TINY, cases
 from importing import imported
+from table import every_row
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -124,7 +125,7 @@ CHATGLM = {
 AS_GLM = {**TINY, "num_hidden_layers": 3, "num_attention_heads": 6, "head_dim": 20}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("stated", "mapped"),
     [
         ({}, {"num_key_value_heads": 6, "attention_bias": False}),
@@ -171,7 +172,7 @@ def test_the_norms_and_biases_of_an_odd_chatglm_are_counted():
 ENCODES = {"architectures": ["Gemma3ForCausalLM"], "use_bidirectional_attention": True}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("model_type", "config", "named"),
     [
         ("llama", {"hidden_act": "mish"}, "mish"),

@@ -8,6 +8,7 @@ from archcli.errors import ArchError
 from archcli.measure.predict.constants import Efficiency, LastCache, Rates
 from archcli.measure.predict.times import KernelClock, kind_of
 from archcli.recording.classes import TimeClass
+from table import every_row
 
 
 class Timed(NamedTuple):
@@ -116,7 +117,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("name", "op_class"), KINDS)
+@every_row(("name", "op_class"), KINDS)
 def test_kernels_are_told_apart_by_class_and_name(name, op_class):
     assert kind_of(TimeClass(op_class), name) == KINDS[name, op_class]
 

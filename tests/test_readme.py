@@ -27,7 +27,7 @@ import pytest
 
 from archcli.cli import main
 from examples import LEFT_OUT, is_shown
-from hub_files import gpt2_file
+from hub.files import gpt2_file
 from pages import DOCS, PAGES, README, ROOT, blocks, name
 from table import every_row
 

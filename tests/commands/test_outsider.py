@@ -19,7 +19,7 @@ from archcli.load.source import load
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.measure.symbolic.formula import formula
 from distribution import forget_outsiders, installed
-from edits_of_kinds import SOFTMAX
+from edits.kinds import SOFTMAX
 
 H, P, N, G, K, D, V, F = 4, 8, 16, 2, 4, 32, 50, 48
 INNER = H * P

@@ -3,8 +3,8 @@
 import torch
 
 from table import every_row
-from wiring import CHECKS as WIRING
-from wiring_recurrent import CHECKS as RECURRENT
+from wirings.checks import CHECKS as WIRING
+from wirings.recurrent import CHECKS as RECURRENT
 
 CHECKS = WIRING | RECURRENT
 

@@ -33,8 +33,8 @@ from mutants import of_modules, of_ops, of_recurrent
 from ops.cases import CASES
 from ops.checks import CHECKS
 from table import every_row
-from wiring import CHECKS as WIRING
-from wiring_recurrent import CHECKS as RECURRENT
+from wirings.checks import CHECKS as WIRING
+from wirings.recurrent import CHECKS as RECURRENT
 from zoo import ZOO, built, tokens
 
 torch.set_num_threads(1)

@@ -8,8 +8,8 @@ from archcli.errors import ArchError
 from archcli.load.gguf import header as reader
 from archcli.load.gguf.header import Skipped
 from archcli.load.source import load
-from gguf_file import BOOL, F32, STRING, U32, array, gguf
-from gguf_tiny import ARCH, COUNTED, LLAMA, TENSORS, WHOLE, layer
+from gguf_files.file import BOOL, F32, STRING, U32, array, gguf
+from gguf_files.tiny import ARCH, COUNTED, LLAMA, TENSORS, WHOLE, layer
 from table import every_row
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from gguf_file import BOOL, STRING, U64, entry, gguf, scalar, tensor, text
-from gguf_tiny import ARCH, LLAMA, TENSORS, WHOLE
+from gguf_files.file import BOOL, STRING, U64, entry, gguf, scalar, tensor, text
+from gguf_files.tiny import ARCH, LLAMA, TENSORS, WHOLE
 from table import every_row
 
 

@@ -9,7 +9,7 @@ import pytest
 from archcli import count_params
 from archcli.errors import ArchError
 from archcli.load.source import load, load_text
-from gguf_file import gguf
+from gguf_files.file import gguf
 from table import every_row
 
 CONVERTED = json.loads((Path(__file__).parent / "converted.json").read_text())

@@ -11,7 +11,7 @@ from archcli.load.hub import cache as hub_folder
 from archcli.load.hub.cache import Reference, reference
 from archcli.load.hub.download import hub_error
 from archcli.load.source import load
-from hub_cache import CONFIG, OLDER, SHA, answer, cached
+from hub.cache import CONFIG, OLDER, SHA, answer, cached
 from table import every_row
 
 # which names are of the hub

@@ -13,7 +13,7 @@ from typing import ClassVar
 import pytest
 
 from archcli.load.hub import download
-from hub_cache import CONFIG, PARAMS, SHA, answer, cached
+from hub.cache import CONFIG, PARAMS, SHA, answer, cached
 from table import every_row
 
 

@@ -9,7 +9,7 @@ from archcli.load.huggingface.importer import weight_map
 from archcli.measure.weights.checkpoint import compare
 from archcli.measure.weights.stored_bytes import tensors
 from drawing import TINY
-from hub_compared import against, told, wrong
+from hub.compared import against, told, wrong
 from importing import imported_file
 from table import every_row
 

@@ -14,7 +14,7 @@ from archcli.load.huggingface.parts.rope import DEFAULT_THETA
 from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.wrappers.table import TEXTS, WRAPPERS
 from archcli.measure.weights.checkpoint import compare
-from hub_compared import told, wrong
+from hub.compared import told, wrong
 from importing import imported_file
 from table import every_row
 from wrapping import NAMES, TINY, language_model, their_wrapper, tiny_text

@@ -5,9 +5,9 @@ Each mistake with the exact words it is answered with, `file:line:column: what; 
 
 from pathlib import Path
 
-from edits import ADAPTED
-from edits_of_kinds import KINDS
-from edits_of_values import VALUES
+from edits.adapted import ADAPTED
+from edits.kinds import KINDS
+from edits.values import VALUES
 from table import every_row
 
 EMBEDDING = (

@@ -14,7 +14,7 @@ import sys
 import pytest
 
 import house
-from own_source import ROOT, parsed, sources
+from own_source import ROOT, nodes, parsed, sources
 from table import every_row
 
 FOLDERS = ("archcli", "tests", "benchmarks", "release")
@@ -43,6 +43,7 @@ def tracked():
         capture_output=True,
         text=True,
         check=True,
+        timeout=300,
     )
     return [ROOT / name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
 
@@ -209,5 +210,18 @@ def test_quick_commands_import_nothing_heavy(args):
 
 def test_names_of_cases_are_words():
     """A text as `ids` of several arguments is spelled: "-".join of "survey" is s-u-r-v-e-y."""
-    spelled = re.compile(r"parametrize\(\s*\([^()]*\),[^()]*ids=\"-\"\.join")
+    spelled = re.compile(r"(?:parametrize|every_row)\(\s*\([^()]*\),[^()]*ids=\"-\"\.join")
     assert [name for name, source in sources("tests").items() if spelled.search(source)] == []
+
+
+def test_what_tests_start_ends():
+    """`subprocess.run` without a timeout waits for a child that hangs."""
+    endless = [
+        f"{name}:{node.lineno}"
+        for name, tree in parsed("tests").items()
+        for node in nodes(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "subprocess.run"
+        and not {"timeout", None} & {option.arg for option in node.keywords}
+    ]
+    assert endless == []

@@ -237,6 +237,7 @@ def test_a_users_type_checker_reads_the_api(tmp_path):
         check=False,
         cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(Path(archcli.__file__).parents[1])},
+        timeout=300,
     )
     errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
     assert len(errors) == len(WRONG), checked.stdout

@@ -165,7 +165,12 @@ def test_completing_imports_no_torch_and_reads_few_presets():
     asked = {completion.ASKED: "complete_fish", completion.OTHER_WORDS: "archcli survey --where par"}
     asked["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     assert "params" in done.stdout
     assert done.stderr.split()[:2] == ["False", "False"]
@@ -194,6 +199,7 @@ def test_bash_completes_by_the_script(cli, monkeypatch, tmp_path):
         capture_output=True,
         text=True,
         check=True,
+        timeout=300,
     )
     assert done.stdout == "rmsnorm\n"
 

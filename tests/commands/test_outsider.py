@@ -73,7 +73,9 @@ def totals(cli, hybrid):
 def test_a_fresh_process_finds_it_by_its_distribution(site, hybrid, totals):
     path = os.pathsep.join([str(site), str(Path(outsider_ssd.__file__).parent), *sys.path])
     command = [sys.executable, "-m", "archcli", "params", str(hybrid), "--json"]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=True)
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=True, timeout=300
+    )
     assert json.loads(done.stdout)["totals"] == totals("params")
 
 

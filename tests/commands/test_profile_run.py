@@ -101,7 +101,12 @@ def test_a_missing_torch_is_told_in_a_line(tmp_path, tiny):
     command = [sys.executable, "-m", "archcli", "profile", str(tiny), "-s", "4"]
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path}
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": path},
+        timeout=300,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "  = help: pip install torch fvcore " in done.stderr

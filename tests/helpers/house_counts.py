@@ -167,7 +167,8 @@ print(len({file for file, name in seen if "/archcli/" in file and name != "<modu
 def files_run(command):
     """Of how many files a command runs something."""
     line = [sys.executable, "-c", TRACED, *command.split()]
-    return int(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=300)
+    return int(done.stdout)
 
 
 def comment_lines(texts):
@@ -178,8 +179,8 @@ def comment_lines(texts):
 def cases():
     """Cases of tests, both stages together."""
     asked = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-m", ""]
-    counted = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    return re.findall(r"^(\d+)(?:/\d+)? tests? collected", counted, re.MULTILINE)[-1]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=300)
+    return re.findall(r"^(\d+)(?:/\d+)? tests? collected", done.stdout, re.MULTILINE)[-1]
 
 
 def table():

@@ -74,11 +74,11 @@ def case(request):
     return Case(ours(model_type, config), theirs(model_type, config, "cpu"))
 
 
-def test_a_config_has_as_many_parameters(case):
+def check_parameters(case):
     assert our_total(case.ours) == total(case.theirs)
 
 
-def test_a_config_computes_as_much(case):
+def check_flops(case):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         case.theirs(torch.zeros((BATCH, LENGTH), dtype=torch.int64), use_cache=False)
     parts = [(part, row) for row in forward_pass(case.ours, BATCH, LENGTH).rows for part in row.parts]
@@ -88,7 +88,7 @@ def test_a_config_computes_as_much(case):
     )
 
 
-def test_each_layer_has_the_window_that_their_cache_keeps(case):
+def check_windows_of_their_cache(case):
     kept = [
         getattr(layer, "sliding_window", None)
         for layer in transformers.DynamicCache(config=case.theirs.config).layers
@@ -97,7 +97,7 @@ def test_each_layer_has_the_window_that_their_cache_keeps(case):
     assert windows == (kept or [None] * len(windows))
 
 
-def test_frequencies_of_rope_are_theirs(case):
+def check_frequencies_of_rope(case):
     rotary, config = case.theirs.model.rotary_emb, case.theirs.config
     for index, block in enumerate(layers(case.ours)):
         place = block.attention.position
@@ -110,6 +110,14 @@ def test_frequencies_of_rope_are_theirs(case):
             place.frequencies(torch, width, torch.arange(LENGTH)), getattr(rotary, f"{name}inv_freq")
         )
         assert place.scaling.amplitude == pytest.approx(getattr(rotary, f"{name}attention_scaling", 1.0))
+
+
+CHECKS = (check_parameters, check_flops, check_windows_of_their_cache, check_frequencies_of_rope)
+
+
+@every_row("check", CHECKS, ids=[check.__name__ for check in CHECKS])
+def test_a_config_is_the_model_of_their_class(case, check):
+    check(case)
 
 
 # what becomes of a ChatGLM file in the class that transformers has for it

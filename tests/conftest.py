@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from conforming import conforms
-from stages import family, mark_stages, needs_torch
+from stages import family, mark_stages, needs_torch, staged
 
 os.environ.update(
     NO_COLOR="1",
@@ -52,6 +52,14 @@ def pytest_ignore_collect(collection_path, config):
     """In the fast stage, leave out files that import torch before they are imported."""
     is_test = collection_path.match("test_*.py")
     return True if config.option.markexpr == "fast" and is_test and needs_torch(collection_path) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector, name, obj):
+    """Leave out what the stage does not run, before pytest orders and counts it."""
+    made = yield
+    tests = isinstance(made, list) and all(isinstance(one, pytest.Function) for one in made)
+    return staged(made, settings.get_current_profile_name()) if tests else made
 
 
 @pytest.hookimpl(tryfirst=True)

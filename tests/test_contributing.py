@@ -86,7 +86,9 @@ print("\\n".join(called))
 
 def test_the_walk_names_functions_in_the_order_in_which_they_run():
     named = re.findall(r"`([\w/]+\.py:[\w.]+)`", (ROOT / "docs" / "walk.md").read_text())
-    run = subprocess.run([sys.executable, "-c", WALKED], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", WALKED], capture_output=True, text=True, check=True, timeout=300
+    )
     order = {name: i for i, name in enumerate(run.stdout.splitlines())}
     assert [name for name in named if name not in order] == []
     places = [order[name] for name in dict.fromkeys(named)]

@@ -12,6 +12,7 @@ import archcli
 from archcli.commands.line.application import COMMANDS
 from generated import command_line, options
 from pages import DOCS, PAGES, README, ROOT, name, parts, remade
+from table import every_row
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MOST_LINES = 200
@@ -58,7 +59,7 @@ def test_the_side_bar_has_the_commands_in_the_order_of_the_tables():
     assert listed == tabled == [*COMMANDS]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@every_row("page", PAGES, ids=name)
 def test_links_lead_to_files(page):
     links = [link for link in LINK.findall(page.read_text()) if not link.startswith(("http", "#"))]
     assert [link for link in links if not (page.parent / link.split("#")[0]).exists()] == []
@@ -89,7 +90,7 @@ def test_readme_is_short():
     assert len(README.read_text().splitlines()) <= MOST_LINES
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@every_row("page", PAGES, ids=name)
 def test_no_page_promises_an_address(page):
     assert not re.search(r"OWNER|github\.com/(?!ggml-org)", page.read_text())
 

@@ -14,7 +14,8 @@ import sys
 import pytest
 
 import house
-from own_source import ROOT, parsed, sources
+from own_source import ROOT, nodes, parsed, sources
+from table import every_row
 
 FOLDERS = ("archcli", "tests", "benchmarks", "release")
 QUICK = {
@@ -42,6 +43,7 @@ def tracked():
         capture_output=True,
         text=True,
         check=True,
+        timeout=300,
     )
     return [ROOT / name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
 
@@ -128,12 +130,12 @@ def titles(table):
     return [f"{rule.__name__}-{i}" for i, (rule, _) in enumerate(table)]
 
 
-@pytest.mark.parametrize(("rule", "sources"), FORGED, ids=titles(FORGED))
+@every_row(("rule", "sources"), FORGED, ids=titles(FORGED))
 def test_a_rule_sees_a_forged_offence(rule, sources):
     assert rule({name: ast.parse(source) for name, source in sources.items()})
 
 
-@pytest.mark.parametrize(("rule", "sources"), FINE, ids=titles(FINE))
+@every_row(("rule", "sources"), FINE, ids=titles(FINE))
 def test_a_rule_leaves_the_allowed_alone(rule, sources):
     assert rule({name: ast.parse(source) for name, source in sources.items()}) == []
 
@@ -175,38 +177,59 @@ def test_the_project_speaks_of_itself_alone():
     assert not offences, "\n" + "\n".join(offences)
 
 
-def loaded_after(statement, *args):
-    """(finished process, which heavy packages it had imported at its end)."""
-    code = f"""
-import sys
-sys.argv[0] = "archcli"
-code = 0
-try:
-    {statement}
-except SystemExit as end:
-    code = end.code
-print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
-sys.exit(code)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=60, check=False
-    )
-    return done, done.stderr.splitlines()[-1].split()
+def in_a_fresh_process(program, *args):
+    """What a program prints as JSON, in a process that has imported nothing."""
+    command = [sys.executable, "-c", program, *args]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def test_importing_archcli_is_light():
-    done, heavy = loaded_after("import archcli")
-    assert (done.returncode, heavy) == (0, []), done.stderr
+    program = (
+        f"import json, sys, archcli; print(json.dumps([name for name in {HEAVY} if name in sys.modules]))"
+    )
+    assert in_a_fresh_process(program) == []
 
 
-@pytest.mark.parametrize("args", QUICK.values(), ids=QUICK)
-def test_quick_commands_import_nothing_heavy(args):
-    done, heavy = loaded_after("from archcli.cli import main; main()", *args, "--json")
-    assert (done.returncode, heavy) == (0, []), done.stderr
-    assert json.loads(done.stdout)
+ONE_AFTER_ANOTHER = f"""
+import contextlib, io, json, sys
+from archcli.cli import main
+
+ends = {{}}
+for name, args in json.loads(sys.argv[1]).items():
+    sys.argv = ["archcli", *args, "--json"]
+    code, printed = 0, io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            main()
+    except SystemExit as end:
+        code = end.code or 0
+    ends[name] = [code, bool(json.loads(printed.getvalue())), [one for one in {HEAVY} if one in sys.modules]]
+print(json.dumps(ends))
+"""
+"""Runs command lines one after another: exit code, whether JSON came, and which heavy packages are there."""
+
+
+def test_quick_commands_import_nothing_heavy():
+    ends = in_a_fresh_process(ONE_AFTER_ANOTHER, json.dumps(QUICK))
+    assert ends == {name: [0, True, []] for name in QUICK}
 
 
 def test_names_of_cases_are_words():
     """A text as `ids` of several arguments is spelled: "-".join of "survey" is s-u-r-v-e-y."""
-    spelled = re.compile(r"parametrize\(\s*\([^()]*\),[^()]*ids=\"-\"\.join")
+    spelled = re.compile(r"(?:parametrize|every_row)\(\s*\([^()]*\),[^()]*ids=\"-\"\.join")
     assert [name for name, source in sources("tests").items() if spelled.search(source)] == []
+
+
+def test_what_tests_start_ends():
+    """`subprocess.run` without a timeout waits for a child that hangs."""
+    endless = [
+        f"{name}:{node.lineno}"
+        for name, tree in parsed("tests").items()
+        for node in nodes(tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "subprocess.run"
+        and not {"timeout", None} & {option.arg for option in node.keywords}
+    ]
+    assert endless == []

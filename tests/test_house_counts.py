@@ -10,6 +10,7 @@ import pytest
 import house
 import house_counts
 from own_source import parsed, sources
+from table import every_row
 
 MOST_TYPE_TESTS = 20
 WIDEST = 110
@@ -38,7 +39,7 @@ def titles(rule):
     return getattr(rule, "__name__", None)
 
 
-@pytest.mark.parametrize(("rule", "sources"), FORGED, ids=titles)
+@every_row(("rule", "sources"), FORGED, ids=titles)
 def test_a_count_sees_a_forged_offence(rule, sources):
     assert rule({name: ast.parse(source) for name, source in sources.items()})
 

@@ -12,6 +12,7 @@ import archcli
 import house
 from own_source import parsed, sources
 from pages import PAGES, name
+from table import every_row
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -50,7 +51,7 @@ def test_developers_have_every_extra():
     assert of_users == names(EXTRAS["dev"])
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "sees"),
     [
         ("pip install archcli", True),

@@ -15,6 +15,7 @@ import archcli
 from archcli.load.presets import preset_text
 from archcli.load.yaml.writer import to_mapping
 from archcli.modules.spec.request import Request
+from table import every_row
 
 
 def test_a_name_a_path_and_a_loaded_model_count_the_same(tmp_path):
@@ -66,7 +67,7 @@ def test_a_loaded_model_stays_what_it_is_or_takes_overrides():
     assert archcli.load(model, ["d_ff=1024"]).groups[0].layer.ffn.d_ff == 1024
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("model", "message"),
     [
         ("-", "'-' is standard input"),
@@ -192,7 +193,13 @@ PUBLIC = [name for name in archcli.__all__ if name.islower() and name not in {"r
 EXAMPLE = re.compile(r"Example: `(.+)` is (.+)\.")
 
 
-@pytest.mark.parametrize("name", ["Report", "Request", *PUBLIC])
+RUNS = {"profile", "verify"}
+"""Functions that run a model, and so wait for the second stage."""
+COUNTED = [name for name in PUBLIC if name not in RUNS]
+ON_A_MODEL = [pytest.param(name, marks=pytest.mark.long) for name in PUBLIC if name in RUNS]
+
+
+@pytest.mark.parametrize("name", ["Report", "Request", *COUNTED, *ON_A_MODEL])
 def test_every_docstring_has_an_example_that_holds(name):
     value = archcli.load.load if name == "load" else getattr(archcli, name)
     [(expression, result)] = EXAMPLE.findall(value.__doc__)
@@ -236,6 +243,7 @@ def test_a_users_type_checker_reads_the_api(tmp_path):
         check=False,
         cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(Path(archcli.__file__).parents[1])},
+        timeout=300,
     )
     errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
     assert len(errors) == len(WRONG), checked.stdout

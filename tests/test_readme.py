@@ -27,12 +27,18 @@ import pytest
 
 from archcli.cli import main
 from examples import LEFT_OUT, is_shown
-from hub_files import gpt2_file
+from hub.files import gpt2_file
 from pages import DOCS, PAGES, README, ROOT, blocks, name
+from table import every_row
 
 NAMED = re.compile(r"# (\S+\.yaml)\n")
 FILES = [(NAMED.match(file)[1], file) for page in PAGES for file in blocks(page, "yaml") if NAMED.match(file)]
 SLOW = {"profile", "verify"}
+LONG = {
+    "archcli scale deepseek-v3 --compute 1e21",
+    "archcli scale llama-3.1-8b --hours 24 --device 8xh100-sxm",
+}
+"""Examples that count for seconds, and so wait for the second stage."""
 
 
 class Example(NamedTuple):
@@ -53,7 +59,7 @@ EXAMPLES = [example for page in PAGES for example in examples(page)]
 def cases():
     """The examples by page and command; those that run a model take long."""
     for example in EXAMPLES:
-        slow = shlex.split(example.command)[1] in SLOW
+        slow = shlex.split(example.command)[1] in SLOW or example.command in LONG
         marks = [pytest.mark.long] if slow else []
         yield pytest.param(example, id=f"{name(example.page)}: {example.command}", marks=marks)
 
@@ -130,7 +136,7 @@ def test_an_example_prints_what_is_shown(example, folder, monkeypatch, renew):
     compare_pictures(folder, renew)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("shown", "is_so"),
     [
         ("a\nb\nc", True),
@@ -202,6 +208,10 @@ def test_a_python_example_runs(page, block, folder):
 def test_no_two_pages_show_different_files_of_one_name():
     assert FILES
     assert len(dict(FILES)) == len({*FILES})
+
+
+def test_examples_that_wait_are_shown():
+    assert {example.command for example in EXAMPLES} >= LONG
 
 
 def test_every_command_has_an_example():

@@ -1,11 +1,13 @@
-"""The stages of the tests: the fast one imports no torch, and is most of what needs none."""
+"""The stages of the tests, of which the fast one imports no torch; and tables that are one test."""
 
+import inspect
 import subprocess
 import sys
 
 import pytest
 
 from stages import TESTS, needs_torch
+from table import every_row
 
 COLLECT = """
 import sys, pytest
@@ -41,3 +43,40 @@ def test_the_fast_stage_imports_no_torch():
 )
 def test_files_that_import_torch_are_known_unimported(file, expected):
     assert needs_torch(TESTS / file) is expected
+
+
+def failing(test, **fixtures):
+    with pytest.raises(AssertionError) as caught:
+        test(**fixtures)
+    return str(caught.value).splitlines()
+
+
+def test_a_table_tries_every_row_and_tells_those_that_fail():
+    tried = []
+
+    @every_row("base", [10, 16])
+    @every_row(("text", "value"), [("7", 7), ("11", 11), ("x", 0), ("9" * 5000, 1)])
+    def reads(text, value, base, sign):
+        tried.append((text[:2], base))
+        assert int(text, base) == sign * value, "another number"
+
+    told = failing(reads, sign=1)
+    assert told[0] == "5 rows fail"
+    assert told[1] == "[10-x-0] ValueError: invalid literal for int() with base 10: 'x'"
+    assert told[2].startswith(f"[10-{'9' * 60}-1] ValueError: Exceeds the limit (4300 digits)")
+    assert told[3] == "[16-11-11] AssertionError: another number"
+    assert tried == [(text, base) for base in (10, 16) for text in ("7", "11", "x", "99")]
+    assert [*inspect.signature(reads).parameters] == ["sign"]
+
+
+def test_a_row_that_skips_or_reaches_no_error_fails():
+    @every_row("outcome", [pytest.skip, pytest.fail, str], ids=["skips", "fails", "passes"])
+    def ends(outcome):
+        outcome("so")
+
+    assert failing(ends) == ["2 rows fail", "[skips] Skipped: so", "[fails] Failed: so"]
+
+
+def test_a_table_without_rows_is_refused():
+    with pytest.raises(AssertionError, match="a table without rows shows nothing"):
+        every_row("name", [])

@@ -13,6 +13,7 @@ from archcli.units import (
     parse_seconds,
     tokens_note,
 )
+from table import every_row
 
 COUNTS = {
     "0": 0,
@@ -99,18 +100,18 @@ NO_BYTES = {
 }
 
 
-@pytest.mark.parametrize(("text", "value"), COUNTS.items())
+@every_row(("text", "value"), COUNTS.items())
 def test_a_count(text, value):
     assert parse_count(text) == value
 
 
-@pytest.mark.parametrize("text", NO_COUNTS, ids=lambda text: text[:8])
+@every_row("text", NO_COUNTS, ids=lambda text: text[:8])
 def test_what_is_no_count(text):
     with pytest.raises(ArchError, match="is not a whole number such as 4096"):
         parse_count(text)
 
 
-@pytest.mark.parametrize(("text", "value"), BYTES.items())
+@every_row(("text", "value"), BYTES.items())
 def test_an_amount_of_memory(text, value):
     assert parse_bytes(text) == value
 
@@ -133,7 +134,7 @@ NOTES = {
 }
 
 
-@pytest.mark.parametrize(("text", "note"), NOTES.items())
+@every_row(("text", "note"), NOTES.items())
 def test_a_length_that_the_field_reads_otherwise_is_noted(text, note):
     assert tokens_note(text) == note
 
@@ -182,12 +183,12 @@ NO_DECIMALS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "parts"), DECIMALS.items(), ids=DECIMALS)
+@every_row(("text", "parts"), DECIMALS.items(), ids=DECIMALS)
 def test_a_decimal_is_exact(text, parts):
     assert parse_decimal(text) == parse_quotient(text) == parts
 
 
-@pytest.mark.parametrize("text", NO_DECIMALS, ids=[text[:9] for text in NO_DECIMALS])
+@every_row("text", NO_DECIMALS, ids=[text[:9] for text in NO_DECIMALS])
 def test_no_decimal_is_answered(text):
     with pytest.raises(ArchError, match=r"is not a number such as 2\.5 or 25%$"):
         parse_decimal(text)
@@ -204,12 +205,12 @@ QUOTIENTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "number"), QUOTIENTS.items(), ids=QUOTIENTS)
+@every_row(("text", "number"), QUOTIENTS.items(), ids=QUOTIENTS)
 def test_a_number_of_an_expression_may_be_a_count_or_an_amount_of_memory(text, number):
     assert parse_quotient(text) == (number, 1)
 
 
-@pytest.mark.parametrize("text", ["", "8q", "GiB", "1e99", "1.0001k", "8e3k", "x"])
+@every_row("text", ["", "8q", "GiB", "1e99", "1.0001k", "8e3k", "x"])
 def test_what_is_no_number_of_an_expression_is_answered(text):
     with pytest.raises(ArchError, match="is no"):
         parse_quotient(text)
@@ -235,7 +236,7 @@ def test_a_time_has_a_unit_or_is_seconds():
     assert parse_seconds("0.5") == (1, 2)
 
 
-@pytest.mark.parametrize("text", ["", "ms", "7Ms", "7sec", "7m", "7 x", "25%", "-1s", "1e99s", "1_ms"])
+@every_row("text", ["", "ms", "7Ms", "7sec", "7m", "7 x", "25%", "-1s", "1e99s", "1_ms"])
 def test_no_time_is_answered(text):
     with pytest.raises(ArchError, match=r"is not a (time such as 7ms, 2\.5s or 1h|number such as)"):
         parse_seconds(text)

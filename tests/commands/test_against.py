@@ -128,5 +128,7 @@ def test_no_tensor_is_read_by_params(folder, cli, monkeypatch):
         "print([name for name in ('torch', 'transformers', 'safetensors', 'numpy', 'huggingface_hub') if "
         "name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
     assert done.stdout.splitlines()[-1] == "[]"

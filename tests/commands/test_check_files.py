@@ -140,7 +140,10 @@ def test_a_patch_keeps_what_it_does_not_change(cli, tmp_path, monkeypatch, writt
     done = cli("check", "m.yaml", "--suggest", "-o", "p")
     assert done.code == 1
     subprocess.run(
-        [shutil.which("git"), "apply", "--whitespace=nowarn", "p"], check=True, capture_output=True
+        [shutil.which("git"), "apply", "--whitespace=nowarn", "p"],
+        check=True,
+        capture_output=True,
+        timeout=300,
     )
     mended = (
         written.replace(b"128257", b"128320")
@@ -171,7 +174,10 @@ def test_a_key_that_is_written_anew_ends_its_line_as_the_others_do(cli, tmp_path
     Path("m.yaml").write_bytes(text.replace("\n", "\r\n").encode())
     cli("check", "m.yaml", "--suggest", "-o", "p")
     subprocess.run(
-        [shutil.which("git"), "apply", "--whitespace=nowarn", "p"], check=True, capture_output=True
+        [shutil.which("git"), "apply", "--whitespace=nowarn", "p"],
+        check=True,
+        capture_output=True,
+        timeout=300,
     )
     assert (
         Path("m.yaml").read_bytes()

@@ -16,6 +16,7 @@ from archcli.load.presets import presets_index
 from archcli.measure.survey.columns import COLUMNS as SURVEYED
 from pages import DOCS
 from quick_commands import QUICK
+from table import every_row
 
 KEYS = {"schema_version", "command", "model", "inputs", "convention", "totals", "rows", "notes"}
 TOTALS = {
@@ -37,7 +38,7 @@ TOTALS = {
 }
 
 
-@pytest.mark.parametrize("command", TOTALS)
+@every_row("command", TOTALS)
 def test_json_has_the_agreed_names(cli, command):
     document = json.loads(cli(*QUICK[command], "--json").out)
     assert set(document) == KEYS
@@ -53,7 +54,7 @@ def test_json_names_the_model_and_what_was_asked(cli):
     assert document["inputs"]["set"] == ["d_ff=1k"]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("args", "said"),
     [
         (("params",), "Missing argument 'MODEL'"),
@@ -122,8 +123,8 @@ def test_what_is_no_users_mistake_is_not_hidden(cli, monkeypatch):
         cli("params", "gpt2")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("flag", ["-h", "--help"])
+@every_row("command", COMMANDS)
+@every_row("flag", ["-h", "--help"])
 def test_every_command_explains_itself(cli, command, flag):
     done = cli(command, flag)
     assert done.code == 0

@@ -13,6 +13,7 @@ from archcli.cli import main
 from archcli.commands.line import completion
 from archcli.load.devices.datasheet import devices
 from archcli.rules import all_rules
+from table import every_row
 
 PRESETS = Path(__file__).parents[2] / "presets"
 ENVIRONMENT = (completion.COMPLETE, completion.BASH_WORDS, completion.BASH_INDEX, completion.OTHER_WORDS)
@@ -100,8 +101,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "offered"), CASES, ids=" ".join)
-@pytest.mark.parametrize("shell", ["fish", "zsh"])
+@every_row(("words", "offered"), CASES, ids=" ".join)
+@every_row("shell", ["fish", "zsh"])
 def test_a_word_is_completed(ask, shell, words, offered):
     assert ask(shell, *words) == offered
 
@@ -118,7 +119,7 @@ BASH = [
 ]
 
 
-@pytest.mark.parametrize(("words", "offered"), BASH, ids=" ".join)
+@every_row(("words", "offered"), BASH, ids=" ".join)
 def test_bash_takes_signs_for_words_of_their_own(ask, words, offered):
     assert ask("bash", *words) == offered
 
@@ -164,7 +165,12 @@ def test_completing_imports_no_torch_and_reads_few_presets():
     asked = {completion.COMPLETE: "complete_fish", completion.OTHER_WORDS: "archcli survey --where par"}
     asked["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     assert "params" in done.stdout
     assert done.stderr.split()[:2] == ["False", "False"]
@@ -193,6 +199,7 @@ def test_bash_completes_by_the_script(cli, monkeypatch, tmp_path):
         capture_output=True,
         text=True,
         check=True,
+        timeout=300,
     )
     assert done.stdout == "rmsnorm\n"
 

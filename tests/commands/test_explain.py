@@ -9,6 +9,7 @@ import sympy
 
 import archcli
 from archcli.errors import ArchError
+from table import every_row
 
 
 def totals(cli, *args):
@@ -200,7 +201,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+@every_row("words", REFUSED, ids=" ".join)
 def test_what_is_refused(cli, words):
     done = cli("explain", *words)
     assert (done.code, done.out) == (2, "")

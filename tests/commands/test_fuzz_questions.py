@@ -1,12 +1,12 @@
 """2,000 valid questions in odd combinations: answered within 10 s, every figure finite and in order.
 
-`python tests/helpers/fuzz_worker.py COMMAND SEED 1` runs one again; of all a tenth is run here.
+`python tests/helpers/fuzz/worker.py COMMAND SEED 1` runs one again; of all a tenth is run here.
 """
 
 import pytest
 
-from fuzz_driver import SEED, run
-from fuzz_valid import VALID
+from fuzz.driver import SEED, run
+from fuzz.valid import VALID
 
 CASES = {"memory": 25, "predict": 20, "scale": 8, "explain": 25, "kvcache": 25}
 """How many questions of a command; 32 of one that answers at once."""

@@ -2,6 +2,8 @@
 
 import pytest
 
+from table import every_row
+
 LATENT = """
 name: latent
 vocab_size: 61
@@ -32,7 +34,7 @@ def heading(done):
     return done.out.splitlines()[0]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("args", "said"),
     [
         (("flops",), "flops, phase forward, seq len 2,048"),

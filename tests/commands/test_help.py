@@ -6,6 +6,7 @@ import pytest
 
 from archcli.commands.line.application import COMMANDS, GROUPS
 from archcli.render import help as pages
+from table import every_row
 
 PAGES = [(), *((command,) for command in COMMANDS)]
 WIDTHS = (40, 80, 200)
@@ -23,12 +24,13 @@ def words(page):
     return re.split(r"\s+|(?<=\|)", page)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("command", PAGES, ids=" ".join)
+@every_row("width", WIDTHS)
+@every_row("command", PAGES, ids=" ".join)
 def test_no_line_is_cut_and_no_word_is_broken(cli, monkeypatch, command, width):
     page = page_of(cli, monkeypatch, width, *command)
-    monkeypatch.setattr(pages, "WIDEST", 100_000)
-    unfolded = page_of(cli, monkeypatch, 100_000, *command)
+    with monkeypatch.context() as wide:
+        wide.setattr(pages, "WIDEST", 100_000)
+        unfolded = page_of(cli, wide, 100_000, *command)
     assert max(map(len, page.splitlines())) <= min(width, 80)
     assert "".join(page.split()) == "".join(unfolded.split())
     assert set(words(page)) == set(words(unfolded))

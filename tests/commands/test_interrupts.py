@@ -36,12 +36,14 @@ def test_an_interrupt_during_any_import_ends_quietly(start, tmp_path):
     path = {"PYTHONPATH": os.pathsep.join([str(tmp_path), ROOT])}
     for name in IMPORTS:
         env = os.environ | path | {"INTERRUPTED_IMPORT": name}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=300)
         assert (done.returncode, done.stdout, done.stderr) == (130, "", ""), name
 
 
 def test_a_library_leaves_interrupts_alone():
     code = "import signal, archcli; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     code = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {code}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
     assert done.stdout == "True\n"

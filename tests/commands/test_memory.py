@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from archcli import ArchError, count_memory
+from table import every_row
 
 PARAMS = 124_439_808
 TOTALS = {
@@ -66,7 +67,7 @@ def test_alternatives_are_a_table_each(cli):
     assert "by --attention" in out
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("args", "told", "hint"),
     [
         (("bert-base-uncased", "--phase", "decode"), "an encoder has no cache", "--phase forward"),
@@ -194,7 +195,7 @@ def test_in_python_as_on_the_command_line(cli):
     assert len(count_memory("gpt2", seq_len=64, fit="devices").totals["fit"]["devices"]) > 20
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "told"),
     [
         ({"fit": "everything", "memory": "8GiB"}, "fit must be batch, context"),

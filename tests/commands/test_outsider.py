@@ -19,7 +19,7 @@ from archcli.load.source import load
 from archcli.measure.passes import forward_pass, prefill_pass
 from archcli.measure.symbolic.formula import formula
 from distribution import forget_outsiders, installed
-from edits_of_kinds import SOFTMAX
+from edits.kinds import SOFTMAX
 
 H, P, N, G, K, D, V, F = 4, 8, 16, 2, 4, 32, 50, 48
 INNER = H * P
@@ -73,7 +73,9 @@ def totals(cli, hybrid):
 def test_a_fresh_process_finds_it_by_its_distribution(site, hybrid, totals):
     path = os.pathsep.join([str(site), str(Path(outsider_ssd.__file__).parent), *sys.path])
     command = [sys.executable, "-m", "archcli", "params", str(hybrid), "--json"]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=True)
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=True, timeout=300
+    )
     assert json.loads(done.stdout)["totals"] == totals("params")
 
 

@@ -48,6 +48,7 @@ def test_no_code_of_the_current_folder_runs(hostile, script, start, more):
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert BEYOND in done.stderr
@@ -67,6 +68,7 @@ def test_a_module_imports_nothing_from_the_current_folder_either(hostile):
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert BEYOND in done.stderr

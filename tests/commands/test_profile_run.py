@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from table import every_row
+
 pytestmark = pytest.mark.torch
 
 
@@ -87,7 +89,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("args", "words"), REFUSED.values(), ids=REFUSED)
+@every_row(("args", "words"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_run_is_refused(cli, args, words):
     done = cli("profile", *args)
     assert (done.code, done.out) == (2, "")
@@ -99,7 +101,12 @@ def test_a_missing_torch_is_told_in_a_line(tmp_path, tiny):
     command = [sys.executable, "-m", "archcli", "profile", str(tiny), "-s", "4"]
     path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": path}
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": path},
+        timeout=300,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "  = help: pip install torch fvcore " in done.stderr

@@ -22,6 +22,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.answers.question import DEFAULT_NEW, PredictSettings
 from archcli.measure.scale.solve import ScaleSettings
 from archcli.modules.spec.values import bare, hints
+from table import every_row
 
 FUNCTIONS = {"list": "presets", "rules": "design_rules", "rule": "design_rules", "schema": "yaml_schema"}
 """Python functions by their command, where the name is another."""
@@ -39,7 +40,7 @@ LINE_ALONE = {
 """Options about the process, its exit code and its files, and of presets beside models."""
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@every_row("command", COMMANDS)
 def test_a_function_has_the_options_of_its_command(command):
     run = import_module(f"archcli.commands.{command}").run
     function = getattr(archcli, FUNCTIONS.get(command, command))

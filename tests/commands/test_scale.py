@@ -12,6 +12,7 @@ from archcli.api.scale import ScaleOptions, scaled
 from archcli.errors import ArchError
 from archcli.load.presets import presets
 from archcli.measure.scale.laws import LAWS
+from table import every_row
 
 
 @pytest.fixture
@@ -227,7 +228,7 @@ def test_the_page_has_rows():
     assert len(ROWS) == 13
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("asked", "message"),
     [
         ((), "scale needs a size or a budget"),

@@ -143,7 +143,9 @@ def test_a_missing_package_is_one_line_and_2(package):
         f"import sys; sys.modules[{package!r}] = None; sys.argv = ['archcli', 'verify', *{SMALL!r}]; "
         "from archcli.cli import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: this needs {package}, which is not installed\n")
     assert "  = help: pip install torch fvcore (on Linux about" in done.stderr

@@ -242,6 +242,7 @@ def test_a_missing_transformers_is_one_line_and_2(folder):
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert (

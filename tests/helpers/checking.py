@@ -21,7 +21,12 @@ groups:
 
 def apply(patch):
     subprocess.run(
-        [shutil.which("git"), "apply", "-"], input=patch, text=True, check=True, capture_output=True
+        [shutil.which("git"), "apply", "-"],
+        input=patch,
+        text=True,
+        check=True,
+        capture_output=True,
+        timeout=300,
     )
 
 

@@ -9,7 +9,10 @@ the rules on forged houses.
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
+
+from own_source import nodes
 
 STOREYS = (
     ("__main__",),
@@ -85,20 +88,38 @@ def room(module: str) -> str:
 def imports(house: House) -> list[Import]:
     """Every import of every module; `from package import submodule` names the submodule."""
     return [
-        found for name, tree in house.items() for found in _walk(house, name, tree, lazy=False, typing=False)
+        Import(name, target, node.lineno, lazy, typing)
+        for name, tree in house.items()
+        for node, lazy, typing in _importing(tree)
+        for target in _targets(house, name, node)
     ]
 
 
-def _walk(house: House, name: str, node: ast.AST, *, lazy: bool, typing: bool) -> Iterator[Import]:
+IMPORTERS = {"import_module", "__import__"}
+
+
+@cache
+def _importing(tree: ast.Module) -> tuple[tuple[ast.AST, bool, bool], ...]:
+    """Every node that imports, and whether it is lazy or for types alone."""
+    return tuple(_walk(tree, lazy=False, typing=False))
+
+
+def _walk(node: ast.AST, *, lazy: bool, typing: bool) -> Iterator[tuple[ast.AST, bool, bool]]:
     for child in ast.iter_child_nodes(node):
-        for target in _targets(house, name, child):
-            yield Import(name, target, child.lineno, lazy, typing)
+        if isinstance(child, ast.Import | ast.ImportFrom) or called(child) in IMPORTERS:
+            yield child, lazy, typing
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            yield from _walk(house, name, ast.Module(child.body, []), lazy=lazy, typing=True)
-            yield from _walk(house, name, ast.Module(child.orelse, []), lazy=lazy, typing=typing)
+            yield from _walk(ast.Module(child.body, []), lazy=lazy, typing=True)
+            yield from _walk(ast.Module(child.orelse, []), lazy=lazy, typing=typing)
         else:
             inside = lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            yield from _walk(house, name, child, lazy=inside, typing=typing)
+            yield from _walk(child, lazy=inside, typing=typing)
+
+
+def called(node: ast.AST) -> str:
+    """The last name of what a node calls, `open` of `path.open()`; of any other node empty."""
+    function = getattr(node, "func", None)
+    return getattr(function, "attr", getattr(function, "id", ""))
 
 
 def _targets(house: House, name: str, node: ast.AST) -> Iterator[str]:
@@ -110,10 +131,7 @@ def _targets(house: House, name: str, node: ast.AST) -> Iterator[str]:
         yield from dict.fromkeys(
             f"{base}.{alias.name}" if f"{base}.{alias.name}" in house else base for alias in node.names
         )
-    elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in {
-        "import_module",
-        "__import__",
-    }:
+    elif isinstance(node, ast.Call):
         yield from (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
 
 
@@ -178,8 +196,8 @@ def wrong_files(house: House) -> list[str]:
     """
     offences = []
     for name, tree in house.items():
-        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-            verb = ast.unparse(call.func).split(".")[-1]
+        for call in (node for node in nodes(tree) if isinstance(node, ast.Call)):
+            verb = called(call)
             writes = verb in WRITING or (verb == "open" and _mode_writes(call))
             if (writes and room(name) not in WRITERS) or (
                 not writes and verb in READING | {"open"} and room(name) not in READERS and name not in SYSTEM
@@ -241,7 +259,7 @@ def long_functions(house: House, most: int = 40) -> list[str]:
     functions = [
         (name, node, node.end_lineno - node.body[0].lineno + 1)
         for name, tree in house.items()
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     return [

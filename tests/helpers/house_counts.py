@@ -11,7 +11,7 @@ import sys
 from collections import defaultdict
 
 import house
-from own_source import ROOT, parsed, sources
+from own_source import ROOT, nodes, parsed, sources
 
 MOST_IN_A_FOLDER = 14
 MOST_AT_THE_TOP = 20
@@ -48,7 +48,7 @@ def repeated_classes(parsed):
     """Class names that mean two things."""
     places = defaultdict(list)
     for name, tree in parsed.items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{name}:{node.lineno}")
     return [f"{name}: {', '.join(where)}" for name, where in places.items() if len(where) > 1]
@@ -58,7 +58,7 @@ def long_first_lines(parsed):
     """Docstrings whose first line is a paragraph."""
     offences = []
     for name, tree in parsed.items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
                 continue
             first = (ast.get_docstring(node) or "").partition("\n")[0]
@@ -84,8 +84,9 @@ def looks_through(parsed):
         f"{name}:{node.lineno}: {ast.unparse(node)}"
         for name, tree in parsed.items()
         if house.room(name) != "modules"
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Attribute)
         and re.search(r"\bblock\.(attention|mixer)$", ast.unparse(node.value))
     ]
 
@@ -100,7 +101,7 @@ def type_tests(parsed):
         node
         for name, tree in parsed.items()
         if house.room(name) in {"ops", "modules"}
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         if isinstance(node, ast.ClassDef)
     ]
     classes = {node.name for node in known}
@@ -113,14 +114,14 @@ def type_tests(parsed):
     for name, tree in parsed.items():
         if house.room(name) in BELOW:
             continue
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Call) and _asks(node, classes, fields):
                 yield name, node.lineno, ast.unparse(node)
 
 
 def _asks(call, classes, fields):
     """Whether a call is `isinstance` of one of the classes, or `getattr` of one of the fields."""
-    function = ast.unparse(call.func)
+    function = call.func.id if isinstance(call.func, ast.Name) else ""
     if function == "getattr" and len(call.args) == 3:
         return isinstance(call.args[1], ast.Constant) and call.args[1].value in fields
     return function == "isinstance" and bool(classes & _names(call.args[1]))
@@ -166,7 +167,8 @@ print(len({file for file, name in seen if "/archcli/" in file and name != "<modu
 def files_run(command):
     """Of how many files a command runs something."""
     line = [sys.executable, "-c", TRACED, *command.split()]
-    return int(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=300)
+    return int(done.stdout)
 
 
 def comment_lines(texts):
@@ -177,8 +179,8 @@ def comment_lines(texts):
 def cases():
     """Cases of tests, both stages together."""
     asked = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-m", ""]
-    counted = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    return re.findall(r"^(\d+)(?:/\d+)? tests? collected", counted, re.MULTILINE)[-1]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=300)
+    return re.findall(r"^(\d+)(?:/\d+)? tests? collected", done.stdout, re.MULTILINE)[-1]
 
 
 def table():

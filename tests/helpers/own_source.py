@@ -21,3 +21,9 @@ def sources(folder):
 @cache
 def parsed(folder):
     return {name: ast.parse(source) for name, source in sources(folder).items()}
+
+
+@cache
+def nodes(tree):
+    """All nodes of a parsed file; a dozen rules walk through the same trees."""
+    return tuple(ast.walk(tree))

@@ -22,7 +22,7 @@ def needs_torch(path):
     seen, waiting = set(), [path]
     while waiting:
         file = waiting.pop()
-        names = [] if file in seen else list(top_level_imports(file))
+        names = () if file in seen else top_level_imports(file)
         seen.add(file)
         if any(name.split(".")[0] in TORCH or name.startswith("archcli.runtime") for name in names):
             return True
@@ -30,9 +30,14 @@ def needs_torch(path):
     return False
 
 
+@cache
 def top_level_imports(path):
     """Dotted names that a file imports at its top level; of `from a import b` both a and a.b."""
-    for node in ast.parse(path.read_text()).body:
+    return tuple(imported_names(ast.parse(path.read_text())))
+
+
+def imported_names(tree):
+    for node in tree.body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -48,14 +53,26 @@ def helpers(name):
     return [path for path in paths if path.is_file()]
 
 
+def staged(items, stage):
+    """Cases of one test function, marked `long`, `exhaustive` or neither; those that the stage runs or skips.
+
+    What lies beyond the samples of a stage is not collected in it: large tables have thousands of such cases.
+    """
+    for item, later in beyond_samples(items):
+        item.add_marker(later)
+    if stage == "quick":
+        return [item for item in items if not (has(item, "exhaustive") or has(item, "long"))]
+    return [item for item in items if not has(item, "exhaustive")] if stage == "long" else items
+
+
 def mark_stages(items, examples_are_long):
-    """Mark each test `fast`, `long`, `exhaustive` or neither, by its own marks and what its file imports."""
-    for item, stage in beyond_samples(items):
-        item.add_marker(stage)
+    """Mark tests of hypothesis `long` where they have many examples, and `fast` what imports no torch."""
     for item in items:
         if examples_are_long and hasattr(item.function, "hypothesis"):
             item.add_marker("long")
-        if not (any(has(item, mark) for mark in ("long", "exhaustive", "torch")) or needs_torch(item.path)):
+        if not needs_torch(item.path) and not any(
+            has(item, mark) for mark in ("long", "exhaustive", "torch")
+        ):
             item.add_marker("fast")
 
 
@@ -65,7 +82,7 @@ def has(item, mark):
 
 
 def beyond_samples(items):
-    """Yield (case, its stage) of tables marked `sample(n, per=key, second=m)` beyond a seeded n a key.
+    """Yield (case, its stage) of a table marked `sample(n, per=key, second=m)` beyond a seeded n a key.
 
     `m` of them are `long` (all, if it is not given), the others `exhaustive`.
     """
@@ -73,21 +90,25 @@ def beyond_samples(items):
     for item in items:
         if mark := item.get_closest_marker("sample"):
             key = mark.kwargs.get("per", lambda **_: None)(**item.callspec.params)
-            tables[item.path, item.originalname, key].append(item)
-    for (path, _, key), cases in tables.items():
-        seed = Random(f"{path.name} {key}")  # noqa: S311 - tests of one table choose the same cases
+            tables[key].append(item)
+    for key, cases in tables.items():
+        seed = Random(f"{cases[0].path.name} {key}")  # noqa: S311 - tests of one table choose the same cases
         mark = cases[0].get_closest_marker("sample")
         [count] = mark.args
-        quick = seed.sample(cases, min(count, len(cases)))
+        quick = set(seed.sample(cases, min(count, len(cases))))
         rest = [case for case in cases if case not in quick]
-        long = seed.sample(rest, min(mark.kwargs.get("second", len(rest)), len(rest)))
+        long = set(seed.sample(rest, min(mark.kwargs.get("second", len(rest)), len(rest))))
         yield from ((case, "long" if case in long else "exhaustive") for case in rest)
 
 
 def family(item):
     """A sort key of tests: those of one family of models follow each other and share its reference."""
-    shared = item.path.is_relative_to(TESTS / "parity") or item.path.is_relative_to(
-        TESTS / "load/huggingface"
-    )
-    name = getattr(item, "callspec", None) and item.callspec.params.get("name")
-    return name if shared and isinstance(name, str) and needs_torch(item.path) else ""
+    name = shares_references(item.path) and hasattr(item, "callspec") and item.callspec.params.get("name")
+    return name if isinstance(name, str) else ""
+
+
+@cache
+def shares_references(path):
+    """Whether tests of a file build classes of transformers, which the next test may use again."""
+    rooms = ("parity", "load/huggingface")
+    return any(path.is_relative_to(TESTS / room) for room in rooms) and needs_torch(path)

@@ -17,6 +17,7 @@ from archcli.launches.torch_like import TORCH
 from archcli.launches.trace import trace_kernels
 from archcli.load import load
 from archcli.modules.spec.request import Request
+from table import every_row
 
 BF16, INT64, BOOL, FP32 = (BY_NAME[name] for name in ("bf16", "int64", "bool", "fp32"))
 B, H, T, D = 2, 4, 16, 8
@@ -88,7 +89,7 @@ ONE_KERNEL = {
 }
 
 
-@pytest.mark.parametrize(("run", "kernel"), ONE_KERNEL.values(), ids=ONE_KERNEL)
+@every_row(("run", "kernel"), ONE_KERNEL.values(), ids=ONE_KERNEL)
 def test_a_kernel_does_what_was_worked_out(run, kernel):
     assert launched(run) == [kernel]
 

@@ -8,8 +8,8 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load, load_text
-from gguf_file import gguf
-from gguf_tiny import TENSORS
+from gguf_files.file import gguf
+from gguf_files.tiny import TENSORS
 
 PATIENCE_S = 1.0
 

@@ -8,6 +8,7 @@ from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.load.devices.names import ALIASES, KINDS_OF_TORCH, _key, _words, resolve
 from archcli.recording import cuda_driver, machine
 from archcli.recording.cuda_driver import LocalGpu
+from table import every_row
 
 H100 = 84_932_978_278
 WRITTEN = {
@@ -47,7 +48,7 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("text", WRITTEN)
+@every_row("text", WRITTEN)
 def test_a_device_is_read_as_people_write_it(text):
     count, name = WRITTEN[text]
     memory = load_datasheet(name).figures["memory_bytes"]
@@ -102,7 +103,7 @@ AMOUNTS = {
 }
 
 
-@pytest.mark.parametrize("amount", AMOUNTS)
+@every_row("amount", AMOUNTS)
 def test_an_amount_is_of_one_device(amount):
     asked = read_budget(memory=amount)
     assert (asked.n_devices, asked.memory_bytes) == AMOUNTS[amount]
@@ -152,7 +153,7 @@ WRONG_AMOUNTS = {
 }
 
 
-@pytest.mark.parametrize("text", MISTAKES)
+@every_row("text", MISTAKES)
 def test_a_mistake_in_a_device_is_one_line(text):
     with pytest.raises(ArchError) as caught:
         read_budget(text)
@@ -160,7 +161,7 @@ def test_a_mistake_in_a_device_is_one_line(text):
     assert str(caught.value).count("\n") == 0
 
 
-@pytest.mark.parametrize("text", WRONG_AMOUNTS)
+@every_row("text", WRONG_AMOUNTS)
 def test_a_mistake_in_an_amount_is_one_line(text):
     with pytest.raises(ArchError) as caught:
         read_budget(memory=text)

@@ -1,15 +1,15 @@
 """3,000 damaged files and settings: every one is answered or refused in words, in 2 s and 1 GB.
 
-The cases of a kind are told by their seeds: `python tests/helpers/fuzz_worker.py KIND SEED 1` runs one again.
+The cases of a kind are told by their seeds: `python tests/helpers/fuzz/worker.py KIND SEED 1` runs one again.
 """
 
 import json
 
 import pytest
 
-from fuzz_cases import KINDS, SAVED
-from fuzz_driver import SEED, WORKER, run
-from fuzz_worker import run as answer
+from fuzz.cases import KINDS, SAVED
+from fuzz.driver import SEED, WORKER, run
+from fuzz.worker import run as answer
 
 CASES, QUICK = 250, 4
 
@@ -39,7 +39,7 @@ def test_the_watch_sees_what_it_is_for(name, tmp_path, monkeypatch):
     script = tmp_path / "worker.py"
     lines = WORKER.read_text().replace("from archcli.cli import main", f"def main():\n    {code}\n")
     script.write_text(lines)
-    monkeypatch.setattr("fuzz_driver.WORKER", script)
+    monkeypatch.setattr("fuzz.driver.WORKER", script)
     [fault], _ = run("set", 5, 1)
     assert "set 5" in fault
     assert told in fault

@@ -13,8 +13,8 @@ from archcli.load.checkpoint.safetensors import MOST_TENSORS, MOST_VALUES, read_
 from archcli.load.gguf.header import LONGEST_TEXT, MOST_LISTED, Skipped, read
 from archcli.load.source import load
 from archcli.measure.params import count_params
-from gguf_file import ARRAY, U32, gguf
-from gguf_tiny import COUNTED, LLAMA, TENSORS
+from gguf_files.file import ARRAY, U32, gguf
+from gguf_files.tiny import COUNTED, LLAMA, TENSORS
 
 MIB = 1 << 20
 

@@ -14,6 +14,7 @@ from archcli.errors import ArchError
 from archcli.load.presets import preset_text, presets, respelled
 from archcli.load.source import load, load_preset
 from archcli.load.yaml.writer import to_mapping
+from table import every_row
 
 
 def answer(model, *overrides):
@@ -57,7 +58,7 @@ def test_standard_input(tiny, monkeypatch):
     assert (loaded.name, loaded.source, loaded.model.groups[0].layer.ffn.d_ff) == ("tiny-llama", "<stdin>", 8)
 
 
-@pytest.mark.parametrize("name", presets())
+@every_row("name", presets())
 def test_every_preset_loads_under_its_own_name(name):
     loaded = load(name)
     assert (loaded.name, loaded.source) == (name, f"preset {name}")
@@ -174,7 +175,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize(("name", "near"), ELSEWHERE.values(), ids=ELSEWHERE)
+@every_row(("name", "near"), ELSEWHERE.values(), ids=ELSEWHERE)
 def test_a_name_of_another_catalogue_leads_to_its_preset(name, near):
     with pytest.raises(ArchError) as error:
         load(name)

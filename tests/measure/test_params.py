@@ -7,6 +7,7 @@ from archcli.measure.params import count_params
 from archcli.modules import GLU, Embedding, Group, Head, Learned, MixtureOfExperts
 from archcli.modules.models.layers import folded_path
 from small import attention, decoder, layer
+from table import every_row
 
 ATTENTION = 8 * (4 * 2) + 2 * 8 * (2 * 2) + (4 * 2) * 8
 FFN = 3 * 8 * 12
@@ -97,7 +98,7 @@ def test_a_billion_layers_are_counted_at_once():
     assert found["params"] == 10**9 * (ATTENTION + FFN + NORMS) + 8 + 2 * TABLE
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("path", "depth", "folded"),
     [
         ("layers.7.ffn.up_proj", None, "layers.*.ffn.up_proj"),

@@ -10,6 +10,7 @@ from archcli.measure.kvcache.served import fits
 from archcli.measure.params import count_params
 from archcli.modules import GLU, Group, LoRA, MixtureOfExperts, Packing, Quantization, Rule
 from small import attention, decoder, layer
+from table import every_row
 
 BF16 = 16
 
@@ -63,7 +64,7 @@ FORMATS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every_row("name", FORMATS)
 def test_a_known_format_takes_the_bits_it_is_known_for(name):
     fields, bits = FORMATS[name]
     found = Quantization(**fields).packing({}).bits_of((4096, 4096), BF16)
@@ -182,13 +183,13 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("match", RULES)
+@every_row("match", RULES)
 def test_a_rule_names_what_it_says(match):
     pattern, params = RULES[match]
     assert stored(Rule(match=pattern, bits=2))["params_by_width"]["2"] == params
 
 
-@pytest.mark.parametrize(
+@every_row(
     "pattern",
     ["layers.3", "layers.1-0.ffn", "norms", "ff", "layers.1-.ffn", "layers.-1", "final_norm", "bias", ""],
 )

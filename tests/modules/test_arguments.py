@@ -10,6 +10,7 @@ import typer
 import archcli
 from archcli.commands.flops import run
 from archcli.errors import ArchError
+from table import every_row
 
 FUNCTIONS = (
     archcli.build,
@@ -25,7 +26,7 @@ FUNCTIONS = (
 GPT2 = archcli.load("gpt2")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("call", "message"),
     [
         (
@@ -99,7 +100,7 @@ def test_a_value_that_an_argument_does_not_take_is_refused(call, message):
         call()
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@every_row("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_an_unknown_argument_names_those_near_it(function):
     known = [
         name for name, each in signature(function).parameters.items() if each.kind is not each.VAR_POSITIONAL

@@ -1,10 +1,9 @@
 """Which layers a counted layer stands for, by row path and by YAML path."""
 
-import pytest
-
 from archcli.load.source import load
 from archcli.modules.models.layers import LayerIndex, folded_path
 from sources import OTHERS
+from table import every_row
 
 GEMMA = LayerIndex(load("gemma-3-1b").model)  # 26 layers in a pattern of 6, the last of which is global
 
@@ -17,7 +16,7 @@ def test_each_layer_of_a_pattern_stands_for_those_like_it():
     assert GEMMA.built_paths("layers.5.ffn") == [f"layers.{i}.ffn" for i in (5, 11, 17, 23)]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("built", "counted"),
     [
         ("layers.25.attention.q_proj", "layers.1.attention.q_proj"),

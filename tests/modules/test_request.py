@@ -12,6 +12,7 @@ from archcli.measure.kvcache.cache_size import Unknown
 from archcli.measure.passes import count_pass
 from archcli.modules.spec.request import InputSpec, Request
 from sources import OTHERS
+from table import every_row
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_a_forward_after_cached_tokens_has_the_logits_of_all_new_ones():
     assert head.outputs[0][:2] == (2, 4)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("values", "message"),
     [
         ({"seq_len": -5}, "Request: seq_len must be a whole number above 0, not -5"),

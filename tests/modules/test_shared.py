@@ -6,6 +6,7 @@ import archcli
 from archcli.errors import ArchError
 from archcli.load.yaml.writer import to_mapping, to_yaml
 from archcli.modules.models.layers import LayerIndex
+from table import every_row
 
 D, WIDE, VOCAB, N = 16, 32, 29, 5
 HEADS = {"kind": "mha", "n_heads": 4, "head_dim": 8}
@@ -145,7 +146,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("code", WRONG)
+@every_row("code", WRONG)
 def test_what_contradicts_itself_is_refused_at_its_place(code):
     given, path = WRONG[code]
     with pytest.raises(ArchError) as caught:

@@ -5,6 +5,7 @@ import pytest
 import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load_text
+from table import every_row
 
 ATTENTION = "kind: gqa, n_heads: 2, n_kv_heads: 1, head_dim: 4"
 LAYER = "{{kind: {kind}, {more}attention: {{{attention}}}, ffn: {{kind: glu, d_ff: 6}}}}"
@@ -138,7 +139,7 @@ NO_INDEX = {
 }
 
 
-@pytest.mark.parametrize("name", NO_INDEX)
+@every_row("name", NO_INDEX)
 def test_a_layer_reads_an_equal_index_from_before(name):
     layers, message = NO_INDEX[name]
     with pytest.raises(ArchError, match=message):

@@ -21,6 +21,7 @@ from archcli.modules import (
     Rope,
 )
 from archcli.modules.spec.base import Module
+from table import every_row
 
 GQA = GroupedQueryAttention(n_heads=8, n_kv_heads=2, position=Rope())
 
@@ -62,7 +63,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("make", "answers"), REFUSED.values(), ids=REFUSED)
+@every_row(("make", "answers"), REFUSED.values(), ids=REFUSED)
 def test_what_is_wrong_is_said(make, answers):
     with pytest.raises(ArchError) as caught:
         make()

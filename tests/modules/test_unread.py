@@ -4,6 +4,7 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
+from table import every_row
 
 LAYER = {"kind": "pre_norm", "attention": {"kind": "mha", "n_heads": 2}, "ffn": {"kind": "mlp", "d_ff": 8}}
 HELD = {"gate": 1, "matrix": [3, 5]}
@@ -58,8 +59,8 @@ def test_they_are_weights_of_the_built_model():
     assert [shapes[f"layers.{i}.matrix.weight"] for i in range(3)] == [(3, 5)] * 3
 
 
-@pytest.mark.parametrize("held", [{"a": 0}, {"a": []}, {"a b": 3}, {"a": [2, -1]}])
-@pytest.mark.parametrize("where", ["layer", "model"])
+@every_row("held", [{"a": 0}, {"a": []}, {"a b": 3}, {"a": [2, -1]}])
+@every_row("where", ["layer", "model"])
 def test_they_have_a_size_and_a_plain_name(held, where):
     given = of({**LAYER, "unread": held}) if where == "layer" else of(unread=held)
     with pytest.raises(ArchError, match="needs a size above 0 and a plain name"):

@@ -1,17 +1,17 @@
 """Every kind of module computes what its paper says, around the leaves of a built model."""
 
-import pytest
 import torch
 
-from wiring import CHECKS as WIRING
-from wiring_recurrent import CHECKS as RECURRENT
+from table import every_row
+from wirings.checks import CHECKS as WIRING
+from wirings.recurrent import CHECKS as RECURRENT
 
 CHECKS = WIRING | RECURRENT
 
 torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize("name", CHECKS)
+@every_row("name", CHECKS)
 def test_is_wired_as_its_paper_says(name):
     with torch.no_grad():
         CHECKS[name]()

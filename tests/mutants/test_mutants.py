@@ -32,8 +32,9 @@ from gradients import CHECKS as GRADIENTS
 from mutants import of_modules, of_ops, of_recurrent
 from ops.cases import CASES
 from ops.checks import CHECKS
-from wiring import CHECKS as WIRING
-from wiring_recurrent import CHECKS as RECURRENT
+from table import every_row
+from wirings.checks import CHECKS as WIRING
+from wirings.recurrent import CHECKS as RECURRENT
 from zoo import ZOO, built, tokens
 
 torch.set_num_threads(1)
@@ -150,7 +151,7 @@ def is_red(suite):
     return False
 
 
-@pytest.mark.parametrize("suite", sorted({suite for mutant in MUTANTS for suite in mutant.suites}))
+@every_row("suite", sorted({suite for mutant in MUTANTS for suite in mutant.suites}))
 def test_green_as_it_is(suite):
     if suite.startswith("witness"):
         witness(suite.partition(".")[2])
@@ -158,12 +159,12 @@ def test_green_as_it_is(suite):
         run(suite)
 
 
-@pytest.mark.sample(300)
-@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.title for mutant in MUTANTS])
+@every_row("mutant", MUTANTS, ids=[mutant.title for mutant in MUTANTS])
 def test_red_when_broken(mutant, monkeypatch):
     old = mutant.owner.__dict__[mutant.name]
-    monkeypatch.setattr(mutant.owner, mutant.name, mutant.broken(old))
-    assert any(map(is_red, mutant.suites)), f"nothing noticed: {mutant.title}"
+    with monkeypatch.context() as patch:
+        patch.setattr(mutant.owner, mutant.name, mutant.broken(old))
+        assert any(map(is_red, mutant.suites)), f"nothing noticed: {mutant.title}"
 
 
 def test_every_op_is_mutated_in_every_way_it_has():

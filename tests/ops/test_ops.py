@@ -5,19 +5,19 @@ That its torch run makes that shape, and its module is that run.
 
 import inspect
 
-import pytest
 import torch
 
 import archcli.ops
 from archcli.graph import Op
 from ops.cases import CASES
 from ops.checks import CHECKS
+from table import every_row
 
 torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=[check.__name__ for check in CHECKS])
-@pytest.mark.parametrize("name", CASES)
+@every_row("check", CHECKS, ids=[check.__name__ for check in CHECKS])
+@every_row("name", CASES)
 def test_answers_what_was_worked_out(name, check):
     check(CASES[name])
 

@@ -1,6 +1,5 @@
 """Bytes alive at once in an operation without a gradient, beside its inputs and outputs: exact of these."""
 
-import pytest
 import torch
 
 from archcli.graph.kept import Call, Execution
@@ -23,6 +22,7 @@ from archcli.ops import (
     TokenShift,
 )
 from archcli.runtime.memory.peak import LiveStorages
+from table import every_row
 
 OPS = {
     "conv": (CausalConv1d("op", 4, False), [(2, 5, 6)]),
@@ -101,8 +101,8 @@ def stated_or_read(op, shapes, dtype):
     return OpReader()(op, call, shapes, alive=True).running
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=["bf16", "fp32"])
-@pytest.mark.parametrize("name", OPS)
+@every_row("dtype", [torch.bfloat16, torch.float32], ids=["bf16", "fp32"])
+@every_row("name", OPS)
 def test_running_bytes_are_those_alive_at_once(name, dtype):
     op, shapes = OPS[name]
     assert stated_or_read(op, shapes, dtype) == running_of(op, shapes, dtype)

@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 
-import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -27,6 +26,7 @@ from archcli.ops import (
 from archcli.runtime.dtypes import DTYPES
 from archcli.runtime.memory.models import WitnessSetting
 from archcli.runtime.memory.peak import LiveStorages
+from table import every_row
 
 X, HEADS = (2, 5, 12), (2, 5, 4, 8)
 COPIES = ((30, 8), (2, 5, 3), (30,))
@@ -115,9 +115,9 @@ def running(name, setting):
     return (OpReader()(op, call, shapes, alive=True).running if ours is None else ours), theirs
 
 
-@pytest.mark.parametrize("backend", ["cpu", "cuda"])
-@pytest.mark.parametrize("dtype", ["bf16", "fp32"])
-@pytest.mark.parametrize("name", OPS)
+@every_row("backend", ["cpu", "cuda"])
+@every_row("dtype", ["bf16", "fp32"])
+@every_row("name", OPS)
 def test_bytes_alive_while_its_steps_run(name, dtype, backend):
     ours, theirs = running(name, WitnessSetting(dtype, backend=backend))
     if name == "scale" and backend == "cuda":

@@ -14,6 +14,7 @@ from archcli.modules import (
     Rope,
     YarnScaling,
 )
+from table import every_row
 
 SHORT, LONG = tuple(1.0 + i / 50 for i in range(48)), tuple(1.0 + i for i in range(48))
 
@@ -112,8 +113,8 @@ SCALINGS = {
 }
 
 
-@pytest.mark.parametrize("length", [1, 2048, 2049, 4096, 4097, 10000])
-@pytest.mark.parametrize(("theta", "width", "scaling", "theirs", "context"), SCALINGS.values(), ids=SCALINGS)
+@every_row("length", [1, 2048, 2049, 4096, 4097, 10000])
+@every_row(("theta", "width", "scaling", "theirs", "context"), SCALINGS.values(), ids=SCALINGS)
 def test_frequencies_and_amplitude(theta, width, scaling, theirs, context, length):
     config = LlamaConfig(
         head_dim=width, max_position_embeddings=context, rope_parameters={"rope_theta": theta, **theirs}

@@ -6,10 +6,9 @@ Also those that logits hardly feel.
 import json
 from pathlib import Path
 
-import pytest
-
 from archcli.load.source import load, load_text
 from archcli.modules import settings
+from table import every_row
 
 CONFIGS = {
     path.stem: path.read_text()
@@ -42,13 +41,13 @@ def imported(name):
     ).model
 
 
-@pytest.mark.parametrize("name", sorted(CONFIGS.keys() - NO_IMPORTER))
+@every_row("name", sorted(CONFIGS.keys() - NO_IMPORTER))
 def test_is_what_its_config_imports_as(name):
     skipped = ABOUT | STATED.get(name, set())
     assert stated(load(name).model, skipped) == stated(imported(name), skipped)
 
 
-@pytest.mark.parametrize("name", STATED)
+@every_row("name", STATED)
 def test_what_is_skipped_differs(name):
     ours, theirs = stated(load(name).model, ABOUT), stated(imported(name), ABOUT)
     assert {

@@ -11,6 +11,7 @@ from archcli.load.source import load
 from archcli.measure.survey.columns import CONDITIONS, describe
 from archcli.measure.survey.presets import select
 from presets.test_presets import ORACLE
+from table import every_row
 
 NARROW = {"gemma-3-1b", "gpt-oss-20b"}
 """Whose windows are full before the shortest context that is recorded.
@@ -25,7 +26,7 @@ def rows():
     return {name: describe(name, load(name).model) for name in presets()}
 
 
-@pytest.mark.parametrize("name", ORACLE)
+@every_row("name", ORACLE)
 def test_says_what_the_oracle_says(name):
     truth = ORACLE[name]
     assert {key: rows()[name][key] for key in ("params", "active_params")} == {
@@ -70,7 +71,7 @@ ALIKE = {
 }
 
 
-@pytest.mark.parametrize(("condition", "alike"), ALIKE.items(), ids=ALIKE)
+@every_row(("condition", "alike"), ALIKE.items(), ids=ALIKE)
 def test_can_be_asked_for_ranges_and_ratios(condition, alike):
     chosen = asked(condition)
     assert chosen == {name for name, row in rows().items() if alike(row)}

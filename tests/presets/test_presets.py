@@ -13,12 +13,13 @@ from archcli.measure.params import count_params
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.request import Request
 from archcli.units import agrees
+from table import every_row
 
 TESTS = Path(__file__).parents[1]
 FILES = {path.stem: path for path in sorted((TESTS.parent / "presets").glob("*.yaml"))}
 ORACLE = json.loads((TESTS / "oracle" / "figures.json").read_text())["models"]
 
-every_preset = pytest.mark.parametrize("name", FILES)
+every_preset = every_row("name", FILES)
 
 
 @cache
@@ -54,7 +55,7 @@ def test_counts_what_the_oracle_counts(name):
     assert figures(name) == ORACLE[name]
 
 
-@pytest.mark.parametrize("name", ORACLE)
+@every_row("name", ORACLE)
 def test_the_head_and_the_tables_are_what_the_body_leaves(name):
     """Head and tables are those of transformers, and what is left of its total is the body."""
     totals, truth = count_params(preset(name)).totals, ORACLE[name]["by_group"]

@@ -6,7 +6,6 @@ from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from archcli.errors import ArchError
 from archcli.query.condition import parse_condition
 from archcli.query.expression import Call
 from archcli.query.vocabulary import FigureName, Vocabulary
+from table import every_row
 
 KV = Call("kv_bytes", (("context", "32768"),))
 FIGURES = {
@@ -79,7 +79,7 @@ def marks(answers):
     return "".join("x" if answer else "." for answer in answers)
 
 
-@pytest.mark.parametrize(("text", "met"), HOLD.items(), ids=HOLD)
+@every_row(("text", "met"), HOLD.items(), ids=HOLD)
 def test_a_condition_is_met_by(text, met):
     condition = parse_condition(text)
     one_by_one = [condition.holds(lambda what, i=i: FIGURES[what][i]) for i in range(4)]
@@ -195,7 +195,7 @@ RECORD_HOLD = {
 }
 
 
-@pytest.mark.parametrize(("text", "met"), RECORD_HOLD.items(), ids=RECORD_HOLD)
+@every_row(("text", "met"), RECORD_HOLD.items(), ids=RECORD_HOLD)
 def test_texts_flags_dates_and_bytes_are_compared(text, met):
     assert parse_condition(text, Words()).holds(RECORD.__getitem__) is met
 

@@ -7,6 +7,7 @@ from archcli.errors import ArchError
 from archcli.query.condition import parse_condition
 from archcli.query.vocabulary import ColumnNames
 from query.test_condition import Words
+from table import every_row
 
 MIDDLE = "write 100..150 or 7e9±1%"
 EXAMPLES = "write a comparison or a range: params>10B, series=llama, params in 7e9±1%"
@@ -85,7 +86,7 @@ class Known(Words):
         return None if name == "half" else super().find(name)
 
 
-@pytest.mark.parametrize(("text", "told"), WRONG.items(), ids=[text[:20] for text in WRONG])
+@every_row(("text", "told"), WRONG.items(), ids=[text[:20] for text in WRONG])
 def test_a_mistake_is_answered_at_its_place(text, told):
     with pytest.raises(ArchError) as error:
         parse_condition(text, Known(), "--where ")
@@ -119,7 +120,7 @@ def test_a_column_goes_by_its_heading_as_well():
     assert parse_condition("final norm=no", COLUMNS).holds({"final_norm": False}.get) is True
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "told"),
     {
         "kv_byte>3": "unknown column 'kv_byte'; did you mean kv_bytes?",

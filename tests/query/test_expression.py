@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from archcli.errors import ArchError
 from archcli.query.expression import Call, parse_expression
+from table import every_row
 
 FIGURES = {
     "d_model": 4096,
@@ -61,7 +62,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize(("text", "value"), VALUES.items(), ids=VALUES)
+@every_row(("text", "value"), VALUES.items(), ids=VALUES)
 def test_an_expression_comes_to(text, value):
     assert parse_expression(text).value(FIGURES.__getitem__) == value
 

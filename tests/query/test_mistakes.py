@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from archcli.errors import ArchError
 from archcli.query.expression import parse_expression
+from table import every_row
 
 MISSING = "write one there, or an expression in parentheses"
 BETWEEN = "write one of + - * / // @ between numbers and names"
@@ -59,7 +60,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), WRONG.items(), ids=[text[:20] for text in WRONG])
+@every_row(("text", "told"), WRONG.items(), ids=[text[:20] for text in WRONG])
 def test_a_mistake_is_answered_at_its_place(text, told):
     with pytest.raises(ArchError) as error:
         parse_expression(text, "--tie d_ff=")
@@ -92,7 +93,7 @@ NO_VALUE = {
 OF = {"x": 7, "z": np.array([3, 0, 2]), "r": np.array([0.5, 1.5, 2.5]), "w": "gqa", "n": None}
 
 
-@pytest.mark.parametrize(("text", "told"), NO_VALUE.items(), ids=[text[:20] for text in NO_VALUE])
+@every_row(("text", "told"), NO_VALUE.items(), ids=[text[:20] for text in NO_VALUE])
 def test_an_expression_without_a_value_is_named(text, told):
     with pytest.raises(ArchError) as error:
         parse_expression(text, "--tie d_ff=").value(OF.__getitem__)

@@ -6,6 +6,7 @@ from archcli.graph import OpClass, Part
 from archcli.ops.base import bias, contraction, elementwise
 from archcli.recording.classes import TimeClass, class_of
 from archcli.recording.operations import OpKey
+from table import every_row
 
 LINEAR = (contraction("matmul", 48, [(6, 0), (8, "weight")], 12), bias(12, 4))
 NORM = (Part("normalize", OpClass.NORMALIZATION, 7, 1, 1),)
@@ -13,8 +14,8 @@ SCALE = (elementwise("scale", 6),)
 DRAWING = ["bernoulli", "native_dropout", "uniform", "normal", "rand", "randint", "multinomial"]
 
 
-@pytest.mark.parametrize("name", DRAWING)
-@pytest.mark.parametrize("parts", [LINEAR, NORM, SCALE], ids=["linear", "norm", "scale"])
+@every_row("name", DRAWING)
+@every_row("parts", [LINEAR, NORM, SCALE], ids=["linear", "norm", "scale"])
 def test_drawing_random_numbers_is_a_class_of_its_own_in_any_row(name, parts):
     assert class_of(OpKey("layers.0.x", "forward", name), parts) == "random"
     assert "random" in set(TimeClass)
@@ -53,6 +54,6 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize(("name", "phase", "parts", "expected"), OTHERS.values(), ids=OTHERS)
+@every_row(("name", "phase", "parts", "expected"), OTHERS.values(), ids=OTHERS)
 def test_everything_else_goes_by_its_row(name, phase, parts, expected):
     assert class_of(OpKey("layers.0.x", phase, name), parts) == expected

@@ -3,10 +3,9 @@
 import ctypes
 from types import SimpleNamespace
 
-import pytest
-
 from archcli.recording import cuda_driver
 from archcli.recording.cuda_driver import LocalGpu, local_gpus
+from table import every_row
 
 GPUS = (
     LocalGpu("NVIDIA H200", 150_109_945_856, "sm_90"),
@@ -47,7 +46,7 @@ def test_every_gpu_is_named_with_its_memory():
     assert local_gpus(SimpleNamespace(**CALLS)) == GPUS
 
 
-@pytest.mark.parametrize("name", CALLS)
+@every_row("name", CALLS)
 def test_a_driver_that_refuses_shows_no_gpu(name):
     assert local_gpus(SimpleNamespace(**CALLS | {name: lambda *_: ERROR_NO_DEVICE})) == ()
 

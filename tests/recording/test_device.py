@@ -24,6 +24,7 @@ from archcli.recording.device import account, launched_ns, median_activity
 from archcli.recording.events import TIMED, Event, events_of
 from archcli.recording.operations import CallTime, OpKey
 from archcli.recording.walk import walk
+from table import every_row
 
 FIXTURE = Path(__file__).parent / "fixtures" / "gpu_pass.json"
 
@@ -197,7 +198,7 @@ ACCOUNTS = {  # events: busy, copy, sync, launch, ends
 }
 
 
-@pytest.mark.parametrize(("events", "parts"), ACCOUNTS.values(), ids=ACCOUNTS)
+@every_row(("events", "parts"), ACCOUNTS.values(), ids=ACCOUNTS)
 def test_an_account(events, parts):
     found = account(events[::-1])
     assert (found.busy_ns, found.copy_ns, found.sync_ns, found.launch_ns, found.ends_ns) == parts
@@ -232,7 +233,7 @@ def test_a_call_that_gives_the_device_no_work_is_no_launch(name):
     assert not call(1, 5, name).launches
 
 
-@pytest.mark.parametrize(
+@every_row(
     "name",
     [
         "cudaLaunchKernel",

@@ -20,6 +20,7 @@ from archcli.runtime.model.op_log import op_log
 from archcli.runtime.profile.provenance import PIECES, ROW, Provenance, pieces_of
 from archcli.runtime.profile.work import prepare
 from recordings import MODELS, RUNS, question
+from table import every_row
 
 LABELS = {
     "one operator": ("layers.3.ffn_norm", "layers.*.ffn_norm"),
@@ -31,7 +32,7 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize(("path", "name"), LABELS.values(), ids=LABELS)
+@every_row(("path", "name"), LABELS.values(), ids=LABELS)
 def test_a_group_is_named_after_what_it_holds(path, name):
     assert operator_name(path) == name
 

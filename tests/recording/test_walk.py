@@ -5,6 +5,7 @@ import pytest
 from archcli.recording.events import Event
 from archcli.recording.operations import CallTime, OpKey
 from archcli.recording.walk import operation, walk
+from table import every_row
 
 EVALUATE = "autograd::engine::evaluate_function: "
 LINEAR, NORM = OpKey("l.0.q", "forward", "addmm"), OpKey("l.0.norm", "forward", "native_layer_norm")
@@ -95,7 +96,7 @@ TRACES = {
 }
 
 
-@pytest.mark.parametrize(("events", "known", "expected"), TRACES.values(), ids=TRACES)
+@every_row(("events", "known", "expected"), TRACES.values(), ids=TRACES)
 def test_walk(events, known, expected):
     assert walk(events[::-1], known, owner, "archcli:") == expected
 

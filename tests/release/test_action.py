@@ -38,7 +38,12 @@ def git(tmp_path):
         who = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
         command = ["git", *who, *args]
         return subprocess.run(
-            command, cwd=tmp_path, check=True, capture_output=True, text=True
+            command,
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=500,
         ).stdout.strip()
 
     run("init", "-q")
@@ -73,7 +78,13 @@ def review(tmp_path):
             | {"PYTHONPATH": str(ROOT)}
         )
         done = subprocess.run(
-            [sys.executable, SCRIPT], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+            [sys.executable, SCRIPT],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=500,
         )
         assert "Traceback" not in done.stderr
         return done.returncode, done.stdout + done.stderr, *(place.read_text() for place in places.values())

@@ -20,6 +20,7 @@ import archcli
 import clean_machine
 import environments
 import rehearse
+from table import every_row
 
 ROOT = Path(__file__).parents[2]
 PROJECT = rehearse.PROJECT
@@ -47,7 +48,7 @@ def build(folder, *, urls=False, target="wheel"):
         text = (folder / "pyproject.toml").read_text()
         (folder / "pyproject.toml").write_text(text.replace("[project.scripts]", URLS))
     command = [sys.executable, "-P", "-m", "hatchling", "build", "-t", target, "-d", str(folder / "dist")]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=500)
     [built] = (folder / "dist").iterdir()
     return built
 
@@ -58,7 +59,7 @@ def metadata(wheel):
         return message_from_bytes(packed.read(name))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "with_address", "without"),
     [
         ("[a](docs/a.md#b)", f"[a]({HOME}/blob/v1/docs/a.md#b)", "a"),
@@ -105,7 +106,7 @@ def test_the_wheel_of_an_sdist_is_the_same(tmp_path):
         packed.extractall(tmp_path / "b", filter="data")
     [folder] = (tmp_path / "b").iterdir()
     command = [sys.executable, "-P", "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "c")]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=500)
     [wheel] = (tmp_path / "c").iterdir()
     assert metadata(wheel)["Name"] == "archcli-llm"
 
@@ -150,7 +151,9 @@ def test_the_entry_of_schemastore_names_the_files_that_the_hook_checks():
 def test_every_preset_fits_the_schema_as_others_read_it():
     """The package jsonschema, by the schema's own address."""
     schema = json.loads(
-        subprocess.run([sys.executable, "-m", "archcli", "schema"], capture_output=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-m", "archcli", "schema"], capture_output=True, check=True, timeout=500
+        ).stdout
     )
     assert schema["$id"].startswith("urn:")
     validator = jsonschema.Draft202012Validator(schema)
@@ -193,7 +196,7 @@ def test_the_hook_runs_in_another_repository(tmp_path):
 
 def git(folder, *args):
     who = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *who, *args], cwd=folder, check=True, capture_output=True)  # noqa: S607
+    subprocess.run(["git", *who, *args], cwd=folder, check=True, capture_output=True, timeout=500)  # noqa: S607
 
 
 def try_repo(hooks, used, scratch):
@@ -219,4 +222,6 @@ def try_repo(hooks, used, scratch):
         "--all-files",
         "--verbose",
     ]
-    return subprocess.run(command, cwd=used, env=env, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=used, env=env, capture_output=True, text=True, check=False, timeout=500
+    )

@@ -129,7 +129,9 @@ def test_a_block_of_readme_runs_as_it_is_written(block, start, tmp_path):
         r"\.venv/bin/", "echo ", (ROOT / "README.md").read_text().replace("python3", "echo python3")
     )
     (tmp_path / "README.md").write_text(shown)
-    done = subprocess.run([tmp_path / ".ci" / "readme", block], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tmp_path / ".ci" / "readme", block], capture_output=True, text=True, check=False, timeout=500
+    )
     assert (done.returncode, start in done.stdout) == (int(block == "9"), True)
 
 

@@ -104,7 +104,9 @@ def test_printing_imports_no_rich():
         "import sys, archcli; print(archcli.count_params('gpt2'));"
         "print({'rich', 'torch', 'numpy', 'sympy', 'pandas', 'typer'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
     assert done.stdout.splitlines()[-1] == "set()"
 
 

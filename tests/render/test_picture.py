@@ -12,6 +12,7 @@ from archcli.recording.classes import TimeClass
 from archcli.render.picture import save
 from archcli.render.picture.elements import COLOURS, UNKNOWN, ink_on
 from archcli.render.picture.labels import Box, Canvas, Circle, Segment, crosses, text_width, wrapped
+from table import every_row
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -225,7 +226,7 @@ def test_lines_without_a_share_are_no_lines_of_a_table(tmp_path):
     assert "Not shown: 1 of 4 operators" in text
 
 
-@pytest.mark.parametrize("ground", [*COLOURS.values(), UNKNOWN, "#777777", "#000000", "#ffffff"])
+@every_row("ground", [*COLOURS.values(), UNKNOWN, "#777777", "#000000", "#ffffff"])
 def test_text_on_any_segment_is_readable(ground):
     """WCAG 2.2 asks for 4.5; black and white on #777777 are 4.48 and 4.69."""
     light, dark = sorted((luminance(ink_on(ground)), luminance(ground)), reverse=True)

@@ -7,6 +7,7 @@ import pytest
 from archcli.errors import ArchError, Mark, Problem
 from archcli.load.source import load_text
 from archcli.render.findings import explain
+from table import every_row
 
 ODD = Mark("my.yaml", 3, 5, "a: \tb", 1)
 
@@ -54,7 +55,7 @@ DRAWN = {
 }
 
 
-@pytest.mark.parametrize(("problem", "drawn"), DRAWN.values(), ids=DRAWN)
+@every_row(("problem", "drawn"), DRAWN.values(), ids=DRAWN)
 def test_a_problem_is_drawn(problem, drawn):
     assert explain(ArchError(problem)) == drawn
 

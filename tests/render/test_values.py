@@ -4,9 +4,10 @@ import pytest
 
 from archcli.errors import sanitize, shorten
 from archcli.render.values import exact, short
+from table import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("value", "unit", "said", "brief"),
     [
         (8_030_261_248, "count", "8,030,261,248", "8.03B"),

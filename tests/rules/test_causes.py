@@ -1,11 +1,10 @@
 """Findings that come from one cause: the most severe of a field is reported, once."""
 
-import pytest
-
 from archcli.load.source import load_text
 from archcli.rules.base import ONE_DEVICE, Case, Parallelism, example
 from archcli.rules.diagnostics import diagnose
 from archcli.rules.lint import Selection
+from table import every_row
 
 ROPE = "position: {kind: rope, theta: 600000"
 MLA = (
@@ -93,7 +92,7 @@ def codes(text, field, parallel=ONE_DEVICE, ignore=()):
     return [one.rule.code for one in diagnostics if one.finding.path.rsplit(".", 1)[-1] == field]
 
 
-@pytest.mark.parametrize(("changed", "parallel", "field", "expected"), CAUSES.values(), ids=CAUSES)
+@every_row(("changed", "parallel", "field", "expected"), CAUSES.values(), ids=CAUSES)
 def test_one_cause_has_one_finding(changed, parallel, field, expected):
     assert codes(example(**changed), field, parallel) == expected
 

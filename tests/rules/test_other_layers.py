@@ -9,6 +9,7 @@ from archcli.load.source import load_text
 from archcli.rules.base import Case, Parallelism
 from archcli.rules.lint import Selection, lint
 from distribution import forget_outsiders, installed
+from table import every_row
 
 SSD = "{kind: outsider_ssd, n_heads: 8, head_dim: 64, d_state: 128}"
 MAMBA = f"{{kind: pre_norm, mixer: {SSD}}}"
@@ -61,8 +62,8 @@ groups:
     return list(lint(Case(load_text(text, "f.yaml").model, **more), Selection()))
 
 
-@pytest.mark.parametrize("kind", ["decoder", "encoder"])
-@pytest.mark.parametrize("layers", STACKS.values(), ids=STACKS)
+@every_row("kind", ["decoder", "encoder"])
+@every_row("layers", STACKS.values(), ids=STACKS)
 def test_no_rule_asks_a_mixer_for_attention(layers, kind):
     found = findings(layers, top=f"kind: {kind}", parallel=Parallelism(2, 2, 2))
     asked = {rule.code for rule, finding in found if ".mixer" in finding.path}

@@ -5,7 +5,6 @@ Findings or an ArchError come out and nothing else, also where sizes contradict 
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from archcli.rules import all_rules
 from archcli.rules.base import ONE_DEVICE, Case, Parallelism
 from archcli.rules.lint import Selection, lint
 from readings.architectures import decoders
+from table import every_row
 
 SIZES = st.sampled_from([1, 2, 3, 7, 8, 64, 100, 4096, 14335, 10**9, 10**17]) | st.integers(1, 300)
 PARALLEL = st.builds(Parallelism, *[st.sampled_from([1, 2, 3, 8])] * 3)
@@ -90,7 +90,7 @@ MISFITS = {
 }
 
 
-@pytest.mark.parametrize("text", MISFITS.values(), ids=MISFITS)
+@every_row("text", MISFITS.values(), ids=MISFITS)
 def test_a_contradiction_is_a_finding(text):
     found = findings(text, Parallelism(2, 2, 2))
     assert "CON001" in {rule.code for rule, _ in found}

@@ -10,6 +10,7 @@ from archcli.load.source import load, load_text
 from archcli.rules import all_rules
 from archcli.rules.base import Case, example
 from archcli.rules.position import BASES, CONTEXTS, least_base
+from table import every_row
 
 DIMS = sorted(set(BASES) - {128})
 
@@ -56,8 +57,8 @@ def test_bounds_grow_with_the_context_and_hold_beyond_the_table():
     assert least_base(512, 4096) is None
 
 
-@pytest.mark.parametrize("context", [131_072, 1_048_576, 16_777_216])
-@pytest.mark.parametrize("dims", [16, 64, 80, 128, 256])
+@every_row("context", [131_072, 1_048_576, 16_777_216])
+@every_row("dims", [16, 64, 80, 128, 256])
 def test_no_long_context_passes_with_a_base_of_ten_thousand(context, dims):
     assert stops(example(attention=rope(10_000, dims), max_seq_len=str(context)))
 

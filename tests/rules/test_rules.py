@@ -7,18 +7,17 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from archcli.load.presets import presets
 from archcli.load.source import load, load_text
 from archcli.rules import all_rules
 from archcli.rules.base import Case, Severity
 from archcli.rules.document import as_page
 from archcli.rules.lint import Selection, lint
+from table import every_row
 
 ROOT = Path(__file__).parents[2]
 RULES = all_rules()
-every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+every_rule = every_row("rule", RULES.values(), ids=RULES)
 
 
 def findings(rule, text):
@@ -90,8 +89,7 @@ def test_rules_that_count_wait_until_sizes_agree():
     ] == []
 
 
-@pytest.mark.sample(60)
-@pytest.mark.parametrize("name", presets())
+@every_row("name", presets())
 def test_a_preset_breaks_only_what_is_known_of_it(name):
     known = {code for code, rule in RULES.items() if name in rule.known}
     assert broken_by(name) == known

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 
 from archcli.errors import ArchError
 from archcli.load.checkpoint.safetensors import BITS, MOST_HEADER, read_header, read_tensor
+from table import every_row
 
 TENSORS = {
     "a.weight": torch.arange(6, dtype=torch.float32).reshape(2, 3),
@@ -92,7 +93,7 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@every_row("name", BROKEN)
 def test_a_broken_file_is_one_clear_error(name, tmp_path):
     data, said = BROKEN[name]
     path = tmp_path / "model.safetensors"

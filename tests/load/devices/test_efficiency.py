@@ -4,6 +4,7 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.devices.datasheet import devices, load_datasheet, read_datasheet
+from table import every_row
 
 ORIGIN = "error: 0, low: 0.9, high: 1.1, rows: 9, table: x, fitted: 2026-11-23"
 MINE = f"""name: mine
@@ -73,7 +74,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@every_row("name", MISTAKES)
 def test_a_mistake_is_told_with_its_place(name):
     old, new, told = MISTAKES[name]
     assert old in MINE
@@ -90,7 +91,7 @@ def test_constants_are_a_mapping(text):
         read_datasheet(MINE.partition("efficiency:")[0] + text, "mine.yaml")
 
 
-@pytest.mark.parametrize("name", devices())
+@every_row("name", devices())
 def test_every_shipped_constant_says_where_it_is_from(name):
     for group in load_datasheet(name).efficiency.values():
         for entry in group.values():

@@ -8,8 +8,9 @@ from archcli.errors import ArchError
 from archcli.load.gguf import header as reader
 from archcli.load.gguf.header import Skipped
 from archcli.load.source import load
-from gguf_file import BOOL, F32, STRING, U32, array, gguf
-from gguf_tiny import ARCH, COUNTED, LLAMA, TENSORS, WHOLE, layer
+from gguf_files.file import BOOL, F32, STRING, U32, array, gguf
+from gguf_files.tiny import ARCH, COUNTED, LLAMA, TENSORS, WHOLE, layer
+from table import every_row
 
 
 @pytest.fixture
@@ -105,7 +106,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize(("path", "key"), PLACES.items())
+@every_row(("path", "key"), PLACES.items())
 def test_a_setting_has_the_place_of_its_metadata_key(asked, path, key):
     mark = asked(LLAMA).mark(path)
     assert (mark.text, mark.column, mark.width) == (key, 1, max(1, len(key)))

@@ -3,14 +3,14 @@
 import contextlib
 import struct
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from archcli.errors import ArchError
 from archcli.load.source import load
-from gguf_file import BOOL, STRING, U64, entry, gguf, scalar, tensor, text
-from gguf_tiny import ARCH, LLAMA, TENSORS, WHOLE
+from gguf_files.file import BOOL, STRING, U64, entry, gguf, scalar, tensor, text
+from gguf_files.tiny import ARCH, LLAMA, TENSORS, WHOLE
+from table import every_row
 
 
 def metadata_of(kind, value):
@@ -91,7 +91,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize(("data", "said"), HOSTILE.values(), ids=HOSTILE)
+@every_row(("data", "said"), HOSTILE.values(), ids=HOSTILE)
 def test_what_is_no_header_is_answered(answer_of, data, said):
     assert said in answer_of(data)
 
@@ -192,17 +192,15 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("metadata", "tensors", "said"), WRONG.values(), ids=WRONG)
+@every_row(("metadata", "tensors", "said"), WRONG.values(), ids=WRONG)
 def test_what_makes_no_model_is_answered(answer_of, metadata, tensors, said):
     stated = {key: value for key, value in {**LLAMA, **metadata}.items() if value is not None}
     listed = {name: shape for name, shape in {**TENSORS, **tensors}.items() if shape is not None}
     assert said in answer_of(stated, listed)
 
 
-@pytest.mark.parametrize("key", [key for key in LLAMA if key != ARCH])
-@pytest.mark.parametrize(
-    "value", ["text", True, -1.5, 0, 1 << 31, float("nan"), [], ["a", "b"], [1, 2]], ids=repr
-)
+@every_row("key", [key for key in LLAMA if key != ARCH])
+@every_row("value", ["text", True, -1.5, 0, 1 << 31, float("nan"), [], ["a", "b"], [1, 2]], ids=repr)
 def test_no_value_of_any_key_is_a_traceback(asked, key, value):
     with contextlib.suppress(ArchError):
         asked({**LLAMA, key: value}, {})

@@ -11,10 +11,6 @@ import pytest
 import torch
 import transformers
 
-import gguf_experts
-import gguf_indexed
-import gguf_llamas
-import gguf_others
 from archcli.errors import ArchError
 from archcli.load.gguf.config import config_of
 from archcli.load.gguf.facts import facts_of
@@ -22,10 +18,11 @@ from archcli.load.gguf.families import ARCHS
 from archcli.load.gguf.header import read_whole
 from archcli.load.gguf.tensors import weights_of
 from archcli.load.source import load, load_text
-from gguf_file import gguf
-from gguf_stored import stored
+from gguf_files import experts, indexed, llamas, others
+from gguf_files.file import gguf
+from gguf_files.stored import stored
 
-STORED = {**gguf_llamas.STORED, **gguf_others.STORED, **gguf_experts.STORED, **gguf_indexed.STORED}
+STORED = {**llamas.STORED, **others.STORED, **experts.STORED, **indexed.STORED}
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 

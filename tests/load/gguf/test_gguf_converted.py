@@ -7,7 +7,7 @@ import pytest
 
 from archcli import count_kv_cache, count_params, load
 from archcli.load.yaml.writer import to_mapping
-from gguf_file import gguf
+from gguf_files.file import gguf
 
 CONVERTED = json.loads((Path(__file__).parent / "converted.json").read_text())
 FILLED_UP = {"gemma3n-filled-up": {"vocab_size_per_layer_input": 61}}

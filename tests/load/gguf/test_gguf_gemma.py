@@ -10,6 +10,7 @@ import pytest
 from archcli import count_params
 from archcli.load.gguf.derived import FILLED_UP, ROTATED_SHARE
 from archcli.load.yaml.writer import to_mapping
+from table import every_row
 
 CONVERTED = json.loads((Path(__file__).parent / "converted.json").read_text())
 GEMMAS = [name for name in CONVERTED if name.startswith(("gemma3n", "gemma4"))]
@@ -25,7 +26,7 @@ def params(loaded):
     return count_params(loaded.model).totals["params"]
 
 
-@pytest.mark.parametrize("name", GEMMAS)
+@every_row("name", GEMMAS)
 def test_every_key_of_a_header_is_understood(name, asked):
     metadata, tensors, arch = entry(name)
     notes = asked(metadata, tensors).notes
@@ -135,7 +136,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "changed", "said"), REFUSED)
+@every_row(("name", "changed", "said"), REFUSED)
 def test_what_a_header_must_state_is_refused_by_name(name, changed, said, answer_of):
     metadata, tensors, arch = entry(name)
     metadata |= {f"{arch}.{key}": value for key, value in changed.items()}

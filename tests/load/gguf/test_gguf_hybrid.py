@@ -9,7 +9,8 @@ import pytest
 from archcli import count_params
 from archcli.errors import ArchError
 from archcli.load.source import load, load_text
-from gguf_file import gguf
+from gguf_files.file import gguf
+from table import every_row
 
 CONVERTED = json.loads((Path(__file__).parent / "converted.json").read_text())
 
@@ -44,7 +45,7 @@ def _listed(tensors):
     return sum(prod(shape) for name, shape in tensors.items() if "exp_probs_b" not in name)
 
 
-@pytest.mark.parametrize("name", [name for name in CONVERTED if name.startswith(NEW)])
+@every_row("name", [name for name in CONVERTED if name.startswith(NEW)])
 def test_all_tensors_are_counted(name, altered):
     counted = count_params(load(altered(name)).model).totals["params"]
     assert counted == _listed(CONVERTED[name]["tensors"])
@@ -122,7 +123,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "metadata", "message"), REFUSED)
+@every_row(("name", "metadata", "message"), REFUSED)
 def test_what_is_refused(name, metadata, message, altered):
     with pytest.raises(ArchError, match=message):
         load(altered(name, **metadata))

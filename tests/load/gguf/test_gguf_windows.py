@@ -4,7 +4,7 @@ import pytest
 
 from archcli.measure.kvcache.kvcache import count_kv_cache
 from archcli.measure.params import count_params
-from gguf_tiny import ARCH, COUNTED, LLAMA, TENSORS
+from gguf_files.tiny import ARCH, COUNTED, LLAMA, TENSORS
 
 WINDOW = {"attention.sliding_window": 8}
 

@@ -11,7 +11,8 @@ from archcli.load.hub import cache as hub_folder
 from archcli.load.hub.cache import Reference, reference
 from archcli.load.hub.download import hub_error
 from archcli.load.source import load
-from hub_cache import CONFIG, OLDER, SHA, answer, cached
+from hub.cache import CONFIG, OLDER, SHA, answer, cached
+from table import every_row
 
 # which names are of the hub
 
@@ -46,7 +47,7 @@ def test_a_name_is_of_the_hub_by_its_shape(model, expected, cache, tmp_path):
     assert reference(model) == expected
 
 
-@pytest.mark.parametrize(
+@every_row(
     "model", ["hf://", "hf:///a", "hf://a/b/c", "hf://datasets/a/b", "hf://a/b\n", "hf://-a/b", "hf://a/../b"]
 )
 def test_what_the_scheme_cannot_mean_is_refused(model):
@@ -145,7 +146,12 @@ def test_the_cache_is_where_the_library_has_it(variables, monkeypatch):
         monkeypatch.setenv(name, value)
     asked = [sys.executable, "-c", "from huggingface_hub import constants; print(constants.HF_HUB_CACHE)"]
     theirs = subprocess.run(
-        asked, capture_output=True, text=True, check=True, env={**os.environ}
+        asked,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ},
+        timeout=300,
     ).stdout.strip()
     assert str(hub_folder.cache_folder()) == theirs
 
@@ -206,14 +212,17 @@ main()
 
 def test_without_the_library_it_is_named(cache, tmp_path):
     run = [sys.executable, "-c", WITHOUT]
-    absent = subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path)
+    absent = subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300)
     assert absent.returncode == 2
     assert absent.stderr == (
         "hf://org/name@main: error: this needs huggingface_hub, which is not installed\n  = help: "
         "pip install huggingface_hub, then: archcli params org/name\n"
     )
     cached(cache, "org/name", SHA, CONFIG)
-    assert subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path).returncode == 0
+    assert (
+        subprocess.run(run, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=300).returncode
+        == 0
+    )
 
 
 IMPORTED = """
@@ -231,7 +240,12 @@ except SystemExit as end:
 def test_the_cache_is_read_without_the_library(cache, tmp_path):
     cached(cache, "org/name", SHA, CONFIG)
     done = subprocess.run(
-        [sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=False, cwd=tmp_path
+        [sys.executable, "-c", IMPORTED],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=300,
     )
     assert done.stderr.split() == ["0"]
 

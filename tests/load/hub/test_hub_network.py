@@ -13,7 +13,8 @@ from typing import ClassVar
 import pytest
 
 from archcli.load.hub import download
-from hub_cache import CONFIG, PARAMS, SHA, answer, cached
+from hub.cache import CONFIG, PARAMS, SHA, answer, cached
+from table import every_row
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -152,7 +153,7 @@ def here(cache, monkeypatch):
     return at
 
 
-@pytest.mark.parametrize(("status", "headers", "said"), REFUSED.values(), ids=REFUSED)
+@every_row(("status", "headers", "said"), REFUSED.values(), ids=REFUSED)
 def test_a_refusal_is_one_line_and_no_second_question(status, headers, said, here):
     with serving(status, headers) as (endpoint, asked):
         here(endpoint)

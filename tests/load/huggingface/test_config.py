@@ -16,6 +16,7 @@ from archcli.load.source import load, load_text
 from archcli.load.yaml.writer import to_yaml
 from archcli.measure.passes import forward_pass
 from archcli.render.findings import explain
+from table import every_row
 
 LLAMA = {
     "model_type": "llama",
@@ -138,7 +139,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("wrong", "said"), WRONG.values(), ids=WRONG)
+@every_row(("wrong", "said"), WRONG.values(), ids=WRONG)
 def test_a_mistake_is_answered_once(wrong, said, refused):
     [found] = refused(json.dumps({**LLAMA, **wrong}))
     assert found.startswith(said)
@@ -262,7 +263,7 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize(("path", "key"), KEYS.items())
+@every_row(("path", "key"), KEYS.items())
 def test_keys_of_equal_values_are_told_apart(path, key):
     mark = load_text(json.dumps(MOE, indent=1), "f").mark(path)
     assert mark.text.lstrip().startswith(f'"{key}": ')

@@ -9,8 +9,9 @@ from archcli.load.huggingface.importer import weight_map
 from archcli.measure.weights.checkpoint import compare
 from archcli.measure.weights.stored_bytes import tensors
 from drawing import TINY
-from hub_compared import against, told, wrong
+from hub.compared import against, told, wrong
 from importing import imported_file
+from table import every_row
 
 LLAMA = {
     **TINY,
@@ -68,7 +69,7 @@ EXTRAS = {
 }
 
 
-@pytest.mark.parametrize("name", EXTRAS)
+@every_row("name", EXTRAS)
 def test_what_files_hold_besides_is_explained(name):
     extra, reason = EXTRAS[name]
     found = against(LLAMA, {**HEADED, **extra})
@@ -90,7 +91,7 @@ UNEXPLAINED = {
 }
 
 
-@pytest.mark.parametrize("name", UNEXPLAINED)
+@every_row("name", UNEXPLAINED)
 def test_what_nobody_knows_is_unexpected(name):
     found = against(LLAMA, {**HEADED, UNEXPLAINED[name]: (D,)})
     assert wrong(found) == {("unexpected", UNEXPLAINED[name])}

@@ -7,8 +7,8 @@ from archcli.load.huggingface.importer import weight_map
 from archcli.load.huggingface.weights.map import WeightMap
 from archcli.measure.weights.checkpoint import compare, compare_sums
 from archcli.measure.weights.stored_bytes import tensors
-from hub_compared import against, told, wrong
-from hub_files import BERT, BERT_FILE, CHATGLM, CHATGLM_FILE, GPT2, GPT2_FILE, OSS, V3
+from hub.compared import against, told, wrong
+from hub.files import BERT, BERT_FILE, CHATGLM, CHATGLM_FILE, GPT2, GPT2_FILE, OSS, V3
 from importing import imported_file
 
 

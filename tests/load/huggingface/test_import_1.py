@@ -13,6 +13,7 @@ from archcli.graph import OpClass
 from archcli.measure.passes import forward_pass
 from drawing import OPTIONS, TINY, cases
 from importing import imported
+from table import every_row
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -73,11 +74,11 @@ def case(request):
     return Case(ours(model_type, config), theirs(model_type, config, "cpu"))
 
 
-def test_a_config_has_as_many_parameters(case):
+def check_parameters(case):
     assert our_total(case.ours) == total(case.theirs)
 
 
-def test_a_config_computes_as_much(case):
+def check_flops(case):
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         case.theirs(torch.zeros((BATCH, LENGTH), dtype=torch.int64), use_cache=False)
     parts = [(part, row) for row in forward_pass(case.ours, BATCH, LENGTH).rows for part in row.parts]
@@ -87,7 +88,7 @@ def test_a_config_computes_as_much(case):
     )
 
 
-def test_each_layer_has_the_window_that_their_cache_keeps(case):
+def check_windows_of_their_cache(case):
     kept = [
         getattr(layer, "sliding_window", None)
         for layer in transformers.DynamicCache(config=case.theirs.config).layers
@@ -96,7 +97,7 @@ def test_each_layer_has_the_window_that_their_cache_keeps(case):
     assert windows == (kept or [None] * len(windows))
 
 
-def test_frequencies_of_rope_are_theirs(case):
+def check_frequencies_of_rope(case):
     rotary, config = case.theirs.model.rotary_emb, case.theirs.config
     for index, block in enumerate(layers(case.ours)):
         place = block.attention.position
@@ -109,6 +110,14 @@ def test_frequencies_of_rope_are_theirs(case):
             place.frequencies(torch, width, torch.arange(LENGTH)), getattr(rotary, f"{name}inv_freq")
         )
         assert place.scaling.amplitude == pytest.approx(getattr(rotary, f"{name}attention_scaling", 1.0))
+
+
+CHECKS = (check_parameters, check_flops, check_windows_of_their_cache, check_frequencies_of_rope)
+
+
+@every_row("check", CHECKS, ids=[check.__name__ for check in CHECKS])
+def test_a_config_is_the_model_of_their_class(case, check):
+    check(case)
 
 
 # what becomes of a ChatGLM file in the class that transformers has for it
@@ -124,7 +133,7 @@ CHATGLM = {
 AS_GLM = {**TINY, "num_hidden_layers": 3, "num_attention_heads": 6, "head_dim": 20}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("stated", "mapped"),
     [
         ({}, {"num_key_value_heads": 6, "attention_bias": False}),
@@ -171,7 +180,7 @@ def test_the_norms_and_biases_of_an_odd_chatglm_are_counted():
 ENCODES = {"architectures": ["Gemma3ForCausalLM"], "use_bidirectional_attention": True}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("model_type", "config", "named"),
     [
         ("llama", {"hidden_act": "mish"}, "mish"),

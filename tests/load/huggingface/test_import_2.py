@@ -26,6 +26,7 @@ from import_variants import (
     WHISPER,
 )
 from importing import imported, imported_file, mapped
+from table import every_row
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -149,7 +150,7 @@ def test_an_untied_bert_has_a_head_of_its_own():
     assert our_total(spec) == total(theirs("bert", config))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("model_type", "config", "named"),
     [
         ("gpt2", {"add_cross_attention": True}, "add_cross_attention"),

@@ -19,6 +19,7 @@ from archcli.load.yaml.nodes import plain
 from archcli.measure.passes import forward_pass
 from drawing import TINY
 from importing import built, mapped
+from table import every_row
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -130,7 +131,7 @@ def test_a_quantization_is_noted():
     assert "quantization_config" in import_config({**FILE, "quantization_config": {"bits": 4}}).notes[0]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("config", "said"),
     [
         ([], "mapping"),
@@ -167,7 +168,7 @@ def test_every_family_is_found_by_every_type_it_states():
 # layers as groups
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("kinds", "expected"),
     [
         ("aaaa", [(4, "a")]),

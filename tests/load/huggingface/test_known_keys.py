@@ -11,6 +11,7 @@ from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
 from drawing import cases
 from import_variants import VARIANTS
+from table import every_row
 from wrapping import NAMES, OTHER_PARTS, tiny_text
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
@@ -62,7 +63,7 @@ def test_no_field_of_a_class_is_unknown_when_it_is_set(kind):
     assert unknown == set()
 
 
-@pytest.mark.parametrize("kind", sorted(WRAPPERS.keys() & NAMES.keys()))
+@every_row("kind", sorted(WRAPPERS.keys() & NAMES.keys()))
 def test_what_a_wrapper_writes_is_understood(kind):
     cls, inner = transformers.CONFIG_MAPPING[kind], WRAPPERS[kind].text
     known = transformers.CONFIG_MAPPING[inner]
@@ -86,7 +87,7 @@ SEEN = {
 }
 
 
-@pytest.mark.parametrize(("kind", "keys"), SEEN.items(), ids=SEEN)
+@every_row(("kind", "keys"), SEEN.items(), ids=SEEN)
 def test_what_files_of_the_hub_hold_besides_is_understood(kind, keys):
     assert not_understood({"model_type": kind, **keys}) == []
 
@@ -106,7 +107,7 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "keys"), HARMLESS.items(), ids=HARMLESS)
+@every_row(("kind", "keys"), HARMLESS.items(), ids=HARMLESS)
 def test_what_changes_no_count_is_not_reported(kind, keys):
     text = {"text_config": {}} if kind == "llava" else {}
     assert not_understood({"model_type": kind, **text, **keys}) == []

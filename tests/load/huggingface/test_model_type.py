@@ -8,6 +8,7 @@ from archcli.load.huggingface.importer import weight_map
 from archcli.load.source import load, load_text
 from archcli.load.yaml.text import MOST_BYTES, MOST_JSON
 from archcli.measure.params import count_params
+from table import every_row
 
 LLAMA = {
     "model_type": "llama",
@@ -40,7 +41,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("kind", "said"), WRONG.values(), ids=WRONG)
+@every_row(("kind", "said"), WRONG.values(), ids=WRONG)
 def test_a_model_type_that_names_no_family_is_answered_once(kind, said, refused):
     list_of_all = "`archcli families` lists all" if said.endswith("; ") else ""
     assert refused(json.dumps({**LLAMA, "model_type": kind})) == [said + list_of_all]
@@ -50,7 +51,7 @@ LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "decoder_lay
 GPT2 = {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_positions": 40, "vocab_size": 61, "n_ctx": 40}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("architecture", "kind"),
     [
         ("LlamaForCausalLM", "llama"),
@@ -110,7 +111,7 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize(("config", "said"), UNKNOWN.values(), ids=UNKNOWN)
+@every_row(("config", "said"), UNKNOWN.values(), ids=UNKNOWN)
 def test_a_json_of_no_known_family_is_refused_in_a_line(config, said, refused):
     assert refused(json.dumps(config)) == [said]
 
@@ -132,7 +133,7 @@ SIZELESS = {
 }
 
 
-@pytest.mark.parametrize(("config", "keys"), SIZELESS.values(), ids=SIZELESS)
+@every_row(("config", "keys"), SIZELESS.values(), ids=SIZELESS)
 def test_a_file_without_sizes_is_not_answered_with_those_of_a_class(config, keys, refused):
     assert refused(json.dumps(config)) == [NO_SIZE + keys]
 

@@ -28,6 +28,7 @@ from stored_layouts import (
     packed,
     plain,
 )
+from table import every_row
 
 
 def loaded(config, overrides=()):
@@ -130,7 +131,7 @@ def test_experts_are_packed_and_the_router_is_not():
     assert totals({**config, "quantization_config": awq_config})["bytes"] == OTHERS + L * layer
 
 
-@pytest.mark.parametrize(
+@every_row(
     "method",
     ["aqlm", "hqq", "quark", "torchao", "eetq", "quanto", "vptq", "higgs", "spqr", "auto-round", 7, None],
 )
@@ -155,7 +156,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
+@every_row("name", FORMS)
 def test_a_form_that_is_not_known_is_noted(name):
     model = loaded({**LLAMA, "quantization_config": FORMS[name]})
     [note] = model.notes

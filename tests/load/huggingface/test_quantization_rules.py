@@ -14,6 +14,7 @@ from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.trace import outline
 from archcli.modules.stored.quantization import Packing, quantizable
 from stored_layouts import BY_GROUP, LLAMA, compressed
+from table import every_row
 
 
 def loaded(config):
@@ -23,7 +24,7 @@ def loaded(config):
 NAME = "model.layers.12.mlp.gate_proj"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("pattern", "matches"),
     [
         ("gate_proj", True),

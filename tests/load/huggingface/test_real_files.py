@@ -14,6 +14,7 @@ from archcli.errors import ArchError
 from archcli.load.source import load, load_text
 from archcli.load.yaml.text import MOST_JSON
 from archcli.measure.params import count_params
+from table import every_row
 
 FILES = Path(__file__).parent / "real_files"
 CODE = "the file points to code of its own (auto_map), which is not run"
@@ -112,7 +113,7 @@ def answer(name):
     return load(str(FILES / f"{name}.json"))
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@every_row("name", ANSWERS)
 def test_a_file_is_answered_with_the_known_total(name):
     total, notes = ANSWERS[name]
     loaded = answer(name)

@@ -50,7 +50,9 @@ def test_only_the_family_asked_for_is_imported():
         "import_config({'model_type': 'arcee'}); "
         "print([name for name in sys.modules if '.families.' in name])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
     assert done.stdout.strip() == "['archcli.load.huggingface.families.llama']"
 
 

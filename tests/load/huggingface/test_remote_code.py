@@ -13,10 +13,11 @@ import transformers
 from archcli.errors import ArchError
 from archcli.load.source import load_text
 from archcli.measure.passes import forward_pass
-from hub_compared import against, told, wrong
-from remote_alike import ALIKE, MINICPM, SIZES, S
-from remote_names import ENDS, LLAMA_LAYER, NAMES, SEPARATE, WORDS, F, N
-from remote_published import PUBLISHED
+from hub.compared import against, told, wrong
+from remote.alike import ALIKE, MINICPM, SIZES, S
+from remote.names import ENDS, LLAMA_LAYER, NAMES, SEPARATE, WORDS, F, N
+from remote.published import PUBLISHED
+from table import every_row
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -164,7 +165,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@every_row("name", REFUSED)
 def test_what_cannot_be_expressed_is_refused_by_name(name):
     config, said = REFUSED[name]
     with pytest.raises(ArchError, match=said):

@@ -4,6 +4,7 @@ import pytest
 
 from archcli.errors import ArchError
 from importing import imported_file
+from table import every_row
 
 SMALL = {
     "vocab_size": 31,
@@ -57,7 +58,7 @@ SHARED = {
 }
 
 
-@pytest.mark.parametrize("name", SHARED)
+@every_row("name", SHARED)
 def test_layers_read_the_last_index_before_them(name):
     asked, more, expected = SHARED[name]
     assert sources(*asked, **more) == expected
@@ -82,7 +83,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@every_row("name", REFUSED)
 def test_what_hy4_does_not_say_is_refused(name):
     more, message = REFUSED[name]
     with pytest.raises(ArchError, match=message):

@@ -21,6 +21,7 @@ from archcli.measure.weights.stored_bytes import tensors
 from drawing import cases
 from import_variants import VARIANTS
 from importing import imported_file
+from table import every_row
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
 
@@ -48,7 +49,7 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize("kind", families())
+@every_row("kind", families())
 def test_a_family_states_its_names(kind):
     named = {"model_type": kind, "architectures": [CAUSAL.get(kind, "ForCausalLM")]}
     rules = weight_map({**REQUIRED.get(kind, {}), **named}).rules
@@ -114,7 +115,7 @@ def test_two_rules_for_one_name_are_a_fault():
         WeightMap({"a.*.weight": "x.*.weight", "a.b.*": "y.b.*"}).find("a.b.weight")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "name",
     ["a.*.weight", "a.#.weight", "a.**", "*", "a." + 9 * "9" + ".weight", "a.²." + "weight", 10_000 * "a."],
 )

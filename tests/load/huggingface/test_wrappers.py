@@ -14,8 +14,9 @@ from archcli.load.huggingface.parts.rope import DEFAULT_THETA
 from archcli.load.huggingface.registry import families, family_of
 from archcli.load.huggingface.wrappers.table import TEXTS, WRAPPERS
 from archcli.measure.weights.checkpoint import compare
-from hub_compared import told, wrong
+from hub.compared import told, wrong
 from importing import imported_file
+from table import every_row
 from wrapping import NAMES, TINY, language_model, their_wrapper, tiny_text
 
 pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are not ours to mend
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # those of transformers are 
 OF_REPOSITORIES = {"deepseek_vl_v2", "internvl_chat", "multi_modality", "NVLM_D"}
 NESTED = {"qwen2_5_omni", "qwen3_omni_moe"}
 KINDS = sorted(WRAPPERS.keys() - OF_REPOSITORIES - NESTED)
-EACH_KIND = pytest.mark.parametrize("kind", KINDS)
+EACH_KIND = every_row("kind", KINDS)
 OF_TIMM = {"gemma3n"}
 """Wrappers whose class cannot be made without timm."""
 
@@ -84,7 +85,7 @@ def test_the_text_part_that_a_class_expects_is_the_one_in_the_table(kind):
     assert wrapper.defaults in ({}, {k: v for k, v in spec.init_kwargs.items() if k not in unread})
 
 
-@pytest.mark.parametrize("kind", TEXTS)
+@every_row("kind", TEXTS)
 def test_a_text_part_has_the_defaults_of_its_class(kind):
     text, cls = TEXTS[kind], transformers.CONFIG_MAPPING[kind]
     theirs = {field.name: field.default for field in fields(cls)}
@@ -228,7 +229,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("config", "said"), REFUSED.values(), ids=REFUSED)
+@every_row(("config", "said"), REFUSED.values(), ids=REFUSED)
 def test_what_is_not_known_is_refused_by_name(config, said):
     with pytest.raises(ArchError, match=said):
         import_config(config)

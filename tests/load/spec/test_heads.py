@@ -17,6 +17,7 @@ from archcli.modules import (
     RMSNorm,
     SampledHead,
 )
+from table import every_row
 
 ADAPTIVE = "head: {kind: adaptive, cutoffs: [100, 400], cluster_shares: [0.7, 0.2, 0.1]}"
 LAYER = "{kind: pre_norm, attention: {kind: mha, n_heads: 8}, ffn: {kind: glu, d_ff: 7}}"
@@ -39,7 +40,7 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("text", READ)
+@every_row("text", READ)
 def test_what_is_written_is_meant(text, tiny):
     field, meant = READ[text]
     model = load_text(f"{tiny}{text}\n", "f").model
@@ -188,7 +189,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("text", "said"), MISTAKES.values(), ids=MISTAKES)
+@every_row(("text", "said"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_is_answered(text, said, tiny, refused):
     assert refused(f"{tiny}{text}\n") == said
 

@@ -8,7 +8,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.source import load_text
 from archcli.load.yaml.writer import to_mapping, to_yaml
-from edits_of_kinds import SOFTMAX
+from edits.kinds import SOFTMAX
 
 HEAD = "vocab_size: 50\nd_model: 32\nnorm: {kind: rmsnorm, eps: 1e-5}\n"
 MHA, LINEAR = "{kind: mha, n_heads: 4, window: 8}", "{kind: linear, n_heads: 4}"

@@ -5,11 +5,10 @@ Each mistake with the exact words it is answered with, `file:line:column: what; 
 
 from pathlib import Path
 
-import pytest
-
-from edits import ADAPTED
-from edits_of_kinds import KINDS
-from edits_of_values import VALUES
+from edits.adapted import ADAPTED
+from edits.kinds import KINDS
+from edits.values import VALUES
+from table import every_row
 
 EMBEDDING = (
     "tied, scale, position, token_types, boxes, joins, norm, norms_tokens, width, width_of, "
@@ -115,12 +114,12 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "answer"), EDITS.values(), ids=EDITS)
+@every_row(("old", "new", "answer"), EDITS.values(), ids=EDITS)
 def test_a_mistake_is_answered_at_its_place(old, new, answer, refused):
     assert TINY.count(old) >= 1
     assert refused(TINY.replace(old, new, 1)) == [answer]
 
 
-@pytest.mark.parametrize(("text", "answers"), FILES.values(), ids=FILES)
+@every_row(("text", "answers"), FILES.values(), ids=FILES)
 def test_all_mistakes_of_a_file_are_answered_in_its_order(text, answers, refused):
     assert refused(text) == answers

@@ -5,6 +5,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.source import load_text
 from archcli.modules import settings
+from table import every_row
 
 TWO_GROUPS = """\
 vocab_size: 100
@@ -87,7 +88,7 @@ def after(*overrides):
     return dict(settings(load_text(TWO_GROUPS, "f", overrides).model))
 
 
-@pytest.mark.parametrize(("override", "changes"), CHANGES.values(), ids=CHANGES)
+@every_row(("override", "changes"), CHANGES.values(), ids=CHANGES)
 def test_an_override_changes_what_it_names_and_nothing_else(override, changes, refused):
     if changes is None:
         assert refused(TWO_GROUPS, override)

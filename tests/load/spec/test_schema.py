@@ -12,6 +12,7 @@ from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
 from archcli.measure.symbolic.explain.question import MEANINGS
+from table import every_row
 
 SCHEMA = json_schema()
 
@@ -102,7 +103,7 @@ decoder:
 """
 
 
-@pytest.mark.parametrize("name", presets())
+@every_row("name", presets())
 def test_every_preset_fits(name):
     assert fits(read(preset_text(name)), SCHEMA)
 
@@ -117,7 +118,7 @@ def test_what_the_loader_takes_fits(text):
     assert fits(read(text), SCHEMA)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "right", "wrong"),
     [
         (GOOD, "vocab_size: 10", "vocab_size: 10\npooler: true"),
@@ -140,7 +141,7 @@ def test_each_kind_of_model_has_its_own_keys(text, right, wrong):
     assert not fits(read(mistaken), SCHEMA)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("right", "wrong"),
     [
         ("d_model: 8", "d_modl: 8"),

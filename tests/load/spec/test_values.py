@@ -19,6 +19,7 @@ from archcli.load.yaml.nodes import Node, Place, Source
 from archcli.modules.spec.base import Count, Positive, Share, Size
 from archcli.modules.spec.values import Interval, Length, Refusal, value_type
 from library import classes, load_every_module
+from table import every_row
 
 load_every_module()
 PLACE = Place(Source("f", []), 0, 0)
@@ -105,7 +106,7 @@ def accepts(field_type, value):
     return True
 
 
-@pytest.mark.parametrize(("annotation", "taken", "refused"), ACCEPTED.values(), ids=ACCEPTED)
+@every_row(("annotation", "taken", "refused"), ACCEPTED.values(), ids=ACCEPTED)
 def test_an_annotation_accepts(annotation, taken, refused):
     accepted = value_type(annotation)
     for value in taken:
@@ -123,7 +124,7 @@ def test_an_annotation_that_nobody_reads_is_an_error_of_the_class(annotation):
         value_type(annotation)
 
 
-@pytest.mark.parametrize("field", VALUES.values(), ids=VALUES)
+@every_row("field", VALUES.values(), ids=VALUES)
 def test_every_field_agrees_with_its_schema_on_telling_values(field):
     judge = Draft202012Validator(field.type.schema)
     for value in [*SOME, ["q"], ["q", "v"], ["x"], [1.0], [0], {"params": 3}, {"params": 3.5}, [], {}]:

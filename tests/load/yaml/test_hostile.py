@@ -11,6 +11,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.yaml import reader as loader_yaml
 from archcli.load.yaml.text import MOST_BYTES, decode
+from table import every_row
 
 DEEP = "nested deeper than 32 levels; an architecture needs about ten"
 MANY = "more than 20,000 values; aliases count as often as they are used"
@@ -140,17 +141,18 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(("text", "answers"), FILES.values(), ids=FILES)
+@every_row(("text", "answers"), FILES.values(), ids=FILES)
 def test_a_hostile_file_is_answered_at_once(text, answers, refused):
     found = refused(text)
     known = [answer for answer in found if "unknown key" not in answer and "missing key" not in answer]
     assert known == answers
 
 
-@pytest.mark.parametrize("text", [text for text, _ in FILES.values()], ids=FILES)
+@every_row("text", [text for text, _ in FILES.values()], ids=FILES)
 def test_the_parser_without_libyaml_refuses_the_same_files(text, refused, monkeypatch):
-    monkeypatch.delattr(loader_yaml.pyyaml, "CLoader")
-    assert refused(text if len(text) < 10_000 else text[:10_000])
+    with monkeypatch.context() as patch:
+        patch.delattr(loader_yaml.pyyaml, "CLoader")
+        assert refused(text if len(text) < 10_000 else text[:10_000])
 
 
 BYTES = {

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from archcli.load.yaml.reader import resolve
+from table import every_row
 
 MEANS = {
     "": None,
@@ -62,7 +63,7 @@ MEANS = {
 }
 
 
-@pytest.mark.parametrize(("text", "value"), MEANS.items(), ids=[repr(text) for text in MEANS])
+@every_row(("text", "value"), MEANS.items(), ids=[repr(text) for text in MEANS])
 def test_a_scalar_means_what_yaml_1_2_says(text, value):
     found = resolve(text)
     assert (type(found), found) == (type(value), value)

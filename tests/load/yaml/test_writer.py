@@ -1,6 +1,5 @@
 """A model written down and loaded again is the same model."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,11 +7,12 @@ from archcli.load.presets import presets
 from archcli.load.source import load, load_text
 from archcli.load.yaml.writer import to_mapping, to_yaml
 from archcli.modules import ALiBi, LayerNorm, RMSNorm, Rope
+from table import every_row
 
 TEXTS = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), max_size=30).filter(str.isprintable)
 
 
-@pytest.mark.parametrize("name", presets())
+@every_row("name", presets())
 def test_a_preset_survives(name):
     model = load(name).model
     text = to_yaml(model)
@@ -49,7 +49,7 @@ WORDS = ["", "no", "1e5", "null", "~", "*a", "&a", "!a", "@a", "%a", "0x1", "ðŸ˜
 NAMES = [*WORDS, "a: b", "a #b", "- a", "[a]", "{a}", "'a", '"a"', "a'b", "x\\ny", " a"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_row("name", NAMES)
 def test_a_name_that_yaml_could_take_for_something_else_is_quoted(name, tiny):
     model = load_text(tiny, "f").model.replace(name=name)
     assert load_text(to_yaml(model), "f").model == model

@@ -1,9 +1,8 @@
 """What a device holds beyond the model: by label, added up, each with a source."""
 
-import pytest
-
 from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.measure.memory.ranks import beyond_model, workspace_bytes
+from table import every_row
 
 KIB = 1024
 
@@ -55,7 +54,7 @@ WORKSPACES = {
 }
 
 
-@pytest.mark.parametrize("architecture", WORKSPACES)
+@every_row("architecture", WORKSPACES)
 def test_a_workspace_is_what_torch_asks_for(architecture):
     """8,519,680 bytes are what pytorch/pytorch#95668 saw left by one matrix product on an A10G."""
     assert workspace_bytes(architecture) == WORKSPACES[architecture]

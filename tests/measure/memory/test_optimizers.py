@@ -16,6 +16,7 @@ from archcli.measure.memory.training.optimizers import (
     trained_tensors,
 )
 from archcli.measure.passes import train_pass
+from table import every_row
 
 RECORDS = json.loads((Path(__file__).parent / "eight_bit.json").read_text())
 MATRIX = TrainedTensor((48, 128), 2, 3, is_matrix=True)  # three of 6,144 elements
@@ -52,7 +53,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@every_row("name", OPTIMIZERS)
 def test_bytes_are_those_worked_out_by_hand(name):
     assert optimizer(name).state([MATRIX, TABLE, VECTOR]) == OptimizerBytes(*BY_HAND[name])
 
@@ -65,12 +66,12 @@ def of(record):
     return [TrainedTensor(tuple(shape), record["width"]) for shape in record["shapes"]]
 
 
-@pytest.mark.parametrize("record", of_library("bitsandbytes"), ids=str)
+@every_row("record", of_library("bitsandbytes"), ids=str)
 def test_adam8bit_is_that_of_bitsandbytes(record):
     assert optimizer("adam8bit").state(of(record)) == OptimizerBytes(record["state"], record["step"], 0)
 
 
-@pytest.mark.parametrize("record", of_library("torchao"), ids=str)
+@every_row("record", of_library("torchao"), ids=str)
 def test_torchao_differs_in_small_and_uneven_tensors_and_tables_alone(record):
     tensors = of(record)
     in_blocks = [t for t in tensors if t.elements >= 4096 and t.elements % 256 == 0]

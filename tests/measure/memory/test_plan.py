@@ -8,6 +8,7 @@ from archcli.measure.memory.pipeline import in_flight, live_groups, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from small import decoder
+from table import every_row
 
 LLAMA = "llama-3.1-8b"
 
@@ -18,7 +19,7 @@ def told(name, settings=None, **fields):
     return [(it.path.rpartition(".")[2], it.what, it.hint) for it in caught.value.problems]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("fields", "first"),
     [
         ({"dp": 0}, ("dp", "dp 0 is below 1", "1 is the least")),
@@ -160,10 +161,8 @@ def test_stages():
     assert [(stage.is_first, stage.is_last) for stage in interleaved] == [(True, False), (False, True)]
 
 
-@pytest.mark.parametrize("step", [1, 2, 3, 7])
-@pytest.mark.parametrize(
-    "plan", [Plan(pp=3), Plan(pp=5), Plan(pp=2, virtual_stages=3), Plan(pp=4, virtual_stages=2)]
-)
+@every_row("step", [1, 2, 3, 7])
+@every_row("plan", [Plan(pp=3), Plan(pp=5), Plan(pp=2, virtual_stages=3), Plan(pp=4, virtual_stages=2)])
 def test_every_layer_is_in_one_stage(plan, step):
     """Counted one by one: the layers 1, 1 + step, … that each stage has."""
     numbers = range(1, 29, step)

@@ -11,12 +11,12 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from llm_foundry import RUNS, SHAPES, table
 from measure.memory.published.regenerate import KEPT, write
+from table import every_row
 
 SHORTEST = {(run.model, run.seq_len): run for run in RUNS}
 
 
-@pytest.mark.sample(12)
-@pytest.mark.parametrize("run", SHORTEST.values(), ids=str)
+@every_row("run", SHORTEST.values(), ids=str)
 def test_the_parameters_of_a_run_are_those_we_count(run):
     assert count_params(run.mapping).totals["params"] == run.params
 

@@ -59,6 +59,8 @@ def test_three_steps_take_what_is_counted(name, batch, seq, changes):
     counted = highest(training_step(load(name, changes).model, settings).moments).bytes
     unpooled = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", CHILD, name, str(batch), str(seq), *changes]
-    done = subprocess.run(command, env=os.environ | unpooled, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env=os.environ | unpooled, capture_output=True, text=True, check=True, timeout=300
+    )
     taken = int(done.stdout)
     assert abs(taken - counted) <= 0.03 * counted

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from archcli import count_memory
+from table import every_row
 from worked import result_of, worked_lines
 
 LINES = worked_lines(Path(__file__).parents[3] / "docs" / "memory.md")
@@ -15,7 +16,7 @@ def report():
     return count_memory("gpt2")
 
 
-@pytest.mark.parametrize("line", LINES, ids=[line.what for line in LINES])
+@every_row("line", LINES, ids=[line.what for line in LINES])
 def test_the_arithmetic_of_the_page_holds(line):
     assert line.value == line.result
 

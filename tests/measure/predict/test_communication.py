@@ -20,6 +20,7 @@ from archcli.measure.predict.communication.exchanges import bubble_share
 from archcli.measure.predict.rank.planned import planned_pass
 from archcli.modules import MLP, Group, MixtureOfExperts
 from small import decoder, layer
+from table import every_row
 
 B, T, D = 2, 16, 8
 LAYER = 2 * 8 * 8 + 2 * 8 * 4 + 3 * 8 * 12 + 2 * 8
@@ -159,7 +160,7 @@ def one(name, ranks, stride=1, size=1e9, times=1, cover=""):
     return Collective(name, "tensor", GroupOfRanks(ranks, stride), size, times, cover=cover)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("collective", "link", "gb_s"),
     [
         (one("all_reduce", 8), "link", 450),

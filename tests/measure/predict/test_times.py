@@ -7,6 +7,7 @@ from archcli.launches.kernel import KernelCost
 from archcli.measure.predict.constants import Efficiency, LastCache, Rates
 from archcli.measure.predict.times import KernelClock, Seconds, kind_of
 from archcli.recording.classes import TimeClass
+from table import every_row
 
 
 def cost(name, flops, read, written, dtype="bf16"):
@@ -110,7 +111,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("name", "op_class"), KINDS)
+@every_row(("name", "op_class"), KINDS)
 def test_kernels_are_told_apart_by_class_and_name(name, op_class):
     assert kind_of(TimeClass(op_class), name) == KINDS[name, op_class]
 

@@ -6,6 +6,7 @@ import pytest
 
 import archcli
 from archcli.load.devices.datasheet import load_datasheet
+from table import every_row
 from worked import result_of, worked_lines
 
 LINES = worked_lines(Path(__file__).parents[3] / "docs" / "predict.md")
@@ -28,7 +29,7 @@ def kernel(report):
     return row
 
 
-@pytest.mark.parametrize("worked", LINES, ids=[line.what for line in LINES])
+@every_row("worked", LINES, ids=[line.what for line in LINES])
 def test_the_arithmetic_of_the_page_holds(worked):
     assert worked.value == pytest.approx(worked.result, rel=SIX_DIGITS)
 

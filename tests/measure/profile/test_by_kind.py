@@ -45,7 +45,7 @@ def recorded(small, **more):
     return record(work, "cpu", 1, lambda what, done, total: None)
 
 
-@pytest.mark.sample(1, per=lambda phase, **_: phase)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "phase"), CASES)
 def test_every_operation_of_the_model_is_measured_in_some_stack(name, phase):
     counted, plan = plan_for(MODELS[name], phase)

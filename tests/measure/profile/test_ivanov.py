@@ -17,6 +17,7 @@ from archcli.measure.profile.ivanov.counting import layer_parts, operators
 from archcli.recording.operations import OpTime
 from archcli.render import rendered
 from ivanov_table import CONTRACTION, ELEMENTWISE, LAYER, MADE_UP, NORMALIZATION, PRINTED, layer, report
+from table import every_row
 
 LETTERS = {"T": CONTRACTION, "N": NORMALIZATION, "E": ELEMENTWISE}
 PAGE = Path(__file__).parents[3] / "docs" / "ivanov.md"
@@ -50,7 +51,7 @@ def printed(line):
     )
 
 
-@pytest.mark.parametrize("row", PRINTED, ids=lambda row: f"{row['phase']} {row['operator']}")
+@every_row("row", PRINTED, ids=lambda row: f"{row['phase']} {row['operator']}")
 def test_an_operator_is_what_the_paper_prints(row, lines):
     gflop = f"{float(row['gflop']):.3f}"  # the backward's are printed without a leading zero, none as 0
     expected = (LETTERS[row["class"]], gflop, row["in"], row["out"].replace("~0", "0.00"))

@@ -14,6 +14,7 @@ from archcli.measure.profile.extrapolate.plan import MemoryLimits, plan_of
 from archcli.modules import GLU, MixtureOfExperts
 from archcli.recording.machine import cache_size
 from recordings import BY_KIND, MODELS, question
+from table import every_row
 
 GIB = 2**30
 KINDS = {
@@ -29,7 +30,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("name", "expected"), KINDS.items(), ids=KINDS)
+@every_row(("name", "expected"), KINDS.items(), ids=KINDS)
 def test_kinds_of_layer(name, expected):
     assert [(kind.path, kind.description, kind.count) for kind in kinds_of(load(name).model)] == expected
 

@@ -17,6 +17,7 @@ from archcli.render.data import document
 from conforming import conforms
 from measure.profile.test_one import QUIET
 from recordings import MODELS, question
+from table import every_row
 
 MEMORY = dict.fromkeys(
     ("weights_bytes", "gradients_bytes", "activations_bytes", "cache_bytes", "torch_bytes", "needed_bytes"), 1
@@ -56,7 +57,7 @@ THREE = [printed(0.05), printed(0.09), printed(0.06, wall_s=1.2)]
 SHARES = [0.05, 0.09, 0.06 / 1.2]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("values", "one"),
     [
         ([3, 3], 3),

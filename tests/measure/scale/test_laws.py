@@ -6,6 +6,7 @@ Hoffmann et al. 2022 (arXiv:2203.15556), tables 3 and A3: parameters, FLOPs, tok
 import pytest
 
 from archcli.measure.scale.laws import FITS, LAWS
+from table import every_row
 
 TABLE_3 = [  # approach 1
     (400e6, 1.92e19, 8.0e9),
@@ -42,21 +43,21 @@ TABLE_A3_APPROACH_3 = [
 ]
 
 
-@pytest.mark.parametrize(("params", "flops", "tokens"), TABLE_3)
+@every_row(("params", "flops", "tokens"), TABLE_3)
 def test_approach_1_gives_the_rows_of_table_3(params, flops, tokens):
     # two rows at its ends make the law. Tokens are printed to 0.1e12; those of 67B are 5% beyond C / 6 N
     assert LAWS["hoffmann-1"].params(flops) == pytest.approx(params, rel=0.015)
     assert LAWS["hoffmann-1"].tokens(params) == pytest.approx(tokens, rel=0.08 if params == 67e9 else 0.06)
 
 
-@pytest.mark.parametrize(("params", "flops", "tokens"), TABLE_A3_APPROACH_2)
+@every_row(("params", "flops", "tokens"), TABLE_A3_APPROACH_2)
 def test_approach_2_gives_the_rows_of_table_a3(params, flops, tokens):
     # the row of 67B alone lies 4% off the line of all others
     assert LAWS["hoffmann-2"].params(flops) == pytest.approx(params, rel=0.04 if params == 67e9 else 0.015)
     assert LAWS["hoffmann-2"].tokens(params) == pytest.approx(tokens, rel=0.08 if params == 67e9 else 0.04)
 
 
-@pytest.mark.parametrize(("params", "flops", "tokens"), TABLE_A3_APPROACH_3)
+@every_row(("params", "flops", "tokens"), TABLE_A3_APPROACH_3)
 def test_approach_3_gives_the_rows_of_table_a3_as_nearly_as_its_constants_do(params, flops, tokens):
     # A = 406.4, B = 410.7 are printed to four figures; the table comes of more
     assert LAWS["hoffmann-3"].params(flops) == pytest.approx(params, rel=0.085)

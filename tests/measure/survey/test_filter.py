@@ -7,6 +7,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.measure.report import Column
 from archcli.measure.survey.presets import select
+from table import every_row
 
 COLUMNS = (
     Column("name", "preset"),
@@ -93,7 +94,7 @@ HOLD = {
 }
 
 
-@pytest.mark.parametrize(("condition", "left"), HOLD.items(), ids=HOLD)
+@every_row(("condition", "left"), HOLD.items(), ids=HOLD)
 def test_a_condition_leaves(condition, left):
     assert names(condition) == left
 
@@ -114,7 +115,7 @@ SORTED = {
 }
 
 
-@pytest.mark.parametrize(("order", "sorted_"), SORTED.items(), ids=SORTED)
+@every_row(("order", "sorted_"), SORTED.items(), ids=SORTED)
 def test_an_order_sorts(order, sorted_):
     assert names(sort=order) == sorted_
 
@@ -161,7 +162,7 @@ def refused(*where, sort=None):
     return [f"{problem.mark.text}: {replace(problem, mark=None)}" for problem in error.value.problems]
 
 
-@pytest.mark.parametrize(("condition", "said"), WRONG.values(), ids=WRONG)
+@every_row(("condition", "said"), WRONG.values(), ids=WRONG)
 def test_a_mistake_is_answered(condition, said):
     assert refused(condition) == [said]
 

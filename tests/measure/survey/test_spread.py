@@ -11,6 +11,7 @@ from archcli.modules import (
 )
 from small import decoder, layer
 from surveying import survey_models
+from table import every_row
 
 
 def widths(*sizes):
@@ -82,7 +83,7 @@ def test_all_columns_are_in_the_data():
     assert [*survey_models(widths(8)).rows[0]] == ["name", *COLUMNS, "mixed"]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("options", "said"),
     [
         ({"columns": ["parms"]}, "--columns: unknown column 'parms'; did you mean params?"),

@@ -23,6 +23,7 @@ from archcli.modules import (
     Sandwich,
 )
 from small import NORM, attention, decoder, layer
+from table import every_row
 
 PUBLISHED = Path(__file__).parents[1] / "published"
 
@@ -69,7 +70,7 @@ def model_called(name):
     return load_preset(name).model if name in presets() else of_shape(SHAPES[name])
 
 
-@pytest.mark.parametrize(("column", "name", "figure"), FIGURES)
+@every_row(("column", "name", "figure"), FIGURES)
 def test_a_model_has_the_published_figure(column, name, figure):
     value = describe(name, model_called(name))[column]
     assert f"{value:.{len(figure.partition('.')[2])}f}" == figure
@@ -134,7 +135,7 @@ def test_the_cache_of_grouped_heads():
     assert of()["kv_bytes_per_token"] == 3 * (2 * 2 * 2) * 2
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("block", "placement", "wiring"),
     [
         (PostNorm, "post", "serial"),
@@ -150,9 +151,9 @@ def test_where_norms_are_and_how_a_block_is_wired(block, placement, wiring):
     assert (found["placement"], found["wiring"], found["norm"]) == (placement, wiring, "rmsnorm")
 
 
-@pytest.mark.parametrize("norm", [BatchNorm(), LayerNorm(), NORM], ids=lambda norm: norm.kind)
-@pytest.mark.parametrize("parts", [{"ffn": None}, {"attention": None}, {}], ids=["attention", "ffn", "both"])
-@pytest.mark.parametrize(
+@every_row("norm", [BatchNorm(), LayerNorm(), NORM], ids=lambda norm: norm.kind)
+@every_row("parts", [{"ffn": None}, {"attention": None}, {}], ids=["attention", "ffn", "both"])
+@every_row(
     ("block", "placement"),
     [
         (PreNorm, "pre"),

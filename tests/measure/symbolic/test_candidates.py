@@ -15,6 +15,7 @@ from archcli.arith import is_one, is_whole, maximum, minimum, share_of
 from archcli.measure.symbolic.candidates import branches, gathered
 from archcli.measure.symbolic.symbols import sizes
 from archcli.measure.symbolic.varied import CandidateRun, Varied
+from table import every_row
 
 numbers = st.one_of(st.integers(-9, 9), st.integers(-(2**62), 2**62))
 columns = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6)
@@ -107,7 +108,7 @@ def as_text(n):
     return len(str(int(n)))
 
 
-@pytest.mark.parametrize(
+@every_row(
     "function",
     [
         collatz,

@@ -12,6 +12,7 @@ from archcli.measure.symbolic import sweep as module
 from archcli.measure.symbolic.sweep import sweep
 from archcli.modules import GLU, Group, MixtureOfExperts, substitute
 from small import attention, decoder, layer
+from table import every_row
 
 WIDE = {
     "d_model": [8, 16, 32],
@@ -49,7 +50,7 @@ def test_experts_and_their_k_can_vary():
     assert found.matmul_flops[1] - found.matmul_flops[0] == 3 * 2 * 4 * (3 * 8 * 5 + 8 * 6)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("values", "said"),
     [
         ({"d_fff": [1]}, "d_fff: no size of this name; did you mean d_ff"),
@@ -88,7 +89,7 @@ def test_a_sweep_prints_its_ranges():
     assert str(swept).startswith(f"<Sweep of 2 candidates: {ranges}")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("values", "message"),
     [
         ({"tied": [1]}, "tied: no size of this name"),

@@ -19,6 +19,7 @@ from archcli.modules import (
     YarnScaling,
 )
 from archcli.ops import Attend, Causal, RotaryTable, Rotate, Sinusoid
+from table import every_row
 
 torch.set_num_threads(1)
 R = 8
@@ -46,8 +47,8 @@ def turned(rope, x, positions):
     return Rotate("turn", rope.pairing).run(torch, {}, x, *table(rope, positions))
 
 
-@pytest.mark.parametrize("pairing", ["half", "interleaved"])
-@pytest.mark.parametrize("scaling", SCALINGS)
+@every_row("pairing", ["half", "interleaved"])
+@every_row("scaling", SCALINGS)
 def test_scores_depend_on_distance_alone(scaling, pairing):
     rope = Rope(theta=100.0, pairing=pairing, scaling=SCALINGS[scaling])
     torch.manual_seed(0)

@@ -9,6 +9,7 @@ import torch
 from archcli.graph import OpClass
 from archcli.runtime.profile.census import Executed, executed
 from recordings import MODELS, profiled
+from table import every_row
 
 X, W = torch.zeros(6, 4), torch.zeros(4, 5)
 aten = torch.ops.aten
@@ -48,7 +49,7 @@ DID = {
 }
 
 
-@pytest.mark.parametrize(("func", "args", "did"), DID.values(), ids=DID)
+@every_row(("func", "args", "did"), DID.values(), ids=DID)
 def test_an_operation_did_what_was_worked_out(func, args, did):
     name = func._schema.name.removeprefix("aten::").rstrip("_")
     assert executed(func, name, args, {}, func(*args)) == did

@@ -73,7 +73,9 @@ def peak(path, phase, attention):
     """Bytes that a pass took at most beside the weights, what is freed handed back at once."""
     unpooled = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", CHILD, str(path), phase, str(TOKENS), attention]
-    done = subprocess.run(command, env=os.environ | unpooled, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env=os.environ | unpooled, capture_output=True, text=True, check=True, timeout=300
+    )
     return int(done.stdout)
 
 

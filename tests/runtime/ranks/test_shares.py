@@ -9,6 +9,7 @@ from archcli.runtime.model.random_data import tile
 from archcli.runtime.ranks.shares import RankPlace, fill_part, starts_of
 from ranks import share_of
 from small import decoder
+from table import every_row
 
 BLOCK = torch.arange(97.0)
 SHAPES = {
@@ -21,7 +22,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("whole", "own"), SHAPES.values(), ids=SHAPES)
+@every_row(("whole", "own"), SHAPES.values(), ids=SHAPES)
 def test_a_part_is_a_slice_of_the_whole(whole, own):
     full = tile(torch.empty(whole), BLOCK)
     for rank in range(3):

@@ -6,9 +6,10 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.measure.symbolic.shapes.grid import MOST, Axis, CandidateGrid, check_size, parse_axis, spans
+from table import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "name", "values"),
     [
         ("d_model=1024:8192:128", "d_model", [*range(1024, 8193, 128)]),
@@ -27,7 +28,7 @@ def test_an_axis(text, name, values):
     assert axis.is_numeric is all(isinstance(value, int) for value in values)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "words"),
     [
         ("d_model", "NAME=LOW:HIGH:STEP or NAME=A,B,C is needed"),

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from archcli.modules import GLU, MLP, XIELU, HyperConnected, PreNorm, RMSNorm
-from wiring_attention import X, layer_of
+from wirings.attention import X, layer_of
 from zoo import LN, RMS, assert_close, built, gqa, model, tokens
 
 

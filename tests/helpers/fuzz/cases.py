@@ -10,11 +10,11 @@ from archcli.load.presets import preset_text, presets
 from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import text_of
-from fuzz_mutations import damaged_bytes, damaged_text, damaged_tree, dumped, odd
-from gguf_file import ARRAY, STRING, U32, array, gguf
-from gguf_tiny import LLAMA, TENSORS
+from fuzz.mutations import damaged_bytes, damaged_text, damaged_tree, dumped, odd
+from gguf_files.file import ARRAY, STRING, U32, array, gguf
+from gguf_files.tiny import LLAMA, TENSORS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CONFIGS = sorted((ROOT / "tests/oracle/configs").glob("*.json"))
 SAVED = ROOT / "docs/pictures/profile.json"
 QUESTIONS = [

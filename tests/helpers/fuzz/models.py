@@ -16,7 +16,7 @@ from archcli.modules.spec.base import settings as settings_of
 from combinations.mixers import BIASED, ENCODING, MIXERS, encoder
 from combinations.mixers import model as decoder
 from drawing import DRAWS, OPTIONS, draw
-from fuzz_cases import CONFIGS
+from fuzz.cases import CONFIGS
 from readings.encoders import MODELS
 
 LAYERS = (1, 2, 3, 5, 7, 12, 13, 31, 61, 97)

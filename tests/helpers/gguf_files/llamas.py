@@ -3,8 +3,8 @@
 A config, the metadata that `conversion/*.py` of llama.cpp writes, names.
 """
 
-from gguf_names import EXPERTS, LLAMA, SANDWICH
-from gguf_stored import CTX, EPS, HD, LN, RMS, ROPE, THETA, WIDE, WIDE_KEYS, D, H, V, of
+from gguf_files.names import EXPERTS, LLAMA, SANDWICH
+from gguf_files.stored import CTX, EPS, HD, LN, RMS, ROPE, THETA, WIDE, WIDE_KEYS, D, H, V, of
 
 YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16}
 OLMO3_ROPE = {

@@ -3,8 +3,8 @@
 Config, metadata (`conversion/*.py` of llama.cpp), names.
 """
 
-from gguf_names import EXPERTS, LLAMA, MLA
-from gguf_stored import EPS, HD, RMS, ROPE, THETA, WIDE, WIDE_KEYS, D, F, H, L, V, of
+from gguf_files.names import EXPERTS, LLAMA, MLA
+from gguf_files.stored import EPS, HD, RMS, ROPE, THETA, WIDE, WIDE_KEYS, D, F, H, L, V, of
 
 MOE = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 20}
 MOE_KEYS = {"expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 20}

@@ -1,4 +1,4 @@
-"""How recurrent mixers are wired, written out from their papers, as checks of wiring.py."""
+"""How recurrent mixers are wired, written out from their papers: checks like those of checks.py."""
 
 import torch
 

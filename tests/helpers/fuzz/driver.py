@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
-WORKER = TESTS / "helpers" / "fuzz_worker.py"
+TESTS = Path(__file__).parents[2]
+WORKER = TESTS / "helpers" / "fuzz" / "worker.py"
 SEED = int(os.environ.get("FUZZ_SEED", "0"))
 ENDS = {-signal.SIGSEGV: "crashed", -signal.SIGKILL: "hung"}
 

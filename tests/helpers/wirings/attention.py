@@ -1,6 +1,6 @@
 """How attention is wired: heads, norms of queries and keys, positions, the latent of MLA.
 
-As checks of wiring.py.
+Checks like those of checks.py.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Run cases of the fuzzer in this process, each within bounds of memory and processor time: KIND FIRST COUNT.
 
 A line `case KIND SEED` stands before each, so that whoever started this knows which one ended it. KIND is a
-kind of damage (fuzz_cases.py) or a command that is asked valid questions (fuzz_valid.py).
+kind of damage (cases.py) or a command that is asked valid questions (valid.py).
 """
 
 import contextlib
@@ -19,11 +19,11 @@ from collections import Counter
 from pathlib import Path
 from time import process_time
 
-sys.path.append(str(Path(__file__).parents[1]))  # tests/, where a person starts this file
+sys.path += map(str, Path(__file__).parents[1:3])  # helpers/ and tests/, where a person starts this file
 
 from archcli.cli import main
-from fuzz_cases import KINDS, FuzzCase, case
-from fuzz_judge import figures_of, judged
+from fuzz.cases import KINDS, FuzzCase, case
+from fuzz.judge import figures_of, judged
 
 DAMAGED, VALID = (1 << 30, 2.0), (4 << 30, 10.0)
 """Most bytes, and most seconds of a case."""
@@ -116,7 +116,7 @@ def drawn_by(kind):
     """How cases of a kind are drawn, their bounds, and who judges the answers."""
     if kind in KINDS:
         return lambda *drawn: FuzzCase(case(*drawn), {}), DAMAGED, of_damaged
-    from fuzz_valid import valid_case  # brings hypothesis, which damaged files do without
+    from fuzz.valid import valid_case  # brings hypothesis, which damaged files do without
 
     return valid_case, VALID, of_valid
 

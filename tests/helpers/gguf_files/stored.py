@@ -5,7 +5,7 @@ Sizes that are all different, the metadata of a plain model, and how one becomes
 
 from dataclasses import dataclass, field
 
-from gguf_names import LLAMA, renamed
+from gguf_files.names import LLAMA, renamed
 
 V, D, F, H, KV, HD, L, CTX = 61, 32, 52, 4, 2, 12, 3, 64
 TINY = {

@@ -6,9 +6,9 @@ from archcli.load.devices.datasheet import devices
 from archcli.load.presets import presets
 from archcli.measure.memory.plan import Plan
 from archcli.measure.params import count_params
-from fuzz_cases import FuzzCase
-from fuzz_models import drawn_model, has_softmax, number
-from fuzz_options import (
+from fuzz.cases import FuzzCase
+from fuzz.models import drawn_model, has_softmax, number
+from fuzz.options import (
     BATCHES,
     device_for,
     device_of,

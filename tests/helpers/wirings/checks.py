@@ -37,7 +37,7 @@ from archcli.modules import (
 )
 from archcli.ops import Sinusoid
 from ops.references import REFERENCES
-from wiring_attention import (
+from wirings.attention import (
     ATTENTIONS,
     FFN,
     X,
@@ -49,7 +49,7 @@ from wiring_attention import (
     check_yarn_scale,
     layer_of,
 )
-from wiring_networks import check_glu_biases, check_inner_norm, check_streams, check_xielu
+from wirings.networks import check_glu_biases, check_inner_norm, check_streams, check_xielu
 from zoo import DEEPSEEK, LN, QWEN_MOE, RMS, D, V, assert_close, built, gqa, model, moe, tokens
 
 BLOCKS = {

@@ -1,8 +1,8 @@
 """Latent attention with an indexer, tiny, as llama.cpp stores it."""
 
-from gguf_experts import DEEP, DEEP_KEYS
-from gguf_names import EXPERTS, INDEXER, LLAMA, MLA
-from gguf_stored import ROPE, THETA, of
+from gguf_files.experts import DEEP, DEEP_KEYS
+from gguf_files.names import EXPERTS, INDEXER, LLAMA, MLA
+from gguf_files.stored import ROPE, THETA, of
 
 CONFIG = {
     **DEEP,

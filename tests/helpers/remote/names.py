@@ -1,4 +1,4 @@
-"""Names and shapes that repositories with a class of their own hold, for the files of `remote_alike`."""
+"""Names and shapes that repositories with a class of their own hold, for the files of `alike.py`."""
 
 N, KV, F, WORDS = 24, 2 * 4, 20, 88
 LLAMA_LAYER = {

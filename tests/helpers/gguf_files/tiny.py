@@ -1,6 +1,6 @@
 """One tiny Llama as a GGUF file, for the tests of what is read and what is refused."""
 
-from gguf_file import gguf
+from gguf_files.file import gguf
 
 ARCH = "general.architecture"
 LLAMA = {

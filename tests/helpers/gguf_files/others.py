@@ -3,8 +3,8 @@
 Config, metadata (`conversion/*.py` of llama.cpp), names.
 """
 
-from gguf_names import BERT, FALCON, GPT2, MPT, NEOX, PHI, STARCODER, T5, TWO_NORMS
-from gguf_stored import (
+from gguf_files.names import BERT, FALCON, GPT2, MPT, NEOX, PHI, STARCODER, T5, TWO_NORMS
+from gguf_files.stored import (
     CTX,
     HD,
     LN,

@@ -37,7 +37,7 @@ class MemoryReader(Protocol):
     """Reads the memory of a run of an operation."""
 
     def __call__(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = False) -> OpMemory:
-        """What its backward keeps, where its outputs lie, and with `alive` what else lives as it runs."""
+        """What its backward keeps, where outputs lie, and with `alive` the most bytes alive in its run."""
 
 
 class InPeriods(CountTape):

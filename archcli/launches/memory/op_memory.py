@@ -225,7 +225,7 @@ class ShapeRun:
 
 
 def op_memory(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = False) -> OpMemory:
-    """What the backward of a run keeps, where its outputs lie, and with `alive` what else lives as it runs.
+    """What the backward keeps, where outputs lie, and with `alive` the most bytes alive in the run.
 
     Raises NotImplementedError, AttributeError or TypeError (`NOT_KNOWN`) for a function of torch that is not
     known.

@@ -34,7 +34,7 @@ class OpReader:
         self._held: list[Any] = []
 
     def __call__(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = False) -> OpMemory:
-        """The memory of a call, with `alive` of plain sizes what else lives as it runs, too.
+        """The memory of a call, with `alive` also the most bytes alive in its run.
 
         Raises NotImplementedError for an operation that calls a function of torch which is not known, unless
         it states what it keeps, or the execution `assumes` all inputs and outputs.
@@ -84,6 +84,7 @@ def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
             yield (kind, *_plain(value, held))
         elif is_dataclass(value):
             yield (kind, *_plain(settings_of(value), held))
+        # a module that an operation asks, such as RoPE for its frequencies: equal ones answer alike
         elif isinstance(value, Spec):
             yield (kind, *_plain(tuple([getattr(value, name) for name in value.fields]), held))
         else:

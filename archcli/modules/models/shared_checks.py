@@ -18,9 +18,7 @@ from archcli.modules.spec.trace import outline
 def check_shared(model: Spec) -> Iterator[Conflict]:
     """Conflicts of shared blocks with the layers that use them, by what both state."""
     for prefix, stack in stacks(model):
-        layers = list(stack.layers())
-        if not stack.shares_blocks:
-            continue
+        layers = list(stack.layers()) if stack.shares_blocks else []
         for name, block in stack.shared.items():
             at = f"{prefix}shared.{name}"
             yield from _check_block(name, block, at)

@@ -1,7 +1,7 @@
 """CacheSize: the cache of a model at any batch size, length and dtype, from one trace.
 
-Numbers that are computed later, when the sizes they depend on are known. They go through a forward like any
-other `Number`, so that one trace answers for every context length.
+The trace runs on `Deferred` numbers in place of the batch size and the length. They go through a forward like
+any other `Number`: what a layer caches comes out as an expression, such as min(context, 4096) * 1024.
 """
 
 from __future__ import annotations

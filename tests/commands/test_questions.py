@@ -29,6 +29,7 @@ FUNCTIONS = {"list": "presets", "rules": "design_rules", "rule": "design_rules",
 OF_THE_LINE = {"overrides", "form", "as_json", "output"}
 LINE_ALONE = {
     "check": {"statistics_only", "suggest", "exit_zero", "strict_files", "severity"},
+    "devices": {"this"},
     "memory": {"plot"},
     "plot": set(),
     "predict": {"plot"},
@@ -73,7 +74,7 @@ def test_a_signature_that_is_written_out_is_that_of_its_record(function, record,
     [
         (MemoryOptions, MemorySettings, {"cache_dtype": None, "past": None, "served": None}),
         (PlanOptions, Plan, {}),
-        (PredictOptions, PredictSettings, {"new": DEFAULT_NEW}),
+        (PredictOptions, PredictSettings, {"new": DEFAULT_NEW, "dtype": "bf16"}),
         (ScaleOptions, ScaleSettings, {}),
     ],
     ids=["memory", "plan", "predict", "scale"],

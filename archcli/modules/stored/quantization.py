@@ -85,7 +85,7 @@ else:
 
 
 class Quantization(Format):
-    """The stored format of projections and token tables: a known one by its name, or `bits` and what follows.
+    """The stored format of projections and token tables: a known one by name, or what it consists of.
 
     `format` names a known one, such as q4_k_m or nf4-double; the name alone may stand in place of the
     mapping. Of the `rules` the last that names a matrix decides on it. Norms, biases and adapters keep the

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from archcli.graph import Op
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
@@ -171,6 +170,6 @@ def test_red_when_broken(mutant, monkeypatch):
 def test_every_op_is_mutated_in_every_way_it_has():
     mutated = {(mutant.owner, mutant.name) for mutant in MUTANTS}
     for cls in of_ops.vocabulary():
-        assert cls.shape is Op.shape or (cls, "shape") in mutated
-        assert (cls, "run") in mutated
-        assert bool(cls.zero_cost_reason) or (cls, "parts") in mutated
+        # what a class inherits is mutated where it is stated
+        for method in {"shape", "parts", "run"} & vars(cls).keys():
+            assert (cls, method) in mutated or (method == "parts" and cls.zero_cost_reason)

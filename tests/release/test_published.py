@@ -30,6 +30,7 @@ PACKED = (
     "archcli",
     "presets",
     "devices",
+    "engines",
     "LICENSE",
     "README.md",
     "CHANGELOG.md",

@@ -5,6 +5,7 @@
     python benchmarks/fit_engines.py --fit FOLDER --write   # and writes `kernels:` into engines/*.yaml
     python benchmarks/fit_engines.py --check FILE.csv   # errors of stated constants on other rows, as JSON
     python benchmarks/fit_engines.py --floors FOLDER    # measurements below what the device's peaks allow
+    python benchmarks/fit_engines.py --lent FOLDER      # errors of a device with another's constants
     python benchmarks/fit_engines.py --sample FOLDER    # draws the rows that the project keeps
 
 What is fitted is said in archcli/measure/predict/engine_kernels/, where the tables are from in
@@ -13,6 +14,7 @@ is no fit of all. Each shape is held out once, on all devices together. A quarte
 """
 
 import argparse
+import itertools
 import json
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
@@ -167,14 +169,17 @@ def constants_of(kind, entry):
     return kind.constants(**{name: entry[name] for name in kind.constants._fields if name in entry})
 
 
-def expected(kind, key, device, rows):
-    """Seconds of rows by the constants that engines/*.yaml state; None for an operation without any."""
+def expected(kind, key, device, rows, on=None):
+    """Seconds of rows by the constants that engines/*.yaml state of a device; None where there are none.
+
+    `on` is the device whose peaks count, where it is another.
+    """
     engine, known = identity(key)
     entries = load_kernels(engine).get(device, {}).get(kind.name, ())
     entry = entry_for(entries, known)
     if entry is None:
         return None
-    return kind.seconds(constants_of(kind, entry), kind.call(rows), device_of(device, known["dtype"]))
+    return kind.seconds(constants_of(kind, entry), kind.call(rows), device_of(on or device, known["dtype"]))
 
 
 def check(path):
@@ -254,6 +259,30 @@ def show_stated():
         print(f"{operation:20s}{sum(entry[1] for entry in entries):7d} rows  mean error {error:.1%}")
 
 
+ALIKE = (("h100-sxm", "h200-sxm"), ("b200-sxm", "b300-sxm", "gb200", "gb300"))
+"""Measured devices of one generation."""
+
+
+def show_lent(folder):
+    """Print how far the constants of a device are on the others of its generation, beside their own."""
+    ratios = defaultdict(list)
+    for kind in KINDS:
+        for table in kind.tables:
+            for key, by_device in kernels(kind, kept(folder, table)).items():
+                for group in ALIKE:
+                    for device, other in itertools.permutations(set(group) & set(by_device), 2):
+                        rows = by_device[device]
+                        for name in (device, other):
+                            seconds = expected(kind, key, name, rows, on=device)
+                            measured = rows["time_us"] * 1e-6 / seconds
+                            ratios[kind.name, "own" if name == device else "lent"].append(measured)
+    for (name, whose), parts in ratios.items():
+        every = np.concatenate(parts)
+        low, high = np.quantile(every, OUTER)
+        error = np.abs(1 / every - 1).mean()
+        print(f"{name:20s}{whose:6s}{len(every):7d}{error:8.1%}  80% within {low:.2f} to {high:.2f}")
+
+
 def main():
     """Fit, check, or print what is stated."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
@@ -263,12 +292,15 @@ def main():
     parser.add_argument("--write", action="store_true", help="write the constants into engines/*.yaml")
     parser.add_argument("--check", type=Path, metavar="FILE", help="rows of one of the tables")
     parser.add_argument("--sample", type=Path, metavar="FOLDER", help="the folder of the tables")
+    parser.add_argument("--lent", type=Path, metavar="FOLDER", help="the folder of the tables")
     parser.add_argument("--floors", type=Path, metavar="FOLDER", help="the folder of the tables")
     asked = parser.parse_args()
     if asked.check:
         print(json.dumps(check(asked.check), indent=1))
     elif asked.sample:
         write_sample(asked.sample, SAMPLE_SIZE, SEED)
+    elif asked.lent:
+        show_lent(asked.lent)
     elif asked.floors:
         for record in below_floors(asked.floors):
             print(json.dumps(record))

@@ -1,12 +1,13 @@
-"""Constants of engines as YAML: `kernels:` of engines/*.yaml, by device and operation, two lines a kernel."""
+"""Constants of engines as YAML: `kernels:` of engines/*.yaml, by device and operation, three lines a kernel."""
 
 import csv
+import json
 
 from engine_fits.fitting import SIGNIFICANT
 
 BEGIN = "kernels: # made by benchmarks/fit_engines.py\n"
-KNOWN = ("kernel", "dtype", "cache")
-ORIGIN = ("version", "rows", "error", "low", "high", "widths")
+KNOWN = ("kernel", "dtype", "cache", "widths")
+ORIGIN = ("version", "rows", "error", "low", "high")
 SOURCES = {
     "attention_prefill": "context_attention_perf",
     "attention_decode": "generation_attention_perf",
@@ -39,9 +40,11 @@ def written(devices):
         for operation, entries in operations.items():
             lines.append(f"    {operation}:\n")
             for entry in entries:
-                known = _flow({key: entry[key] for key in (*KNOWN, *ORIGIN) if key in entry})
+                known, origin = (
+                    _flow({key: entry[key] for key in keys if key in entry}) for keys in (KNOWN, ORIGIN)
+                )
                 rest = _flow({key: value for key, value in entry.items() if key not in {*KNOWN, *ORIGIN}})
-                lines.append(f"      - {{{known},\n         {rest}}}\n")
+                lines.append(f"      - {{{known},\n         {origin},\n         {rest}}}\n")
     return "".join(lines)
 
 
@@ -53,7 +56,7 @@ def _value(value):
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (tuple, list)):
-        return f"[{', '.join(value)}]"
+        return f"[{', '.join(json.dumps(str(part)) for part in value)}]"
     return value if isinstance(value, str) else repr(value)
 
 

@@ -55,7 +55,7 @@ class PrefillConstants(NamedTuple):
     tile: queries of a block; a shorter prompt costs as much as a whole tile.
     block: weight of the longest block, the last of a prompt: with few heads all else waits for it.
     start: keys that a block's start and end cost as much as.
-    memory, cached: fraction of the bandwidth, and how much faster L2 is.
+    memory, cached: fraction of the bandwidth, and how much faster L2 is; below 1 where what is small is slow.
     narrow, wide: factors of head widths below and above 128.
     window: factor of attention with a window, whose tiles are masked at both ends.
     masked: share of its cost that a tile beyond the window keeps, 1 for a kernel blind to windows.

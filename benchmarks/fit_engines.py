@@ -99,7 +99,8 @@ def fit_kernel(kind, key, by_device):
         error = np.mean(np.abs(np.expm1(residuals[name])))
         origin = {"rows": length(problem.rows), "error": rounded3(error)}
         origin |= {"low": rounded3(low), "high": rounded3(high), **widths(problem.rows)}
-        yield name, {**known, **origin, **stated, **chosen, **flags}, residuals[name]
+        whole = problem.rows["ep"] == 1 if "ep" in problem.rows else slice(0)
+        yield name, {**known, **origin, **stated, **chosen, **flags}, residuals[name], residuals[name][whole]
 
 
 def rounded3(number):
@@ -131,10 +132,11 @@ def fit_all(folder, only, jobs):
     with ProcessPoolExecutor(jobs) as pool:
         for engine, table, number, entries in pool.map(_fit_task, *zip(*tasks, strict=True)):
             kind = KINDS[number]
-            for device, entry, residuals in entries:
+            for device, entry, residuals, whole in entries:
                 found[device][engine][kind.name].append(entry)
                 record = {"table": table, "device": device, "engine": engine, "phase": kind.phase}
-                errors.append({**record, "op": kind.op, "kernel": entry["kernel"], "residuals": residuals})
+                record |= {"op": kind.op, "kernel": entry["kernel"]}
+                errors.append({**record, "residuals": residuals, "whole": whole})
             print(f"  {kind.name} {table} {engine}", flush=True)
     return found, errors
 
@@ -144,7 +146,7 @@ def _fit_task(folder, number, table, key):
     kind, engine = KINDS[number], identity(key)[0]
     stated = versions(folder / "kernels_sources.csv")
     entries = list(fit_kernel(kind, key, kernels(kind, kept(folder, table))[key]))
-    for device, entry, _ in entries:
+    for device, entry, *_ in entries:
         source = "nccl_perf" if engine == "nccl" else SOURCES.get(kind.name, "gdn_perf")
         entry["version"] = stated[source, device, engine]
     return engine, table, number, entries
@@ -243,6 +245,9 @@ def show(errors):
         line += f"{np.quantile(every, OUTER[1]):8.1%}"
         at_worst = np.concatenate(cells[worst]).mean()
         print(f"{line}{f'{limit:.0%}' if limit else '':>6s}  worst {worst[0]} {worst[1]} {at_worst:.1%}")
+        whole = np.concatenate([record["whole"] for record in records])
+        if len(whole):
+            print(f"    of whole layers, ep 1: {np.abs(np.expm1(whole)).mean():.1%}")
         for cell, parts in sorted(cells.items()):
             print(f"    {cell[0]:20s}{cell[1]:8s}{np.concatenate(parts).mean():8.1%}")
 

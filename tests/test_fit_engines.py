@@ -100,7 +100,8 @@ def test_a_table_is_known_by_its_columns_where_its_name_says_nothing(tables):
 
 def test_nothing_measured_is_faster_than_its_floor(script, tables):
     below = {record["table"]: record["below"] for record in script["below_floors"](tables.SAMPLE)}
-    assert set(below.values()) == {0}
+    # TensorRT-LLM's kernel of least latency on B200, 32 tokens: 12 TB/s if it read all experts
+    assert {table: count for table, count in below.items() if count} == {"experts_4bit": 1}
 
 
 def test_experts_of_a_whole_layer(script, tables):

@@ -1,4 +1,4 @@
-"""Constants of engines as YAML: `kernels:` of engines/*.yaml, by device and operation, three lines a kernel."""
+"""Constants of engines as YAML: `kernels:` of engines/*.yaml, by device and operation."""
 
 import csv
 import json

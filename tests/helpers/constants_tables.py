@@ -110,9 +110,8 @@ def engine_errors_table():
             for operation, entries in operations.items():
                 pairs = [(entry["error"], entry["rows"]) for entry in entries]
                 cells.setdefault((operation, engine), {})[device] = pairs
-    order = list(dict.fromkeys(operation for operation, _ in cells))
     rows = []
-    for (operation, engine), devices_of in sorted(cells.items(), key=lambda cell: order.index(cell[0][0])):
+    for (operation, engine), devices_of in sorted(cells.items()):
         means = {device: weighted(pairs) for device, pairs in devices_of.items()}
         every = [pair for pairs in devices_of.values() for pair in pairs]
         worst = max(means, key=means.get)

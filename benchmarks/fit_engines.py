@@ -79,13 +79,19 @@ def widths(rows):
     return {"widths": [f"{width}{'w' if has_window else ''}" for width, has_window in sorted(pairs)]}
 
 
+def problems_of(kind, key, by_device):
+    """A kernel's problems by device."""
+    dtype = identity(key)[1]["dtype"]
+    return {
+        name: Problem(kind, key[2] or key[1], device_of(name, dtype), rows)
+        for name, rows in by_device.items()
+    }
+
+
 def fit_kernel(kind, key, by_device):
     """The entries of a kernel by device, and its held-out errors."""
     _, known = identity(key)
-    problems = {
-        name: Problem(kind, key[2] or key[1], device_of(name, known["dtype"]), rows)
-        for name, rows in by_device.items()
-    }
+    problems = problems_of(kind, key, by_device)
     logs = fit_devices(problems)
     logs = fit_devices(problems, logs)
     residuals = held_out(kind, problems, logs)

@@ -21,12 +21,11 @@ SIGNIFICANT = 4
 class Problem:
     """A kernel on a device: its rows as a call, and what a set of constants makes of them."""
 
-    def __init__(self, kind, kernel, device, rows, call=None):
+    def __init__(self, kind, kernel, device, rows):
         self.kind, self.device, self.rows = kind, device, rows
-        self.names, fixed = kind.stated(kernel)
-        self.fixed = dict(fixed)
+        self.names, self.fixed = kind.stated(kernel, str(rows["engine"][0]), str(rows["device"][0]))
         self.free = [name for name in self.names if name not in self.fixed]
-        self.call = kind.call(rows) if call is None else call
+        self.call = kind.call(rows)
         self.measured = np.log(rows["time_us"] * 1e-6)
 
     def start(self):
@@ -125,7 +124,10 @@ def shapes_of(kind, rows):
 
 
 def held_out(kind, problems, logs):
-    """log(expected / measured) of each row by constants fitted without its shape, by device."""
+    """log(expected / measured) of each row by constants fitted without its shape, by device.
+
+    A kernel's only shape is predicted with the constants that all fits start from.
+    """
     shapes = {name: shapes_of(kind, problem.rows) for name, problem in problems.items()}
     found = {name: np.zeros(length(problem.rows)) for name, problem in problems.items()}
     for shape in sorted(set(np.concatenate(list(shapes.values())))):

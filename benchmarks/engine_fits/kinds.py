@@ -86,10 +86,11 @@ class Kind:
         size = len(rows["time_us"])
         return np.ones(size, dtype=bool) if self.where is None else self.where(rows)
 
-    def stated(self, kernel):
-        """The constants that a kernel states, and those that are fixed for it."""
+    def stated(self, kernel, engine="", device=""):
+        """The constants that a kernel states, and those that are fixed for it, its engine or its device."""
         names = self.states.get(kernel, self.states[""]).split()
-        return names, {**self.fixed.get("", {}), **self.fixed.get(kernel, {})}
+        fixed = [self.fixed.get(key, {}) for key in ("", kernel, engine, f"{engine} {device}")]
+        return names, {name: value for part in fixed for name, value in part.items()}
 
 
 def device_of(name, dtype):
@@ -163,6 +164,8 @@ SEQUENCES = ("batch", "length")
 OF_EXPERTS = ("hidden", "inter", "topk", "experts")
 LAUNCHED_BY_VLLM = {name: {"overlapped": True} for name in ("flash_attn_mla", "flashmla", "triton_mla")}
 """Its rows hold 100 to 300 us of launches by the host, while the device works."""
+NARROW = {"trtllm": {"narrow": True}, "sglang a100-sxm-80gb": {"narrow": True}}
+"""Convolutions that are narrower than queries, keys and values together."""
 ALL_WIDTHS = "call_us compute tile block memory narrow wide window"
 
 KINDS = (
@@ -313,7 +316,7 @@ KINDS = (
             _delta_call,
             ("k_heads", "v_heads"),
             {"": "call_us memory cached chunk step_us token_us state sequence_us"},
-            {"": {"chunk": chunk}},
+            {"": {"chunk": chunk}, **(NARROW if op == "convolution" else {})},
             {},
             _is_delta("prefill", convolution=op == "convolution"),
         )
@@ -333,7 +336,7 @@ KINDS = (
             _delta_call,
             ("k_heads", "v_heads"),
             {"": "call_us memory cached head_us keep sequence_us"},
-            {},
+            NARROW if op == "convolution" else {},
             {"call_us": 3, "cached": 3},
             _is_delta("decode", convolution=op == "convolution"),
         )

@@ -28,7 +28,7 @@ from engine_fits.kinds import KINDS, device_of
 from engine_fits.tables import MOST_DROPPED, dropped, length, read, table_of, taken, write_sample
 from engine_fits.write import SOURCES, renewed, rounded, versions
 
-from archcli.load.engines import engines, folder, load_kernels
+from archcli.load.devices.engines import engines, folder, load_kernels
 from archcli.measure.predict.engine_kernels.choice import entry_for
 
 LIMITS = {

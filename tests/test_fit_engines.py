@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archcli.load.engines import engines, load_kernels
+from archcli.load.devices.engines import engines, load_kernels
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_BYTES = 2_000_000

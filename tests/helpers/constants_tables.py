@@ -3,8 +3,8 @@
 import archcli
 from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.load.devices.efficiency import GROUPS, ORIGIN
-from archcli.load.engines import engines as kernel_engines
-from archcli.load.engines import load_kernels
+from archcli.load.devices.engines import engines as kernel_engines
+from archcli.load.devices.engines import load_kernels
 from archcli.measure.predict.communication.collective import DEVICES_PER_NODE
 from archcli.measure.predict.communication.exchanges import BUCKET_BYTES
 from archcli.measure.predict.constants import SMALL_BYTES

@@ -1,4 +1,4 @@
-"""Softmax attention over grouped heads in an engine: a whole prompt, and one new token of each sequence.
+"""Softmax attention over grouped heads in an engine: prompts, and one new token of each sequence.
 
 Prefill runs a block for each tile of queries of a head, which walks over the tiles of keys up to its own, or
 up to a window's length back. Decode runs a block for each chunk of a sequence's cache and each key head: the

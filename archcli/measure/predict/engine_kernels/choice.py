@@ -1,4 +1,4 @@
-"""Choose a call's constants: of the kernel that an engine runs, on the device or one of its generation."""
+"""Choose a call's constants: an engine's kernel, on the device or on one of its generation."""
 
 from __future__ import annotations
 

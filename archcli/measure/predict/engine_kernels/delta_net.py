@@ -1,4 +1,4 @@
-"""Gated delta nets in an engine: the short convolution and the recurrence, of a prompt or of one new token.
+"""Gated delta nets in an engine: short convolution and recurrence, of prompts or one new token.
 
 Each value head carries a state of 128 x 128 fp32. Decoding reads and writes it once a token; a prompt is cut
 into chunks of 64 tokens, one after the other, whose products run in parallel.

@@ -60,6 +60,15 @@ def test_decode_by_hand():
     assert attention.decode_seconds(known, call, DEVICE) == pytest.approx(expected)
 
 
+def test_decode_with_a_window_reads_no_more_than_the_window():
+    known = attention.DecodeConstants(call_us=9, memory=0.8, window_us=3)
+    near, far = (
+        attention.decode_seconds(known, attention.HeadsCall(32, 8, 128, window, 64, length), DEVICE)
+        for window, length in ((0, 512), (512, 100_000))
+    )
+    assert far == pytest.approx(near + 3e-6)
+
+
 def test_decode_of_heads_apart_reads_the_cache_once_a_query_head():
     known = attention.DecodeConstants(call_us=0, memory=1, block=0, apart=True)
     of = {

@@ -115,6 +115,7 @@ class DecodeConstants(NamedTuple):
     compute: fraction of the peak.
     narrow, wide: factors of head widths below and above 128.
     masked: share of the keys beyond a window that are read all the same.
+    window_us: microseconds more where a window hides a part of the cache: masks, and a sum over fewer chunks.
     queries: how often queries and outputs are moved.
     chunk, splits: least keys of a block, and most blocks of a cache.
     apart: no block for a group but one for each query head, with a window or without groups, and no chunks.
@@ -130,6 +131,7 @@ class DecodeConstants(NamedTuple):
     narrow: float = 1.0
     wide: float = 1.0
     masked: float = 0.0
+    window_us: float = 0.0
     queries: float = 0.0
     chunk: float = 256
     splits: float = inf
@@ -151,5 +153,6 @@ def decode_seconds(constants: DecodeConstants, call: HeadsCall, device: KernelDe
     longest = chunk * key * constants.block * device.processors / (device.bandwidth * constants.memory)
     flops = 4 * call.batch * call.heads * call.width * keys
     products = flops / (device.peak * constants.compute)
-    waves = constants.wave_us * MICRO * blocks / device.processors
-    return constants.call_us * MICRO + waves + joined(joined(read, longest, 2), products, 2)
+    waves = constants.wave_us * blocks / device.processors
+    fixed = constants.call_us + constants.window_us * (call.reach < call.length) + waves
+    return fixed * MICRO + joined(joined(read, longest, 2), products, 2)

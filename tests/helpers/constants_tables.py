@@ -3,24 +3,16 @@
 import archcli
 from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.load.devices.efficiency import GROUPS, ORIGIN
-from archcli.load.devices.engines import engines as kernel_engines
-from archcli.load.devices.engines import load_kernels
 from archcli.measure.predict.communication.collective import DEVICES_PER_NODE
 from archcli.measure.predict.communication.exchanges import BUCKET_BYTES
 from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.rank.kernels import LOSS_PASSES, UPDATE_PASSES
 from archcli.measure.predict.serving.engines import ENGINES
 from archcli.measure.predict.serving.serving import MOST_HALVINGS, OFF_THE_CHORD
+from engine_tables import GENERATORS as OF_ENGINES
+from engine_tables import table
 
 RATES = ("bf16_tflops", "fp8_tflops", "bandwidth_gb_s", "link_gb_s", "network_gb_s", "devices_per_node")
-RIGHT = "---:"
-
-
-def table(columns, rows, *, texts=1):
-    """A Markdown table whose first `texts` columns are aligned to the left."""
-    sides = ["---" if number < texts else RIGHT for number in range(len(columns))]
-    lines = [f"| {' | '.join(map(str, cells))} |" for cells in (columns, *rows)]
-    return "\n".join([lines[0], f"|{'|'.join(sides)}|", *lines[1:]])
 
 
 def known_sheets():
@@ -102,60 +94,11 @@ def not_modelled_list():
     return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
-def engine_errors_table():
-    """Errors of engines' kernels on held-out shapes, by operation and engine."""
-    cells = {}
-    for engine in kernel_engines():
-        for device, operations in load_kernels(engine).items():
-            for operation, entries in operations.items():
-                pairs = [(entry["error"], entry["rows"]) for entry in entries]
-                cells.setdefault((operation, engine), {})[device] = pairs
-    rows = []
-    for (operation, engine), devices_of in sorted(cells.items()):
-        means = {device: weighted(pairs) for device, pairs in devices_of.items()}
-        every = [pair for pairs in devices_of.values() for pair in pairs]
-        worst = max(means, key=means.get)
-        shown = [f"{weighted(every):.1%}", sum(count for _, count in every), f"`{worst}`"]
-        rows.append([operation.replace("_", " "), engine, *shown, f"{means[worst]:.1%}"])
-    return table(["operation", "engine", "error", "rows", "worst", "its error"], rows, texts=2)
-
-
-def weighted(pairs):
-    """The mean of errors, each with the weight of its rows."""
-    return sum(error * rows for error, rows in pairs) / sum(rows for _, rows in pairs)
-
-
-def engine_call_table():
-    """One new token of each of 64 sequences in vLLM on H100, worked out by hand."""
-    entries = load_kernels("vllm")["h100-sxm"]["attention_decode"]
-    [entry] = [one for one in entries if one["kernel"] == "flash_attn_fa3" and one["cache"] == "bf16"]
-    size = "64 * 8 * 4096 * 2 * 128 * 2"
-    rate = f"(3350e3 * {entry['memory']})"
-    spilled = f"({size} - 50e6 + 50e6 / {entry['cached']}) / {rate}"
-    chunk = max(min(4096, entry["chunk"]), 4096 / entry["splits"])
-    longest = f"{chunk:g} * 2 * 128 * 2 * 132 / {rate}"
-    waves = f"{entry['wave_us']} * 64 * 8 / 132"
-    lines = {
-        "bytes of keys and values": size,
-        "µs to read them, 50 MB of them from L2": spilled,
-        "µs of the longest chunk on one processor": longest,
-        "µs of the waves of blocks": waves,
-    }
-    found = {what: eval(sum_) for what, sum_ in lines.items()}  # noqa: S307 - arithmetic of this function
-    read, chunk_us, wave = [f"{found[what]:.6g}" for what in list(lines)[1:]]
-    lines["µs in all"] = f"{entry['call_us']} + {wave} + ({read} ** 2 + {chunk_us} ** 2) ** 0.5"
-    found["µs in all"] = eval(lines["µs in all"])  # noqa: S307 - the same
-    results = [f"{value:,}" if isinstance(value, int) else f"{value:.6g}" for value in found.values()]
-    rows = list(zip(lines, lines.values(), results, strict=True))
-    return table(["what", "arithmetic", "result"], rows, texts=2)
-
-
 GENERATORS = {
     "constants": constants_table,
     "rates": rates_table,
     "engines": engines_table,
     "assumptions": assumptions_table,
     "not_modelled": not_modelled_list,
-    "engine_errors": engine_errors_table,
-    "engine_call": engine_call_table,
+    **OF_ENGINES,
 }

@@ -152,7 +152,7 @@ def engine_call_table():
     rate = f"(3350e3 * {entry['memory']})"
     spilled = f"({size} - 50e6 + 50e6 / {entry['cached']}) / {rate}"
     chunk = max(min(4096, entry["chunk"]), 4096 / entry["splits"])
-    longest = f"{chunk:g} * 2 * 128 * 2 * 132 / {rate}"
+    longest = f"{chunk:g} * 2 * 128 * 2 * 132 * {entry['block']} / {rate}"
     waves = f"{entry['wave_us']} * 64 * 8 / 132"
     lines = {
         "bytes of keys and values": size,

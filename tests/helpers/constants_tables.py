@@ -8,16 +8,10 @@ from archcli.measure.predict.communication.exchanges import BUCKET_BYTES
 from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.rank.kernels import LOSS_PASSES, UPDATE_PASSES
 from archcli.measure.predict.serving import ENGINES, MOST_HALVINGS, OFF_THE_CHORD
+from engine_tables import GENERATORS as OF_ENGINES
+from engine_tables import table
 
 RATES = ("bf16_tflops", "fp8_tflops", "bandwidth_gb_s", "link_gb_s", "network_gb_s", "devices_per_node")
-RIGHT = "---:"
-
-
-def table(columns, rows, *, texts=1):
-    """A Markdown table whose first `texts` columns are aligned to the left."""
-    sides = ["---" if number < texts else RIGHT for number in range(len(columns))]
-    lines = [f"| {' | '.join(map(str, cells))} |" for cells in (columns, *rows)]
-    return "\n".join([lines[0], f"|{'|'.join(sides)}|", *lines[1:]])
 
 
 def known_sheets():
@@ -118,4 +112,5 @@ GENERATORS = {
     "engines": engines_table,
     "assumptions": assumptions_table,
     "not_modelled": not_modelled_list,
+    **OF_ENGINES,
 }

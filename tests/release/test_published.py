@@ -31,6 +31,7 @@ PACKED = (
     "archcli",
     "presets",
     "devices",
+    "engines",
     "LICENSE",
     "README.md",
     "CHANGELOG.md",

@@ -1,1 +1,1 @@
-"""Devices: the files that describe them, their names as people write them, and the memory there is."""
+"""Devices and engines: their files, names as people write them, and the memory there is."""

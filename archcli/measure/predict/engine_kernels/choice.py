@@ -1,0 +1,93 @@
+"""Choose a call's constants: an engine's kernel, on the device or on one of its generation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import log
+from typing import Any, NamedTuple
+
+PROCESSORS: Mapping[str, int] = {
+    "a100-sxm-40gb": 108,
+    "a100-sxm-80gb": 108,
+    "a100-pcie-40gb": 108,
+    "a100-pcie-80gb": 108,
+    "h100-sxm": 132,
+    "h100-pcie": 114,
+    "h100-nvl": 132,
+    "h200-sxm": 132,
+    "gh200-96gb": 132,
+    "b200-sxm": 148,
+    "b300-sxm": 148,
+    "gb200": 152,
+    "l4": 58,
+    "l40s": 142,
+    "rtx-4090": 128,
+    "rtx-5090": 170,
+    "rtx-pro-6000-server": 188,
+}
+"""Multiprocessors of a device, as its driver reports them."""
+
+GENERATIONS: Mapping[str, str] = {
+    "sm_80": "Ampere",
+    "sm_89": "Ada",
+    "sm_90": "Hopper",
+    "sm_100": "Blackwell",
+    "sm_103": "Blackwell",
+    "sm_120": "Blackwell of workstations",
+}
+"""Architectures whose kernels are the same code: sm_100 and sm_120 share a name, and no kernel."""
+
+NumberedEntry = Mapping[str, Any]
+"""The constants of a kernel, with its name, dtypes, rows and errors."""
+
+
+class NamedDevice(NamedTuple):
+    """A device as its datasheet has it: name, architecture such as sm_90, GB/s to memory."""
+
+    name: str
+    architecture: str
+    bandwidth: float
+
+
+def lender(device: NamedDevice, measured: Iterable[NamedDevice]) -> NamedDevice | None:
+    """The measured device whose constants a device has: itself, or the nearest of its generation.
+
+    None where no device of its generation was measured: kernels of another generation are other code.
+    """
+    generation = GENERATIONS.get(device.architecture, device.architecture)
+    alike = [one for one in measured if GENERATIONS.get(one.architecture, one.architecture) == generation]
+
+    def distance(one: NamedDevice) -> tuple[bool, float]:
+        return one.name != device.name, abs(log(one.bandwidth / device.bandwidth))
+
+    return min(alike, key=distance, default=None)
+
+
+def range_of(entry: NumberedEntry, *, borrowed: bool) -> tuple[float, float]:
+    """Measured over expected at its 10% and 90% quantile; wider with constants of another device."""
+    low, high = entry["low"], entry["high"]
+    return (low / BORROWED, high * BORROWED) if borrowed else (low, high)
+
+
+BORROWED = 1.15
+"""How much wider a range is, to either side, with the constants of another device of the generation.
+
+Among H100 and H200, and among B200, B300, GB200 and GB300, quantiles of measured over expected move by at
+most so much, whatever the operation (`benchmarks/fit_engines.py --lent`).
+"""
+
+
+def entry_for(
+    entries: Sequence[NumberedEntry], wanted: Mapping[str, Any], width: str = ""
+) -> NumberedEntry | None:
+    """The entry of a kernel, else the one that was measured most of those alike; None where there is none.
+
+    `wanted` are kernel, dtype and cache, as far as they are known. `width` is a head width, with a w behind
+    it where there is a window: 128w. An entry of other dtypes is chosen only where there is no nearer one.
+    """
+
+    def likeness(entry: NumberedEntry) -> tuple[Any, ...]:
+        same = [entry.get(key) == wanted[key] for key in ("cache", "dtype", "kernel") if key in wanted]
+        return (*same, width in entry.get("widths", ()), entry["rows"])
+
+    return max(entries, key=likeness, default=None)

@@ -1,0 +1,176 @@
+"""Tables of docs/engines.md that are made from engines/*.yaml: errors, calls worked out, and examples."""
+
+from archcli.load.devices.datasheet import load_datasheet
+from archcli.load.devices.engines import engines, load_kernels
+from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
+from archcli.measure.predict.engine_kernels.choice import PROCESSORS, entry_for
+from archcli.measure.predict.engine_kernels.terms import KernelDevice
+
+RIGHT = "---:"
+HEADS = "32 query heads, 8 key heads of 128"
+EXAMPLES = (
+    (
+        "attention_prefill",
+        "vllm",
+        f"{HEADS}, 2 prompts of 4,096",
+        attention.PrefillConstants,
+        attention.prefill_seconds,
+        attention.HeadsCall(32, 8, 128, 0, 2, 4096),
+    ),
+    (
+        "attention_decode",
+        "sglang",
+        f"{HEADS}, 64 caches of 4,096",
+        attention.DecodeConstants,
+        attention.decode_seconds,
+        attention.HeadsCall(32, 8, 128, 0, 64, 4096),
+    ),
+    (
+        "latent_prefill",
+        "trtllm",
+        "16 heads, 2 prompts of 4,096",
+        latent.LatentPrefillConstants,
+        latent.latent_prefill_seconds,
+        latent.LatentCall(16, 2, 4096),
+    ),
+    (
+        "latent_decode",
+        "trtllm",
+        "16 heads, 64 caches of 4,096",
+        latent.LatentDecodeConstants,
+        latent.latent_decode_seconds,
+        latent.LatentCall(16, 64, 4096),
+    ),
+    (
+        "latent_product",
+        "sglang",
+        "16 heads, 64 tokens, 512 to 128",
+        latent.LatentProductConstants,
+        latent.latent_product_seconds,
+        latent.LatentProductCall(16, 64, 512, 128),
+    ),
+    (
+        "experts",
+        "vllm",
+        "64 tokens choose 8 of 128 experts of 768 in 2,048",
+        experts.ExpertsConstants,
+        experts.experts_seconds,
+        experts.ExpertsCall(2048, 768, 3, experts.touched_experts(128, 8, 64), 64 * 8, 64 * 8),
+    ),
+    (
+        "collective_graph",
+        "trtllm",
+        "all-reduce of 1 MiB among 8",
+        exchange.ExchangeConstants,
+        exchange.exchange_seconds,
+        exchange.ExchangeCall(8, 1 << 20),
+    ),
+    (
+        "recurrence_prefill",
+        "sglang",
+        "16 key heads, 32 value heads, 2 prompts of 4,096",
+        delta_net.DeltaConstants,
+        delta_net.recurrence_prefill_seconds,
+        delta_net.DeltaCall(16, 32, 2, 4096),
+    ),
+    (
+        "recurrence_decode",
+        "vllm",
+        "16 key heads, 32 value heads, 64 sequences",
+        delta_net.DeltaConstants,
+        delta_net.recurrence_decode_seconds,
+        delta_net.DeltaCall(16, 32, 64),
+    ),
+    (
+        "convolution_decode",
+        "vllm",
+        "16 key heads, 32 value heads, 64 sequences",
+        delta_net.DeltaConstants,
+        delta_net.convolution_decode_seconds,
+        delta_net.DeltaCall(16, 32, 64),
+    ),
+)
+
+
+def h100():
+    """An H100 as a kernel in bf16 sees it."""
+    figures = {name: figure.value for name, figure in load_datasheet("h100-sxm").figures.items()}
+    rates = figures["bf16_tflops"] * 1e12, figures["bandwidth_gb_s"] * 1e9, figures["l2_mb"] * 1e6
+    return KernelDevice(*rates, PROCESSORS["h100-sxm"], figures["link_gb_s"] * 1e9)
+
+
+def table(columns, rows, *, texts=1):
+    """A Markdown table whose first `texts` columns are aligned to the left."""
+    sides = ["---" if number < texts else RIGHT for number in range(len(columns))]
+    lines = [f"| {' | '.join(map(str, cells))} |" for cells in (columns, *rows)]
+    return "\n".join([lines[0], f"|{'|'.join(sides)}|", *lines[1:]])
+
+
+def engine_examples_table():
+    """One call of each operation on H100, in bf16: expected time and range."""
+    rows = []
+    for operation, engine, words, constants, seconds, call in EXAMPLES:
+        entries = load_kernels(engine)["h100-sxm"][operation]
+        entry = entry_for(
+            entries, {"dtype": "bf16", "cache": "bf16"} if "cache" in entries[0] else {"dtype": "bf16"}
+        )
+        known = constants(**{name: entry[name] for name in constants._fields if name in entry})
+        time = 1e6 * seconds(known, call, h100())
+        shown = [f"{figure:.4g}" for figure in (time, entry["low"] * time, entry["high"] * time)]
+        rows.append([operation.replace("_", " "), engine, f"`{entry['kernel']}`", words, *shown])
+    return table(["operation", "engine", "kernel", "call", "µs", "low", "high"], rows, texts=4)
+
+
+def engine_errors_table():
+    """Errors of engines' kernels on held-out shapes, by operation and engine."""
+    cells = {}
+    for engine in engines():
+        for device, operations in load_kernels(engine).items():
+            for operation, entries in operations.items():
+                pairs = [(entry["error"], entry["rows"]) for entry in entries]
+                cells.setdefault((operation, engine), {})[device] = pairs
+    rows = []
+    for (operation, engine), devices_of in sorted(cells.items()):
+        means = {device: weighted(pairs) for device, pairs in devices_of.items()}
+        every = [pair for pairs in devices_of.values() for pair in pairs]
+        worst = max(means, key=means.get)
+        shown = [f"{weighted(every):.1%}", sum(count for _, count in every), f"`{worst}`"]
+        rows.append([operation.replace("_", " "), engine, *shown, f"{means[worst]:.1%}"])
+    return table(["operation", "engine", "error", "rows", "worst", "its error"], rows, texts=2)
+
+
+def weighted(pairs):
+    """The mean of errors, each with the weight of its rows."""
+    return sum(error * rows for error, rows in pairs) / sum(rows for _, rows in pairs)
+
+
+def engine_call_table():
+    """One new token of each of 64 sequences in vLLM on H100, worked out by hand."""
+    entries = load_kernels("vllm")["h100-sxm"]["attention_decode"]
+    [entry] = [one for one in entries if one["kernel"] == "flash_attn_fa3" and one["cache"] == "bf16"]
+    size = "64 * 8 * 4096 * 2 * 128 * 2"
+    rate = f"(3350e3 * {entry['memory']})"
+    spilled = f"({size} - 50e6 + 50e6 / {entry['cached']}) / {rate}"
+    chunk = max(min(4096, entry["chunk"]), 4096 / entry["splits"])
+    longest = f"{chunk:g} * 2 * 128 * 2 * 132 * {entry['block']} / {rate}"
+    waves = f"{entry['wave_us']} * 64 * 8 / 132"
+    lines = {
+        "bytes of keys and values": size,
+        "µs to read them, 50 MB of them from L2": spilled,
+        "µs of the longest chunk on one processor": longest,
+        "µs of the waves of blocks": waves,
+    }
+    found = {what: eval(sum_) for what, sum_ in lines.items()}  # noqa: S307 - arithmetic of this function
+    read, chunk_us, wave = [f"{found[what]:.6g}" for what in list(lines)[1:]]
+    lines["µs in all"] = f"{entry['call_us']} + {wave} + ({read} ** 2 + {chunk_us} ** 2) ** 0.5"
+    found["µs in all"] = eval(lines["µs in all"])  # noqa: S307 - the same
+    results = [f"{value:,}" if isinstance(value, int) else f"{value:.6g}" for value in found.values()]
+    rows = list(zip(lines, lines.values(), results, strict=True))
+    return table(["what", "arithmetic", "result"], rows, texts=2)
+
+
+GENERATORS = {
+    "engine_errors": engine_errors_table,
+    "engine_call": engine_call_table,
+    "engine_examples": engine_examples_table,
+}

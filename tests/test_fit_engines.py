@@ -118,7 +118,7 @@ def test_experts_of_a_whole_layer(script, tables):
 
 def test_the_command_prints_a_record_for_each_device_engine_and_operation(tables):
     command = [sys.executable, BENCHMARKS / "fit_engines.py", "--check", tables.SAMPLE / "delta_net.csv"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     records = json.loads(done.stdout)
     assert [list(record) for record in records] == [KEYS] * len(records)
     assert {record["op"] for record in records} == {"convolution", "recurrence"}

@@ -179,7 +179,8 @@ class WeightedStep(NamedTuple):
 class ServedTokens:
     """What is predicted of serving: all of it, the first token, and each of the others.
 
-    `whole` has the rows, the tokens and the seconds of the prefill and all steps together.
+    `whole` has the rows, the tokens and the seconds of the prefill and all steps together. `first_token` is
+    that of all sequences; its floor and low are those of one that an engine prefills before the others.
     """
 
     whole: Prediction
@@ -205,12 +206,17 @@ def serve(
     def step(past: int) -> Prediction:
         return predict_pass(model, replace(settings, phase="decode", seq_len=past), device, plan, use)
 
-    prefill = predict_pass(model, replace(settings, phase="prefill", seq_len=prompt), device, plan, use)
+    def prefilled(asked: MemorySettings) -> Prediction:
+        return predict_pass(model, replace(asked, phase="prefill", seq_len=prompt), device, plan, use)
+
+    prefill = prefilled(settings)
+    alone = prefill if settings.batch_size == 1 else prefilled(settings.alone())
+    first = prefill.seconds._replace(floor=alone.seconds.floor, low=alone.seconds.low)
     steps = spanned(step, prompt, prompt + new - 1)
     parts = [("prefill", WeightedStep(1.0, prefill)), *(("decode", step) for step in steps)]
     return ServedTokens(
         joined(parts, int(settings.batch_size) * new, engine),
-        with_engine(prefill.seconds, engine),
+        with_engine(first, engine),
         with_engine(added(steps, 1 / new), engine),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory, known_gpus
@@ -13,6 +13,7 @@ from archcli.api.asking.options import (
     Chunk,
     Device,
     GradAccum,
+    KvDtype,
     Recompute,
     SourceLen,
     Tokens,
@@ -20,6 +21,7 @@ from archcli.api.asking.options import (
 from archcli.api.asking.plan_options import PlanOptions
 from archcli.api.asking.question import Option, asks, part
 from archcli.api.asking.subject import Subject, given
+from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory as count
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
@@ -28,6 +30,7 @@ from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import DtypeName, memory_bytes
 from archcli.modules.spec.values import Conversion
+from archcli.modules.stored.formats import cache_bytes
 
 Phase = Annotated[
     MemoryPhase,
@@ -96,6 +99,7 @@ class MemoryOptions(PlanOptions):
     loss: Loss = "plain"
     grad_accum: GradAccum = 1
     chunk: Chunk = None
+    kv_dtype: KvDtype = None
     device: Device = None
     memory: Memory = None
     fit: FitOption = None
@@ -103,9 +107,14 @@ class MemoryOptions(PlanOptions):
 
     def settings(self) -> MemorySettings:
         """What the memory of a pass depends on. Raises ArchError for values that it cannot have."""
-        return part(
-            self, MemorySettings, beside={"cache_dtype", "past", "served"}
-        )  # which predict and serving set
+        settings = part(self, MemorySettings, beside=OF_SERVING)
+        if self.kv_dtype is None:
+            return settings
+        if self.phase != "serve":
+            what = f"--kv-dtype is of an engine's cache, and the phase is {self.phase}"
+            raise ArchError(what, "ask for --phase serve, or leave --kv-dtype out")
+        cache_bytes(1, self.kv_dtype)  # refuses what no engine keeps
+        return replace(settings, cache_dtype=self.kv_dtype)
 
     def question(self, model: Model) -> MemoryQuestion:
         """The question about a loaded model."""

@@ -11,6 +11,7 @@ from archcli.api.asking.options import (
     BatchSize,
     Files,
     GradAccum,
+    KvDtype,
     Past,
     Recompute,
     SourceLen,
@@ -119,6 +120,7 @@ class PredictOptions(PlanOptions):
     grad_accum: GradAccum = 1
     engine: Engine = "none"
     kv_read: KvRead = "groups"
+    kv_dtype: KvDtype = None
     price_per_hour: PriceOption = None
     tokens: TrainedTokens = None
     curve: CurveOption = None

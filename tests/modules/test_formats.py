@@ -261,3 +261,34 @@ def test_an_unknown_format_is_answered_with_all_there_are():
 def test_what_cannot_be_built_is_refused():
     with pytest.raises(ArchError, match="a module cannot be built in q8_0"):
         archcli.build("gpt2", dtype="q8_0")
+
+
+def test_an_engines_cache_has_a_type_of_its_own():
+    """Keys and values of Llama 3.1 8B: 34 bytes for 32 numbers in q8_0, one each in fp8."""
+    tokens, heads = 2048, 32 * 2 * 8 * 128
+    held = {
+        name: archcli.count_memory("llama-3.1-8b", "serve", seq_len=tokens, kv_dtype=name).totals["parts"][
+            "cache"
+        ]
+        for name in (None, "fp8", "q8_0", "q4_0")
+    }
+    numbers = tokens * heads
+    assert held == {None: 2 * numbers, "fp8": numbers, "q8_0": numbers // 32 * 34, "q4_0": numbers // 32 * 18}
+    slow, quick = (
+        archcli.predict(
+            "llama-3.1-8b", "h100-sxm", "serve", batch_size=64, engine="vllm", kv_dtype=name
+        ).totals
+        for name in (None, "fp8")
+    )
+    assert quick["per_token_s"]["floor"] < slow["per_token_s"]["floor"]
+
+
+def test_a_type_of_the_cache_is_an_engines():
+    with pytest.raises(ArchError, match="--kv-dtype is of an engine's cache, and the phase is decode"):
+        archcli.count_memory("gpt2", "decode", kv_dtype="fp8")
+    with pytest.raises(
+        ArchError, match="--kv-dtype is of an engine's cache, and the phase is decode without"
+    ):
+        archcli.predict("gpt2", "h100-sxm", kv_dtype="fp8")
+    with pytest.raises(ArchError, match="no engine keeps a cache in nf4"):
+        archcli.count_memory("gpt2", "serve", kv_dtype="nf4")

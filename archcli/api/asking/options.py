@@ -89,6 +89,15 @@ Dtype = Annotated[
         completes="dtypes",
     ),
 ]
+KvDtype = Annotated[
+    arguments.DtypeName | None,
+    Option(
+        "Type of the keys and values that an engine keeps: bf16, fp8, q8_0, q4_0. [default: as computed]",
+        metavar="TYPE",
+        reads="text",
+        completes="dtypes",
+    ),
+]
 StateDtype = Annotated[
     arguments.PlainDtype | None,
     Option(

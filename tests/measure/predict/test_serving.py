@@ -201,7 +201,9 @@ def test_a_window_never_outgrows_the_weights():
 def test_products_in_fp8_move_half_and_read_half_the_cache():
     """Of weights, a byte each; of the cache the keys and values of the tokens before and the new one."""
     ours = device(fp8=HUGE)
-    half = predict_pass(decoder(), settings("decode"), ours, Plan(), CacheUse("in_place", low_dtype="fp8"))
+    half = predict_pass(
+        decoder(), settings("decode"), ours, Plan(), CacheUse("in_place", low_dtype="fp8", cache_dtype="fp8")
+    )
     whole = predict_pass(decoder(), settings("decode"), ours, Plan(), IN_PLACE)
 
     def moved(found, op_class):

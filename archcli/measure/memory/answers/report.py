@@ -109,6 +109,7 @@ def _inputs(question: MemoryQuestion) -> Record:
     return {
         **{name: getattr(settings, name) for name in names},
         "dtype": question.model.stored_as or settings.dtype,
+        **({"kv_dtype": settings.cache_dtype or settings.dtype} if settings.phase == "serve" else {}),
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
         **({} if plan.devices == 1 else {"plan": plan.inputs()}),

@@ -50,10 +50,12 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
     yield stored_in_words(question.model, settings.dtype)
     if settings.phase == "train":
         yield settings.optimizer
-    for name in ("attention", "backend", "recompute", "loss", "grad_accum", "chunk", "cache_dtype"):
+    for name in ("attention", "backend", "recompute", "loss", "grad_accum", "chunk"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
             yield f"{name.replace('_', ' ')} {value}"
+    if settings.cache_dtype is not None:
+        yield f"cache in {settings.cache_dtype}"
     if question.plan.devices > 1:
         yield plan_in_words(question.plan)
     if question.device is not None:

@@ -47,6 +47,8 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
         yield asked.engine
     if asked.kv_read != ASKED.kv_read:
         yield "cache read once per query head"
+    if asked.kv_dtype is not None:
+        yield f"cache in {asked.kv_dtype}"
     if question.plan.devices > 1:
         yield plan_in_words(question.plan)
     yield f"on {_devices(question)}"

@@ -13,7 +13,7 @@ from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
 from archcli.measure.predict.prediction import Prediction, predict_pass
-from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
+from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving import (
     ENGINES,
@@ -58,7 +58,8 @@ class PredictedDevice(NamedTuple):
 class PredictSettings:
     """Settings of a prediction that `MemorySettings` does not have.
 
-    `dtype` fp8 has matrix products and cache in fp8, and all else in bf16. `new` are the tokens that serving
+    `dtype` fp8 has matrix products and cache in fp8, and all else in bf16; `kv_dtype` is that of an engine's
+    cache where it is another. `new` are the tokens that serving
     makes of each sequence, `tokens` those of a whole training, `price_per_hour` that of one device. A
     `compiled` pass runs the groups that torch's compiler fuses its kernels into. Values that a field does not
     accept are an ArchError.
@@ -67,6 +68,7 @@ class PredictSettings:
     new: AboveZero = DEFAULT_NEW
     engine: EngineName = "none"
     kv_read: CacheReads = "groups"
+    kv_dtype: str | None = None
     dtype: str = "bf16"
     tokens: AboveZero | None = None
     price_per_hour: Price | None = None
@@ -117,7 +119,8 @@ class PredictQuestion:
     def cache(self) -> CacheUse:
         """How the pass uses the cache."""
         low = FP8 if self.asked.dtype == FP8 else ""
-        return CacheUse("in_place" if self.is_served else "grown", self.asked.kv_read, low)
+        form: CacheForm = "in_place" if self.is_served else "grown"
+        return CacheUse(form, self.asked.kv_read, low, self.asked.kv_dtype or low)
 
     def answer(self) -> PredictAnswer:
         """Predict it. Raises ArchError for what cannot be predicted."""
@@ -143,9 +146,9 @@ class PredictQuestion:
         if self.is_served:
             settings = self._as_served(settings.tokens(model))
         if self.asked.dtype == FP8:
-            # only a served cache may have another dtype than the model
-            settings = replace(settings, cache_dtype=FP8 if settings.phase == "serve" else None)
             model = in_eight_bits(model)
+        if settings.phase == "serve":
+            settings = replace(settings, cache_dtype=self.cache.cache_dtype or None)
         return MemoryQuestion(model, settings, self.plan, self.device.memory)
 
     def _as_served(self, tokens: Number) -> MemorySettings:
@@ -187,11 +190,7 @@ def _problems(question: PredictQuestion) -> Iterator[Problem]:
         yield Problem(f"predict does not support dtype {asked.dtype}", f"one of {', '.join(DTYPES)}")
     if asked.compiled:
         yield from _of_compiled(question)
-    if not question.caches:
-        for name, option in OF_INFERENCE.items():
-            if getattr(asked, name) != getattr(DEFAULTS, name):
-                what = f"{option} applies to inference with a cache only, and the phase is {phase}"
-                yield Problem(what, f"leave {option} out")
+    yield from _of_cache(question)
     if phase == "train":
         if asked.dtype == FP8:
             yield Problem("predict does not support training in fp8", "--dtype bf16")
@@ -200,6 +199,19 @@ def _problems(question: PredictQuestion) -> Iterator[Problem]:
     if phase != "serve" and asked.new != DEFAULT_NEW:
         hint = "ask for --phase serve" if question.model.caches else "leave --new out"
         yield Problem(f"--new applies to serving only, and the phase is {phase}", hint)
+
+
+def _of_cache(question: PredictQuestion) -> Iterator[Problem]:
+    """Options of a cache or an engine where there is none."""
+    asked, phase = question.asked, question.phase
+    if not question.caches:
+        for name, option in OF_INFERENCE.items():
+            if getattr(asked, name) != getattr(DEFAULTS, name):
+                what = f"{option} applies to inference with a cache only, and the phase is {phase}"
+                yield Problem(what, f"leave {option} out")
+    if asked.kv_dtype is not None and not question.is_served:
+        what = f"--kv-dtype is of an engine's cache, and the phase is {phase} without an engine"
+        yield Problem(what, "ask for --phase serve or --engine, or leave --kv-dtype out")
 
 
 def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:

@@ -136,7 +136,8 @@ def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
 
 def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
     of_replica = int(question.plan.of_replica(question.settings).batch_size)
-    cached = stored = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
+    stored = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
+    cached = question.cache.cached_width(int(question.settings.width))
     if question.model.quantization is not None:
         from archcli.measure.predict.rank.stored import mean_width  # of quantized weights alone
 
@@ -153,6 +154,8 @@ def _inputs(question: PredictQuestion) -> Record:
     settings, asked, train = question.settings, question.asked, question.phase == "train"
     names = ("phase", "batch_size", "attention", "backend", *(("recompute", "grad_accum") if train else ()))
     of_phase: Record = {} if train else {name: getattr(asked, name) for name in OF_INFERENCE}
+    if question.is_served:
+        of_phase["kv_dtype"] = question.cache.cache_dtype or settings.dtype
     if question.phase == "serve":
         of_phase["new"] = asked.new
     if question.phase == "prefill":

@@ -22,6 +22,7 @@ from archcli.measure.passes import SCORES
 from archcli.measure.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK, WIDTHS
 from archcli.measure.predict.rank.planned import PlannedPass, StagePlacement
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
+from archcli.modules.stored.formats import cache_bytes
 from archcli.recording.classes import TimeClass
 
 LOSS_PASSES = (2, 1)
@@ -37,19 +38,21 @@ CacheReads = Literal["groups", "heads"]
 
 
 class CacheUse(NamedTuple):
-    """How a pass uses the cache of keys and values; in an engine's `low_dtype` it computes products, too.
+    """How a pass uses the cache of keys and values; in an engine's `low_dtype` it computes products.
 
     What writes into a cache in place is an engine, which runs a row in one kernel where it can. With weights
-    in fp8 it has the inputs of products, their results and the cache in it, all else in the model's dtype.
+    in fp8 it has the inputs of products and their results in it, all else in the model's dtype. Keys and
+    values are kept in `cache_dtype`, empty for that of the model.
     """
 
     form: CacheForm = "grown"
     reads: CacheReads = "groups"
     low_dtype: str = ""
+    cache_dtype: str = ""
 
-    def cached_width(self, width: int) -> int:
-        """Bytes of a cached number, in a model whose numbers have `width`."""
-        return int(WIDTHS[self.low_dtype]) if self.low_dtype else width
+    def cached_width(self, width: int) -> float:
+        """Bytes of a cached number with its scales, in a model whose numbers have `width`."""
+        return float(cache_bytes(MANY, self.cache_dtype)) / MANY if self.cache_dtype else width
 
     def product(self, kernel: KernelCost) -> KernelCost:
         """A matrix product as the engine computes it."""
@@ -60,6 +63,8 @@ class CacheUse(NamedTuple):
         return kernel._replace(read=read, written=written, dtype=self.low_dtype)
 
 
+MANY = 1 << 20
+"""Numbers of which the mean width is taken: whole blocks of every format."""
 NO_CHANGE = CacheUse()
 
 
@@ -171,13 +176,13 @@ def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelC
     cached = use.cached_width(width) if int(keys[1]) > int(queries[1]) else width
     # an engine's kernel reads values that are part of the keys once, one of torch's at times an expanded copy
     of_keys = min(kernel.read - width * int(prod(queries)), width * int(prod(keys) + prod(values)))
-    return kernel._replace(read=kernel.read + of_keys * (max(shared, 1) * cached - width) // width)
+    return kernel._replace(read=kernel.read + round(of_keys * (max(shared, 1) * cached / width - 1)))
 
 
 def _written_in_place(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:
     """New entries written into a cache that is there."""
     entries = int(prod(row.inputs[0]))
-    written = entries * use.cached_width(width)
+    written = round(entries * use.cached_width(width))
     return kernel._replace(name="index_copy", read=entries * width, written=written)
 
 

@@ -292,3 +292,15 @@ def test_a_type_of_the_cache_is_an_engines():
         archcli.predict("gpt2", "h100-sxm", kv_dtype="fp8")
     with pytest.raises(ArchError, match="no engine keeps a cache in nf4"):
         archcli.count_memory("gpt2", "serve", kv_dtype="nf4")
+
+
+def test_what_does_not_fit_is_told_the_largest_format_that_does():
+    """Llama 3.1 8B in 12 GiB: 8.5 GB in fp8 fit; in 8 GiB the weights alone may have about 7 GB: q6_k."""
+    for memory, name in {"12GiB": "fp8", "8GiB": "q6_k"}.items():
+        change = archcli.count_memory("llama-3.1-8b", "decode", memory=memory).totals["change"]
+        assert change["change"] == f"--dtype {name}"
+        again = archcli.count_memory("llama-3.1-8b", "decode", memory=memory, dtype=name).totals
+        assert again["fits"]
+        assert again["peak_bytes"] == change["peak_bytes"]
+    smaller = archcli.count_memory("llama-3.1-8b", "decode", memory="5GiB", dtype="q5_k_m").totals["change"]
+    assert smaller["change"] == "--dtype q3_k_m"

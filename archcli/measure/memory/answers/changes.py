@@ -42,6 +42,8 @@ SERVING = (
     Change("--chunk 512", {"chunk": 512}),
     Change(ONE, {"batch_size": 1}),
 )
+FORMATS = ("fp8", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k")
+"""Formats of weights that engines serve, the largest first."""
 FULL: ZeroStage = 3
 """The stage of ZeRO that shards everything."""
 CHANGES = {
@@ -87,6 +89,22 @@ def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
         training = question.settings.phase == "train"
         wider = replace(plan, dp=n, zero=3) if training else replace(plan, tp=n)
         yield plan_options(wider), replace(question, plan=wider)
+    if question.settings.phase != "train":
+        yield from _in_fewer_bits(question)
+
+
+def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
+    """The question with weights in each known format; of a YAML that states its own bits none."""
+    model = question.model
+    if model.quantization is not None and not model.stored_as:
+        return
+    plain = model.replace(quantization=None)
+    for name in FORMATS:
+        try:
+            stored, settings = replace(question.settings, dtype=name).stored(plain)
+        except ArchError:
+            continue  # rows that are made of no whole blocks of this format
+        yield f"--dtype {name}", replace(question, model=stored, settings=settings)
 
 
 def peak_with(question: MemoryQuestion) -> Record | None:

@@ -21,13 +21,13 @@ from archcli.launches.tensor import ShapeTensor
 from archcli.launches.torch_like import TORCH
 
 ALIGNED = 16
-"""Bytes whose multiples torch's grouped product wants rows and tensors to begin at."""
+"""Alignment, in bytes, that torch's grouped product asks of tensors and their rows."""
 GROUPED = frozenset({"fp32", "bf16", "fp16"})
 """Number types that it takes."""
 
 
 class TokenAssignment:
-    """The expert of each token, in order; where each expert's tokens end is found once for all matrices."""
+    """The expert of each token, in order of experts; their ends are computed once for all matrices."""
 
     def __init__(self, expert_of: ShapeTensor, n_experts: int, experts: Experts | None = None) -> None:
         self.expert_of, self.n_experts, self._experts = expert_of, n_experts, experts
@@ -41,16 +41,16 @@ class TokenAssignment:
         return self._sizes
 
     def reached(self, assigned: int) -> float:
-        """How many experts get one of these tokens, at random; of an unknown router, as many as may."""
+        """How many experts get one of these tokens at random; of an unknown router, as many as can."""
         if self._experts is None:
             return float(min(assigned, self.n_experts))
         return self._experts.reached(assigned)
 
     def lengths(self) -> list[int]:
-        """The same numbers, read back: an even spread, as which tokens an expert gets is data."""
+        """The same numbers as ints, an even spread: which expert a token goes to is data, not shape."""
         self.sizes()
-        each, more = divmod(self.expert_of.shape[0], self.n_experts)
-        return [each + (i < more) for i in range(self.n_experts)]
+        share, more = divmod(self.expert_of.shape[0], self.n_experts)
+        return [share + (i < more) for i in range(self.n_experts)]
 
     @property
     def made_ends(self) -> ShapeTensor | None:
@@ -94,7 +94,7 @@ def _begins_aligned(x: Any) -> bool:
 def _grouped_product(x: Any, weight: Any, routed: TokenAssignment) -> Any:
     """[N k, in] times each expert's matrix: [N k, out]; backward two more grouped products.
 
-    Matrices are read of experts that a token of x goes to: of a plan's rank, of those that it has received.
+    It reads the matrices of the experts that tokens of x go to; a plan's rank has the tokens it received.
     """
     ends = routed.ends()
     reached = round(weight.bytes * routed.reached(x.shape[0]) / routed.n_experts)

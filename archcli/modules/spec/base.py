@@ -225,18 +225,19 @@ def ends_in(path: str, steps: Sequence[str]) -> bool:
 
 
 def full_paths(paths: Iterable[str], steps: Sequence[str]) -> list[str]:
-    """At most three paths that have all of these steps, and more between them.
+    """At most three paths that pass through these steps in this order, with others between them.
 
-    decoder.n_layers leaves steps of decoder.groups.0.n_layers out. None for a name of one step, which is the
-    end of a path.
+    decoder.n_layers leaves steps of decoder.groups.0.n_layers out. Empty for a single step: `ends_in` finds
+    the paths that end in it.
     """
     return [path for path in paths if len(steps) > 1 and _leads_through(path, steps)][:3]
 
 
 def _leads_through(path: str, steps: Sequence[str]) -> bool:
-    entries, left = _entries(".".join(steps)), iter(_entries(path))
+    # an iterator: each step is looked for behind the one before it
+    entries, rest = _entries(".".join(steps)), iter(_entries(path))
     ends = path.endswith(f".{steps[-1]}")
-    return ends and all(any(step in {entry, entry.partition(".")[0]} for entry in left) for step in entries)
+    return ends and all(any(step in {entry, entry.partition(".")[0]} for entry in rest) for step in entries)
 
 
 def _entries(path: str) -> list[str]:

@@ -18,10 +18,10 @@ Choice = tuple[str, str]
 
 
 class Mix(NamedTuple):
-    """A mixture: the type of most matrices, and of some the choices, of which the first that holds counts.
+    """A mixture: the type of most matrices, and those of some roles; the first choice that holds counts.
 
-    `output` is of the head, or of a tied token table; `table` of one that is not tied. `joined` is of
-    attention's output projection, `joined_of_eight` where layers have eight experts. Empty: as most.
+    `output` is the type of the head or a tied token table, `table` that of an untied one, `joined` that of
+    attention's output projection, `joined_of_eight` the same where layers have eight experts. Empty: as most.
     """
 
     most: str
@@ -84,7 +84,7 @@ EIGHT = 8
 """Experts of Mixtral, for which keys, values and attention's output get more bits."""
 THIRD = 3
 GROUPED = 4
-"""Query heads of a key head from which its values get more bits, being so few."""
+"""Query heads per key head from which on values get more bits, being so few."""
 SEVENTY, SEVENTY_HEADS = 80, 8
 """Layers of a 70B, and query heads of each of its key heads."""
 ROLES: Mapping[str, str] = {
@@ -96,7 +96,7 @@ ROLES: Mapping[str, str] = {
     # llama.cpp stores the three of a delta net as one tensor, which it takes for values
     **dict.fromkeys(("mixer.q_proj", "mixer.k_proj", "mixer.v_proj"), "value"),
 }
-"""What the last two steps of a path say of a matrix."""
+"""The role of a matrix by the last two steps of its path."""
 
 
 class Stacked(NamedTuple):
@@ -116,7 +116,7 @@ class MixedModel:
         embedding: Any = vars(layers.model)["embedding"]
         self.is_tied: bool = embedding.tied
         facts = [layer.facts() for layer in layers]
-        grouped = [int(one.n_heads // one.n_kv_heads) for one in facts if one.n_heads and one.n_kv_heads]
+        grouped = [int(it.n_heads // it.n_kv_heads) for it in facts if it.n_heads and it.n_kv_heads]
         self.heads_per_key = max(grouped, default=1)
         experts = [layer.ffn.expert_counts[0] or 0 for layer in layers if layer.ffn is not None]
         self.is_of_eight = max(experts, default=0) == EIGHT

@@ -70,9 +70,9 @@ def joins(x: Shape) -> bool:
 def backward(op: AttendCall, *, fused: bool) -> Number:
     """Bytes of the backward beside all gradients, where the scores outweigh q, k and v.
 
-    In one kernel those of padded or repeated heads. Step by step the larger of two moments, at neither of
-    which q and k have gradients: the gradients of probabilities beside a copy of the result's; those in and
-    out of the softmax in fp32, less what is released before.
+    In one kernel: the gradients of padded or repeated heads. Step by step: the larger of two moments, both
+    before q and k have gradients. At the first the gradients of the probabilities stand beside a copy of the
+    result's; at the second there are those in and out of the softmax in fp32, less what was released before.
     """
     inputs = [prod(x) * op.width for x in (op.q, op.k, op.v)]
     if fused:

@@ -58,9 +58,9 @@ def as_number(size: Any) -> Any:
 
 
 def heads_of(n_heads: int, peers: Any) -> tuple[int, int]:
-    """(index of a rank's first head, heads of all ranks), where each has `n_heads`; without peers it has all.
+    """(index of a rank's first head, heads of all ranks), where each rank has `n_heads`.
 
-    For what differs by head without a weight for each, as ALiBi's slopes do.
+    For what differs by head without a weight for each, as ALiBi's slopes do. Without peers one rank has all.
     """
     return (0, n_heads) if peers is None else (peers.rank * n_heads, peers.number * n_heads)
 

@@ -156,10 +156,10 @@ class LentNormalize(Op):
     offset: float = 0.0
 
     def parts(self, x: Shape, weight: Shape, *bias: Shape) -> tuple[Part, ...]:
-        own = self._like(bias=bool(bias)).parts(x)[0]
-        back, gain = own.backward
+        part = self._like(bias=bool(bias)).parts(x)[0]
+        back, gain = part.backward
         lent = replace(gain, name="d_1", wrt=tuple(range(1, 2 + len(bias))))
-        return (replace(own, backward=(back, lent)),)
+        return (replace(part, backward=(back, lent)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any, *bias: Any) -> Any:
         lent = dict(zip(("weight", "bias"), (weight, *bias), strict=False))
@@ -172,7 +172,7 @@ class LentNormalize(Op):
 STATISTICS = 3
 """FLOPs per element for mean and variance: a sum, a square of the centred element, a sum again.
 
-They are three of LayerNorm's seven; every pass does the other four.
+They are three of LayerNorm's seven, and training's alone; every pass does the other four.
 """
 
 

@@ -1,4 +1,4 @@
-"""Compiled kernels of a pass: which loops fuse, by the rules of inductor's scheduler, and what they cost.
+"""Compiled kernels of a pass: which loops fuse by the rules of inductor's scheduler, and their cost.
 
 Loops over the same elements, or over the rows of a reduction, are fused where they share memory and nothing
 has to run between them. On a CPU, all loops between two calls of a library are one launch.

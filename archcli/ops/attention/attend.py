@@ -168,7 +168,7 @@ class Attend(Op):
         sharing = (batch, kv_heads, heads // kv_heads * new, width)  # queries of the heads that share keys
         products = q.transpose(1, 2).reshape(sharing) @ k.permute(0, 2, 3, 1)
         scores = products.view(batch, heads, new, -1) * self.scale
-        del products
+        del products  # so that memory holds the scores once
         if self.softcap:
             scores = self.softcap * torch.tanh(scores / self.softcap)
         if self.alibi:
@@ -225,8 +225,8 @@ class Attend(Op):
 
         Where H is no power of two, the remaining heads take every second slope of the next power.
         """
-        own = as_number(heads)
-        first, heads = heads_of(own, self.peers)
+        rank_heads = as_number(heads)
+        first, heads = heads_of(rank_heads, self.peers)
         power = 1 << (heads - 1).bit_length()
         exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (
             -(self.alibi or 0) / power
@@ -234,7 +234,7 @@ class Attend(Op):
         slopes = torch.exp2(exponents) * self.alibi_factor
         if power != heads:
             slopes = torch.cat([slopes[1::2], slopes[0::2]])
-        return slopes[first : first + own].to(like.dtype)
+        return slopes[first : first + rank_heads].to(like.dtype)
 
 
 def _probabilities(torch: Any, scores: Any, sinks: Any) -> Any:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 ROW_BYTES = 16
-"""Bytes to whose multiple a GPU's kernels want rows to begin."""
+"""Alignment of rows, in bytes, that a GPU's kernels ask for."""
 WIDEST_FLASH = 256
 """The widest head that flash attention takes (torch's sdp_utils.cpp)."""
 HALF_BYTES = 2
@@ -46,7 +46,7 @@ def _takes_flash(q: Any, v: Any, mask: Any) -> bool:
 
 
 def _padded(torch: Any, q: Any, k: Any, v: Any) -> tuple[Any, ...]:
-    """The same with heads as wide as the device's kernel wants them, zeros behind."""
+    """q, k and v with heads padded by zeros to the width that the device's kernel takes."""
     widest = max(q.shape[-1], v.shape[-1])
     step = ROW_BYTES // q.element_size()
     on_cpu = q.device.type == "cpu"

@@ -146,7 +146,7 @@ class LinearAttend(Op):
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *state: Shape) -> Workspace:
         """Bytes of the sums S and z, of the scores of a chunk, and of the result before it is put together.
 
-        The backward takes as much, beside what it kept: the sums and scores of all chunks, or of all tokens.
+        The backward takes as much beside what it kept: the sums and scores of all chunks, or of all tokens.
         """
         n, sums = prod(v), q[0] * q[2] * q[3] * (v[3] + 1)
         if not self.causal:

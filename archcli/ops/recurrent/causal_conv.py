@@ -105,11 +105,12 @@ class ConvPair(Op):
         between, together = x[0] * (x[1] + self.second - 1) * width, width // self.groups
         read = x[0] * (x[1] + self._reach) * width
         taps, mixing = width * self.first, width * together * self.second
-        own = contraction("first", 2 * between * self.first, [(read, 0), (taps, "first_weight")], between)
+        first = 2 * between * self.first
+        depthwise = contraction("first", first, [(read, 0), (taps, "first_weight")], between)
         within = 2 * n * together * self.second
         grouped = contraction("second", within, [(between, 0), (mixing, "second_weight")], n)
         moved = (movement("window", kept, kept, ()),) if self.keep else ()
-        return (own, _bias("first", between, width), grouped, _bias("second", n, width), *moved)
+        return (depthwise, _bias("first", between, width), grouped, _bias("second", n, width), *moved)
 
     def states(self, x: Shape, *window: Shape) -> tuple[State, ...]:
         kept = State(x[0] * self._reach * x[2], StateKind.FIXED, content=StateContent.CONVOLUTION)

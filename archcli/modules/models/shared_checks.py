@@ -51,10 +51,10 @@ def _check_block(name: str, block: Block, at: str) -> Iterator[Conflict]:
     if block.used is not None:
         yield Conflict("shared-nested", at, "a shared block states its parts itself", "leave use out")
     mixers = () if block.mixing is None else block.mixing[1].members("")
-    words = {word for _, mixer in mixers for word in READS_LAYER if getattr(mixer, word, None) is not None}
-    for word in sorted(words):
+    reads = {field for _, mixer in mixers for field in READS_LAYER if getattr(mixer, field, None) is not None}
+    for field in sorted(reads):
         what = "a shared block runs in several layers, and reads nothing of one of them"
-        yield Conflict("shared-from-layer", at, what, f"leave {word} out")
+        yield Conflict("shared-from-layer", at, what, f"leave {field} out")
 
 
 def _check_layer(layer: Block, stack: Stack, *, tied: bool) -> Iterator[Conflict]:

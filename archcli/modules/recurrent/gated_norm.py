@@ -83,7 +83,7 @@ def of_heads(norm: GatedNorm, n_heads: Number) -> GatedNorm:
 
 
 def check_of_heads(norm: GatedNorm) -> Iterator[Conflict]:
-    """Conflict: groups stated for a norm that is of each head."""
+    """Conflict: groups stated for a norm that takes each head by itself."""
     if norm.groups != 1:
         yield Conflict(
             "norm-of-heads", "norm.groups", "the norm is of each head by itself", "leave groups out"

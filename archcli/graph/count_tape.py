@@ -221,10 +221,8 @@ class CountTape:
         yield from ((i, 1) if apart else (i, number) for i, number in times)
         if apart:
             # a symbolic number is never 1: what is left of it stays, even where it may come to 0
-            alone = [is_whole(number) and number == 1 for _, number in times]
-            yield from (
-                (i + period, number - 1) for (i, number), one in zip(times, alone, strict=True) if not one
-            )
+            several = [(i, number) for i, number in times if not (is_whole(number) and number == 1)]
+            yield from ((i + period, number - 1) for i, number in several)
 
     def _answer(
         self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool, costs: bool = True

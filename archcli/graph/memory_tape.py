@@ -92,8 +92,10 @@ class MemoryTape(InPeriods):
         super().__init__(rows, *args, **options)
         self.ledger, self.execution = Ledger(), Execution()
         self.read: MemoryReader
+        # whether a training pass recomputes what has this path, and the path of such a module around
         self.recomputed: Callable[[str], bool] = _nothing
         self.region: str | None = None
+        # what all matrices of routed experts keep once: the expert of each token, where their tokens end
         self.mixture: dict[str, LiveStorage | None] = {}
 
     def _child(self, cls: type[T], **changes: Any) -> T:

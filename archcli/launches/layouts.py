@@ -23,8 +23,8 @@ def like_inputs(shape: Sizes, given: Sequence[ShapeTensor]) -> Sizes | None:
 def _broadcast_strides(x: ShapeTensor, shape: Sizes) -> Sizes:
     """Strides of x in a shape that it is broadcast to: 0 along axes that it lacks."""
     lead = len(shape) - len(x.shape)
-    own = zip(x.shape, x.strides, shape[lead:], strict=True)
-    return (0,) * lead + tuple([0 if size == 1 != wide else stride for size, stride, wide in own])
+    axes = zip(x.shape, x.strides, shape[lead:], strict=True)
+    return (0,) * lead + tuple([0 if size == 1 != wide else stride for size, stride, wide in axes])
 
 
 def is_dense(x: ShapeTensor) -> bool:

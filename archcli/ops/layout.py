@@ -81,9 +81,8 @@ class Concat(Op):
         out, repeated = prod(self.shape(a, b)), prod(a[:-1]) * b[-1]
         gradients = (
             Part("d_0", OpClass.MOVEMENT, 0, prod(a), prod(a), wrt=0),
-            Part(
-                "d_1", OpClass.MOVEMENT, repeated - prod(b), repeated, prod(b), wrt=1
-            ),  # a sum over the heads it was repeated for
+            # a sum over the heads that b was repeated for
+            Part("d_1", OpClass.MOVEMENT, repeated - prod(b), repeated, prod(b), wrt=1),
         )
         return (movement("concat", prod(a) + prod(b), out, gradients),)
 

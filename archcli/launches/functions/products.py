@@ -106,7 +106,7 @@ def einsum(equation: str, a: Any, b: Any) -> Any:
     inputs, out = equation.split("->")
     left, right = inputs.split(",")
     sizes = {**dict(zip(left, a.shape, strict=True)), **dict(zip(right, b.shape, strict=True))}
-    of_a, of_b = ([i for i, axis in enumerate(out) if axis not in other] for other in (right, left))
+    of_a, of_b = ([i for i, axis in enumerate(out) if axis not in axes] for axes in (right, left))
     if of_a and of_b and of_b[-1] < of_a[0]:
         a, b, left, right, of_a, of_b = b, a, right, left, of_b, of_a
     first, second = ("".join(out[i] for i in axes) for axes in (of_a, of_b))

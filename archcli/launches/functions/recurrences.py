@@ -86,6 +86,7 @@ def amax(x: Any, dim: int, keepdim: bool = False) -> Any:
 
 
 ENDS = 2
+"""Steps at either end of a loop that are run for themselves."""
 
 
 def steps_run(n: int) -> list[tuple[int, int]]:

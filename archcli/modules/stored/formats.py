@@ -74,9 +74,9 @@ UNPACKED = Packing("dtype")
 class StoredFormat(NamedTuple):
     """How the matrices of a model are stored; everything else has the dtype `rest`.
 
-    A row is made of whole blocks of `block` neighbours. Groups in `keeps` are not packed; where the model has
-    experts and they are in `only`, nothing else is. `cache`: engines keep keys and values in it, too. `mix`
-    names a mixture of llama.cpp, which has several types.
+    A row is made of whole blocks of `block` neighbours. Groups in `keeps` are not packed; of a model with
+    experts, the group `only` alone is, if one is named. `cache`: engines keep keys and values in it, too.
+    `mix` names a mixture of llama.cpp, which has several types.
     """
 
     packing: Packing

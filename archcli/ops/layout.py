@@ -13,9 +13,6 @@ from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
 from archcli.ops.attention.mask import Mask
 from archcli.ops.base import View, movement
 
-HEADED = 4
-"""Axes of a tensor of heads, [B, T, heads, d]."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitHeads(View):

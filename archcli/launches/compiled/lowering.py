@@ -56,19 +56,19 @@ def _stays(launch: DataflowLaunch) -> bool:
 
 def _wanted(launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]) -> dict[int, None]:
     """Numbers of the launches, in order, that lead to what the pass returns."""
-    asked, leading = set(returned), list[int]()
+    needed, leading = set(returned), list[int]()
     for i in reversed(range(len(launches))):
         launch = launches[i]
-        if any(region.memory in asked for region in launch.writes):
+        if any(region.memory in needed for region in launch.writes):
             leading.append(i)
-            asked |= {region.memory for region in launch.reads}
+            needed |= {region.memory for region in launch.reads}
     return dict.fromkeys(reversed(leading))
 
 
 REUSED_READS = 4
-"""Tensors that a result may be computed from anew for each of several readers (realize_reads_threshold)."""
+"""The most tensors that a result of several readers is computed from anew (realize_reads_threshold)."""
 READS = {"cpu": 12, "cuda": 8}
-"""Tensors that any is computed from at most (realize_cpu_acc_reads_threshold, and its default)."""
+"""The most tensors that any result is computed from (realize_cpu_acc_reads_threshold, and its default)."""
 COSTLY = {
     "cpu": {"exp", "log", "log10", "log1p", "log2", "sigmoid", "tanh", "silu", "softplus"},
     "cuda": set[str](),

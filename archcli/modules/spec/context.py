@@ -71,7 +71,7 @@ def or_default(x: Tensor, context: Context | None) -> Context:
 
 
 class Lent(NamedTuple):
-    """What a layer hands back whose keys and values later layers read: what it caches, and these."""
+    """The cache of a layer that lends, and the keys and values that later layers read of it."""
 
     kept: Any
     entries: tuple[Tensor, ...]

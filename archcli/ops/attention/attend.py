@@ -18,7 +18,6 @@ from archcli.ops.attention import attend_cost as cost
 from archcli.ops.attention.mask import Mask, key_positions, visibility
 from archcli.ops.base import as_number, contraction, heads_of
 
-FP32 = 4
 SELECTED = "selected"
 """The extra that holds the keys given to each query."""
 

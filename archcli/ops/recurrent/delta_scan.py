@@ -63,8 +63,8 @@ class DeltaScan(Op):
         wide, heads, channels = max(width, 4), v[0] * v[2], q[3] if len(decay) > len(beta) else 0
         rows, states = wide * v[1] * heads, wide * heads * q[3] * v[3]
         chunks, blocks = chunk_count(v[1], self.chunk), wide * heads * block_pairs(v[1], self.chunk)
-        one = blocks // chunks * (6 + 3 * channels) + 3 * states
-        return Workspace(rows * v[3] + one, rows * (4 * q[3] + 3 * v[3]) + 2 * one)
+        of_chunk = blocks // chunks * (6 + 3 * channels) + 3 * states
+        return Workspace(rows * v[3] + of_chunk, rows * (4 * q[3] + 3 * v[3]) + 2 * of_chunk)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, decay: Any, beta: Any, *state: Any

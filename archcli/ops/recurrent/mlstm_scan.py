@@ -69,7 +69,7 @@ class MLSTMScan(Op):
 
     def _within(self, q: Shape, v: Shape) -> tuple[Part, ...]:
         """The pairs within chunks: scores times exp(log decay + i - m), their sums and what they mix."""
-        pairs, blocks = (v[0] * v[2] * of(v[1], self.chunk) for of in (causal_pairs, block_pairs))
+        pairs, blocks = (v[0] * v[2] * count(v[1], self.chunk) for count in (causal_pairs, block_pairs))
         keys, n, rows = prod(q), prod(v), prod(v[:3])
         scores = contraction(
             "scores", 2 * q[3] * pairs, [(keys, Q), (keys, K)], blocks, executed=2 * q[3] * blocks
@@ -94,7 +94,7 @@ class MLSTMScan(Op):
         keys, n, rows, carries = prod(q), prod(v), prod(v[:3]), v[0] * v[2] * chunk_count(v[1], self.chunk)
         gate_keys, state, readout, normalizer = _products(q, v, carries)
         # no token reads the last state, and the first is given
-        made, read = (v[0] * v[2] * of(v[1], self.chunk) for of in (before_last, after_first))
+        made, read = (v[0] * v[2] * count(v[1], self.chunk) for count in (before_last, after_first))
         state = reached(state, 2 * made * q[3] * v[3], 0, 1)
         readout, normalizer = (
             reached(part, 2 * read * q[3] * width, 1) for part, width in ((readout, v[3]), (normalizer, 1))
@@ -117,8 +117,8 @@ class MLSTMScan(Op):
         state = wide * v[0] * v[2] * q[3] * (v[3] + 1)
         chunks = chunk_count(v[1], self.chunk)
         blocks = wide * v[0] * v[2] * block_pairs(v[1], self.chunk)
-        one = 4 * (blocks // chunks) + 3 * state
-        return Workspace(copies + one, copies + one)
+        running = copies + 4 * (blocks // chunks) + 3 * state
+        return Workspace(running, running)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, i: Any, f: Any, *state: Any

@@ -161,7 +161,7 @@ class Einsum(Op):
         (left, right), out = self._labels, self.equation.split("->")[1]
         both = "".join(axis for axis in out if axis in left and axis in right)
         summed = "".join(sorted({*left} & {*right} - {*out}))
-        of_a, of_b = ("".join(axis for axis in out if axis not in other) for other in (right, left))
+        of_a, of_b = ("".join(axis for axis in out if axis not in axes) for axes in (right, left))
         return both, of_a, of_b, summed
 
     def _sizes(self, a: Shape, b: Shape) -> dict[str, Number]:

@@ -36,7 +36,7 @@ class LongRunError(NotImplementedError):
 
 
 MOST_LAUNCHES, MOST_IN_INFERENCE = 100_000, 2_000
-"""Launches that an operation is followed for: in inference no more than is asked for many times in a search.
+"""The most launches that an operation is followed for; fewer in inference, where a search asks many times.
 
 archcli's own operations stay far below: loops over pieces of a tensor run a few that stand for all.
 """
@@ -139,8 +139,7 @@ class ShapeRun:
         layout = call.layouts[i] if call.layouts else None
         if layout is None:
             width = call.widths[i]
-            own = self.model if width == self.model.itemsize else BY_WIDTH[width]
-            layout = MemoryLayout(own)
+            layout = MemoryLayout(self.model if width == self.model.itemsize else BY_WIDTH[width])
         dtype: DType = layout.dtype
         grad = call.grads[i] and dtype.kind >= REAL
         return ShapeTensor(tuple(shape), dtype, layout.strides, requires_grad=grad)
@@ -216,12 +215,13 @@ class ShapeRun:
     def running(self, log: LiveLog) -> int:
         """The most bytes alive at once during the run, less those of its outputs; inputs are not its own."""
         given = self._given()
-        own = {
+        # by storage: two outputs may lie in one
+        new = {
             id(x.storage): x.storage.elements * x.dtype.itemsize
             for x in self.outputs
             if id(x.storage) not in given
         }
-        return int(log.peak - sum(own.values()))
+        return int(log.peak - sum(new.values()))
 
 
 def op_memory(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = False) -> OpMemory:

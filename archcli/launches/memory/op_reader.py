@@ -48,8 +48,8 @@ class OpReader:
                 known.clear()
             memory = known[key] = self._made(op, call, shapes, alive=alive)
             self._held += held  # an id is that of its number while this holds it
-        stated = op.kept(call, *shapes)
-        return memory if stated is None else memory._replace(kept=stated)
+        kept = op.kept(call, *shapes)
+        return memory if kept is None else memory._replace(kept=kept)
 
     def _made(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:
         if not any(map(is_symbolic, chain.from_iterable(shapes))):
@@ -93,6 +93,7 @@ def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
 
 
 HASHED = PLAIN | {DType}
+"""Types of values that tell calls apart by themselves; others do by their fields, or by identity."""
 
 
 def _read(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:

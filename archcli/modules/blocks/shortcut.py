@@ -63,7 +63,7 @@ class ShortcutMoE(Block):
         return x, None if context.cache is None else (first, second)
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: what the halves do not do."""
+        """Conflicts: fields of a plain residual stream, and networks that carry a state."""
         yield from super().check()
         yield from self.check_plain("shortcut_moe")
         for key in ("ffn", "dense"):

@@ -106,8 +106,8 @@ class AltUp(DoubleNorm):
             if self.corrects_scale:
                 factor = Parameter(f"{ALTUP}_output_scale", (x.shape[-1],))(x, group=ALTUP)
                 first = Multiply(f"{ALTUP}_scaled")(first, factor, group=ALTUP)
-            own = gated_by_layer(first, context, self.per_layer_gate, self.norm)
-            streams = AddToLater("per_layer_add")(streams, own, group=ALTUP)
+            added = gated_by_layer(first, context, self.per_layer_gate, self.norm)
+            streams = AddToLater("per_layer_add")(streams, added, group=ALTUP)
         return streams, kept
 
     def _predict(self, x: Tensor) -> Tensor:
@@ -225,6 +225,6 @@ class HyperConnected(Block):
         return streams
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: what a single stream alone has."""
+        """Conflicts: fields that are defined for a single residual stream."""
         yield from super().check()
         yield from self.check_plain("several streams")

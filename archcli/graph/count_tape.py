@@ -328,7 +328,7 @@ class ShapeTape(CountTape):
 
 
 class DeclaringTape(ShapeTape):
-    """A ShapeTape that writes rows only of operations that own weights, of a module that no pass runs."""
+    """A ShapeTape for modules that no pass runs: it writes rows of operations with weights alone."""
 
     __slots__ = ()
 
@@ -342,7 +342,7 @@ class DeclaringTape(ShapeTape):
 
 
 class StateTape(ShapeTape):
-    """A ShapeTape that writes rows only of operations that leave something in the cache."""
+    """A ShapeTape that writes rows of operations with cached states alone."""
 
     __slots__ = ()
 

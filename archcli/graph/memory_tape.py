@@ -1,4 +1,4 @@
-"""MemoryTape: the tape that follows storages. It writes rows, and into a ledger what is alive.
+"""MemoryTape: the tape that follows storages. It writes rows, and a ledger of the storages alive.
 
 The layers of a pattern are traced three times: the first period, one that stands for all in the middle, and
 the last, so that what one layer hands to the next has the right maker.
@@ -255,7 +255,7 @@ class MemoryTape(InPeriods):
         return prod(row.weights["bias"]) * self.execution.width
 
     def _region(self, xs: tuple[Tensor, ...], path: str) -> str | None:
-        """The path of what is recomputed together with an op: that of its module, or its own."""
+        """The path of the recomputed region that an op is in: its module's, or its own."""
         if self.region is None and self.recomputed(path):
             for x in xs:
                 self._save(x, path)

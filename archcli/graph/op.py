@@ -60,7 +60,7 @@ class Op:
         return xs[0].tape.emit(self, *xs, group=group)
 
     def shape(self, *xs: Shape) -> Any:
-        """The output's shape, or a tuple of shapes; that of the first input where an op does not say."""
+        """The output's shape, or a tuple of shapes; by default the first input's."""
         return xs[0]
 
     def weights(self, *xs: Shape) -> dict[str, Shape]:
@@ -76,7 +76,7 @@ class Op:
         return any(grads) or bool(self.weights(*xs))
 
     def parts(self, *xs: Shape) -> tuple[Part, ...]:
-        """The cost of one execution, by part; none where an op does not say, with a `zero_cost_reason`."""
+        """The cost of one execution, by part; by default none, for a `zero_cost_reason`."""
         return ()
 
     def states(self, *xs: Shape) -> tuple[State, ...]:
@@ -84,7 +84,7 @@ class Op:
         return ()
 
     def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...] | None:
-        """What its backward keeps; None where that is read off `run`, as of all archcli's own operations.
+        """The tensors that its backward keeps; None to read them off `run`, as all of archcli's do.
 
         To be stated by an operation that calls functions of torch which `archcli.launches` does not know.
         """

@@ -64,7 +64,7 @@ class LiveStorage:
 
 
 class Moment(NamedTuple):
-    """Bytes alive while an operation runs: what autograd has kept so far, what is cached, and all else."""
+    """Bytes alive while an operation runs: kept by autograd so far, cached, and all others."""
 
     path: str
     kept: Number
@@ -135,7 +135,7 @@ class Ledger:
     follows: bool = True
 
     def keep(self, storage: LiveStorage) -> None:
-        """Keep a storage for the backward, that of every layer that it stands for."""
+        """Keep a storage for the backward, in every layer that it stands for."""
         if id(storage.record) not in self.saved:
             self.saved[id(storage.record)] = storage
             storage.repeat()

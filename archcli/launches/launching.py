@@ -101,7 +101,7 @@ def record(outputs: Sequence[ShapeTensor], inputs: Sequence[Any], backward: Back
 
 
 def save_for_backward(out: ShapeTensor, *saved: Any) -> None:
-    """Note what autograd keeps for the step that made `out`, beside what its backward's kernels read."""
+    """Note further tensors that autograd keeps for `out`, beside those that its backward's kernels read."""
     if out.node is not None:
         out.node.saved += tuple([x for x in saved if x is not None])
 

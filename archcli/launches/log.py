@@ -98,7 +98,7 @@ class Log:
         self.launch(cost_of(name, inputs, outputs, work), inputs, outputs)
 
     def launch(self, kernel: KernelCost, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """A kernel is launched on these tensors, which a log that follows the flow of data notes."""
+        """A kernel is launched; a `DataflowLog` notes its tensors, too."""
         self.launches[LoggedLaunch(self.origin, self.stage, kernel)] += self.repeats
 
 

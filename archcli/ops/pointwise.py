@@ -232,7 +232,7 @@ class ActivateXIELU(Op):
 
 
 def _with_scalars(part: Part, n: Number, *weights: str) -> Part:
-    """An element-wise function's cost with that of trained scalars, whose gradients are sums over all."""
+    """An element-wise function's cost with trained scalars; their gradients are sums over all elements."""
     sums = tuple(Part(f"d_{name}", OpClass.NORMALIZATION, n, 2 * n, 1, wrt=name) for name in weights)
     return replace(part, read=part.read + len(weights), backward=(*part.backward, *sums))
 

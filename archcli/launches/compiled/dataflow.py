@@ -128,7 +128,7 @@ class DataflowLog(Log):
         )
 
     def now(self, memory: TensorMemory) -> TensorMemory:
-        """The memory that holds what this one would: its own, or that of an equal result."""
+        """The memory itself, or that of the equal result which stands in its place."""
         return self.same.get(memory, memory)
 
     def _contents(self, kernel: KernelCost, reads: tuple[MemoryRegion, ...]) -> object:

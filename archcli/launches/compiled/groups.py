@@ -66,7 +66,7 @@ def _in_order(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
 
 
 def _best(groups: Sequence[FusedGroup], made: FusedGroup) -> FusedGroup | None:
-    """The earlier group that shares most bytes, of those that it can be fused with."""
+    """The earlier group to fuse with: of all that may be, the one that shares most bytes."""
     makers = _makers(groups)
     read = {region.memory for region in made.reads}
     best: tuple[int, int] = (0, -1)
@@ -214,13 +214,13 @@ def _name(held: Sequence[DataflowLaunch]) -> str:
 
 
 def _path(held: Sequence[DataflowLaunch]) -> str:
-    """The rows of a group: those that cost something, or where none does, all."""
+    """The paths of a group's rows that cost something, or of all if none does."""
     costing = dict.fromkeys(launch.origin.path for launch in held if launch.origin.parts)
     return JOIN.join(costing or dict.fromkeys(launch.origin.path for launch in held))
 
 
 def _op_class(held: Sequence[DataflowLaunch]) -> str:
-    """The class that all share, or that of mixed kernels."""
+    """The class of all launches, or that of mixed kernels if they differ."""
     classes = {
         class_of(OpKey(x.origin.path, x.stage, x.kernel.name), x.origin.parts)
         for x in held

@@ -26,7 +26,7 @@ def readers(launches: Sequence[DataflowLaunch]) -> dict[TensorMemory, list[int]]
 def compiled_order(
     launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]
 ) -> list[DataflowLaunch]:
-    """Launches whose results are asked for, each right before the first that reads it.
+    """The launches that a pass needs, each right before the first that reads its result.
 
     As inductor's `reorder_for_locality`: from the last launch on, what it reads is moved before it once all
     other readers stand behind. A launch with several results, or whose result is split, stays where it is.
@@ -97,13 +97,13 @@ class FusedGroup:
         """The memory that it writes."""
         return {region.memory for region in self.written}
 
-    def absorb(self, other: FusedGroup) -> None:
-        """Run what another runs, too."""
-        self.members |= other.members
-        self.written |= other.written
-        self.reads |= other.reads
-        self.elements |= other.elements
-        self.rows |= other.rows
+    def absorb(self, group: FusedGroup) -> None:
+        """Take in the launches of another group."""
+        self.members |= group.members
+        self.written |= group.written
+        self.reads |= group.reads
+        self.elements |= group.elements
+        self.rows |= group.rows
 
 
 class Lowering:
@@ -141,7 +141,7 @@ class Lowering:
                 yield self.inlined.pop(memory)
 
     def _computed(self, i: int, launch: DataflowLaunch, reads: Sequence[MemoryRegion]) -> FusedGroup:
-        """The launch, with all that is computed where it reads."""
+        """The launch, with the launches that are computed in place of its reads."""
         members, regions = {i: None}, dict[MemoryRegion, None]()
         for region in reads:
             within = self.inlined.get(region.memory)

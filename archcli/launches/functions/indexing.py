@@ -114,7 +114,7 @@ class ChosenElements(NamedTuple):
 
 
 def _chosen(name: str, x: Any, dim: int, shape: Sizes, *, keepdim: bool = True) -> ChosenElements:
-    """Launch a kernel that chooses elements along an axis; the gradient goes back to where they were."""
+    """Launch a kernel that chooses elements along an axis; their gradients go back to their places."""
 
     def backward(g: Any) -> tuple[Any]:
         indices = chosen.indices

@@ -1,4 +1,4 @@
-"""Functions of torch that recurrences need, and loops of which one step stands for all.
+"""Functions of torch for recurrences, and loops in which one step stands for many.
 
 Loops over pieces of a tensor: one step in the middle stands for all that are like it. A loop over n pieces
 runs the first two, one for those in the middle and the last two: a state begins without a gradient and ends

@@ -1,4 +1,4 @@
-"""Read off an operation's `run` what its backward keeps, and where and how its outputs lie in memory.
+"""Read off an operation's `run` the tensors that its backward keeps, and the layouts of its outputs.
 
 No operation states this. Its `run` is called with the stand-in for torch: what the kernels of each step's
 backward read of the forward's tensors is what autograd keeps, with what torch saves beside it (`GradNode`).
@@ -84,7 +84,7 @@ class KeptLog(FollowedLog):
 
 @dataclass(slots=True)
 class LiveLog(FollowedLog):
-    """A log of the most bytes that were alive at once, of storages that the forward makes.
+    """A log of the most bytes alive at once in storages that the forward makes.
 
     `kept` are those by number that stay for the backward; all others end with the last tensor in them.
     """
@@ -175,7 +175,7 @@ class ShapeRun:
         return tuple(self._known(log))
 
     def _known(self, log: KeptLog) -> Iterator[Kept]:
-        """The storages that were read, as what they are to the operation; weights are kept anyway."""
+        """The storages that were read, as inputs, outputs or new tensors; weights are kept anyway."""
         yield from (In(i) for i in _firsts(self.inputs) if id(self.inputs[i].storage) in log.read)
         given, shared = self._given(), self._shared()
         outputs = [i for i in _firsts(self.outputs) if id(self.outputs[i].storage) not in given]

@@ -24,7 +24,7 @@ from archcli.ops import Add, Einsum, Linear, Lookup, Scale
 
 
 class Adapted:
-    """A module that runs on the tape that `around` makes of the tape it is given."""
+    """A module whose forward runs on another tape: `around` wraps the tape of its caller."""
 
     __slots__ = ("around", "module")
 

@@ -128,7 +128,7 @@ class Block(Holder):
             yield Conflict("layer-empty", "attention", what, "add attention: {kind: …}, or ffn: {kind: …}")
 
     def check_plain(self, where: str) -> Iterator[Conflict]:
-        """Conflicts of a kind of block whose sublayers add what they return as it is, named in `where`."""
+        """Conflicts of a kind of block, named in `where`, that adds its sublayers' outputs unchanged."""
         for key, value in PLAIN.items():
             if getattr(self, key) != value:
                 what = f"{key} is not defined for {where}"

@@ -65,12 +65,12 @@ class LentEntries:
 
 
 def source_of(mixer: Mixer | None) -> int | None:
-    """The number of the layer of which a mixer reads something; None where it has all of its own."""
+    """The number of the earlier layer that a mixer reads; None for a mixer that reads none."""
     return next((number for _, number in _sources(mixer)), None)
 
 
 def _sources(mixer: Mixer | None) -> Iterator[tuple[str, int]]:
-    """(field, number) of the layer of which a mixer reads something."""
+    """(field, number) of each earlier layer that a mixer reads."""
     for field in LENT:
         number = getattr(mixer, field, None)
         if number is not None:

@@ -26,7 +26,7 @@ class Sublayer(Module):
     norm: Norm
 
     def forward(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Kept]:
-        """[B, T, D] to the stream after attention and dense network, what that read, and the new cache."""
+        """[B, T, D] to the stream after both, the input of the dense network, and the new cache."""
         y, kept = self.attention(self.norm(x, name="attention_norm"), context, name="attention")
         x = Add(f"attention{RESIDUAL}")(x, y)
         read = self.norm(x, name="dense_norm")

@@ -31,7 +31,7 @@ def check_shared(model: Spec) -> Iterator[Conflict]:
 
 
 def check_adapters(model: Any) -> Iterator[Conflict]:
-    """Conflicts: adapters at projections that their shared block lacks, which only a trace shows."""
+    """Conflicts: adapters at projections that their shared block lacks, found by a trace."""
     adapting = [layer for layer in stated_layers(model) if getattr(layer.block, "adapter_rank", None)]
     rows = outline(model) if adapting else ()
     for layer in adapting:
@@ -51,8 +51,10 @@ def _check_block(name: str, block: Block, at: str) -> Iterator[Conflict]:
     if block.used is not None:
         yield Conflict("shared-nested", at, "a shared block states its parts itself", "leave use out")
     mixers = () if block.mixing is None else block.mixing[1].members("")
-    reads = {field for _, mixer in mixers for field in READS_LAYER if getattr(mixer, field, None) is not None}
-    for field in sorted(reads):
+    members = [mixer for _, mixer in mixers]
+    for field in sorted(READS_LAYER):
+        if all(getattr(member, field, None) is None for member in members):
+            continue
         what = "a shared block runs in several layers, and reads nothing of one of them"
         yield Conflict("shared-from-layer", at, what, f"leave {field} out")
 

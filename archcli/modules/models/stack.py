@@ -182,7 +182,7 @@ class Stack(Module):
         return next(self._scored())[1].n_heads
 
     def _scored(self) -> Iterator[tuple[str, Any]]:
-        """(YAML path of its group, mixer) of every layer that has scores to which a bias is added."""
+        """(YAML path of its group, mixer) of every layer whose scores take a shared bias."""
         for place, mixer in self._mixers():
             group = ".".join(place.split(".")[:2])
             yield from ((group, member) for _, member in mixer.members(place) if member.has_scores)

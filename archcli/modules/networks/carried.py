@@ -1,4 +1,4 @@
-"""Experts whose router hands what it has seen of a token to that of the next layer, and their blocks.
+"""Experts whose router hands its state of a token to the next layer's router, and their blocks.
 
 B batch, T new tokens, D d_model, E experts, R width of the router.
 """

@@ -200,7 +200,7 @@ class KimiDeltaAttention(DeltaRule):
         return split
 
     def decay(self, x: Tensor) -> Tensor:
-        """log a, bounded from below where that is asked for, [B, T, H, d]."""
+        """log a [B, T, H, d], bounded from below by `decay_bound` if there is one."""
         if self.decay_bound is None:
             return super().decay(x)
         from archcli.ops import BoundedLogDecay  # rare: Ling 3

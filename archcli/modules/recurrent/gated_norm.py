@@ -40,13 +40,13 @@ class GatedNorm(Inline):
         product: Tensor = gated(self.normalize(name)(y), gate)
         return product
 
-    def check_channels(self, channels: int, words: str) -> Iterator[Conflict]:
-        """Conflict of the mixer that holds it: groups that do not divide the channels, named in `words`."""
+    def check_channels(self, channels: int, channels_are: str) -> Iterator[Conflict]:
+        """Conflict of the mixer that holds it: groups that do not divide the channels."""
         if channels % self.groups:
             yield Conflict(
                 "norm-groups-divide-channels",
                 "norm.groups",
-                f"{self.groups} groups do not divide {channels} channels ({words})",
+                f"{self.groups} groups do not divide {channels} channels ({channels_are})",
                 "each group normalizes the same number of channels",
             )
 

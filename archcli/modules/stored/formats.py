@@ -231,7 +231,7 @@ def is_format(name: str) -> bool:
 
 
 def stored_format(name: str) -> StoredFormat:
-    """The format of a name that `parse_format` returns and that is no other dtype's."""
+    """The format of a name that `is_format`, as `parse_format` returns it."""
     return FORMATS.get(name) or DTYPE_FORMATS[name]
 
 

@@ -181,7 +181,8 @@ def _whole(name: str, length: int) -> str:
 
 def _stacked(layers: LayerIndex, prefix: str) -> Stacked:
     mine = [layer for layer in layers if layer.path.startswith(prefix)]
-    holding = sorted(number for layer in mine if _has_values(layer) for number in layers.span(layer.path))
+    spans = [layers.span(layer.path) for layer in mine if _has_values(layer)]
+    holding = sorted(number for span in spans for number in span)
     n_layers = sum(len(layers.span(layer.path)) for layer in mine)
     return Stacked(n_layers, {number: i for i, number in enumerate(holding)})
 

@@ -100,7 +100,7 @@ class Quantization(Format):
 
     @property
     def rest(self) -> str | None:
-        """The dtype of what is not packed; None for that of the model."""
+        """The dtype of matrices that are not packed; None for the model's."""
         return None if self.format is None else stored_format(self.format).rest
 
     def check(self) -> Iterator[Conflict]:

@@ -74,7 +74,7 @@ def _sharded(cls: Any, degrees: Degrees) -> Any:
 def _changes(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
     """(full path, the rank's value) of every field that is split."""
     if degrees.tp > 1:
-        yield from _words(model, degrees)
+        yield from _vocabulary(model, degrees)
     for path, module in find(model, Spec):
         layout = layout_of(module)
         if layout is None or degrees.tp == 1 or (degrees.ep > 1 and path.endswith(".expert")):
@@ -85,7 +85,7 @@ def _changes(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
             yield from _widths(path, module, width_at(model, path), degrees.tp)
 
 
-def _words(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
+def _vocabulary(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
     """The rank's words, of every table of words."""
     vocab_size = degrees.chunk(model.vocab_size)
     yield "vocab_size", vocab_size

@@ -125,7 +125,7 @@ class Attend(Op):
         return replace(self, training=True) if self.dropout else self
 
     def among(self, peers: Any) -> Attend:
-        """The op whose heads are this rank's among those that several ranks share."""
+        """The op on this rank's heads, of the heads of all ranks."""
         return replace(self, peers=peers) if self.alibi else self
 
     def space(self, call: Call, *xs: Shape) -> Workspace:

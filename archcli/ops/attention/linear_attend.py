@@ -104,7 +104,7 @@ class LinearAttend(Op):
         return (*within, *self._carried(q, v, cached), _divide(prod(v[:3]), v[3]))
 
     def _within(self, q: Shape, v: Shape) -> tuple[Part, ...]:
-        """Scores of the pairs within chunks, their sums and what they mix, which is added to the rest."""
+        """Scores of the pairs within chunks, their sums, and their mix, added to that of earlier chunks."""
         pairs, blocks = (q[0] * q[2] * count(q[1], self.chunk) for count in (causal_pairs, block_pairs))
         keys, n, rows = prod(q), prod(v), prod(q[:3])
         scores = contraction(
@@ -115,7 +115,7 @@ class LinearAttend(Op):
         return (scores, total, mix, Part("add", OpClass.ELEMENTWISE, n + rows, 2 * (n + rows), n + rows))
 
     def _carried(self, q: Shape, v: Shape, cached: Number) -> tuple[Part, ...]:
-        """The sums that are carried on, one per chunk or per token, and what is read of them."""
+        """The carried sums, one per chunk or per token, and the products of queries with them."""
         keys, carries = prod(q), q[0] * self._carries(q[1]) * q[2]
         totals, sums = carries * q[3], carries * q[3] * v[3]
         running = _running("accumulate", sums + totals, cached)
@@ -218,7 +218,7 @@ def _products(q: Shape, v: Shape, totals: Number) -> tuple[Part, Part, Part]:
 
 
 def _running(name: str, elements: Number, cached: Number) -> Part:
-    """Sums that grow from the cached ones; the gradient of a term is that of all sums from its own on."""
+    """Running sums from the cached ones on; a term's gradient sums those of all later sums."""
     back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=(1, 2))
     return Part(name, OpClass.ELEMENTWISE, elements, elements + cached, elements, (back,))
 

@@ -136,7 +136,7 @@ class DispatchReal(Dispatch):
     zero_experts: Number
 
     def copies(self, choices: Number) -> Number:
-        """Those that fall on experts that compute."""
+        """The expected number of choices of experts that compute."""
         return part_of(choices, self.n_experts, self.n_experts + self.zero_experts)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:

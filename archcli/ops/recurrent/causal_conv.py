@@ -63,6 +63,7 @@ class CausalConv1d(Op):
 
 
 def _window(elements: Number) -> State:
+    """The cached inputs of a convolution."""
     return State(elements, StateKind.FIXED, content=StateContent.CONVOLUTION)
 
 
@@ -113,8 +114,7 @@ class ConvPair(Op):
         return (depthwise, _bias("first", between, width), grouped, _bias("second", n, width), *moved)
 
     def states(self, x: Shape, *window: Shape) -> tuple[State, ...]:
-        kept = State(x[0] * self._reach * x[2], StateKind.FIXED, content=StateContent.CONVOLUTION)
-        return (kept,) if self.keep else ()
+        return (_window(x[0] * self._reach * x[2]),) if self.keep else ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *window: Any) -> Any:
         before = window[0] if window else x.new_zeros(x.shape[0], self._reach, x.shape[2])

@@ -149,7 +149,7 @@ class HeadDecay(Op):
         return False
 
     def among(self, peers: Any) -> HeadDecay:
-        """The op whose heads are this rank's among those that several ranks share."""
+        """The op on this rank's heads, of the heads of all ranks."""
         return replace(self, peers=peers)
 
     def run(self, torch: Any, weights: dict[str, Any], v: Any) -> Any:

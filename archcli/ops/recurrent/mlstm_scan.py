@@ -216,7 +216,7 @@ def _weighed(name: str, n: Number, rows: Number, wrt: int | tuple[int, ...], *, 
 
 
 def _passed(sums: Number, read: Number) -> Part:
-    """States that decay and are added to what comes: the gradient does the same, backwards in time."""
+    """States that decay, plus new terms; the gradient does the same backwards in time."""
     backward = (
         Part("d_state", OpClass.ELEMENTWISE, 2 * sums, 2 * sums, sums, wrt=(K, V, *GATES)),
         Part("d_4", OpClass.NORMALIZATION, 2 * sums, 2 * sums, 0, wrt=FORGET),

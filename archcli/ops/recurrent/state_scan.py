@@ -266,7 +266,7 @@ def _decayed(name: str, n: Number, rows: Number, flops: Number, wrt: int | tuple
 
 
 def _passed(sums: Number) -> Part:
-    """States that decay and are added to what comes: the gradient does the same, backwards in time."""
+    """States that decay, plus new terms; the gradient does the same backwards in time."""
     backward = (
         Part("d_state", OpClass.ELEMENTWISE, 2 * sums, 2 * sums, sums, wrt=(1, 2, 3)),
         Part("d_3", OpClass.NORMALIZATION, 2 * sums, 2 * sums, 0, wrt=3),

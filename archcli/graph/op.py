@@ -42,7 +42,7 @@ class Op:
     passes_gradient: ClassVar[bool] = False
     """Whether the gradient of its output is that of its inputs, so that its backward makes none."""
     sums_bias: ClassVar[bool] = False
-    """Whether the gradient of its bias is summed up when its backward has let go of what it kept."""
+    """Whether the gradient of its bias is summed up after its backward has released what it kept."""
     follows_run: ClassVar[bool] = False
     """Whether the bytes alive while it runs are read off its `run`, where they are torch's to the byte."""
     collective: ClassVar[str] = ""
@@ -111,7 +111,7 @@ class Op:
         return self.run(torch, weights, *xs)
 
     def run_served(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
-        """What an inference engine launches in its place: `archcli.launches` alone can run it."""
+        """The kernels of an inference engine in its place; `archcli.launches` alone can run them."""
         return self.run_fused(torch, weights, *xs)
 
     def in_training(self) -> Op:

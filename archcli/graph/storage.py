@@ -118,7 +118,7 @@ class RecomputedRegion:
 
 @dataclass(slots=True, eq=False)
 class Ledger:
-    """What is alive as a pass runs, kept or cached, its moments and steps, and what autograd has saved.
+    """The storages alive in a pass, kept or cached, its moments and steps, and those saved by autograd.
 
     `entries` are the inputs of each region that is recomputed, by its path. With `follows` false it
     records what is kept, but neither moments nor steps.

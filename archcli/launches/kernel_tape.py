@@ -113,7 +113,7 @@ class UnlikeLayersError(Exception):
 
 
 class FoldedLayers:
-    """What enters and leaves the layers of a pass that stand for others.
+    """The tensors and gradients that enter and leave layers, where one stands for several.
 
     Its methods raise UnlikeLayersError where one does not launch what the next one would.
     """

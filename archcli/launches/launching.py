@@ -1,4 +1,4 @@
-"""What every function of the stand-in for torch is made of: a launch, a view, a broadcast, a gradient."""
+"""The pieces of every function of the stand-in for torch: launch, view, broadcast, gradient."""
 
 from __future__ import annotations
 

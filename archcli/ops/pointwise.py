@@ -219,7 +219,7 @@ class ActivateXIELU(Op):
         return (_with_scalars(elementwise("xielu", n, saved=1), n, "alpha_p", "alpha_n"),)
 
     def space(self, call: Call, x: Shape) -> Workspace:
-        """Both curves, what is chosen of them, and beta x; a and b."""
+        """Both curves, the one chosen by sign, and beta x; a and b."""
         if call.execution.records:
             return NO_WORKSPACE
         return Workspace(call.widths[0] * 4 * prod(x) + call.width * 2)

@@ -108,7 +108,7 @@ def _sources(group: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) ->
 
 
 def _between(group: FusedGroup, made: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) -> bool:
-    """Whether something must run after the group and before what is made."""
+    """Whether a third group must run after the group and before the one being placed."""
     seen: set[int] = set()
     waiting = [source for source in _sources(made, makers) if source is not group]
     while waiting:

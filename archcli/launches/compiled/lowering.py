@@ -135,7 +135,7 @@ class Lowering:
         yield from self._now(self.returned)
 
     def _now(self, memories: Iterable[TensorMemory]) -> Iterator[FusedGroup]:
-        """What is computed at last for these."""
+        """The groups of these memories that were not written yet: they are now."""
         for memory in memories:
             if memory in self.inlined:
                 yield self.inlined.pop(memory)

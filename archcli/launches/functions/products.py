@@ -54,7 +54,7 @@ def baddbmm(c: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any
 
 @operation
 def matmul(a: Any, b: Any) -> Any:
-    """A product of the last two axes; what is folded with a matrix is one product, else one in batches."""
+    """A product over the last two axes: one of matrices where torch folds the others, else a batch."""
     if a.ndim == MATRIX and b.ndim == MATRIX:
         return mm(a, b)
     if b.ndim == MATRIX and _folds(a, b):

@@ -101,7 +101,7 @@ def steps_run(n: int) -> list[tuple[int, int]]:
 
 @contextmanager
 def counted(repeats: int) -> Iterator[None]:
-    """Count what is launched within the block this often."""
+    """Count each launch within the block `repeats` times."""
     log = current()
     before, log.repeats = log.repeats, repeats
     try:

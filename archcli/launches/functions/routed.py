@@ -1,4 +1,4 @@
-"""What torch's own modules launch in training, and operations of routed experts."""
+"""Kernels of torch's modules in training, and of routed experts."""
 
 from __future__ import annotations
 
@@ -140,4 +140,4 @@ def _token_batch_norm(channels: Any, **options: Any) -> ModuleForward:
 
 
 MODULES = SimpleNamespace(Dropout=_dropout, TokenBatchNorm=_token_batch_norm)
-"""The modules that an op's `leaf` chooses from, of those that need one."""
+"""The modules that the `leaf` of an op with `needs_module` chooses from."""

@@ -23,7 +23,7 @@ from archcli.launches.tensor import ShapeTensor, TensorMemory
 from archcli.launches.torch_like import TORCH
 
 BY_WIDTH = {1: BOOL, 4: FP32, 8: INT64}
-"""Number types of inputs of which the width alone is known, where it is not that of the model."""
+"""Number types by width, of inputs without a layout whose width is not the model's."""
 
 
 def model_dtype(width: Number) -> DType:
@@ -114,7 +114,7 @@ class LiveLog(FollowedLog):
         self.live -= size
 
     def record(self, node: GradNode) -> None:
-        """Autograd records a step: without its tensors, of which it holds those kept alone."""
+        """Autograd records a step, without its tensors: those that it keeps are in `held`."""
         node.backward, node.inputs = _no_backward, ()
 
 
@@ -154,7 +154,7 @@ class ShapeRun:
         }
 
     def _run(self, op: Op, call: Call, shapes: Sequence[Shape]) -> Any:
-        """What it returns, run as the node of a built model runs it."""
+        """The outputs of the operation, run as the node of a built model runs it."""
         records, weights = call.execution.records, self.weights
         if self.routed is not None and weights:
             return run_stacked(op, weights, self.inputs, self.routed)
@@ -166,7 +166,7 @@ class ShapeRun:
         return getattr(op, call.execution.run_as)(TORCH, {}, *self.inputs)
 
     def kept(self, log: KeptLog) -> tuple[Kept, ...]:
-        """What the backward of every step keeps, of those too that no gradient reaches."""
+        """The tensors that the backward of every step keeps, steps without a gradient included."""
         log.stage = "backward"
         with logged(log), without_grad():
             for node in log.nodes:

@@ -205,7 +205,7 @@ class AdaptTape:
         return None if inner is None else AdaptTape(inner, self.lora)
 
     def own(self) -> AdaptTape:
-        """The same around the tape of one occurrence."""
+        """An adapting tape around the tape of one occurrence's own weights."""
         return AdaptTape(self.inner.own(), self.lora)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:

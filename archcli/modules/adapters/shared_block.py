@@ -59,7 +59,7 @@ class AdapterTape:
         return None if inner is None else AdapterTape(inner, self.rank, self.targets)
 
     def own(self) -> Tape:
-        """That of the tape below."""
+        """The tape below for one occurrence's own weights, without adapters."""
         return self.inner.own()
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:

@@ -35,7 +35,7 @@ CONTENT = {
     "latent": StateContent.LATENT,
     "k_pe": StateContent.LATENT,
 }
-"""What cached entries are, by name, where they are no keys and values."""
+"""The content of cached entries by name, of those that are no keys and values."""
 
 STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
 """Fields that keep scores from growing, in the order they are named."""
@@ -260,7 +260,7 @@ class IndexedAttention(SoftmaxAttention):
     index_from: Count | None = None
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees; with an index as many as that chooses."""
+        """Which keys a query sees; with an index, the `top_k` that it chooses."""
         return super().own_mask() if self.index is None else TopK(self.index.top_k)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:

@@ -102,7 +102,7 @@ class ConvolvedAttention(SoftmaxAttention, ProjectedHeads):
         return mixture
 
     def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
-        """What each query adds to the scores of its keys by their distance, [B, H, T, S]."""
+        """The biases on scores by the distance of query and key, [B, H, T, S]."""
         mixture: Any = context.relative
         bias: Tensor = RelativeProfiles("profiles", self.relative_extent, k.shape[1])(
             mixture, context.positions
@@ -209,7 +209,7 @@ class CompressedAttention(SoftmaxAttention):
         return scaled
 
     def _values(self, x: Tensor, last: tuple[Tensor, ...] | None) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Values [B, T, K, d], half of them of the token before, and what of the last token is kept."""
+        """Values [B, T, K, d], half of each from the token before, and the cached half of the last token."""
         half = self.n_kv_heads * self.head_dim // 2
         now, late = Linear("v_proj", half, self.bias)(x), Linear("v_late_proj", half)(x)
         late, *kept = TokenShift("v_shift", last is not None)(late, *(last or ()))

@@ -143,7 +143,7 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
     value_gate: ValueGate | None = None
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees; with a gate as many as that chooses."""
+        """Which keys a query sees; with a gate, the `top_k` that it chooses."""
         return super().own_mask() if self.value_gate is None else TopK(self.value_gate.top_k)
 
     @property

@@ -214,7 +214,7 @@ class ParallelMixer(Mixer):
     branches: Annotated[tuple[Mixer, ...], Length(least=2)]
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """[B, T, D] to [B, T, D], and the tuple of what each branch keeps."""
+        """[B, T, D] to [B, T, D], and a tuple of each branch's states."""
         context = or_default(x, context)
         # None and () mean the same to each branch as to the layer
         caches = context.cache or (context.cache,) * len(self.branches)
@@ -259,7 +259,7 @@ class ParallelMixer(Mixer):
         return joined_facts([branch.facts(d_model) for branch in self.branches])
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: branches of which some look ahead and some do not."""
+        """Conflict: causal branches beside branches that look ahead."""
         yield from super().check()
         if len({branch.facts().causal for branch in self.branches}) > 1:
             what, hint = "some branches are causal and some are not", "make them alike"

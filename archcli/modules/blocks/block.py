@@ -108,11 +108,11 @@ class Block(Holder):
         return 1
 
     def enter(self, x: Tensor) -> Tensor:
-        """What the first layer of a stack makes of the embeddings: the stream that its layers work on."""
+        """The stream that the layers of a stack work on, from the embeddings x; for its first layer."""
         return x
 
     def leave(self, x: Tensor) -> Tensor:
-        """What the last layer of a stack makes of the stream: vectors [B, T, D]."""
+        """Vectors [B, T, D] from the stream x; for the last layer of a stack."""
         return x
 
     def check(self) -> Iterator[Conflict]:
@@ -202,7 +202,7 @@ class SerialBlock(Block):
         return self.after(x, y, step), kept
 
     def network(self, x: Tensor, ffn: FeedForward, cache: Kept, kept: Kept) -> tuple[Tensor, Kept]:
-        """What the network makes of the stream, and what the layer keeps: `kept`, and a state of its own."""
+        """The network's output, and what the layer caches: `kept`, and the network's state if it has one."""
         return feed(ffn, self.before(x, "ffn"), cache, kept)
 
     def _cross(self, cross: CrossAttention, x: Tensor, context: Context) -> tuple[Tensor, Kept]:

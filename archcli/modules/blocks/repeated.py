@@ -151,7 +151,7 @@ class SharedLayer(Block):
 
 
 def _joined(of_block: Kept, states: Any) -> Any:
-    """What the block and the layer's mixer keep, as a pair; with what the mixer lends."""
+    """The caches of the block and the layer's mixer as a pair, with the entries that the mixer lends."""
     if isinstance(states, Lent):
         return states._replace(kept=_joined(of_block, states.kept))
     return None if states is None else (of_block, states)

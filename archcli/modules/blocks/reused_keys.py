@@ -20,7 +20,7 @@ from archcli.modules.spec.context import Context, Lent
 SHAPES = ("n_kv_heads", "head_dim", "v_head_dim", "window", "chunk", "sparsity", "kind", "causal")
 """Facts in which a layer and the one whose keys and values it reads agree."""
 LENT = {"kv_from": "keys and values", "index_from": "choice of an index"}
-"""What a layer reads of an earlier one, by the field that numbers it."""
+"""What a layer reads from an earlier one, by the field with that layer's number."""
 STRUCTURE = {"kv_from": ("window", "chunk", "sparsity"), "index_from": ("indexed",)}
 """Facts that tell lenders apart where sizes have no values, by that field."""
 
@@ -43,7 +43,7 @@ class LentEntries:
         self._entries: dict[int, tuple[Tensor, ...]] = {}
 
     def given(self, context: Context, block: Block, place: Place) -> Context:
-        """A layer's context with what it reads of another, and whether it is to lend its own."""
+        """A layer's context with the entries that it borrows, and whether it is to lend its own."""
         number = None if block.mixing is None else source_of(block.mixing[1])
         return context._replace(
             borrowed=None if number is None else self._entries[number],
@@ -51,7 +51,7 @@ class LentEntries:
         )
 
     def taken(self, kept: Any, layer: Number, place: Place) -> Any:
-        """What a layer caches, once what it lends is held."""
+        """A layer's cache; the entries that it lends are held until they are read."""
         if not isinstance(kept, Lent):
             return kept
         self._entries.update(dict.fromkeys(self._lends_as(layer, place), kept.entries))
@@ -104,7 +104,7 @@ def _within(mixer: Mixer) -> Iterator[Conflict]:
 def _mistake(
     layers: Layers, place: Place, mixer: Mixer, source: tuple[str, int], d_model: int
 ) -> tuple[str, str]:
-    """What is wrong with reading of the layer of that number, and how to mend it; empty texts if right."""
+    """Why a layer cannot read the earlier one that it numbers, and a hint; empty texts if it can."""
     field, number = source
     first = sum(n_layers for n_layers, _ in layers[: place[0]]) + place[1]
     # first of all: `_place` has no place for a number beyond the last layer
@@ -142,7 +142,7 @@ def _unlike_index(mixer: Any, lender: Any, number: int) -> tuple[str, str]:
 
 
 def _lenders(layers: Layers, *, known: bool) -> Iterator[tuple[int, Place]]:
-    """(number, place) of every layer of which others read."""
+    """(number, place) of every layer that others read."""
     before: list[tuple[Place, Mixer]] = []
     for place, mixer in _mixers(layers):
         for field, number in _sources(mixer):

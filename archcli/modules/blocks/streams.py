@@ -43,7 +43,7 @@ from archcli.ops import (
 )
 
 ALTUP = "altup"
-"""The heading of what predicts and corrects, and how the names of its ops begin."""
+"""The heading of AltUp's parameters, and how the names of its ops begin."""
 # Gemma3nTextModel clamps the mean of squares at 1e-5
 LEAST = 1e-5
 """The least mean of squares by which a stream is scaled."""
@@ -152,7 +152,7 @@ class AltUp(DoubleNorm):
 
 
 HYPER = "hyper_connections"
-"""The heading of what gathers and returns streams."""
+"""The heading of the parameters that gather and return streams."""
 
 
 class HyperConnected(Block):

@@ -163,7 +163,7 @@ class Stack(Module):
         return [(group.n_layers, group.blocks) for group in self.groups]
 
     def _lent(self) -> LentEntries | None:
-        """What layers lend to each other; None where every layer has all of its own."""
+        """The entries that layers lend to each other; None if no layer reads another's."""
         pairs = filter(None, [block.mixing for group in self.groups for block in group.blocks])
         members = (member for key, mixer in pairs for _, member in mixer.members(key))
         if all(getattr(member, field, None) is None for member in members for field in READS_LAYER):

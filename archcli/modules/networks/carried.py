@@ -93,7 +93,7 @@ class CarriedExperts(FeedForward):
             yield Conflict("carried-expert", "expert", what, "use kind mlp or glu")
 
     def check_in(self, block: str) -> Iterator[Conflict]:
-        """Conflict: a block that does not hand on what the router has seen."""
+        """Conflict: a block that does not hand on the router's state."""
         if block != "carried":
             what = "a network that hands numbers on to the next layer stands in a layer of kind carried"
             yield Conflict("network-carries", "ffn", what, "use kind: carried")

@@ -50,7 +50,7 @@ class DeltaRule(Recurrent):
         raise NotImplementedError
 
     def decay_input(self, x: Tensor) -> Tensor:
-        """What the decay is a function of: [B, T, H], or [B, T, H, d] for one per channel."""
+        """The input of the decay: [B, T, H], or [B, T, H, d] for one per channel."""
         raise NotImplementedError
 
     def decay(self, x: Tensor) -> Tensor:

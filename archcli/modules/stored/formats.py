@@ -111,7 +111,7 @@ class StoredFormat(NamedTuple):
 
 
 def _ggml(bits: int, group: int, *, scale: int = 16, zero: int = 0, second: int = 0) -> Packing:
-    """A type of ggml; with `second`, the groups' scales have a scale of so many bits per 256."""
+    """A type of ggml; with `second`, 256 values share a scale of that many bits for their groups' scales."""
     groups = {"second_group_size": SUPER_BLOCK // group, "second_scale_bits": second} if second else {}
     return Packing(bits, group, scale, zero, **groups)
 

@@ -51,7 +51,7 @@ SOFTMAX = Layout(
     refused={"value_gate": "its gates read the values of all heads"},
 )
 EXPERTS = {"dispatch": 0, "combine": 1, "shared_gated": 1}
-"""What every rank has and experts read: tokens, the weights of their outputs, the gate of a shared expert."""
+"""Inputs of experts that every rank has: tokens, weights of outputs, the gate of a shared expert."""
 
 LAYOUTS: Mapping[str, Layout] = {
     "mha": SOFTMAX,

@@ -129,7 +129,7 @@ class Attend(Op):
         return replace(self, peers=peers) if self.alibi else self
 
     def space(self, call: Call, *xs: Shape) -> Workspace:
-        """What its backward takes; what is alive while it runs is read off its run."""
+        """The memory of its backward; that of its forward is read off its run."""
         from archcli.ops.attention.attend_backward import backward  # asked for memory alone
 
         called, fused = self._called(call, *xs), self._runs_fused(call)
@@ -214,7 +214,7 @@ class Attend(Op):
         return torch.served_attention(q, k, v, flops, seen)
 
     def _alibi(self, torch: Any, positions: Any, scores: Any) -> Any:
-        """What each head takes off for the distance of each key: [H, T, S]."""
+        """The penalty of each head for the distance of each key, [H, T, S]."""
         keys = key_positions(torch, positions, scores.shape[-1])
         distance = (keys - positions[:, None]).abs().to(scores.dtype)
         return self._slopes(torch, scores.shape[1], scores)[:, None, None] * distance

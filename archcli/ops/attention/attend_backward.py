@@ -1,4 +1,4 @@
-"""What attention's backward takes while it runs, beside what the forward kept and all gradients."""
+"""Memory of attention's backward while it runs, beside the tensors kept for it and all gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def same(a: Number, b: Number) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AttendCall:
-    """A call of attention: its sizes, and what of its steps the backward's memory depends on.
+    """A call of attention: its sizes, and the steps that change the memory of its backward.
 
     `masked` says that one kernel needs the mask written out, `sinks` which input holds them.
     """

@@ -1,4 +1,4 @@
-"""Attention by torch's fused kernels: what they want of their inputs, and how they get it.
+"""Attention by torch's fused kernels: their limits, and the padding and repeats that meet them.
 
 - On a GPU flash attention (arXiv:2205.14135, arXiv:2307.08691) takes 16 bits, heads at most 256 wide, values
   as wide as keys, and no mask but the causal one; all else the memory-efficient kernel (arXiv:2112.05682),

@@ -126,7 +126,7 @@ class ConvPair(Op):
         return (y, joined[:, x.shape[1] :].clone()) if self.keep else (y,)
 
     def workspace(self, width: int, x: Shape, *window: Shape) -> Workspace:
-        """Bytes of the inputs behind the window, of what the convolutions hand on, and of their result."""
+        """Bytes of the inputs behind the window, and of the results of both convolutions."""
         row = width * x[0] * x[2]
         joined, empty = row * (x[1] + self._reach), row * self._reach
         running = joined + row * (2 * x[1] + self.second - 1)

@@ -112,7 +112,7 @@ def _head_pairs(q: Any, k: Any, weighted: Any, total: Any, later: Any) -> tuple[
 
 
 def _channel_pairs(torch: Any, q: Any, k: Any, weighted: Any, total: Any, later: Any) -> tuple[Any, Any]:
-    """The same decayed by channel: each token reads keys of its own, as much as they have decayed by then."""
+    """b k k^T and q k^T decayed by channel: each token reads the keys as they have decayed by then."""
     differences = total.unsqueeze(-2) - total.unsqueeze(-3)
     keys = differences.masked_fill(later.unsqueeze(-1), float("-inf")).exp() * k.unsqueeze(-3)
     overlap, scores = (torch.stack([weighted, q], -2) @ keys.transpose(-1, -2)).unbind(-2)

@@ -68,7 +68,7 @@ class MLSTMScan(Op):
         )
 
     def _within(self, q: Shape, v: Shape) -> tuple[Part, ...]:
-        """The pairs within chunks: scores times exp(log decay + i - m), their sums and what they mix."""
+        """The pairs within chunks: scores times exp(log decay + i - m), their sums and their mix."""
         pairs, blocks = (v[0] * v[2] * count(v[1], self.chunk) for count in (causal_pairs, block_pairs))
         keys, n, rows = prod(q), prod(v), prod(v[:3])
         scores = contraction(
@@ -90,7 +90,7 @@ class MLSTMScan(Op):
         )
 
     def _carried(self, q: Shape, v: Shape) -> tuple[Part, ...]:
-        """C and n, one per chunk, and what is read of them."""
+        """C and n, one per chunk, and the products of queries with them."""
         keys, n, rows, carries = prod(q), prod(v), prod(v[:3]), v[0] * v[2] * chunk_count(v[1], self.chunk)
         gate_keys, state, readout, normalizer = _products(q, v, carries)
         # no token reads the last state, and the first is given
@@ -168,7 +168,7 @@ def _chunk(torch: Any, heads: Any, before: Any, later: Any) -> tuple[Any, Any, A
 
 
 def _step(torch: Any, heads: Any, before: Any) -> tuple[Any, Any, Any]:
-    """The same of one token."""
+    """What one token mixes, its divisor without eps, and C, n and m after it."""
     (q, k, v, i, f), (state, keys, m) = heads, before
     grown = f + m
     m = torch.maximum(grown.detach(), i.detach())

@@ -24,7 +24,7 @@ T = TypeVar("T", bound=CountTape)
 class Placement(NamedTuple):
     """Where a tensor lies: its storage, the bytes of an element, and the step and output that made it.
 
-    `layout` is that of what an operation made, None of what came from elsewhere, in the order of its axes.
+    `layout` is None for a tensor that no operation made: it lies in the order of its axes.
     """
 
     storage: LiveStorage | None
@@ -83,7 +83,7 @@ class TracedRun(NamedTuple):
 
 
 class MemoryTape(InPeriods):
-    """Writes a Row for each op, and into the ledger its storages, what its backward keeps, and the moment."""
+    """Writes a Row for each op, and its storages, kept tensors and moment into the ledger."""
 
     __slots__ = ("execution", "ledger", "mixture", "read", "recomputed", "region")
     records = True
@@ -117,7 +117,7 @@ class MemoryTape(InPeriods):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row, and note what is alive while it runs and what its backward keeps."""
         shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
-        # read of what a backward may compute again; without moments nobody does, and in symbols they are slow
+        # costs are read where a backward may compute again: not without moments, and they are slow in symbols
         costs = self.execution.records and self.ledger.follows
         answer = self._answer(op, shapes, grads, trained=trained, costs=costs)
         row, grad = self._row(op, shapes, answer, group), self.records and answer.grad
@@ -234,7 +234,7 @@ class MemoryTape(InPeriods):
         return 0 if self.region is None else self.ledger.region(self.region).alive()
 
     def _alive_again(self, before: Number, kept: Mapping[int, LiveStorage]) -> Number:
-        """The most such bytes while the operation runs again, with the tensors that it keeps."""
+        """The most bytes of that module while the operation runs again, with the tensors that it keeps."""
         if self.region is None:
             return 0
         # what autograd has saved, such as the region's input, is counted there already

@@ -5,7 +5,7 @@ layer launches follows from the tensors that it is given. So the layers of a gro
 each is like what leaves it, forward and backward, and if they share nothing else through which gradients
 flow.
 
-The layers of a pattern are run once where one period stands for all (`folding`). Else they are run three
+The layers of a pattern are run once where one period stands for all (`FoldedLayers`). Else they are run three
 times, as where memory is counted: the first period, one for all in the middle, and the last.
 """
 

@@ -19,7 +19,7 @@ Backward = Callable[..., Gradients]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaunchOrigin:
-    """Which operation of the architecture launches: its path, how often it runs, and what its class needs.
+    """The operation of the architecture that launches: its path, how often it runs, and its parts.
 
     One run of an operation is one origin, told from others by identity: launches are counted by it.
     """

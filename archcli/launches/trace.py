@@ -26,7 +26,7 @@ def run_backward(
 ) -> list[ShapeTensor]:
     """Launch the kernels of the backward from the gradients of the outputs; returns those of the weights.
 
-    `folded` are layers that stand for others, if there are any, whose gradients are held against each other.
+    `folded` compares the gradients that enter and leave layers, where one stands for others.
     """
     waiting: dict[int, dict[int, ShapeTensor]] = {}
     leaves: dict[int, ShapeTensor] = {}

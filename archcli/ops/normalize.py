@@ -16,9 +16,9 @@ from archcli.ops import base
 class Normalize(Op):
     """y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * (offset + weight) + bias over the last axis.
 
-    LayerNorm (arXiv:1607.06450) is centred; RMSNorm (arXiv:1910.07467) is not, its mean is taken as 0. `axes`
-    of the input the weight spans: 1 for [d]; 2 for [H, d], a gain per head. `offset` 1 stores the weight
-    minus one (Gemma). With `groups` n each n-th of the axis has a statistic of its own (Mamba-2).
+    LayerNorm (arXiv:1607.06450) is centred; RMSNorm (arXiv:1910.07467) is not, its mean is taken as 0. The
+    weight spans the last `axes` of the input: 1 is [d]; 2 is [H, d], a gain per head. `offset` 1 stores the
+    weight minus one (Gemma). With `groups` n each n-th of the axis has a statistic of its own (Mamba-2).
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Ops that depend on a batch's targets: two-level softmax, and the tokens of one cluster.
 
 How many tokens fall into a cluster is data. Counting takes the share that the architecture states, as an
-exact fraction; running takes those that do.
+exact fraction; a run takes the tokens that do.
 
 N tokens B*T, n those of a cluster, C classes, W words per class = ceil(V / C), V words, D width. Word w is
 entry w % W of class w // W. What the last class lacks is computed and struck out (-inf).

@@ -101,7 +101,7 @@ def einsum(equation: str, a: Any, b: Any) -> Any:
     """A contraction in Einstein notation; axes that one tensor alone has must be in the output.
 
     The product's axes are those of both tensors, of the first and of the second. torch swaps the two where
-    all axes of the second alone come before those of the first in the output, which then lies as it should.
+    all axes of the second alone come before those of the first in the output, so that it lies in that order.
     """
     inputs, out = equation.split("->")
     left, right = inputs.split(",")

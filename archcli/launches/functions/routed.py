@@ -35,7 +35,7 @@ class TokenAssignment:
         self._ends: ShapeTensor | None = None
 
     def sizes(self) -> ShapeTensor:
-        """Numbers of the experts' tokens [E]."""
+        """The number of each expert's tokens [E]."""
         if self._sizes is None:
             self._sizes = bincount(self.expert_of, minlength=self.n_experts)
         return self._sizes
@@ -58,7 +58,7 @@ class TokenAssignment:
         return self._ends
 
     def ends(self) -> ShapeTensor:
-        """Ends of the experts' tokens [E]."""
+        """The end of each expert's tokens [E], computed when it is first asked for."""
         if self._ends is None:
             self._ends = launch("cumsum", [self.sizes()], (self.n_experts,), NAMED["int32"])
         return self._ends

@@ -1,7 +1,7 @@
 """Memory of operations, read off their `run`: what a backward keeps, where outputs lie, what is alive.
 
-What a backward keeps, views, number types and strides are read of every operation: no class states them.
-The bytes alive while an operation runs are read of those that say `follows_run`, and of attention. Others
+What a backward keeps, views, number types and strides are read off every operation: no class states them.
+The bytes alive while an operation runs are read off those that say `follows_run`, and attention. Others
 state them by hand in `space` or `workspace`, or state nothing and count as 0:
 
 - Scans (DeltaScan, StateScan, SelectiveScan, MLSTMScan, WKV, LinearAttend, DiagonalScan, GatedDecay): by

@@ -1,8 +1,8 @@
 """Read off an operation's `run` the tensors that its backward keeps, and the layouts of its outputs.
 
-No operation states this. Its `run` is called with the stand-in for torch: what the kernels of each step's
-backward read of the forward's tensors is what autograd keeps, with what torch saves beside it (`GradNode`).
-The tests hold this against what torch saves of every operation, storage by storage.
+No operation states this. Its `run` is called with the stand-in for torch: the forward's tensors that kernels
+of the backward read are those that autograd keeps, with those that torch saves beside them (`GradNode`).
+The tests hold this against the tensors that torch saves for every operation, storage by storage.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Model(Holder):
     caches: ClassVar[bool] = True
     """Whether it generates token by token, and so has a cache to fill."""
     degrees: ClassVar[Degrees | None] = None
-    """Of one rank's share of a model: how many ranks share it."""
+    """How many ranks share the model, where it is one rank's share."""
 
     @property
     def output_head(self) -> Any:

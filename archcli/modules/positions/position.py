@@ -28,7 +28,7 @@ class Position(Inline):
     """Where it enters: added to the embedding, turning queries and keys, added to keys, added to scores."""
 
     shares_bias: ClassVar[bool] = False
-    """Whether its bias on scores is one for all sequences of a batch, whatever they say."""
+    """Whether one bias on scores serves all sequences of a batch."""
 
     @property
     def rope_base(self) -> float | None:

@@ -100,7 +100,7 @@ ROLES: Mapping[str, str] = {
 
 
 class Stacked(NamedTuple):
-    """A stack's layers by number: how many, and of those with values how many come before each."""
+    """A stack: the number of its layers, and the place of each one with values among such layers."""
 
     n_layers: int
     values: Mapping[int, int]
@@ -112,7 +112,7 @@ class MixedModel:
     def __init__(self, mix: Mix, layers: LayerIndex) -> None:
         """The facts that choices depend on, read off the layers."""
         self.mix = mix
-        # of whichever kind of model
+        # Any: the index knows its model as a Spec
         embedding: Any = vars(layers.model)["embedding"]
         self.is_tied: bool = embedding.tied
         facts = [layer.facts() for layer in layers]

@@ -224,6 +224,6 @@ def _op_class(held: Sequence[DataflowLaunch]) -> str:
     classes = {
         class_of(OpKey(x.origin.path, x.stage, x.kernel.name), x.origin.parts)
         for x in held
-        if x.origin.parts or not any(other.origin.parts for other in held)
+        if x.origin.parts or not any(launch.origin.parts for launch in held)
     }
     return classes.pop() if len(classes) == 1 else str(FUSED_KERNELS)

@@ -245,7 +245,7 @@ def op_memory(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = Fals
 
 
 def _index(storages: list[TensorMemory], storage: TensorMemory) -> int | None:
-    return next((i for i, other in enumerate(storages) if other is storage), None)
+    return next((i for i, x in enumerate(storages) if x is storage), None)
 
 
 def _firsts(tensors: Sequence[ShapeTensor]) -> Iterator[int]:

@@ -82,7 +82,7 @@ class AltUp(DoubleNorm):
     def leave(self, x: Tensor) -> Tensor:
         """Streams [B, T, n, D] to vectors [B, T, D]."""
         first, *others = [TakeStream(f"{ALTUP}_last_{i}", i)(x) for i in range(self.inputs)]
-        back = [self._alike(other, first, f"{ALTUP}_out_{i}") for i, other in enumerate(others)]
+        back = [self._alike(stream, first, f"{ALTUP}_out_{i}") for i, stream in enumerate(others)]
         joined = StackStreams(f"{ALTUP}_joined")(first, *back, group=ALTUP)
         mean: Tensor = MeanStreams(f"{ALTUP}_mean")(joined, group=ALTUP)
         return mean

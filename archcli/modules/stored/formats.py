@@ -254,7 +254,7 @@ def cache_bytes(elements: Number, dtype: str) -> Number:
     if named is None:
         return to_bytes(elements, dtype)
     if not named.cache:
-        known = ", ".join(name for name, other in FORMATS.items() if other.cache)
+        known = ", ".join(name for name, stored in FORMATS.items() if stored.cache)
         raise ArchError(
             f"no engine keeps a cache in {dtype}", f"those of llama.cpp: {known}; others: bf16, fp8"
         )

@@ -1,4 +1,4 @@
-"""Guided: a formula with a value, by which code branches that compares sizes.
+"""Guided: a formula with a value; code that compares sizes branches by the value.
 
 Code that runs on a formula alone cannot branch: it is not known whether `seq_len` is 1. At the sizes of a
 model it is known. So the formula that comes out holds for all sizes that take the same branches.

@@ -116,7 +116,7 @@ class Block(Holder):
         return x
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: two mixers, neither mixer nor feed-forward network, a network of other blocks."""
+        """Conflicts: two mixers, neither mixer nor network, a network that needs another kind of block."""
         yield from super().check()
         if self.ffn is not None:
             yield from self.ffn.check_in(getattr(self, "kind", ""))

@@ -221,10 +221,8 @@ class CountTape:
         yield from ((i, 1) if apart else (i, number) for i, number in times)
         if apart:
             # a symbolic number is never 1: what is left of it stays, even where it may come to 0
-            alone = [is_whole(number) and number == 1 for _, number in times]
-            yield from (
-                (i + period, number - 1) for (i, number), one in zip(times, alone, strict=True) if not one
-            )
+            several = [(i, number) for i, number in times if not (is_whole(number) and number == 1)]
+            yield from ((i + period, number - 1) for i, number in several)
 
     def _answer(
         self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool, costs: bool = True
@@ -330,7 +328,7 @@ class ShapeTape(CountTape):
 
 
 class DeclaringTape(ShapeTape):
-    """A ShapeTape that writes rows only of operations that own weights, of a module that no pass runs."""
+    """A ShapeTape for modules that no pass runs: it writes rows of operations with weights alone."""
 
     __slots__ = ()
 
@@ -344,7 +342,7 @@ class DeclaringTape(ShapeTape):
 
 
 class StateTape(ShapeTape):
-    """A ShapeTape that writes rows only of operations that leave something in the cache."""
+    """A ShapeTape that writes rows of operations with cached states alone."""
 
     __slots__ = ()
 

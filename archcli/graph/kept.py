@@ -82,9 +82,9 @@ class Execution(NamedTuple):
     """How torch runs a pass.
 
     `backend` picks the kernels, `fused` attention in one kernel where there is one, `width` is the bytes of
-    an element in the model's dtype; with `records` autograd keeps what the backward needs. Of an operation
-    of which that is not known it `assumes` all inputs and outputs, or NotImplementedError is raised.
-    `served`: an inference engine runs it, whose kernels fuse attention of every kind.
+    an element in the model's dtype; with `records` autograd keeps what the backward needs. Where archcli
+    cannot know that of an operation, `assumes` takes all inputs and outputs; without it NotImplementedError
+    is raised. `served`: an inference engine runs it, whose kernels fuse attention of every kind.
     """
 
     backend: Backend = "cuda"

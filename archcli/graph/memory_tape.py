@@ -1,4 +1,4 @@
-"""MemoryTape: the tape that follows storages. It writes rows, and into a ledger what is alive.
+"""MemoryTape: the tape that follows storages. It writes rows, and a ledger of the storages alive.
 
 The layers of a pattern are traced three times: the first period, one that stands for all in the middle, and
 the last, so that what one layer hands to the next has the right maker.
@@ -24,7 +24,7 @@ T = TypeVar("T", bound=CountTape)
 class Placement(NamedTuple):
     """Where a tensor lies: its storage, the bytes of an element, and the step and output that made it.
 
-    `layout` is that of what an operation made, None of what came from elsewhere, in the order of its axes.
+    `layout` is None for a tensor that no operation made: it lies in the order of its axes.
     """
 
     storage: LiveStorage | None
@@ -83,7 +83,7 @@ class TracedRun(NamedTuple):
 
 
 class MemoryTape(InPeriods):
-    """Writes a Row for each op, and into the ledger its storages, what its backward keeps, and the moment."""
+    """Writes a Row for each op, and its storages, kept tensors and moment into the ledger."""
 
     __slots__ = ("execution", "ledger", "mixture", "read", "recomputed", "region")
     records = True
@@ -92,8 +92,10 @@ class MemoryTape(InPeriods):
         super().__init__(rows, *args, **options)
         self.ledger, self.execution = Ledger(), Execution()
         self.read: MemoryReader
+        # whether a training pass recomputes what has this path, and the path of such a module around
         self.recomputed: Callable[[str], bool] = _nothing
         self.region: str | None = None
+        # what all matrices of routed experts keep once: the expert of each token, where their tokens end
         self.mixture: dict[str, LiveStorage | None] = {}
 
     def _child(self, cls: type[T], **changes: Any) -> T:
@@ -115,7 +117,7 @@ class MemoryTape(InPeriods):
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row, and note what is alive while it runs and what its backward keeps."""
         shapes, grads = [x.value.shape for x in xs], [x.value.grad for x in xs]
-        # read of what a backward may compute again; without moments nobody does, and in symbols they are slow
+        # costs are read where a backward may compute again: not without moments, and they are slow in symbols
         costs = self.execution.records and self.ledger.follows
         answer = self._answer(op, shapes, grads, trained=trained, costs=costs)
         row, grad = self._row(op, shapes, answer, group), self.records and answer.grad
@@ -232,7 +234,7 @@ class MemoryTape(InPeriods):
         return 0 if self.region is None else self.ledger.region(self.region).alive()
 
     def _alive_again(self, before: Number, kept: Mapping[int, LiveStorage]) -> Number:
-        """The most such bytes while the operation runs again, with the tensors that it keeps."""
+        """The most bytes of that module while the operation runs again, with the tensors that it keeps."""
         if self.region is None:
             return 0
         # what autograd has saved, such as the region's input, is counted there already
@@ -253,7 +255,7 @@ class MemoryTape(InPeriods):
         return prod(row.weights["bias"]) * self.execution.width
 
     def _region(self, xs: tuple[Tensor, ...], path: str) -> str | None:
-        """The path of what is recomputed together with an op: that of its module, or its own."""
+        """The path of the recomputed region that an op is in: its module's, or its own."""
         if self.region is None and self.recomputed(path):
             for x in xs:
                 self._save(x, path)

@@ -42,7 +42,7 @@ class Op:
     passes_gradient: ClassVar[bool] = False
     """Whether the gradient of its output is that of its inputs, so that its backward makes none."""
     sums_bias: ClassVar[bool] = False
-    """Whether the gradient of its bias is summed up when its backward has let go of what it kept."""
+    """Whether the gradient of its bias is summed up after its backward has released what it kept."""
     follows_run: ClassVar[bool] = False
     """Whether the bytes alive while it runs are read off its `run`, where they are torch's to the byte."""
     collective: ClassVar[str] = ""
@@ -60,7 +60,7 @@ class Op:
         return xs[0].tape.emit(self, *xs, group=group)
 
     def shape(self, *xs: Shape) -> Any:
-        """The output's shape, or a tuple of shapes; that of the first input where an op does not say."""
+        """The output's shape, or a tuple of shapes; by default the first input's."""
         return xs[0]
 
     def weights(self, *xs: Shape) -> dict[str, Shape]:
@@ -76,7 +76,7 @@ class Op:
         return any(grads) or bool(self.weights(*xs))
 
     def parts(self, *xs: Shape) -> tuple[Part, ...]:
-        """The cost of one execution, by part; none where an op does not say, with a `zero_cost_reason`."""
+        """The cost of one execution, by part; by default none, for a `zero_cost_reason`."""
         return ()
 
     def states(self, *xs: Shape) -> tuple[State, ...]:
@@ -84,7 +84,7 @@ class Op:
         return ()
 
     def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...] | None:
-        """What its backward keeps; None where that is read off `run`, as of all archcli's own operations.
+        """The tensors that its backward keeps; None to read them off `run`, as all of archcli's do.
 
         To be stated by an operation that calls functions of torch which `archcli.launches` does not know.
         """
@@ -111,7 +111,7 @@ class Op:
         return self.run(torch, weights, *xs)
 
     def run_served(self, torch: Any, weights: dict[str, Any], *xs: Any) -> Any:
-        """What an inference engine launches in its place: `archcli.launches` alone can run it."""
+        """The kernels of an inference engine in its place; `archcli.launches` alone can run them."""
         return self.run_fused(torch, weights, *xs)
 
     def in_training(self) -> Op:

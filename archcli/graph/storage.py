@@ -64,7 +64,7 @@ class LiveStorage:
 
 
 class Moment(NamedTuple):
-    """Bytes alive while an operation runs: what autograd has kept so far, what is cached, and all else."""
+    """Bytes alive while an operation runs: kept by autograd so far, cached, and all others."""
 
     path: str
     kept: Number
@@ -118,7 +118,7 @@ class RecomputedRegion:
 
 @dataclass(slots=True, eq=False)
 class Ledger:
-    """What is alive as a pass runs, kept or cached, its moments and steps, and what autograd has saved.
+    """The storages alive in a pass, kept or cached, its moments and steps, and those saved by autograd.
 
     `entries` are the inputs of each region that is recomputed, by its path. With `follows` false it
     records what is kept, but neither moments nor steps.
@@ -135,7 +135,7 @@ class Ledger:
     follows: bool = True
 
     def keep(self, storage: LiveStorage) -> None:
-        """Keep a storage for the backward, that of every layer that it stands for."""
+        """Keep a storage for the backward, in every layer that it stands for."""
         if id(storage.record) not in self.saved:
             self.saved[id(storage.record)] = storage
             storage.repeat()

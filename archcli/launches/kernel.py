@@ -1,4 +1,4 @@
-"""Kernels: what torch launches as one, with its FLOPs, the bytes that it moves, and its number type."""
+"""Kernels that torch launches, each with its FLOPs, the bytes that it moves, and its number type."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TOLD_BY_TENSORS = StatedWork()
 
 
 def cost_of(name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: StatedWork) -> KernelCost:
-    """The cost of a launch on these tensors: what is stated of it, else what they tell."""
+    """The cost of a launch on these tensors: its stated work, and the rest by their elements and bytes."""
     both = [*inputs, *outputs]
     flops = _flops(name, both) if work.flops is None else work.flops
     read = sum(x.bytes for x in inputs) if work.read is None else work.read

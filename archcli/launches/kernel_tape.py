@@ -5,7 +5,7 @@ layer launches follows from the tensors that it is given. So the layers of a gro
 each is like what leaves it, forward and backward, and if they share nothing else through which gradients
 flow.
 
-The layers of a pattern are run once where one period stands for all (`folding`). Else they are run three
+The layers of a pattern are run once where one period stands for all (`FoldedLayers`). Else they are run three
 times, as where memory is counted: the first period, one for all in the middle, and the last.
 """
 
@@ -54,8 +54,8 @@ class CacheTape(FilledTape):
         self, n_layers: Number, period: int, *, apart: bool = False
     ) -> Iterator[tuple[int, Number]]:
         """The layers of one period, or of three."""
-        each = CountTape if self.folded else FilledTape
-        yield from each.occurrences(self, n_layers, period, apart=apart)
+        base = CountTape if self.folded else FilledTape
+        yield from base.occurrences(self, n_layers, period, apart=apart)
 
     @property
     def gradless(self) -> type[CountTape]:
@@ -70,10 +70,10 @@ class CacheTape(FilledTape):
         layouts = tuple([place.layout for place in places])
         n_experts = None if self.experts is None else self.experts.n_experts
         call = Call(self.execution, (False,) * len(xs), widths, False, n_experts, layouts)
-        made = iter(self.read(op, call, [x.value.shape for x in xs]).layouts)
+        out_layouts = iter(self.read(op, call, [x.value.shape for x in xs]).layouts)
 
         def placed(x: Tensor) -> Tensor:
-            layout = next(made)
+            layout = next(out_layouts)
             place = Placement(None, layout.width, layout=layout)
             return Tensor(self, Abstract(x.value.shape, grad=False, place=place))
 
@@ -113,7 +113,7 @@ class UnlikeLayersError(Exception):
 
 
 class FoldedLayers:
-    """What enters and leaves the layers of a pass that stand for others.
+    """The tensors and gradients that enter and leave layers, where one stands for several.
 
     Its methods raise UnlikeLayersError where one does not launch what the next one would.
     """
@@ -160,7 +160,7 @@ def _require_no_gradient(x: Tensor) -> Tensor:
 
 
 class Weights:
-    """The weights of a model by path and name, and the path of the module that each shared key was first."""
+    """The weights of a model by path and name; `first` is the path of the first module of a shared key."""
 
     def __init__(self, dtype: DType) -> None:
         self.dtype = dtype
@@ -188,6 +188,7 @@ class KernelTape(InPeriods):
         self.log, self.weights = Log(), Weights(TORCH.bfloat16)
         self.run_as, self.training = "run_fused", False
         self.folded: FoldedLayers | None = None
+        # where its weights lie: the path of the first module, where several share them
         self.home = self.path
         self.routed: TokenAssignment | None = None
 
@@ -208,8 +209,8 @@ class KernelTape(InPeriods):
         self, n_layers: Number, period: int, *, apart: bool = False
     ) -> Iterator[tuple[int, Number]]:
         """The layers of one period, or of three."""
-        each = InPeriods if self.folded is None else CountTape
-        yield from each.occurrences(self, n_layers, period, apart=apart)
+        base = InPeriods if self.folded is None else CountTape
+        yield from base.occurrences(self, n_layers, period, apart=apart)
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Run the op, and log what it launches."""
@@ -278,7 +279,7 @@ class KernelTape(InPeriods):
         key, home = options.get("shares"), join(self.home, name)
         if key is not None:
             if self.folded is not None:
-                raise UnlikeLayersError  # the gradients of its weights are those of all that use them
+                raise UnlikeLayersError  # gradients of shared weights are summed over all uses
             home = self.weights.first.setdefault(key, home)
         before = self.home, self.routed
         self.home, self.routed = home, _assignment(options)

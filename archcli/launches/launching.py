@@ -1,4 +1,4 @@
-"""What every function of the stand-in for torch is made of: a launch, a view, a broadcast, a gradient."""
+"""The pieces of every function of the stand-in for torch: launch, view, broadcast, gradient."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def record(outputs: Sequence[ShapeTensor], inputs: Sequence[Any], backward: Back
 
 
 def save_for_backward(out: ShapeTensor, *saved: Any) -> None:
-    """Note what autograd keeps for the step that made `out`, beside what its backward's kernels read."""
+    """Note further tensors that autograd keeps for `out`, beside those that its backward's kernels read."""
     if out.node is not None:
         out.node.saved += tuple([x for x in saved if x is not None])
 

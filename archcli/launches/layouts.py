@@ -21,10 +21,10 @@ def like_inputs(shape: Sizes, given: Sequence[ShapeTensor]) -> Sizes | None:
 
 
 def _broadcast_strides(x: ShapeTensor, shape: Sizes) -> Sizes:
-    """Strides of x in a shape that it is broadcast to: 0 along axes that it lacks."""
+    """Strides of x broadcast to a shape: 0 along axes that x lacks."""
     lead = len(shape) - len(x.shape)
-    own = zip(x.shape, x.strides, shape[lead:], strict=True)
-    return (0,) * lead + tuple([0 if size == 1 != wide else stride for size, stride, wide in own])
+    axes = zip(x.shape, x.strides, shape[lead:], strict=True)
+    return (0,) * lead + tuple([0 if size == 1 != wide else stride for size, stride, wide in axes])
 
 
 def is_dense(x: ShapeTensor) -> bool:
@@ -70,7 +70,7 @@ def ordered_strides(shape: Sizes, operands: Sequence[Sizes]) -> Sizes:
 
 
 def _compared(shape: Sizes, operands: Sequence[Sizes], inner: int, outer: int) -> int:
-    """Above 0 where the outer axis lies further in, below where it does not, 0 where no operand tells."""
+    """A number above 0 if the outer axis lies further in, below 0 if not, 0 if no operand tells."""
     for strides in operands:
         a, b = strides[inner], strides[outer]
         if a == 0 or b == 0:

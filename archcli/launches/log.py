@@ -19,7 +19,7 @@ Backward = Callable[..., Gradients]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaunchOrigin:
-    """Which operation of the architecture launches: its path, how often it runs, and what its class needs.
+    """The operation of the architecture that launches: its path, how often it runs, and its parts.
 
     One run of an operation is one origin, told from others by identity: launches are counted by it.
     """
@@ -98,7 +98,7 @@ class Log:
         self.launch(cost_of(name, inputs, outputs, work), inputs, outputs)
 
     def launch(self, kernel: KernelCost, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """A kernel is launched on these tensors, which a log that follows the flow of data notes."""
+        """A kernel is launched; a `DataflowLog` notes its tensors, too."""
         self.launches[LoggedLaunch(self.origin, self.stage, kernel)] += self.repeats
 
 

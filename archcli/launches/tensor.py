@@ -1,7 +1,7 @@
 """Tensors without values, which torch's functions take in a stand-in for torch.
 
-They know shape, strides, number type and storage, so that it is known what is a view and what a copy, and
-which gradients flow. Most methods are added by the modules of `functions`.
+They know shape, strides, number type and storage: what is a view, what a copy, and where gradients flow
+follows from these. Most methods are added by the modules of `functions`.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class TensorMemory:
 class ShapeTensor:
     """A tensor without values. `node` and `output` say which step of autograd made it.
 
-    It stands for the `repeats` tensors that as many steps of a loop made. `laid` are its strides, None until
-    they are asked for where it lies in the order of its axes.
+    It stands for the `repeats` tensors that as many steps of a loop made. `laid` are its strides; None means
+    row-major ones, which are computed when they are asked for.
     """
 
     __slots__ = (

@@ -11,7 +11,7 @@ from archcli.launches.tensor import FUNCTIONS, ShapeTensor, UnknownFunctionError
 
 NAMESPACES = {"fft", "functional", "linalg", "nn", "special"}
 LIMITS = SimpleNamespace(min=-3e38, max=3e38, eps=1e-7, tiny=1e-38)
-"""Limits of a number type: some, as no kernel depends on them."""
+"""Limits of every number type: any will do, as no kernel depends on them."""
 
 
 class TorchLike:

@@ -26,7 +26,7 @@ def run_backward(
 ) -> list[ShapeTensor]:
     """Launch the kernels of the backward from the gradients of the outputs; returns those of the weights.
 
-    `folded` are layers that stand for others, if there are any, whose gradients are held against each other.
+    `folded` compares the gradients that enter and leave layers, where one stands for others.
     """
     waiting: dict[int, dict[int, ShapeTensor]] = {}
     leaves: dict[int, ShapeTensor] = {}
@@ -61,7 +61,7 @@ def _accumulate(
     leaves: dict[int, ShapeTensor],
     log: Log,
 ) -> None:
-    """Add a gradient to what there is of its tensor, in that tensor's number type."""
+    """Add a gradient to those that its tensor has already, in the tensor's number type."""
     if gradient is None or not isinstance(x, ShapeTensor) or not x.requires_grad:
         return
     if gradient.dtype != x.dtype:
@@ -143,7 +143,7 @@ def _run_forward(
 def _cache_before(
     model: Model, request: Request, execution: Execution, dtype: DType, folded: FoldedLayers | None
 ) -> Any:
-    """The cache that a pass begins with: None where none is kept, empty, or of the tokens before.
+    """The cache before a pass: None if it keeps none, empty, or that of the tokens before.
 
     A step of one token launches the same whatever the layout of the states it reads. Several tokens read them
     as they were left, and so the pass before is run.

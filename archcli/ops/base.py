@@ -57,12 +57,12 @@ def as_number(size: Any) -> Any:
     return size if isinstance(size, int) else int(size)
 
 
-def heads_of(own: int, peers: Any) -> tuple[int, int]:
-    """(number of the first head, how many in all), where one of several ranks has `own` of them.
+def heads_of(n_heads: int, peers: Any) -> tuple[int, int]:
+    """(index of a rank's first head, heads of all ranks), where each rank has `n_heads`.
 
-    Of what differs by head without a weight that says so; without peers the heads are all there are.
+    For what differs by head without a weight for each, as ALiBi's slopes do. Without peers one rank has all.
     """
-    return (0, own) if peers is None else (peers.rank * own, peers.number * own)
+    return (0, n_heads) if peers is None else (peers.rank * n_heads, peers.number * n_heads)
 
 
 def contraction(

@@ -152,18 +152,6 @@ class Einsum(Op):
         """Axes of each input."""
         return self.equation.split("->")[0].split(",")
 
-    @property
-    def _axes(self) -> tuple[str, str, str, str]:
-        """Axes of both inputs that stay, of the first, of the second, and those that are summed.
-
-        torch joins each of the four to one axis, which copies an input where they do not lie side by side.
-        """
-        (left, right), out = self._labels, self.equation.split("->")[1]
-        both = "".join(axis for axis in out if axis in left and axis in right)
-        summed = "".join(sorted({*left} & {*right} - {*out}))
-        of_a, of_b = ("".join(axis for axis in out if axis not in other) for other in (right, left))
-        return both, of_a, of_b, summed
-
     def _sizes(self, a: Shape, b: Shape) -> dict[str, Number]:
         left, right = self._labels
         return dict(zip(left + right, (*a, *b), strict=True))

@@ -13,9 +13,6 @@ from archcli.graph import Op, OpClass, Part, State, StateContent, StateKind
 from archcli.ops.attention.mask import Mask
 from archcli.ops.base import View, movement
 
-HEADED = 4
-"""Axes of a tensor of heads, [B, T, heads, d]."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitHeads(View):
@@ -81,9 +78,8 @@ class Concat(Op):
         out, repeated = prod(self.shape(a, b)), prod(a[:-1]) * b[-1]
         gradients = (
             Part("d_0", OpClass.MOVEMENT, 0, prod(a), prod(a), wrt=0),
-            Part(
-                "d_1", OpClass.MOVEMENT, repeated - prod(b), repeated, prod(b), wrt=1
-            ),  # a sum over the heads it was repeated for
+            # a sum over the heads that b was repeated for
+            Part("d_1", OpClass.MOVEMENT, repeated - prod(b), repeated, prod(b), wrt=1),
         )
         return (movement("concat", prod(a) + prod(b), out, gradients),)
 

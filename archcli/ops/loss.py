@@ -92,7 +92,8 @@ class GatherLast(Op):
         # torch's gather would keep all of x for the sake of its size
         entries = x.shape[-1]
         first = torch.arange(index.numel(), device=x.device).view(index.shape) * entries
-        place = torch.where((index >= 0) & (index < entries), first + index, -1)  # -1 is an error
+        # index_select refuses -1: an index out of range must not read another row
+        place = torch.where((index >= 0) & (index < entries), first + index, -1)
         return x.flatten().index_select(0, place.flatten()).view(index.shape)
 
 

@@ -16,9 +16,9 @@ from archcli.ops import base
 class Normalize(Op):
     """y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * (offset + weight) + bias over the last axis.
 
-    LayerNorm (arXiv:1607.06450) is centred; RMSNorm (arXiv:1910.07467) is not, its mean is taken as 0. `axes`
-    of the input the weight spans: 1 for [d]; 2 for [H, d], a gain per head. `offset` 1 stores the weight
-    minus one (Gemma). With `groups` n each n-th of the axis has a statistic of its own (Mamba-2).
+    LayerNorm (arXiv:1607.06450) is centred; RMSNorm (arXiv:1910.07467) is not, its mean is taken as 0. The
+    weight spans the last `axes` of the input: 1 is [d]; 2 is [H, d], a gain per head. `offset` 1 stores the
+    weight minus one (Gemma). With `groups` n each n-th of the axis has a statistic of its own (Mamba-2).
     """
 
     name: str
@@ -69,7 +69,7 @@ class Normalize(Op):
         return Workspace(running, 6 * FP32 * n - kept - n * width, lets_go=True)
 
     def _running(self, call: Call, x: Shape) -> Number:
-        """Bytes while it runs without a backward: what of each step the next ones need."""
+        """Bytes alive while it runs without a backward: of each step the tensors that later steps read."""
         n, width, rows = prod(x), call.widths[0], prod(x[:-1]) * self.groups
         gain = self._gains(call, x) * call.width if self._makes_gain(call) else 0
         if self.centred:
@@ -156,10 +156,10 @@ class LentNormalize(Op):
     offset: float = 0.0
 
     def parts(self, x: Shape, weight: Shape, *bias: Shape) -> tuple[Part, ...]:
-        own = self._like(bias=bool(bias)).parts(x)[0]
-        back, gain = own.backward
+        part = self._like(bias=bool(bias)).parts(x)[0]
+        back, gain = part.backward
         lent = replace(gain, name="d_1", wrt=tuple(range(1, 2 + len(bias))))
-        return (replace(own, backward=(back, lent)),)
+        return (replace(part, backward=(back, lent)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any, *bias: Any) -> Any:
         lent = dict(zip(("weight", "bias"), (weight, *bias), strict=False))
@@ -172,7 +172,7 @@ class LentNormalize(Op):
 STATISTICS = 3
 """FLOPs per element for mean and variance: a sum, a square of the centred element, a sum again.
 
-They are three of LayerNorm's seven; every pass does the other four.
+They are three of LayerNorm's seven, and training's alone; every pass does the other four.
 """
 
 

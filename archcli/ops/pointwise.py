@@ -219,7 +219,7 @@ class ActivateXIELU(Op):
         return (_with_scalars(elementwise("xielu", n, saved=1), n, "alpha_p", "alpha_n"),)
 
     def space(self, call: Call, x: Shape) -> Workspace:
-        """Both curves, what is chosen of them, and beta x; a and b."""
+        """Both curves, the one chosen by sign, and beta x; a and b."""
         if call.execution.records:
             return NO_WORKSPACE
         return Workspace(call.widths[0] * 4 * prod(x) + call.width * 2)
@@ -232,7 +232,7 @@ class ActivateXIELU(Op):
 
 
 def _with_scalars(part: Part, n: Number, *weights: str) -> Part:
-    """An element-wise function's cost with that of trained scalars, whose gradients are sums over all."""
+    """An element-wise function's cost with trained scalars; their gradients are sums over all elements."""
     sums = tuple(Part(f"d_{name}", OpClass.NORMALIZATION, n, 2 * n, 1, wrt=name) for name in weights)
     return replace(part, read=part.read + len(weights), backward=(*part.backward, *sums))
 

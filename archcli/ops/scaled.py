@@ -1,4 +1,4 @@
-"""Ops that keep what is large, or scale by numbers: trained, stored, chosen, or of the position."""
+"""Ops that keep large elements, or scale by numbers: trained, stored, chosen, or of the position."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ class StreamGates(Op):
         parted = torch.unflatten(z, -1, (sets, -1))
         base = torch.unflatten(weights["base"], 0, (sets, -1))
         gates = torch.sigmoid(parted * weights["scale"][:, None] + base)
-        each = zip(self.magnitudes, gates.unbind(-2), strict=True)
-        pieces = [gate if magnitude == 1.0 else gate * magnitude for magnitude, gate in each]
+        pairs = zip(self.magnitudes, gates.unbind(-2), strict=True)
+        pieces = [gate if magnitude == 1.0 else gate * magnitude for magnitude, gate in pairs]
         return torch.cat(pieces, dim=-1) + self.eps
 
 
@@ -62,12 +62,12 @@ class CollapseStreams(Op):
         return (*x[:-2], x[-1])
 
     def parts(self, x: Shape, c: Shape) -> tuple[Part, ...]:
-        n, one, gates = prod(x), prod(self.shape(x, c)), prod(c)
+        n, stream, gates = prod(x), prod(self.shape(x, c)), prod(c)
         gradients = (
-            Part("d_0", OpClass.ELEMENTWISE, n, one + gates, n, wrt=0),
-            Part("d_1", OpClass.ELEMENTWISE, 2 * n - gates, n + one, gates, wrt=1),
+            Part("d_0", OpClass.ELEMENTWISE, n, stream + gates, n, wrt=0),
+            Part("d_1", OpClass.ELEMENTWISE, 2 * n - gates, n + stream, gates, wrt=1),
         )
-        return (Part("collapse", OpClass.ELEMENTWISE, 2 * n - one, n + gates, one, gradients),)
+        return (Part("collapse", OpClass.ELEMENTWISE, 2 * n - stream, n + gates, stream, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, c: Any) -> Any:
         return (x * c.unsqueeze(-1)).sum(-2)
@@ -145,14 +145,14 @@ class SpreadStreams(Op):
     meets: bool = False
 
     def parts(self, x: Shape, y: Shape, c: Shape) -> tuple[Part, ...]:
-        n, one, shares = prod(x), prod(y), prod(c)
+        n, stream, shares = prod(x), prod(y), prod(c)
         met = (Part("d_0", OpClass.ELEMENTWISE, n, 2 * n, n, wrt=0),) if self.meets else ()
         gradients = (
             *met,
-            Part("d_1", OpClass.ELEMENTWISE, 2 * n - one, n + shares, one, wrt=1),
-            Part("d_2", OpClass.ELEMENTWISE, 2 * n - shares, n + one, shares, wrt=2),
+            Part("d_1", OpClass.ELEMENTWISE, 2 * n - stream, n + shares, stream, wrt=1),
+            Part("d_2", OpClass.ELEMENTWISE, 2 * n - shares, n + stream, shares, wrt=2),
         )
-        return (Part("spread", OpClass.ELEMENTWISE, 2 * n, n + one + shares, n, gradients),)
+        return (Part("spread", OpClass.ELEMENTWISE, 2 * n, n + stream + shares, n, gradients),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, y: Any, c: Any) -> Any:
         return x + y.unsqueeze(-2) * c.unsqueeze(-1)
@@ -165,9 +165,9 @@ class AddToLater(Op):
     name: str
 
     def parts(self, x: Shape, y: Shape) -> tuple[Part, ...]:
-        n, one = prod(x), prod(y)
-        gradient = Part("d_1", OpClass.ELEMENTWISE, n - 2 * one, n - one, one, wrt=1)
-        return (Part("add", OpClass.ELEMENTWISE, n - one, n + one, n, (gradient,)),)
+        n, stream = prod(x), prod(y)
+        gradient = Part("d_1", OpClass.ELEMENTWISE, n - 2 * stream, n - stream, stream, wrt=1)
+        return (Part("add", OpClass.ELEMENTWISE, n - stream, n + stream, n, (gradient,)),)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, y: Any) -> Any:
         return torch.cat((x[..., :1, :], x[..., 1:, :] + y.unsqueeze(-2)), dim=-2)

@@ -1,12 +1,10 @@
 """Ops that depend on a batch's targets: two-level softmax, and the tokens of one cluster.
 
 How many tokens fall into a cluster is data. Counting takes the share that the architecture states, as an
-exact fraction; running takes those that do.
+exact fraction; a run takes the tokens that do.
 
-N tokens B*T, C classes, W words per class = ceil(V / C), V words, D width. Word w is entry w % W of class w
-// W. What the last class lacks is computed and struck out (-inf).
-
-N tokens B*T, n those of a cluster, D width.
+N tokens B*T, n those of a cluster, C classes, W words per class = ceil(V / C), V words, D width. Word w is
+entry w % W of class w // W. What the last class lacks is computed and struck out (-inf).
 """
 
 from __future__ import annotations
@@ -74,8 +72,8 @@ class ClassLinear(Op):
         multiply = _gathered if torch.compiler.is_compiling() else _grouped
         logits = multiply(torch, tokens, classes, padded, self.n_classes)
         if lacking:
-            words = classes.unsqueeze(-1) * size + torch.arange(size, device=x.device)
-            logits = logits.masked_fill(words >= table.shape[0], float("-inf"))
+            ids = classes.unsqueeze(-1) * size + torch.arange(size, device=x.device)
+            logits = logits.masked_fill(ids >= table.shape[0], float("-inf"))
         return logits.unflatten(0, tuple(class_of.shape))
 
 
@@ -95,8 +93,8 @@ def _grouped(torch: Any, tokens: Any, classes: Any, table: Any, n_classes: int) 
 def _sizes(torch: Any, classes: Any, n_classes: int) -> list[int]:
     """How many tokens each class has, read back; of an even spread where tensors have no values."""
     if has_no_values(classes):
-        each, more = divmod(as_number(classes.numel()), n_classes)
-        return [each + (i < more) for i in range(n_classes)]
+        share, more = divmod(as_number(classes.numel()), n_classes)
+        return [share + (i < more) for i in range(n_classes)]
     sizes: list[int] = torch.bincount(classes, minlength=n_classes).tolist()
     return sizes
 

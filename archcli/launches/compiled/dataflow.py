@@ -81,8 +81,11 @@ class DataflowLog(Log):
     """
 
     sequence: list[DataflowLaunch] = field(default_factory=list)
+    # what a launch with these contents wrote first
     known: dict[object, tuple[MemoryRegion, ...]] = field(default_factory=dict)
+    # memory of a result that is not kept, and that of the equal one
     same: dict[TensorMemory, TensorMemory] = field(default_factory=dict)
+    # the operation that runs, how many launches it has made, and its settings
     begun: tuple[LaunchOrigin, int, str] = (LaunchOrigin(), 0, "")
 
     def launch(self, kernel: KernelCost, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -92,7 +95,7 @@ class DataflowLog(Log):
         if self.records and self.stage == "forward":
             earlier = self.known.setdefault(self._contents(kernel, reads), writes)
             if earlier is not writes:
-                self.same |= {own.memory: one.memory for own, one in zip(writes, earlier, strict=True)}
+                self.same |= {x.memory: first.memory for x, first in zip(writes, earlier, strict=True)}
                 return
         if kernel.name not in SOFTMAXES | NORMS:
             self._keep(kernel, _kind(kernel.name), reads, writes)
@@ -125,7 +128,7 @@ class DataflowLog(Log):
         )
 
     def now(self, memory: TensorMemory) -> TensorMemory:
-        """The memory that holds what this one would: its own, or that of an equal result."""
+        """The memory itself, or that of the equal result which stands in its place."""
         return self.same.get(memory, memory)
 
     def _contents(self, kernel: KernelCost, reads: tuple[MemoryRegion, ...]) -> object:
@@ -135,6 +138,7 @@ class DataflowLog(Log):
             op = self.origin.op
             place, settings = 0, "" if op is None else repr(op).replace(f"name={op.name!r}", "")
         self.begun = self.origin, place + 1, settings
+        # no two draws of random numbers are equal
         drawn = class_of(OpKey("", self.stage, kernel.name), ()) == RANDOM
         return object() if drawn or not settings else (settings, place, kernel.name, reads)
 
@@ -154,7 +158,7 @@ def _of_softmax(result: MemoryRegion, on_cuda: bool) -> MemoryRegion:
 
 
 def _read(kernel: KernelCost, inputs: Sequence[ShapeTensor]) -> Iterator[MemoryRegion]:
-    """What a launch reads; where that is less than its inputs, of the largest a part, as of a table."""
+    """What a launch reads: its inputs; where it reads less, as of a table, a part of the largest."""
     regions = [MemoryRegion.of(x) for x in inputs]
     if regions:
         largest = max(range(len(regions)), key=lambda i: regions[i].bytes)

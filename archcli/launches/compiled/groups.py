@@ -1,8 +1,7 @@
-"""Compiled kernels of a pass: which loops fuse, by inductor's rules, and their FLOPs and bytes.
+"""Compiled kernels of a pass: which loops fuse by the rules of inductor's scheduler, and their cost.
 
-Which loops of a compiled pass run as one kernel, by the rules of inductor's scheduler. Loops over the same
-elements, or over the rows of a reduction, are fused where they share memory and nothing has to run between
-them. On a CPU, all loops between two calls of a library are one launch.
+Loops over the same elements, or over the rows of a reduction, are fused where they share memory and nothing
+has to run between them. On a CPU, all loops between two calls of a library are one launch.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from archcli.recording.classes import FUSED_KERNELS, class_of
 from archcli.recording.operations import JOIN, OpKey
 
 LEAST_SHARED = 10
-"""Bytes that loops have in common which do not wait for each other (score_fusion_memory_threshold)."""
+"""Bytes that independent loops must share to be fused (inductor's score_fusion_memory_threshold)."""
 
 
 def fused_groups(written: Sequence[FusedGroup]) -> list[FusedGroup]:
@@ -67,7 +66,7 @@ def _in_order(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
 
 
 def _best(groups: Sequence[FusedGroup], made: FusedGroup) -> FusedGroup | None:
-    """The earlier group that shares most bytes, of those that it can be fused with."""
+    """The earlier group to fuse with: of all that may be, the one that shares most bytes."""
     makers = _makers(groups)
     read = {region.memory for region in made.reads}
     best: tuple[int, int] = (0, -1)
@@ -104,21 +103,21 @@ def _makers(groups: Sequence[FusedGroup]) -> dict[TensorMemory, list[FusedGroup]
 
 def _sources(group: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) -> list[FusedGroup]:
     """The other groups whose results a group reads."""
-    makers_of_reads = [one for region in group.reads for one in makers.get(region.memory, ())]
-    return [one for one in makers_of_reads if one is not group]
+    of_reads = [maker for region in group.reads for maker in makers.get(region.memory, ())]
+    return [maker for maker in of_reads if maker is not group]
 
 
 def _between(group: FusedGroup, made: FusedGroup, makers: dict[TensorMemory, list[FusedGroup]]) -> bool:
-    """Whether something must run after the group and before what is made."""
+    """Whether a third group must run after the group and before the one being placed."""
     seen: set[int] = set()
-    waiting = [one for one in _sources(made, makers) if one is not group]
+    waiting = [source for source in _sources(made, makers) if source is not group]
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
+        source = waiting.pop()
+        if id(source) in seen:
             continue
-        seen.add(id(one))
-        before = _sources(one, makers)
-        if any(other is group for other in before):
+        seen.add(id(source))
+        before = _sources(source, makers)
+        if any(earlier is group for earlier in before):
             return True
         waiting += before
     return False
@@ -175,26 +174,26 @@ def _runs(
         kernel = KernelCost(
             _name([launches[i] for i in members]),
             sum(launches[i].kernel.flops * launches[i].times for i in new) // times,
-            sum(_bytes(_asked(group)) for group in together),
-            sum(_bytes(_left(group, read_by, returned)) for group in together),
+            sum(_bytes(_inputs(group)) for group in together),
+            sum(_bytes(_outputs(group, read_by, returned)) for group in together),
             held[-1].kernel.dtype,
         )
         yield KernelRun(_path(held), held[0].stage, kernel, _op_class(held), times)
 
 
-def _asked(group: FusedGroup) -> Iterator[MemoryRegion]:
+def _inputs(group: FusedGroup) -> Iterator[MemoryRegion]:
     """What a group reads that it does not write itself."""
-    own = group.memories()
-    return (region for region in group.reads if region.memory not in own)
+    written = group.memories()
+    return (region for region in group.reads if region.memory not in written)
 
 
-def _left(
+def _outputs(
     group: FusedGroup, read_by: Mapping[TensorMemory, int], returned: set[TensorMemory]
 ) -> Iterator[MemoryRegion]:
     """What a group writes for others."""
-    own = {region.memory for region in group.reads}
+    reads = {region.memory for region in group.reads}
     for region in group.written:
-        if region.memory in returned or read_by[region.memory] > (region.memory in own):
+        if region.memory in returned or read_by[region.memory] > (region.memory in reads):
             yield region
 
 
@@ -215,16 +214,16 @@ def _name(held: Sequence[DataflowLaunch]) -> str:
 
 
 def _path(held: Sequence[DataflowLaunch]) -> str:
-    """The rows of a group: those that cost something, or where none does, all."""
+    """The paths of a group's rows that cost something, or of all if none does."""
     costing = dict.fromkeys(launch.origin.path for launch in held if launch.origin.parts)
     return JOIN.join(costing or dict.fromkeys(launch.origin.path for launch in held))
 
 
 def _op_class(held: Sequence[DataflowLaunch]) -> str:
-    """The class that all share, or that of mixed kernels."""
+    """The class of all launches, or that of mixed kernels if they differ."""
     classes = {
         class_of(OpKey(x.origin.path, x.stage, x.kernel.name), x.origin.parts)
         for x in held
-        if x.origin.parts or not any(other.origin.parts for other in held)
+        if x.origin.parts or not any(launch.origin.parts for launch in held)
     }
     return classes.pop() if len(classes) == 1 else str(FUSED_KERNELS)

@@ -26,7 +26,7 @@ def readers(launches: Sequence[DataflowLaunch]) -> dict[TensorMemory, list[int]]
 def compiled_order(
     launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]
 ) -> list[DataflowLaunch]:
-    """Launches whose results are asked for, each right before the first that reads it.
+    """The launches that a pass needs, each right before the first that reads its result.
 
     As inductor's `reorder_for_locality`: from the last launch on, what it reads is moved before it once all
     other readers stand behind. A launch with several results, or whose result is split, stays where it is.
@@ -56,19 +56,19 @@ def _stays(launch: DataflowLaunch) -> bool:
 
 def _wanted(launches: Sequence[DataflowLaunch], returned: Collection[TensorMemory]) -> dict[int, None]:
     """Numbers of the launches, in order, that lead to what the pass returns."""
-    asked, leading = set(returned), list[int]()
+    needed, leading = set(returned), list[int]()
     for i in reversed(range(len(launches))):
         launch = launches[i]
-        if any(region.memory in asked for region in launch.writes):
+        if any(region.memory in needed for region in launch.writes):
             leading.append(i)
-            asked |= {region.memory for region in launch.reads}
+            needed |= {region.memory for region in launch.reads}
     return dict.fromkeys(reversed(leading))
 
 
 REUSED_READS = 4
-"""Tensors that a result may be computed from anew for each of several readers (realize_reads_threshold)."""
+"""The most tensors that a result of several readers is computed from anew (realize_reads_threshold)."""
 READS = {"cpu": 12, "cuda": 8}
-"""Tensors that any is computed from at most (realize_cpu_acc_reads_threshold, and its default)."""
+"""The most tensors that any result is computed from (realize_cpu_acc_reads_threshold, and its default)."""
 COSTLY = {
     "cpu": {"exp", "log", "log10", "log1p", "log2", "sigmoid", "tanh", "silu", "softplus"},
     "cuda": set[str](),
@@ -97,13 +97,13 @@ class FusedGroup:
         """The memory that it writes."""
         return {region.memory for region in self.written}
 
-    def absorb(self, other: FusedGroup) -> None:
-        """Run what another runs, too."""
-        self.members |= other.members
-        self.written |= other.written
-        self.reads |= other.reads
-        self.elements |= other.elements
-        self.rows |= other.rows
+    def absorb(self, group: FusedGroup) -> None:
+        """Take in the launches of another group."""
+        self.members |= group.members
+        self.written |= group.written
+        self.reads |= group.reads
+        self.elements |= group.elements
+        self.rows |= group.rows
 
 
 class Lowering:
@@ -135,13 +135,13 @@ class Lowering:
         yield from self._now(self.returned)
 
     def _now(self, memories: Iterable[TensorMemory]) -> Iterator[FusedGroup]:
-        """What is computed at last for these."""
+        """The groups of these memories that were not written yet: they are now."""
         for memory in memories:
             if memory in self.inlined:
                 yield self.inlined.pop(memory)
 
     def _computed(self, i: int, launch: DataflowLaunch, reads: Sequence[MemoryRegion]) -> FusedGroup:
-        """The launch, with all that is computed where it reads."""
+        """The launch, with the launches that are computed in place of its reads."""
         members, regions = {i: None}, dict[MemoryRegion, None]()
         for region in reads:
             within = self.inlined.get(region.memory)

@@ -17,11 +17,11 @@ from archcli.launches.tensor import in_torch
 WIDEST = 256
 """The largest head that a GPU's flash attention takes."""
 STEP = 8
-"""Elements whose multiples rows of an added mask begin at."""
+"""Alignment, in elements, of the rows of a mask that a GPU adds to scores."""
 STATES_BYTES = 16
-"""Bytes of a random state, two numbers, which each of a GPU's kernels writes."""
+"""Bytes of a random state (two int64), which each kernel of a GPU writes."""
 SUMS_STEP = 32
-"""Queries to whose multiple the memory-efficient kernel rounds its sums of rows up."""
+"""The memory-efficient kernel rounds the number of its row sums up to a multiple of this."""
 BACKWARD_PRODUCTS, FORWARD_PRODUCTS = 5, 2
 """Matrix products of each direction, all of as many FLOPs."""
 
@@ -55,7 +55,7 @@ def scaled_dot_product_attention(
         return gradients
 
     outputs = [(shape, q.dtype), ((batch, heads, rows), FP32), *extra]
-    # of the sums those of queries, not of rows rounded up, which are there and never written
+    # sums are written for queries alone: those of rows rounded up are allocated, and never written
     written = batch * heads * new * (v.shape[3] * q.itemsize + FP32.itemsize) + (STATES_BYTES if extra else 0)
     out = launch_many(
         name,
@@ -90,7 +90,7 @@ def side_by_side(a: Any, b: Any) -> Any:
 
 
 def _kernel(q: Any, v: Any, mask: Any) -> tuple[str, Number, list[Any]]:
-    """The kernel's name, the rows that it has sums of, and its outputs beside these and the result."""
+    """The kernel's name, the number of its row sums, and its outputs behind result and sums."""
     new = q.shape[2]
     if not current().on_cuda:
         return "_scaled_dot_product_flash_attention_for_cpu", new, []

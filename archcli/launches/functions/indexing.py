@@ -1,7 +1,7 @@
 """Functions of torch that order elements, or read or write them at given places.
 
-What is read are the elements, not the tensor that they lie in. Where zeros are written into, the kernel moves
-the elements alone; a function that leaves its first input as it is copies it first.
+A kernel reads the elements that are asked for, not the whole tensor that holds them. One that adds to zeros
+moves those elements alone; a function that returns a changed copy of x moves all of x besides.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from archcli.launches.tensor import ShapeTensor, Sizes, in_torch, method, operat
 
 
 def _read(name: str, x: Any, indices: Sequence[Any], shape: Sizes, backward: Any) -> Any:
-    """Launch a kernel that reads so many elements of x."""
+    """Launch a kernel that reads the indices, and as many elements of x as its output has."""
     out = ShapeTensor(shape, x.dtype)
     work = StatedWork(read=sum(index.bytes for index in indices) + out.bytes)
     return launch(name, [x, *indices], shape, x.dtype, backward=backward, work=work)
 
 
 def _added_to_zeros(name: str, g: Any, x: Any, indices: Sequence[Any]) -> Any:
-    """The gradient of what elements were read of: zeros, to which theirs are added."""
+    """The gradient of x whose elements were read: zeros, plus the elements' gradients at their places."""
     zeros = launch("new_zeros", [], x.shape, g.dtype)
     return _added(name, zeros, indices, g, copied=0)
 
@@ -31,8 +31,8 @@ def _added_to_zeros(name: str, g: Any, x: Any, indices: Sequence[Any]) -> Any:
 def _added(
     name: str, x: Any, indices: Sequence[Any], source: Any, *, copied: int, backward: Any = None
 ) -> Any:
-    """Launch a kernel that adds elements at places of x, of which `copied` bytes are moved besides."""
-    moved = sum(index.bytes for index in indices) + 2 * source.bytes  # what is there is read, too
+    """Launch a kernel that adds the source at places of x; it copies `copied` bytes of x before."""
+    moved = sum(index.bytes for index in indices) + 2 * source.bytes  # reads what it adds to, too
     work = StatedWork(source.numel(), moved + copied, source.bytes + copied)
     return launch(name, [x, *indices, source], x.shape, x.dtype, backward=backward, work=work)
 
@@ -55,7 +55,7 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 
 @method
 def index(x: Any, given: Sequence[Any]) -> Any:
-    """x[i, j, …] for tensors of numbers along the first axes."""
+    """x[i, j, …] for tensors of indices along the first axes."""
     indices = [i for i in given if isinstance(i, ShapeTensor)]
     if len(indices) != len(given):
         raise NotImplementedError("kernels of an index of tensors beside slices are not known")
@@ -107,14 +107,14 @@ def bincount(x: Any, *, minlength: int = 0) -> Any:
 
 
 class ChosenElements(NamedTuple):
-    """Elements of a tensor, and their numbers along an axis."""
+    """Elements of a tensor, and their indices along an axis."""
 
     values: Any
     indices: Any
 
 
 def _chosen(name: str, x: Any, dim: int, shape: Sizes, *, keepdim: bool = True) -> ChosenElements:
-    """Launch a kernel that chooses elements along an axis; the gradient goes back to where they were."""
+    """Launch a kernel that chooses elements along an axis; their gradients go back to their places."""
 
     def backward(g: Any) -> tuple[Any]:
         indices = chosen.indices
@@ -129,29 +129,29 @@ def _chosen(name: str, x: Any, dim: int, shape: Sizes, *, keepdim: bool = True) 
 
 @operation
 def topk(x: Any, k: int, dim: int = -1) -> Any:
-    """The k largest along an axis, in their order."""
+    """The k largest elements along an axis in falling order, and their indices."""
     dim %= x.ndim
     return _chosen("topk", x, dim, (*x.shape[:dim], k, *x.shape[dim + 1 :]))
 
 
 @operation
 def sort(x: Any, dim: int = -1, *, stable: bool = False) -> Any:
-    """All elements along an axis in their order."""
+    """The elements sorted along an axis, and their indices."""
     return _chosen("sort", x, dim % x.ndim, x.shape)
 
 
 @operation
 def argsort(x: Any, dim: int = -1, *, stable: bool = False) -> Any:
-    """The numbers of elements in their order."""
+    """The indices that sort x along an axis."""
     return sort(x, dim, stable=stable).indices
 
 
 @operation
 def max_(x: Any, dim: int, keepdim: bool = False) -> Any:
-    """The largest along an axis, and its number."""
+    """The largest element along an axis, and its index."""
     dim %= x.ndim
-    one = (1,) if keepdim else ()
-    return _chosen("max", x, dim, (*x.shape[:dim], *one, *x.shape[dim + 1 :]), keepdim=keepdim)
+    kept_axis = (1,) if keepdim else ()
+    return _chosen("max", x, dim, (*x.shape[:dim], *kept_axis, *x.shape[dim + 1 :]), keepdim=keepdim)
 
 
 @in_torch

@@ -100,7 +100,7 @@ def broadcast_tensors(*xs: Any) -> Any:
 
 
 def among_zeros(name: str, g: Any, shape: Sizes) -> Any:
-    """The gradient of a tensor of which a part has g: zeros elsewhere."""
+    """The gradient of a tensor whose part has the gradient g: zeros elsewhere."""
     work = StatedWork(written=prod(shape) * g.itemsize + g.bytes)
     return launch(name, [g], shape, g.dtype, work=work)
 
@@ -172,7 +172,7 @@ def _place(at: int | None, size: int, default: int) -> int:
 
 @operation
 def split(x: Any, sizes: Any, dim: int = 0) -> Any:
-    """Views of consecutive pieces: of stated sizes, or of one, over which a loop may go."""
+    """Views of consecutive pieces: of a list of sizes, or of one size, to be looped over."""
     dim %= x.ndim
     x.storage.is_split = True
     if is_whole(sizes):
@@ -189,7 +189,7 @@ def chunk(x: Any, n: int, dim: int = 0) -> Any:
 
 
 def _pieces(x: Any, dim: int, cuts: list[tuple[int, int, int]]) -> list[Any]:
-    """Views from a start, of a length, as many as stated; their backward joins them in one kernel."""
+    """A view for each (start, length, steps of a loop it stands for); one kernel joins their gradients."""
     made = [
         _piece(x, (*x.shape[:dim], length, *x.shape[dim + 1 :]), x.strides, start * x.strides[dim], times)
         for start, length, times in cuts
@@ -218,12 +218,12 @@ def _zeros(x: ShapeTensor, dtype: DType) -> Any:
 
 @operation
 def unbind(x: Any, dim: int = 0) -> Any:
-    """Views without one axis, over which a loop may go."""
+    """Views without one axis, to be looped over."""
     return LoopPieces(without_axis(x, dim % x.ndim, steps_run(x.shape[dim])))
 
 
 def without_axis(x: Any, dim: int, steps: list[tuple[int, int]]) -> list[Any]:
-    """Views without an axis at (number, how many it stands for); their backward joins them in one kernel."""
+    """A view at each (index of an axis, steps it stands for); one kernel joins their gradients."""
     shape, strides = (*x.shape[:dim], *x.shape[dim + 1 :]), (*x.strides[:dim], *x.strides[dim + 1 :])
     made = [_piece(x, shape, strides, i * x.strides[dim], times) for i, times in steps]
     times = [n for _, n in steps]
@@ -239,7 +239,7 @@ def cat(xs: Sequence[Any], dim: int = 0) -> Any:
 
 
 def _joined(xs: list[Any], dim: int, times: list[int]) -> Any:
-    """Tensors, each as often as stated, along an axis."""
+    """Concatenate tensors along an axis, each as often as `times` says."""
     dtype = xs[0].dtype
     for x in xs[1:]:
         dtype = promoted(dtype, x.dtype)
@@ -271,7 +271,7 @@ def stack(xs: Sequence[Any], dim: int = 0) -> Any:
 
 
 def _stacked(xs: list[Any], dim: int, times: list[int]) -> Any:
-    """Tensors, each as often as stated, along a new axis."""
+    """Stack tensors along a new axis, each as often as `times` says."""
     shape = (*xs[0].shape[:dim], sum(times), *xs[0].shape[dim:])
     starts = [0, *accumulate(times)]
 

@@ -14,7 +14,7 @@ from archcli.launches.tensor import ShapeTensor, in_torch, method, operation, ro
 
 
 def _two(name: str, a: Any, b: Any, of_a: Callable[[Any], Any], of_b: Callable[[Any], Any]) -> ShapeTensor:
-    """An element-wise function of two; each gradient is found where it is needed, and summed to its shape."""
+    """Launch a function of two tensors; needed gradients are summed to the shapes of their inputs."""
 
     def backward(g: Any) -> tuple[Any, ...]:
         return tuple([sum_to(f(g), x.shape) if needs_grad(x) else None for x, f in ((a, of_a), (b, of_b))])
@@ -214,7 +214,7 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_not"):
     _comparison(_name)
 
 
-def _whole(name: str) -> None:
+def _without_gradient(name: str) -> None:
     def function(*xs: Any) -> Any:
         return elementwise(name, *xs)
 
@@ -233,7 +233,7 @@ for _name in (
     "sgn",
     "sign",
 ):
-    _whole(_name)
+    _without_gradient(_name)
 
 
 @in_torch

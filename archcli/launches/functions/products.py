@@ -54,7 +54,7 @@ def baddbmm(c: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Any
 
 @operation
 def matmul(a: Any, b: Any) -> Any:
-    """A product of the last two axes; what is folded with a matrix is one product, else one in batches."""
+    """A product over the last two axes: one of matrices where torch folds the others, else a batch."""
     if a.ndim == MATRIX and b.ndim == MATRIX:
         return mm(a, b)
     if b.ndim == MATRIX and _folds(a, b):
@@ -101,12 +101,12 @@ def einsum(equation: str, a: Any, b: Any) -> Any:
     """A contraction in Einstein notation; axes that one tensor alone has must be in the output.
 
     The product's axes are those of both tensors, of the first and of the second. torch swaps the two where
-    all axes of the second alone come before those of the first in the output, which then lies as it should.
+    all axes of the second alone come before those of the first in the output, so that it lies in that order.
     """
     inputs, out = equation.split("->")
     left, right = inputs.split(",")
     sizes = {**dict(zip(left, a.shape, strict=True)), **dict(zip(right, b.shape, strict=True))}
-    of_a, of_b = ([i for i, axis in enumerate(out) if axis not in other] for other in (right, left))
+    of_a, of_b = ([i for i, axis in enumerate(out) if axis not in axes] for axes in (right, left))
     if of_a and of_b and of_b[-1] < of_a[0]:
         a, b, left, right, of_a, of_b = b, a, right, left, of_b, of_a
     first, second = ("".join(out[i] for i in axes) for axes in (of_a, of_b))

@@ -1,4 +1,4 @@
-"""Functions of torch that recurrences need, and loops of which one step stands for all.
+"""Functions of torch for recurrences, and loops in which one step stands for many.
 
 Loops over pieces of a tensor: one step in the middle stands for all that are like it. A loop over n pieces
 runs the first two, one for those in the middle and the last two: a state begins without a gradient and ends
@@ -86,6 +86,7 @@ def amax(x: Any, dim: int, keepdim: bool = False) -> Any:
 
 
 ENDS = 2
+"""Steps at either end of a loop that are run for themselves."""
 
 
 def steps_run(n: int) -> list[tuple[int, int]]:
@@ -100,7 +101,7 @@ def steps_run(n: int) -> list[tuple[int, int]]:
 
 @contextmanager
 def counted(repeats: int) -> Iterator[None]:
-    """Count what is launched within the block this often."""
+    """Count each launch within the block `repeats` times."""
     log = current()
     before, log.repeats = log.repeats, repeats
     try:

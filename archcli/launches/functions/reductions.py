@@ -60,7 +60,7 @@ def mean(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 def _converted(x: Any, dtype: DType | None) -> Any:
-    """x in the number type of a softmax: a GPU converts fp16 within the kernel, all else comes before it."""
+    """x in the number type of a softmax: a GPU's kernel converts fp16 itself, else a kernel before it."""
     within = current().on_cuda and x.dtype.name == "fp16" and dtype == FP32
     return x if dtype is None or within else x.to(dtype)
 

@@ -1,4 +1,4 @@
-"""What torch's own modules launch in training, and operations of routed experts."""
+"""Kernels of torch's modules in training, and of routed experts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from archcli.launches.tensor import ShapeTensor
 from archcli.launches.torch_like import TORCH
 
 ALIGNED = 16
-"""Bytes whose multiples torch's grouped product wants rows and tensors to begin at."""
+"""Alignment, in bytes, that torch's grouped product asks of tensors and their rows."""
 GROUPED = frozenset({"fp32", "bf16", "fp16"})
 """Number types that it takes."""
 
 
 class TokenAssignment:
-    """The expert of each token, in order; where each expert's tokens end is found once for all matrices."""
+    """The expert of each token, in order of experts; their ends are computed once for all matrices."""
 
     def __init__(self, expert_of: ShapeTensor, n_experts: int, experts: Experts | None = None) -> None:
         self.expert_of, self.n_experts, self._experts = expert_of, n_experts, experts
@@ -35,22 +35,22 @@ class TokenAssignment:
         self._ends: ShapeTensor | None = None
 
     def sizes(self) -> ShapeTensor:
-        """Numbers of the experts' tokens [E]."""
+        """The number of each expert's tokens [E]."""
         if self._sizes is None:
             self._sizes = bincount(self.expert_of, minlength=self.n_experts)
         return self._sizes
 
     def reached(self, assigned: int) -> float:
-        """How many experts get one of these tokens, at random; of an unknown router, as many as may."""
+        """How many experts get one of these tokens at random; of an unknown router, as many as can."""
         if self._experts is None:
             return float(min(assigned, self.n_experts))
         return self._experts.reached(assigned)
 
     def lengths(self) -> list[int]:
-        """The same numbers, read back: an even spread, as which tokens an expert gets is data."""
+        """The same numbers as ints, an even spread: which expert a token goes to is data, not shape."""
         self.sizes()
-        each, more = divmod(self.expert_of.shape[0], self.n_experts)
-        return [each + (i < more) for i in range(self.n_experts)]
+        share, more = divmod(self.expert_of.shape[0], self.n_experts)
+        return [share + (i < more) for i in range(self.n_experts)]
 
     @property
     def made_ends(self) -> ShapeTensor | None:
@@ -58,7 +58,7 @@ class TokenAssignment:
         return self._ends
 
     def ends(self) -> ShapeTensor:
-        """Ends of the experts' tokens [E]."""
+        """The end of each expert's tokens [E], computed when it is first asked for."""
         if self._ends is None:
             self._ends = launch("cumsum", [self.sizes()], (self.n_experts,), NAMED["int32"])
         return self._ends
@@ -94,7 +94,7 @@ def _begins_aligned(x: Any) -> bool:
 def _grouped_product(x: Any, weight: Any, routed: TokenAssignment) -> Any:
     """[N k, in] times each expert's matrix: [N k, out]; backward two more grouped products.
 
-    Matrices are read of experts that a token of x goes to: of a plan's rank, of those that it has received.
+    It reads the matrices of the experts that tokens of x go to; a plan's rank has the tokens it received.
     """
     ends = routed.ends()
     reached = round(weight.bytes * routed.reached(x.shape[0]) / routed.n_experts)
@@ -140,4 +140,4 @@ def _token_batch_norm(channels: Any, **options: Any) -> ModuleForward:
 
 
 MODULES = SimpleNamespace(Dropout=_dropout, TokenBatchNorm=_token_batch_norm)
-"""The modules that an op's `leaf` chooses from, of those that need one."""
+"""The modules that the `leaf` of an op with `needs_module` chooses from."""

@@ -1,4 +1,4 @@
-"""Guided: a formula with the value that decides what code does where it branches on a number.
+"""Guided: a formula with a value; code that compares sizes branches by the value.
 
 Code that runs on a formula alone cannot branch: it is not known whether `seq_len` is 1. At the sizes of a
 model it is known. So the formula that comes out holds for all sizes that take the same branches.
@@ -15,7 +15,7 @@ from typing import Any
 from archcli.arith import is_symbolic
 
 USUAL = 720_720
-"""The value of a symbol of which none is known: many numbers divide it."""
+"""The value of a symbol without one: a size that many numbers divide."""
 
 
 class Guided:
@@ -115,7 +115,7 @@ def _formula(number: Any) -> Any:
 
 
 def guided(tree: Any, values: Mapping[Any, int]) -> Any:
-    """The same with every formula guided by the values of its symbols, in tuples and records, too."""
+    """The tree with every formula guided by the values of its symbols, in tuples and records, too."""
     if is_symbolic(tree):
         at = {symbol: values.get(symbol, USUAL) for symbol in tree.free_symbols}
         return Guided(int(tree.xreplace(at)), tree)
@@ -129,7 +129,7 @@ def guided(tree: Any, values: Mapping[Any, int]) -> Any:
 
 
 def formulas(tree: Any) -> Any:
-    """The same with every guided number as its formula, in tuples."""
+    """The tree with every guided number as its formula, in tuples."""
     if isinstance(tree, tuple):
         items = [formulas(item) for item in tree]
         return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)

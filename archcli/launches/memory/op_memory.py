@@ -1,8 +1,8 @@
-"""Read off an operation's `run` what its backward keeps, and where and how its outputs lie in memory.
+"""Read off an operation's `run` the tensors that its backward keeps, and the layouts of its outputs.
 
-No operation states this. Its `run` is called with the stand-in for torch: what the kernels of each step's
-backward read of the forward's tensors is what autograd keeps, with what torch saves beside it (`GradNode`).
-The tests hold this against what torch saves of every operation, storage by storage.
+No operation states this. Its `run` is called with the stand-in for torch: the forward's tensors that kernels
+of the backward read are those that autograd keeps, with those that torch saves beside them (`GradNode`).
+The tests hold this against the tensors that torch saves for every operation, storage by storage.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from archcli.launches.tensor import ShapeTensor, TensorMemory
 from archcli.launches.torch_like import TORCH
 
 BY_WIDTH = {1: BOOL, 4: FP32, 8: INT64}
-"""Number types of inputs of which the width alone is known, where it is not that of the model."""
+"""Number types by width, of inputs without a layout whose width is not the model's."""
 
 
 def model_dtype(width: Number) -> DType:
@@ -36,7 +36,7 @@ class LongRunError(NotImplementedError):
 
 
 MOST_LAUNCHES, MOST_IN_INFERENCE = 100_000, 2_000
-"""Launches that an operation is followed for: in inference no more than is asked for many times in a search.
+"""The most launches that an operation is followed for; fewer in inference, where a search asks many times.
 
 archcli's own operations stay far below: loops over pieces of a tensor run a few that stand for all.
 """
@@ -84,7 +84,7 @@ class KeptLog(FollowedLog):
 
 @dataclass(slots=True)
 class LiveLog(FollowedLog):
-    """A log of the most bytes that were alive at once, of storages that the forward makes.
+    """A log of the most bytes alive at once in storages that the forward makes.
 
     `kept` are those by number that stay for the backward; all others end with the last tensor in them.
     """
@@ -114,7 +114,7 @@ class LiveLog(FollowedLog):
         self.live -= size
 
     def record(self, node: GradNode) -> None:
-        """Autograd records a step: without its tensors, of which it holds those kept alone."""
+        """Autograd records a step, without its tensors: those that it keeps are in `held`."""
         node.backward, node.inputs = _no_backward, ()
 
 
@@ -139,8 +139,7 @@ class ShapeRun:
         layout = call.layouts[i] if call.layouts else None
         if layout is None:
             width = call.widths[i]
-            own = self.model if width == self.model.itemsize else BY_WIDTH[width]
-            layout = MemoryLayout(own)
+            layout = MemoryLayout(self.model if width == self.model.itemsize else BY_WIDTH[width])
         dtype: DType = layout.dtype
         grad = call.grads[i] and dtype.kind >= REAL
         return ShapeTensor(tuple(shape), dtype, layout.strides, requires_grad=grad)
@@ -155,7 +154,7 @@ class ShapeRun:
         }
 
     def _run(self, op: Op, call: Call, shapes: Sequence[Shape]) -> Any:
-        """What it returns, run as the node of a built model runs it."""
+        """The outputs of the operation, run as the node of a built model runs it."""
         records, weights = call.execution.records, self.weights
         if self.routed is not None and weights:
             return run_stacked(op, weights, self.inputs, self.routed)
@@ -167,7 +166,7 @@ class ShapeRun:
         return getattr(op, call.execution.run_as)(TORCH, {}, *self.inputs)
 
     def kept(self, log: KeptLog) -> tuple[Kept, ...]:
-        """What the backward of every step keeps, of those too that no gradient reaches."""
+        """The tensors that the backward of every step keeps, steps without a gradient included."""
         log.stage = "backward"
         with logged(log), without_grad():
             for node in log.nodes:
@@ -176,7 +175,7 @@ class ShapeRun:
         return tuple(self._known(log))
 
     def _known(self, log: KeptLog) -> Iterator[Kept]:
-        """The storages that were read, as what they are to the operation; weights are kept anyway."""
+        """The storages that were read, as inputs, outputs or new tensors; weights are kept anyway."""
         yield from (In(i) for i in _firsts(self.inputs) if id(self.inputs[i].storage) in log.read)
         given, shared = self._given(), self._shared()
         outputs = [i for i in _firsts(self.outputs) if id(self.outputs[i].storage) not in given]
@@ -216,12 +215,13 @@ class ShapeRun:
     def running(self, log: LiveLog) -> int:
         """The most bytes alive at once during the run, less those of its outputs; inputs are not its own."""
         given = self._given()
-        own = {
+        # by storage: two outputs may lie in one
+        new = {
             id(x.storage): x.storage.elements * x.dtype.itemsize
             for x in self.outputs
             if id(x.storage) not in given
         }
-        return int(log.peak - sum(own.values()))
+        return int(log.peak - sum(new.values()))
 
 
 def op_memory(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = False) -> OpMemory:
@@ -245,7 +245,7 @@ def op_memory(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool = Fals
 
 
 def _index(storages: list[TensorMemory], storage: TensorMemory) -> int | None:
-    return next((i for i, other in enumerate(storages) if other is storage), None)
+    return next((i for i, x in enumerate(storages) if x is storage), None)
 
 
 def _firsts(tensors: Sequence[ShapeTensor]) -> Iterator[int]:

@@ -48,8 +48,8 @@ class OpReader:
                 known.clear()
             memory = known[key] = self._made(op, call, shapes, alive=alive)
             self._held += held  # an id is that of its number while this holds it
-        stated = op.kept(call, *shapes)
-        return memory if stated is None else memory._replace(kept=stated)
+        kept = op.kept(call, *shapes)
+        return memory if kept is None else memory._replace(kept=kept)
 
     def _made(self, op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:
         if not any(map(is_symbolic, chain.from_iterable(shapes))):
@@ -61,13 +61,13 @@ class OpReader:
 
 
 def _told_apart(op: Op, held: list[Any]) -> tuple[Hashable, ...]:
-    """The settings of an operation as what tells them apart."""
+    """A key of an operation's settings, equal for operations that keep the same."""
     settings = settings_of(op)
     return settings if HASHED.issuperset(map(type, settings)) else tuple(_plain(settings, held))
 
 
 def _sizes_told_apart(call: Call, shapes: Sequence[Shape], held: list[Any]) -> tuple[Hashable, ...]:
-    """A call and its shapes as what tells them apart: themselves where all sizes are of one model."""
+    """A key of a call and its shapes: themselves where all sizes are plain numbers of one model."""
     strides = [layout.strides for layout in call.layouts if layout is not None and layout.strides is not None]
     sizes = chain(call.widths, (call.width, call.n_experts), *shapes, *strides)
     given = (call, *shapes)
@@ -75,7 +75,7 @@ def _sizes_told_apart(call: Call, shapes: Sequence[Shape], held: list[Any]) -> t
 
 
 def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
-    """Values as what tells them apart: themselves, or the identity of those `held`."""
+    """A key of each value: itself, its fields, or the identity of a value that is then `held`."""
     for value in values:
         kind: Any = type(value)
         if kind in HASHED:
@@ -93,6 +93,7 @@ def _plain(values: tuple[Any, ...], held: list[Any]) -> Iterator[Hashable]:
 
 
 HASHED = PLAIN | {DType}
+"""Types of values that tell calls apart by themselves; others do by their fields, or by identity."""
 
 
 def _read(op: Op, call: Call, shapes: Sequence[Shape], *, alive: bool) -> OpMemory:

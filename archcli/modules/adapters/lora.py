@@ -24,7 +24,7 @@ from archcli.ops import Add, Einsum, Linear, Lookup, Scale
 
 
 class Adapted:
-    """A module that runs on the tape that `around` makes of the tape it is given."""
+    """A module whose forward runs on another tape: `around` wraps the tape of its caller."""
 
     __slots__ = ("around", "module")
 
@@ -51,7 +51,7 @@ class Adapted:
 
 
 def unadapted(module: Any) -> Any:
-    """The module as it is stated."""
+    """The module without its adapters."""
     return module.module if isinstance(module, Adapted) else module
 
 
@@ -116,14 +116,14 @@ class LoRA(Spec):
     def check_model(self, model: Any) -> Iterator[Conflict]:
         """Conflicts: targets that are no projection of this model."""
         rows = outline(model)
-        words = dict.fromkeys([word for row in rows if (word := target_of(row.op)) is not None])
+        projections = dict.fromkeys([name for row in rows if (name := target_of(row.op)) is not None])
         for i, target in enumerate(self.targets):
-            if target not in words and target != EVERY:
+            if target not in projections and target != EVERY:
                 yield Conflict(
                     "lora-target-unknown",
                     f"lora.targets.{i}",
                     f"no projection of this model is called {target!r}",
-                    f"it has {', '.join(words)}; or all_linear",
+                    f"it has {', '.join(projections)}; or all_linear",
                 )
         if TABLE in self.targets and any(row.op.name == "source" and not row.weights for row in rows):
             yield Conflict(
@@ -205,7 +205,7 @@ class AdaptTape:
         return None if inner is None else AdaptTape(inner, self.lora)
 
     def own(self) -> AdaptTape:
-        """The same around the tape of one occurrence."""
+        """An adapting tape around the tape of one occurrence's own weights."""
         return AdaptTape(self.inner.own(), self.lora)
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:

@@ -59,7 +59,7 @@ class AdapterTape:
         return None if inner is None else AdapterTape(inner, self.rank, self.targets)
 
     def own(self) -> Tape:
-        """That of the tape below."""
+        """The tape below for one occurrence's own weights, without adapters."""
         return self.inner.own()
 
     def call(self, module: Module, name: str, *args: Any, **options: Any) -> Any:
@@ -85,13 +85,13 @@ class AdapterTape:
         """The target that a projection is, or belongs to; None for any other op."""
         if not isinstance(op, Linear) or op.borrowed:
             return None
-        word = op.name.removesuffix("_proj")
-        return next((name for name in (word, FUSED.get(word)) if name in self.targets), None)
+        projection = op.name.removesuffix("_proj")
+        return next((name for name in (projection, FUSED.get(projection)) if name in self.targets), None)
 
     def _narrowed(self, target: str, x: Tensor) -> Tensor:
         """A x, computed once for all projections of a target."""
         if target not in self.low:
             # the block's weights are stored once, its adapters for every layer that uses it
-            own = Tensor(self.inner.own(), x.value)
-            self.low[target] = Linear(f"{target}_proj.{NARROW}", self.rank)(own)
+            unshared = Tensor(self.inner.own(), x.value)
+            self.low[target] = Linear(f"{target}_proj.{NARROW}", self.rank)(unshared)
         return self.low[target]

@@ -35,7 +35,7 @@ CONTENT = {
     "latent": StateContent.LATENT,
     "k_pe": StateContent.LATENT,
 }
-"""What cached entries are, by name, where they are no keys and values."""
+"""The content of cached entries by name, of those that are no keys and values."""
 
 STABILIZERS = ("qk_norm", "softcap", "clip", "sinks")
 """Fields that keep scores from growing, in the order they are named."""
@@ -172,9 +172,9 @@ class SoftmaxAttention(Attention):
         )
         # a shared bias [1, H, T, S] is broadcast over the batch, the other differs by sequence
         of_layer = "shared_bias" if self.position.shares_bias else "bias"
-        own = self.own_bias(context, q, k, scale)
+        bias = self.own_bias(context, q, k, scale)
         # never two of one key: `Stack.check` refuses a score_bias beside a position that shares its bias
-        inputs = ((of_layer, own), ("shared_bias", context.bias), *given.items())
+        inputs = ((of_layer, bias), ("shared_bias", context.bias), *given.items())
         extras |= {key: extra for key, extra in inputs if extra is not None}
         relu = self.normalizer == "relu"
         slope, factor = self.position.max_bias, self.position.bias_factor(scale)
@@ -221,12 +221,12 @@ class SoftmaxAttention(Attention):
     def check(self) -> Iterator[Conflict]:
         """Conflicts of mask fields: several patterns, or a pattern that contradicts `causal`."""
         yield from super().check()
-        stated = [field for field in ("window", "chunk", "sparsity") if getattr(self, field) is not None]
-        if len(stated) > 1:
+        patterns = [field for field in ("window", "chunk", "sparsity") if getattr(self, field) is not None]
+        if len(patterns) > 1:
             yield Conflict(
                 "one-pattern",
-                stated[1],
-                f"a layer has one pattern, not {' and '.join(stated)}",
+                patterns[1],
+                f"a layer has one pattern, not {' and '.join(patterns)}",
                 "leave one of them out",
             )
         if not self.causal and (self.window is not None or self.chunk is not None):
@@ -260,7 +260,7 @@ class IndexedAttention(SoftmaxAttention):
     index_from: Count | None = None
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees; with an index as many as that chooses."""
+        """Which keys a query sees; with an index, the `top_k` that it chooses."""
         return super().own_mask() if self.index is None else TopK(self.index.top_k)
 
     def facts(self, d_model: Number | None = None) -> MixerFacts:

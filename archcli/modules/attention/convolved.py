@@ -93,7 +93,7 @@ class ConvolvedAttention(SoftmaxAttention, ProjectedHeads):
         return None if context.cache is None else context.cache[at : at + 1]
 
     def _mixture(self, x: Tensor, context: Context) -> Tensor:
-        """Of each query the numbers [B, T, H, R] by which it mixes the profiles."""
+        """The numbers [B, T, H, R] by which each query mixes the profiles."""
         mixture: Tensor = SplitHeads("r_heads", self.n_heads)(
             Linear("r_proj", self.n_heads * self.relative_rank)(x)
         )
@@ -102,7 +102,7 @@ class ConvolvedAttention(SoftmaxAttention, ProjectedHeads):
         return mixture
 
     def own_bias(self, context: Context, q: Tensor, k: Tensor, scale: float) -> Tensor | None:
-        """What each query adds to the scores of its keys by their distance, [B, H, T, S]."""
+        """The biases on scores by the distance of query and key, [B, H, T, S]."""
         mixture: Any = context.relative
         bias: Tensor = RelativeProfiles("profiles", self.relative_extent, k.shape[1])(
             mixture, context.positions
@@ -110,7 +110,7 @@ class ConvolvedAttention(SoftmaxAttention, ProjectedHeads):
         return bias
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: heads that do not divide, and what would add to the scores, or scale them, beside."""
+        """Conflicts: heads that do not divide, a second bias of scores, and attention to both sides."""
         yield from super().check()
         yield from uneven_groups(self.n_heads, self.n_kv_heads)
         if self.position.acts_on in {"keys", "scores"}:
@@ -122,7 +122,7 @@ class ConvolvedAttention(SoftmaxAttention, ProjectedHeads):
 
 
 LENGTH = RMSNorm(eps=1e-12, weight=False)
-"""What brings queries and keys to the length sqrt(d)."""
+"""The norm that brings queries and keys to the length sqrt(d)."""
 WINDOW, LAST = 2, 3
 """Where in the cache, behind keys and values, the inputs of the convolutions lie, and the last token."""
 
@@ -189,12 +189,12 @@ class CompressedAttention(SoftmaxAttention):
         conv = ConvPair("conv", self.depthwise_kernel, self.grouped_kernel, sum(heads), window is not None)
         joined, *last = conv(Concat("qk")(q, k), *(window or ()))
         # means are of q and k as projected, not as convolved (transformers' ZayaCCAProjection)
-        own = (SplitHeads(f"{w}_heads", n)(y) for w, n, y in zip("qk", heads, (q, k), strict=True))
-        beside = AverageHeads("qk_average")(*own)
+        projected = (SplitHeads(f"{w}_heads", n)(y) for w, n, y in zip("qk", heads, (q, k), strict=True))
+        means = AverageHeads("qk_average")(*projected)
         parts = Split("qk_split", (heads[0] * d, heads[1] * d))(joined)
         q, k = (
             Add(f"{w}_add")(SplitHeads(f"{w}_conv_heads", n)(part), mean)
-            for w, n, part, mean in zip("qk", heads, parts, beside, strict=True)
+            for w, n, part, mean in zip("qk", heads, parts, means, strict=True)
         )
         return q, k, tuple(last)
 
@@ -209,7 +209,7 @@ class CompressedAttention(SoftmaxAttention):
         return scaled
 
     def _values(self, x: Tensor, last: tuple[Tensor, ...] | None) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Values [B, T, K, d], half of them of the token before, and what of the last token is kept."""
+        """Values [B, T, K, d], half of each from the token before, and the cached half of the last token."""
         half = self.n_kv_heads * self.head_dim // 2
         now, late = Linear("v_proj", half, self.bias)(x), Linear("v_late_proj", half)(x)
         late, *kept = TokenShift("v_shift", last is not None)(late, *(last or ()))

@@ -1,4 +1,4 @@
-"""Differential attention: what two softmaxes agree on is taken off, so that noise cancels.
+"""Differential attention: the difference of two softmaxes, in which common noise cancels.
 
 B batch, T new tokens, S visible tokens, D d_model, H query heads, K kv heads, d head_dim, e width of a value.
 """
@@ -86,11 +86,8 @@ class DifferentialAttention(SoftmaxAttention, ProjectedHeads):
         if self.lambda_init >= 1:
             what = f"lambda_init must be below 1, not {self.lambda_init:g}"
             yield Conflict("lambda-below-one", "lambda_init", what, "the paper starts at 0.2 to 0.8")
-        single = {"sinks": self.sinks, "temperature": self.temperature, "position": self._on_scores}
+        on_scores = self.position.acts_on in {"keys", "scores"}
+        single = {"sinks": self.sinks, "temperature": self.temperature, "position": on_scores}
         for field in (name for name, value in single.items() if value):
             what = f"{field} is defined for one softmax, and differential attention has two"
             yield Conflict("one-softmax", field, what, "leave it out")
-
-    @property
-    def _on_scores(self) -> bool:
-        return self.position.acts_on in {"keys", "scores"}

@@ -62,7 +62,7 @@ class ValueGate(Module):
     bias: bool = False
 
     def forward(self, v: Tensor, context: Context, heads: Number) -> Tensor:
-        """What is added to scores [B, H, T, S], from visible values v [B, S, K, e]."""
+        """The gates [B, H, T, S] to add to scores, from visible values v [B, S, K, e]."""
         steps = Linear("dt_proj", v.shape[-2], self.bias)(MergeHeads("values")(v))
         # a starts at 0, as A of DogeAttention: every gate starts at exp(0) = 1
         rate = TrainedScale("rate", per_channel=True, start=0.0)(Activate("softplus", "softplus")(steps))

@@ -143,7 +143,7 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
     value_gate: ValueGate | None = None
 
     def own_mask(self) -> Mask:
-        """Which keys a query sees; with a gate as many as that chooses."""
+        """Which keys a query sees; with a gate, the `top_k` that it chooses."""
         return super().own_mask() if self.value_gate is None else TopK(self.value_gate.top_k)
 
     @property
@@ -207,7 +207,7 @@ class ProjectedAttention(IndexedAttention, ProjectedHeads):
             yield from self._gate_alone()
 
     def _gate_alone(self) -> Iterator[Conflict]:
-        """Conflict of a gate with what else says which keys are read, or adds to their scores."""
+        """Conflict of a gate with other patterns of keys, and with biases of their scores."""
         fields = (
             name for name in ("window", "chunk", "sparsity", "index") if getattr(self, name) is not None
         )
@@ -276,7 +276,7 @@ def uneven_groups(n_heads: int, n_kv_heads: int) -> Iterator[Conflict]:
 
 
 def uneven_heads(n_heads: int, d_model: int) -> Conflict:
-    """The conflict of heads that would have to share a width which they do not divide."""
+    """The conflict of a number of heads that does not divide d_model, without a head_dim."""
     fits = " or ".join(str(k) for k in _divisors_near(d_model, n_heads))
     return Conflict(
         "heads-divide-width",

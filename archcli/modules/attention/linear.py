@@ -67,7 +67,7 @@ class LinearAttention(ProjectedHeads):
         ), None if context.cache is None else tuple(state)
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: a position that biases scores, of which there are none."""
+        """Conflict: a position that biases scores, which linear attention does not have."""
         yield from super().check()
         if self.position.acts_on in {"keys", "scores"}:
             yield Conflict(

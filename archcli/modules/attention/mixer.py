@@ -28,7 +28,7 @@ def head_parts(spec: Spec) -> int:
 
 
 def heads_unit(spec: Spec) -> int:
-    """What a module's number of heads is a multiple of: its groups, those of its norm, parts of a head."""
+    """The number that divides a module's heads: of its groups, those of its norm, and parts of a head."""
     groups: int = max(getattr(spec, "n_groups", 1), getattr(getattr(spec, "norm", None), "groups", 1) or 1)
     return lcm(groups, head_parts(spec))
 
@@ -97,7 +97,7 @@ RECURRENT = "recurrent"
 """The pattern of a mixer that sees tokens through its state alone."""
 
 READS_LAYER = ("kv_from", "index_from")
-"""Fields that number the earlier layer of which a mixer reads something."""
+"""Fields with the number of an earlier layer, whose keys and values or chosen keys a mixer reads."""
 
 NO_MIXER = MixerFacts()
 """The facts of a layer that mixes no tokens."""
@@ -162,7 +162,7 @@ class Mixer(Module):
 
     @property
     def relative_span(self) -> int | None:
-        """How far the table of relative positions reaches that it reads of its stack; None for none."""
+        """The reach of the stack's table of relative positions; None for a mixer that reads none."""
         return None
 
     def facts(self, d_model: Number = None) -> MixerFacts:
@@ -214,7 +214,7 @@ class ParallelMixer(Mixer):
     branches: Annotated[tuple[Mixer, ...], Length(least=2)]
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:
-        """[B, T, D] to [B, T, D], and the tuple of what each branch keeps."""
+        """[B, T, D] to [B, T, D], and a tuple of each branch's states."""
         context = or_default(x, context)
         # None and () mean the same to each branch as to the layer
         caches = context.cache or (context.cache,) * len(self.branches)
@@ -259,7 +259,7 @@ class ParallelMixer(Mixer):
         return joined_facts([branch.facts(d_model) for branch in self.branches])
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: branches of which some look ahead and some do not."""
+        """Conflict: causal branches beside branches that look ahead."""
         yield from super().check()
         if len({branch.facts().causal for branch in self.branches}) > 1:
             what, hint = "some branches are causal and some are not", "make them alike"

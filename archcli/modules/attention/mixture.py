@@ -30,7 +30,7 @@ from archcli.ops import (
 )
 
 UNSUPPORTED = ("sinks", "output_gate", "inner_norm")
-"""Fields of softmax attention that say nothing of heads which differ by token."""
+"""Fields of softmax attention that are not defined where heads differ by token."""
 
 
 class ExpertProjection(Module):

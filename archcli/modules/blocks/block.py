@@ -33,7 +33,7 @@ RESIDUAL = "_residual"
 """The end of the name of each op that adds to the stream, such as attention_residual."""
 
 PLAIN = {"residual_multiplier": 1.0, "nth_branch": None, "dropout": 0.0}
-"""Fields of what a sublayer adds to the stream, and their values where it is added as it is."""
+"""Fields that change what a sublayer adds to the stream, and the values that leave it as it is."""
 
 
 class Block(Holder):
@@ -108,15 +108,15 @@ class Block(Holder):
         return 1
 
     def enter(self, x: Tensor) -> Tensor:
-        """What the first layer of a stack makes of the embeddings: the stream that its layers work on."""
+        """The stream that the layers of a stack work on, from the embeddings x; for its first layer."""
         return x
 
     def leave(self, x: Tensor) -> Tensor:
-        """What the last layer of a stack makes of the stream: vectors [B, T, D]."""
+        """Vectors [B, T, D] from the stream x; for the last layer of a stack."""
         return x
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: two mixers, neither mixer nor feed-forward network, a network of other blocks."""
+        """Conflicts: two mixers, neither mixer nor network, a network that needs another kind of block."""
         yield from super().check()
         if self.ffn is not None:
             yield from self.ffn.check_in(getattr(self, "kind", ""))
@@ -128,7 +128,7 @@ class Block(Holder):
             yield Conflict("layer-empty", "attention", what, "add attention: {kind: …}, or ffn: {kind: …}")
 
     def check_plain(self, where: str) -> Iterator[Conflict]:
-        """Conflicts of a kind of block whose sublayers add what they return as it is, named in `where`."""
+        """Conflicts of a kind of block, named in `where`, that adds its sublayers' outputs unchanged."""
         for key, value in PLAIN.items():
             if getattr(self, key) != value:
                 what = f"{key} is not defined for {where}"
@@ -202,7 +202,7 @@ class SerialBlock(Block):
         return self.after(x, y, step), kept
 
     def network(self, x: Tensor, ffn: FeedForward, cache: Kept, kept: Kept) -> tuple[Tensor, Kept]:
-        """What the network makes of the stream, and what the layer keeps: `kept`, and a state of its own."""
+        """The network's output, and what the layer caches: `kept`, and the network's state if it has one."""
         return feed(ffn, self.before(x, "ffn"), cache, kept)
 
     def _cross(self, cross: CrossAttention, x: Tensor, context: Context) -> tuple[Tensor, Kept]:

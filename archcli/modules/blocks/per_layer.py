@@ -39,10 +39,10 @@ class PerLayerEmbedding(Module):
         ids = WithinTable("within", self.vocab_size)(tokens)
         rows = Lookup("tokens", self.vocab_size, n_layers * self.width)(ids, group=TABLE)
         rows = Scale("tokens_scale", self.width**0.5)(rows)
-        made = Linear("projection", n_layers * self.width)(x)
-        made = Scale("projection_scale", x.shape[-1] ** -0.5)(made)
-        made = self.norm(SplitHeads("projection_layers", n_layers)(made), name="norm", group=INPUT)
-        both = Add("add", meets=False)(made, SplitHeads("token_layers", n_layers)(rows))
+        projected = Linear("projection", n_layers * self.width)(x)
+        projected = Scale("projection_scale", x.shape[-1] ** -0.5)(projected)
+        normed = self.norm(SplitHeads("projection_layers", n_layers)(projected), name="norm", group=INPUT)
+        both = Add("add", meets=False)(normed, SplitHeads("token_layers", n_layers)(rows))
         # per_layer_input_scale of Gemma3nTextModel, a constant
         halved: Tensor = Scale("scale", 2**-0.5)(both)
         return halved
@@ -52,10 +52,10 @@ def gated_by_layer(x: Tensor, context: Context, activation: Activation, norm: No
     """N(P(g(G x) * e)) of a stream x [B, T, D] and the layer's own embedding e [B, T, w]."""
     if context.per_layer is None:
         raise ArchError("a layer with per_layer_gate reads the per_layer_embedding of its model")
-    own = TakeStream("per_layer_own", context.layer)(context.per_layer)
-    gate = Linear("per_layer_gate", own.shape[-1])(x, group=INPUT)
+    embedding = TakeStream("per_layer_own", context.layer)(context.per_layer)
+    gate = Linear("per_layer_gate", embedding.shape[-1])(x, group=INPUT)
     gate = activation(gate, name="per_layer_activation", group=INPUT)
-    gated = Multiply("per_layer_gated")(gate, own, group=INPUT)
+    gated = Multiply("per_layer_gated")(gate, embedding, group=INPUT)
     y = Linear("per_layer_proj", x.shape[-1])(gated, group=INPUT)
     normalized: Tensor = norm(y, name="per_layer_norm", group=INPUT)
     return normalized

@@ -111,7 +111,7 @@ class SharedLayer(Block):
         context = or_default(x, context)
         self.hold(x)
         block, cache = self._block(context.shared), context.cache
-        of_block, own = cache if cache and self.mixing is not None else (cache, cache)
+        of_block, of_mixer = cache if cache and self.mixing is not None else (cache, cache)
         # the stack's table, and what is lent, belong to the layer's own mixer
         given = context._replace(cache=of_block, rotary=None, lends=False, borrowed=None)
         # the key stores the block's weights once for all layers of the stack that use it
@@ -127,7 +127,7 @@ class SharedLayer(Block):
         if self.mixing is not None:
             step, mixer = self.mixing
             mixed, states = mixer(
-                self.norm(read, name=f"{step}_norm"), context._replace(cache=own), name=step
+                self.norm(read, name=f"{step}_norm"), context._replace(cache=of_mixer), name=step
             )
             x = read = self._add(x, mixed, step)
             kept = _joined(kept, states)
@@ -151,7 +151,7 @@ class SharedLayer(Block):
 
 
 def _joined(of_block: Kept, states: Any) -> Any:
-    """What the block and the layer's mixer keep, as a pair; with what the mixer lends."""
+    """The caches of the block and the layer's mixer as a pair, with the entries that the mixer lends."""
     if isinstance(states, Lent):
         return states._replace(kept=_joined(of_block, states.kept))
     return None if states is None else (of_block, states)

@@ -20,7 +20,7 @@ from archcli.modules.spec.context import Context, Lent
 SHAPES = ("n_kv_heads", "head_dim", "v_head_dim", "window", "chunk", "sparsity", "kind", "causal")
 """Facts in which a layer and the one whose keys and values it reads agree."""
 LENT = {"kv_from": "keys and values", "index_from": "choice of an index"}
-"""What a layer reads of an earlier one, by the field that numbers it."""
+"""What a layer reads from an earlier one, by the field with that layer's number."""
 STRUCTURE = {"kv_from": ("window", "chunk", "sparsity"), "index_from": ("indexed",)}
 """Facts that tell lenders apart where sizes have no values, by that field."""
 
@@ -43,42 +43,42 @@ class LentEntries:
         self._entries: dict[int, tuple[Tensor, ...]] = {}
 
     def given(self, context: Context, block: Block, place: Place) -> Context:
-        """A layer's context with what it reads of another, and whether it is to lend its own."""
+        """A layer's context with the entries that it borrows, and whether it is to lend its own."""
         number = None if block.mixing is None else source_of(block.mixing[1])
         return context._replace(
             borrowed=None if number is None else self._entries[number],
-            lends=bool(self._asked_of(context.layer, place)),
+            lends=bool(self._lends_as(context.layer, place)),
         )
 
     def taken(self, kept: Any, layer: Number, place: Place) -> Any:
-        """What a layer caches, once what it lends is held."""
+        """A layer's cache; the entries that it lends are held until they are read."""
         if not isinstance(kept, Lent):
             return kept
-        self._entries.update(dict.fromkeys(self._asked_of(layer, place), kept.entries))
+        self._entries.update(dict.fromkeys(self._lends_as(layer, place), kept.entries))
         return kept.kept
 
-    def _asked_of(self, layer: Number, place: Place) -> list[int]:
-        """The lending layers that this one is, or stands for until they have run."""
+    def _lends_as(self, layer: Number, place: Place) -> list[int]:
+        """The numbers of the lending layers that this one is, or stands for until they have run."""
         numbers = [number for number, lender in self.places.items() if lender == place]
         # a counted layer runs once for all that are alike, and lends for those that come later
         return [number for number in numbers if layer <= number] if self.known else numbers
 
 
 def source_of(mixer: Mixer | None) -> int | None:
-    """The number of the layer of which a mixer reads something; None where it has all of its own."""
+    """The number of the earlier layer that a mixer reads; None for a mixer that reads none."""
     return next((number for _, number in _sources(mixer)), None)
 
 
 def _sources(mixer: Mixer | None) -> Iterator[tuple[str, int]]:
-    """(field, number) of the layer of which a mixer reads something."""
-    for word in LENT:
-        number = getattr(mixer, word, None)
+    """(field, number) of each earlier layer that a mixer reads."""
+    for field in LENT:
+        number = getattr(mixer, field, None)
         if number is not None:
-            yield word, number
+            yield field, number
 
 
 def check_sharing(layers: Layers, d_model: int) -> Iterator[tuple[Place, Conflict]]:
-    """(place, conflict) of layers that read of a layer what that has not, or has otherwise."""
+    """(place, conflict) of layers that read what an earlier layer lacks, or has in another shape."""
     for place, mixer in _mixers(layers):
         sources = list(_sources(mixer))
         if not sources:
@@ -95,28 +95,28 @@ def check_sharing(layers: Layers, d_model: int) -> Iterator[tuple[Place, Conflic
 def _within(mixer: Mixer) -> Iterator[Conflict]:
     """Conflicts of parts of a mixer that would read of another layer."""
     for path, member in mixer.members(""):
-        for word, _ in _sources(member):
-            what = f"a branch of a mixer cannot read the {LENT[word]} of another layer"
-            at = f"{path.removeprefix('.')}.{word}"
-            yield Conflict("reads-in-branch", at, what, f"leave {word} out")
+        for field, _ in _sources(member):
+            what = f"a branch of a mixer cannot read the {LENT[field]} of another layer"
+            at = f"{path.removeprefix('.')}.{field}"
+            yield Conflict("reads-in-branch", at, what, f"leave {field} out")
 
 
 def _mistake(
     layers: Layers, place: Place, mixer: Mixer, source: tuple[str, int], d_model: int
 ) -> tuple[str, str]:
-    """What is wrong with reading of the layer of that number, and how to mend it; empty texts if right."""
-    word, number = source
+    """Why a layer cannot read the earlier one that it numbers, and a hint; empty texts if it can."""
+    field, number = source
     first = sum(n_layers for n_layers, _ in layers[: place[0]]) + place[1]
     # first of all: `_place` has no place for a number beyond the last layer
     if number >= first:
-        return f"{word} {number} is not before this layer, which is {first}", "layers count from 0"
+        return f"{field} {number} is not before this layer, which is {first}", "layers count from 0"
     lender = dict(_mixers(layers)).get(_place(layers, number))
-    if lender is None or not hasattr(lender, word):
-        return f"layer {number} has no {LENT[word]} to share", "name a layer of the same kind"
-    earlier = getattr(lender, word)
+    if lender is None or not hasattr(lender, field):
+        return f"layer {number} has no {LENT[field]} to share", "name a layer of the same kind"
+    earlier = getattr(lender, field)
     if earlier is not None:
         return f"layer {number} reads those of layer {earlier}", f"write {earlier}"
-    if word == "index_from":
+    if field == "index_from":
         return _unlike_index(mixer, lender, number)
     return _unlike(mixer, lender, number, d_model)
 
@@ -124,10 +124,10 @@ def _mistake(
 def _unlike(mixer: Mixer, lender: Mixer, number: int, d_model: int) -> tuple[str, str]:
     """How a layer's keys and values differ from those it reads, and a hint; empty texts if alike."""
     ours, theirs = mixer.facts(d_model), lender.facts(d_model)
-    other = [name for name in SHAPES if getattr(ours, name) != getattr(theirs, name)]
-    if not other:
+    unlike = next((name for name in SHAPES if getattr(ours, name) != getattr(theirs, name)), None)
+    if unlike is None:
         return "", ""
-    what = f"layer {number} has {other[0]} {getattr(theirs, other[0])}, this one {getattr(ours, other[0])}"
+    what = f"layer {number} has {unlike} {getattr(theirs, unlike)}, this one {getattr(ours, unlike)}"
     return what, "name a layer of the same kind"
 
 
@@ -142,11 +142,11 @@ def _unlike_index(mixer: Any, lender: Any, number: int) -> tuple[str, str]:
 
 
 def _lenders(layers: Layers, *, known: bool) -> Iterator[tuple[int, Place]]:
-    """(number, place) of every layer of which others read."""
+    """(number, place) of every layer that others read."""
     before: list[tuple[Place, Mixer]] = []
     for place, mixer in _mixers(layers):
-        for word, number in _sources(mixer):
-            yield number, _place(layers, number) if known else _alike(before, mixer, word)
+        for field, number in _sources(mixer):
+            yield number, _place(layers, number) if known else _alike(before, mixer, field)
         before.append((place, mixer))
 
 
@@ -159,17 +159,17 @@ def _place(layers: Layers, number: int) -> Place:
     raise ArchError(f"there is no layer {number} in these groups", "layers count from 0")
 
 
-def _alike(before: Sequence[tuple[Place, Mixer]], mixer: Mixer, word: str) -> Place:
+def _alike(before: Sequence[tuple[Place, Mixer]], mixer: Mixer, field: str) -> Place:
     """The nearest earlier layer of the same structure; symbols and arrays hide the layers' numbers."""
-    lenders = [(place, lender) for place, lender in before if getattr(lender, word, None) is None]
-    structure = _structure(mixer, word)
-    alike = (place for place, lender in reversed(lenders) if _structure(lender, word) == structure)
+    lenders = [(place, lender) for place, lender in before if getattr(lender, field, None) is None]
+    structure = _structure(mixer, field)
+    alike = (place for place, lender in reversed(lenders) if _structure(lender, field) == structure)
     return next(alike, (0, 0))
 
 
-def _structure(mixer: Mixer, word: str) -> tuple[Any, ...]:
+def _structure(mixer: Mixer, field: str) -> tuple[Any, ...]:
     facts = mixer.facts()
-    return (facts.kind, *(getattr(facts, name) is None for name in STRUCTURE[word]))
+    return (facts.kind, *(getattr(facts, name) is None for name in STRUCTURE[field]))
 
 
 def _mixers(layers: Layers) -> Iterator[tuple[Place, Mixer]]:

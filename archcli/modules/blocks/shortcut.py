@@ -26,7 +26,7 @@ class Sublayer(Module):
     norm: Norm
 
     def forward(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Kept]:
-        """[B, T, D] to the stream after attention and dense network, what that read, and the new cache."""
+        """[B, T, D] to the stream after both, the input of the dense network, and the new cache."""
         y, kept = self.attention(self.norm(x, name="attention_norm"), context, name="attention")
         x = Add(f"attention{RESIDUAL}")(x, y)
         read = self.norm(x, name="dense_norm")
@@ -63,7 +63,7 @@ class ShortcutMoE(Block):
         return x, None if context.cache is None else (first, second)
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: what the halves do not do."""
+        """Conflicts: fields of a plain residual stream, and networks that carry a state."""
         yield from super().check()
         yield from self.check_plain("shortcut_moe")
         for key in ("ffn", "dense"):

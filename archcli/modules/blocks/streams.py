@@ -43,7 +43,7 @@ from archcli.ops import (
 )
 
 ALTUP = "altup"
-"""The heading of what predicts and corrects, and how the names of its ops begin."""
+"""The heading of AltUp's parameters, and how the names of its ops begin."""
 # Gemma3nTextModel clamps the mean of squares at 1e-5
 LEAST = 1e-5
 """The least mean of squares by which a stream is scaled."""
@@ -82,7 +82,7 @@ class AltUp(DoubleNorm):
     def leave(self, x: Tensor) -> Tensor:
         """Streams [B, T, n, D] to vectors [B, T, D]."""
         first, *others = [TakeStream(f"{ALTUP}_last_{i}", i)(x) for i in range(self.inputs)]
-        back = [self._alike(other, first, f"{ALTUP}_out_{i}") for i, other in enumerate(others)]
+        back = [self._alike(stream, first, f"{ALTUP}_out_{i}") for i, stream in enumerate(others)]
         joined = StackStreams(f"{ALTUP}_joined")(first, *back, group=ALTUP)
         mean: Tensor = MeanStreams(f"{ALTUP}_mean")(joined, group=ALTUP)
         return mean
@@ -106,8 +106,8 @@ class AltUp(DoubleNorm):
             if self.corrects_scale:
                 factor = Parameter(f"{ALTUP}_output_scale", (x.shape[-1],))(x, group=ALTUP)
                 first = Multiply(f"{ALTUP}_scaled")(first, factor, group=ALTUP)
-            own = gated_by_layer(first, context, self.per_layer_gate, self.norm)
-            streams = AddToLater("per_layer_add")(streams, own, group=ALTUP)
+            added = gated_by_layer(first, context, self.per_layer_gate, self.norm)
+            streams = AddToLater("per_layer_add")(streams, added, group=ALTUP)
         return streams, kept
 
     def _predict(self, x: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ class AltUp(DoubleNorm):
 
 
 HYPER = "hyper_connections"
-"""The heading of what gathers and returns streams."""
+"""The heading of the parameters that gather and return streams."""
 
 
 class HyperConnected(Block):
@@ -225,6 +225,6 @@ class HyperConnected(Block):
         return streams
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts: what a single stream alone has."""
+        """Conflicts: fields that are defined for a single residual stream."""
         yield from super().check()
         yield from self.check_plain("several streams")

@@ -76,7 +76,7 @@ class DoubleNorm(SerialBlock):
         return Scale(f"{LAUREL}_scale", 2**-0.5)(both, group=LAUREL), kept
 
     def network(self, x: Tensor, ffn: FeedForward, cache: Kept, kept: Kept) -> tuple[Tensor, Kept]:
-        """What the feed-forward network makes of the stream, and the mixture beside it."""
+        """The network's output, plus that of the mixture beside it."""
         y, kept = super().network(x, ffn, cache, kept)
         if self.beside is None:
             return y, kept

@@ -94,7 +94,7 @@ class Embedding(Module):
         return y
 
     def _typed(self) -> Iterator[tuple[str, Number]]:
-        """(name, entries) of each table of which a pass uses the first vector."""
+        """(name, entries) of each table of token types; a pass uses their first vectors."""
         if self.token_types:
             yield "token_types", self.token_types
         yield from ((f"more_types_{i}", kinds) for i, kinds in enumerate(self.more_types))

@@ -13,9 +13,7 @@ from typing import Any, ClassVar
 from archcli.arith import Number
 from archcli.graph import Tensor
 from archcli.modules.spec.base import Conflict, Inline
-from archcli.ops import (
-    Linear,
-)
+from archcli.ops import Linear
 
 
 class OutputHead(Inline):
@@ -35,7 +33,7 @@ class OutputHead(Inline):
         return 1
 
     def target_ranges(self, vocab_size: int, tokens: int) -> list[tuple[int, int, int]]:
-        """(first id, the one after the last, how many of the targets are in between), for targets made up."""
+        """(first id, end id, number of targets) of each range of ids that random targets are drawn from."""
         return [(0, vocab_size, tokens)]
 
     def forward(

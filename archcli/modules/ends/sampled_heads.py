@@ -1,7 +1,7 @@
 """Output heads that train on less than all logits: adaptive, hierarchical and sampled softmax.
 
 Without targets they give a figure for every word of the vocabulary, as evaluation and generation need. With
-targets they give the likelihoods of those, at the cost of the words that these involve.
+targets they give the likelihoods of those, at the cost of the words involved.
 
 B batch, T tokens, D width of the vectors, V vocab_size, N = B T.
 """

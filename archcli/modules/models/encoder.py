@@ -77,7 +77,7 @@ class Encoder(Model, Stack):
         return pooled
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: a tied head as wide as another than the table."""
+        """Conflict: a tied head of another width than the table."""
         yield from super().check()
         # the width of the table, which a tied head multiplies with
         below = self.embedding.width or self.d_model

@@ -124,7 +124,7 @@ class EncoderDecoder(Generator):
         return memory
 
     def check(self) -> Iterator[Conflict]:
-        """Check that the encoder has one source of inputs, as wide as the residual stream."""
+        """Conflicts: an encoder with two sources of inputs, or of another width than what it reads."""
         yield from super().check()
         if self.encoder.vocab_size is not None and self.encoder.front_end is not None:
             yield Conflict(

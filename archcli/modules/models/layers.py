@@ -66,10 +66,11 @@ class LayerIndex:
 
     @cached_property
     def _spans(self) -> dict[str, range]:
-        numbered = (
-            (stem, span) for stem, groups in self._groups.items() for g in groups for span in g.spans()
-        )
-        return {f"{stem}.{span[0]}": span for stem, span in numbered}
+        by_path: dict[str, range] = {}
+        for stem, groups in self._groups.items():
+            for group in groups:
+                by_path |= {f"{stem}.{span[0]}": span for span in group.spans()}
+        return by_path
 
     @cached_property
     def _groups(self) -> dict[str, list[GroupLayers]]:
@@ -101,7 +102,7 @@ class LayerIndex:
         return [f"{stem}.{number}{rest}" for number in self._spans[layer]]
 
     def stored_span(self, row: Row) -> range:
-        """Those of the layers that a row represents which store its weights."""
+        """The layers that store a row's weights, among those that it represents."""
         # None keeps all of the span, 1 its first layer, 0 none
         return self.span(row.path)[: row.stored]
 

@@ -70,7 +70,7 @@ class Model(Holder):
     caches: ClassVar[bool] = True
     """Whether it generates token by token, and so has a cache to fill."""
     degrees: ClassVar[Degrees | None] = None
-    """Of one rank's share of a model: how many ranks share it."""
+    """How many ranks share the model, where it is one rank's share."""
 
     @property
     def output_head(self) -> Any:
@@ -147,7 +147,7 @@ class Model(Holder):
         return {"tokens": tokens}
 
     def check(self) -> Iterator[Conflict]:
-        """Conflicts of what is stated, and where the layers fit together of what a trace shows."""
+        """Conflicts of fields and layers; if the layers fit together, those that a trace shows, too."""
         yield from super().check()
         yield from _check_released(self)
         yield from _check_published(self)
@@ -207,7 +207,7 @@ TRACED = (_check_adapters, _check_lora, _check_quantization)
 
 
 def inferring(model: M) -> M:
-    """The model without what only training runs: multi-token prediction, where there is any."""
+    """The model without multi-token prediction, which runs in training alone."""
     # `substitute` checks nothing anew: what is left was valid beside mtp
     return substitute(model, {"mtp": None}) if model.mtp_depth else model
 

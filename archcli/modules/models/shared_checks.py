@@ -31,7 +31,7 @@ def check_shared(model: Spec) -> Iterator[Conflict]:
 
 
 def check_adapters(model: Any) -> Iterator[Conflict]:
-    """Conflicts: adapters at projections that their shared block lacks, which only a trace shows."""
+    """Conflicts: adapters at projections that their shared block lacks, found by a trace."""
     adapting = [layer for layer in stated_layers(model) if getattr(layer.block, "adapter_rank", None)]
     rows = outline(model) if adapting else ()
     for layer in adapting:
@@ -51,10 +51,12 @@ def _check_block(name: str, block: Block, at: str) -> Iterator[Conflict]:
     if block.used is not None:
         yield Conflict("shared-nested", at, "a shared block states its parts itself", "leave use out")
     mixers = () if block.mixing is None else block.mixing[1].members("")
-    words = {word for _, mixer in mixers for word in READS_LAYER if getattr(mixer, word, None) is not None}
-    for word in sorted(words):
+    members = [mixer for _, mixer in mixers]
+    for field in sorted(READS_LAYER):
+        if all(getattr(member, field, None) is None for member in members):
+            continue
         what = "a shared block runs in several layers, and reads nothing of one of them"
-        yield Conflict("shared-from-layer", at, what, f"leave {word} out")
+        yield Conflict("shared-from-layer", at, what, f"leave {field} out")
 
 
 def _check_layer(layer: Block, stack: Stack, *, tied: bool) -> Iterator[Conflict]:

@@ -55,7 +55,7 @@ class Group(Spec):
         """[B, T, D] through all layers, the first of which is layer `start`.
 
         The cache has an entry per layer, when counting per distinct layer. `lent` are the keys and values
-        that layers lend to each other, to which this is the group of that number.
+        that layers lend to each other; there this group has the number `group`.
         """
         blocks, cache = [block.resolved(context.shared) for block in self.blocks], context.cache
         # a table for each place of the pattern: layers that are alike read the same one
@@ -163,10 +163,10 @@ class Stack(Module):
         return [(group.n_layers, group.blocks) for group in self.groups]
 
     def _lent(self) -> LentEntries | None:
-        """What layers lend to each other; None where every layer has all of its own."""
-        mixing = [block.mixing for group in self.groups for block in group.blocks]
-        members = (member for pair in mixing if pair is not None for _, member in pair[1].members(pair[0]))
-        if all(getattr(member, word, None) is None for member in members for word in READS_LAYER):
+        """The entries that layers lend to each other; None if no layer reads another's."""
+        pairs = filter(None, [block.mixing for group in self.groups for block in group.blocks])
+        members = (member for key, mixer in pairs for _, member in mixer.members(key))
+        if all(getattr(member, field, None) is None for member in members for field in READS_LAYER):
             return None
         from archcli.modules.blocks.reused_keys import LentEntries  # rare
 
@@ -182,7 +182,7 @@ class Stack(Module):
         return next(self._scored())[1].n_heads
 
     def _scored(self) -> Iterator[tuple[str, Any]]:
-        """(YAML path of its group, mixer) of every layer that has scores to which a bias is added."""
+        """(YAML path of its group, mixer) of every layer whose scores take a shared bias."""
         for place, mixer in self._mixers():
             group = ".".join(place.split(".")[:2])
             yield from ((group, member) for _, member in mixer.members(place) if member.has_scores)
@@ -208,14 +208,14 @@ class Stack(Module):
 
     def check_width(self, d_model: int) -> Iterator[Conflict]:
         """Conflicts of any layer with a residual stream of width D, or with the layers it shares with."""
-        alone = [
+        too_narrow = [
             conflict.below(f"groups.{i}")
             for i, group in enumerate(self.groups)
             for conflict in group.check_width(d_model)
         ]
-        yield from alone
+        yield from too_narrow
         # facts of layers that do not fit their width cannot be compared
-        if not alone and self._lent() is not None:
+        if not too_narrow and self._lent() is not None:
             from archcli.modules.blocks.reused_keys import check_sharing  # rare
 
             for (i, j), conflict in check_sharing(self._layers(), d_model):

@@ -1,4 +1,4 @@
-"""Experts whose router hands what it has seen of a token to that of the next layer, and their blocks.
+"""Experts whose router hands its state of a token to the next layer's router, and their blocks.
 
 B batch, T new tokens, D d_model, E experts, R width of the router.
 """
@@ -93,7 +93,7 @@ class CarriedExperts(FeedForward):
             yield Conflict("carried-expert", "expert", what, "use kind mlp or glu")
 
     def check_in(self, block: str) -> Iterator[Conflict]:
-        """Conflict: a block that does not hand on what the router has seen."""
+        """Conflict: a block that does not hand on the router's state."""
         if block != "carried":
             what = "a network that hands numbers on to the next layer stands in a layer of kind carried"
             yield Conflict("network-carries", "ffn", what, "use kind: carried")

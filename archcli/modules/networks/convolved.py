@@ -19,7 +19,7 @@ Window = tuple[Tensor, ...] | None
 
 
 def with_convolution(x: Tensor, name: str, kernel: int, window: Window) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """x + conv(x) for x [B, T, C], causal one for each channel, and the new window if one is kept."""
+    """x + conv(x) for x [B, T, C], causal and depthwise, and the new window if one is kept."""
     # an empty window starts a cache: the op keeps its inputs and reads none
     y, *last = CausalConv1d(name, kernel, window is not None, bias=False)(x, *(window or ()))
     added: Tensor = Add(f"{name}_add")(x, y)

@@ -158,7 +158,7 @@ class MixtureOfExperts(FeedForward):
         return self.expert.routed(x, weights, index, experts, weighted=self.weigh == "output")
 
     def _beside_zero(self, x: Tensor, weights: Tensor, index: Tensor, zero: Number) -> Tensor:
-        """The same where `zero` further experts return x."""
+        """The weighted sum with `zero` further experts, which return x."""
         from archcli.ops import CombineReal, DispatchReal  # rare
 
         tokens, expert_of, order = DispatchReal("dispatch", self.n_experts, zero)(x, index)

@@ -172,7 +172,7 @@ class GLU(FeedForward):
         return bounded
 
     def _sparse(self, gate: Tensor) -> Tensor:
-        """The gate, of which the largest values are kept if that is asked."""
+        """The gate, with `sparsity` its largest values alone."""
         if not self.sparsity:
             return gate
         from archcli.ops import GaussianTopK  # rare: Gemma 3n

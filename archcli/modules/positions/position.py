@@ -22,6 +22,14 @@ from archcli.ops.attention.rotary import Pairing
 class Position(Inline):
     """Base of the position embeddings; every hook does nothing until a class fills it."""
 
+    family: ClassVar[str] = "position"
+    group: ClassVar[str] = "position_embedding"
+    acts_on: ClassVar[Literal["nothing", "embedding", "heads", "keys", "scores"]] = "nothing"
+    """Where it enters: added to the embedding, turning queries and keys, added to keys, added to scores."""
+
+    shares_bias: ClassVar[bool] = False
+    """Whether one bias on scores serves all sequences of a batch."""
+
     @property
     def rope_base(self) -> float | None:
         """The base of the frequencies of rotary positions; None of any other."""
@@ -32,14 +40,6 @@ class Position(Inline):
     def scaling_kind(self) -> str:
         """The kind of scaling of rotary positions beyond the trained context, or none."""
         return kind_of(getattr(self, "scaling", None)) or "none"
-
-    family: ClassVar[str] = "position"
-    group: ClassVar[str] = "position_embedding"
-    acts_on: ClassVar[Literal["nothing", "embedding", "heads", "keys", "scores"]] = "nothing"
-    """Where it enters: added to the embedding, turning queries and keys, added to keys, added to scores."""
-
-    shares_bias: ClassVar[bool] = False
-    """Whether its bias on scores is one for all sequences of a batch, whatever they say."""
 
     def forward(self, x: Tensor, positions: Tensor, *, name: str) -> Tensor:
         """Token embeddings x [B, T, D] with what this position adds to them."""

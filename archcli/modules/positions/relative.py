@@ -16,7 +16,7 @@ from archcli.ops import RelativeBias, RelativeKeys
 
 
 class ScoreBias(Inline):
-    """What is added to the scores of query i and key j, per head."""
+    """A bias on the score of query i and key j, per head."""
 
     family: ClassVar[str] = "score_bias"
     group: ClassVar[str] = "relative_attention_bias"

@@ -50,7 +50,7 @@ class DeltaRule(Recurrent):
         raise NotImplementedError
 
     def decay_input(self, x: Tensor) -> Tensor:
-        """What the decay is a function of: [B, T, H], or [B, T, H, d] for one per channel."""
+        """The input of the decay: [B, T, H], or [B, T, H, d] for one per channel."""
         raise NotImplementedError
 
     def decay(self, x: Tensor) -> Tensor:
@@ -200,7 +200,7 @@ class KimiDeltaAttention(DeltaRule):
         return split
 
     def decay(self, x: Tensor) -> Tensor:
-        """log a, bounded from below where that is asked for, [B, T, H, d]."""
+        """log a [B, T, H, d], bounded from below by `decay_bound` if there is one."""
         if self.decay_bound is None:
             return super().decay(x)
         from archcli.ops import BoundedLogDecay  # rare: Ling 3

@@ -40,13 +40,13 @@ class GatedNorm(Inline):
         product: Tensor = gated(self.normalize(name)(y), gate)
         return product
 
-    def check_channels(self, channels: int, words: str) -> Iterator[Conflict]:
-        """Conflict of the mixer that holds it: groups that do not divide the channels, named in `words`."""
+    def check_channels(self, channels: int, channels_are: str) -> Iterator[Conflict]:
+        """Conflict of the mixer that holds it: groups that do not divide the channels."""
         if channels % self.groups:
             yield Conflict(
                 "norm-groups-divide-channels",
                 "norm.groups",
-                f"{self.groups} groups do not divide {channels} channels ({words})",
+                f"{self.groups} groups do not divide {channels} channels ({channels_are})",
                 "each group normalizes the same number of channels",
             )
 
@@ -83,7 +83,7 @@ def of_heads(norm: GatedNorm, n_heads: Number) -> GatedNorm:
 
 
 def check_of_heads(norm: GatedNorm) -> Iterator[Conflict]:
-    """Conflict: groups stated for a norm that is of each head."""
+    """Conflict: groups stated for a norm that takes each head by itself."""
     if norm.groups != 1:
         yield Conflict(
             "norm-of-heads", "norm.groups", "the norm is of each head by itself", "leave groups out"

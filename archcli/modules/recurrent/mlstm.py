@@ -71,6 +71,6 @@ class MLSTM(Recurrent):
         return gate if self.gate_softcap is None else Softcap(f"{which}_softcap", self.gate_softcap)(gate)
 
     def check(self) -> Iterator[Conflict]:
-        """Conflict: groups of a norm that is of each head."""
+        """Conflict: a norm with groups, as each head is normalized by itself."""
         yield from super().check()
         yield from check_of_heads(self.norm)

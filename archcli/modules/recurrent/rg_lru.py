@@ -35,7 +35,7 @@ class RGLRU(Recurrent):
         h_t = a_t h_(t-1) + sqrt(1 - a_t^2) (i_t x_t)
         out = W_o (h y)
 
-    `n_blocks` blocks has each gate's matrix. The state is W elements and the last K inputs of the
+    Each gate's matrix has `n_blocks` blocks. The state is W elements and the last K inputs of the
     convolution, whatever the context.
     """
 

@@ -87,4 +87,4 @@ MemorySize = Annotated[int | str, Conversion("bytes", memory_bytes)]
 PlainRequest = Annotated[Request, Conversion("a Request", _request)]
 """A Request of whole numbers."""
 ByName = Annotated[Mapping[str, Any], Conversion("a mapping from names", _mapping)]
-"""A mapping from names to whatever."""
+"""A mapping from names to values of any type."""

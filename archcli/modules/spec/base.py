@@ -30,7 +30,7 @@ Positive = Annotated[float, Interval(gt=0)]
 
 
 Share = Annotated[float, Interval(ge=0, lt=1)]
-"""A part of a whole, but never all of it: how much is dropped."""
+"""A share below 1 of a whole, such as the share that dropout zeroes."""
 
 
 M = TypeVar("M", bound="Spec")
@@ -56,7 +56,7 @@ class Conflict(NamedTuple):
 class Spec:
     """One mapping of the YAML: a frozen set of annotated fields.
 
-    Two are equal if their classes and all fields are. What also computes something is a `Module`.
+    Two are equal if their classes and all fields are. A Spec that also computes something is a `Module`.
     """
 
     family: ClassVar[str] = ""
@@ -170,7 +170,7 @@ class Inline(Module):
 
 PLAIN = (str, int, float)
 PLAIN_TYPES = frozenset((*PLAIN, bool, NoneType))
-"""Types of most fields' values, which a set tells sooner from modules than an abstract base class does."""
+"""Types of most fields' values: a set tells them from modules faster than `isinstance` with an ABC."""
 
 
 def children(spec: Spec) -> Iterator[tuple[str, Spec]]:
@@ -225,18 +225,19 @@ def ends_in(path: str, steps: Sequence[str]) -> bool:
 
 
 def full_paths(paths: Iterable[str], steps: Sequence[str]) -> list[str]:
-    """At most three paths that have all of these steps, and more between them.
+    """At most three paths that pass through these steps in this order, with others between them.
 
-    decoder.n_layers leaves steps of decoder.groups.0.n_layers out. None for a name of one step, which is the
-    end of a path.
+    decoder.n_layers leaves steps of decoder.groups.0.n_layers out. Empty for a single step: `ends_in` finds
+    the paths that end in it.
     """
     return [path for path in paths if len(steps) > 1 and _leads_through(path, steps)][:3]
 
 
 def _leads_through(path: str, steps: Sequence[str]) -> bool:
-    entries, left = _entries(".".join(steps)), iter(_entries(path))
+    # an iterator: each step is looked for behind the one before it
+    entries, rest = _entries(".".join(steps)), iter(_entries(path))
     ends = path.endswith(f".{steps[-1]}")
-    return ends and all(any(step in {entry, entry.partition(".")[0]} for entry in left) for step in entries)
+    return ends and all(any(step in {entry, entry.partition(".")[0]} for entry in rest) for step in entries)
 
 
 def _entries(path: str) -> list[str]:

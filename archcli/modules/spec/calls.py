@@ -46,13 +46,13 @@ def plain_signature(asker: Callable[..., Any], returning: Callable[..., Any]) ->
 
     What a record inherits stands last.
     """
-    plain, found = {name: bare(hint) for name, hint in hints(asker).items()}, signature(asker)
+    plain, annotated = {name: bare(hint) for name, hint in hints(asker).items()}, signature(asker)
     parameters = [
         parameter.replace(annotation=plain.get(name, parameter.annotation))
-        for name, parameter in found.parameters.items()
+        for name, parameter in annotated.parameters.items()
     ]
     parameters.sort(key=lambda parameter: (parameter.kind, parameter.name not in asker.__annotations__))
-    return found.replace(parameters=parameters, return_annotation=returning.__annotations__["return"])
+    return annotated.replace(parameters=parameters, return_annotation=returning.__annotations__["return"])
 
 
 def bound(

@@ -71,19 +71,19 @@ def or_default(x: Tensor, context: Context | None) -> Context:
 
 
 class Lent(NamedTuple):
-    """What a layer hands back whose keys and values later layers read: what it caches, and these."""
+    """The cache of a layer that lends, and the keys and values that later layers read of it."""
 
     kept: Any
     entries: tuple[Tensor, ...]
 
 
 def lent(context: Context, kept: Any, entries: tuple[Tensor, Tensor], chosen: Tensor | None = None) -> Any:
-    """What a mixer hands back besides its output: its cache, with what it lends where others read that."""
+    """A mixer's cache, with the entries that it lends if later layers read them."""
     return Lent(kept, entries if chosen is None else (*entries, chosen)) if context.lends else kept
 
 
 def borrowed(context: Context) -> tuple[tuple[Tensor, ...], tuple[Any, ...] | None]:
-    """An earlier layer's keys and values, and the cache of a layer that reads them, which is empty."""
+    """An earlier layer's keys and values, and the empty cache of a layer that reads them."""
     if context.borrowed is None:
         raise ArchError("a layer with kv_from reads keys and values of an earlier layer of its stack")
     # a third entry is the choice of that layer's index

@@ -166,18 +166,18 @@ def collected(cls: Any) -> dict[str, Field]:
 
     A field that it states again keeps its place.
     """
-    stated = {
+    declared = {
         name: Field(name, annotation, cls.__module__, vars(cls).get(name, REQUIRED))
         for name, annotation in get_annotations(cls).items()
         # a text wherever a file imports annotations from __future__
         if "ClassVar" not in str(annotation)
     }
     inherited = {name: _nearest(cls, name) for base in cls.__bases__ for name in getattr(base, "fields", {})}
-    return inherited | stated
+    return inherited | declared
 
 
 def _nearest(cls: Any, name: str) -> Field:
-    """The field as the first class of the MRO that annotates it has it."""
+    """The field of the first class of the MRO that annotates it."""
     owner = next(base for base in cls.__mro__[1:] if name in get_annotations(base))
     field: Field = owner.fields[name]
     return field

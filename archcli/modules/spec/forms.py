@@ -53,7 +53,7 @@ def in_other_forms(model: Spec, request: Request) -> Iterator[tuple[str, str, Re
 
 
 def unused_forms(model: Spec, forms: Mapping[str, str]) -> list[str]:
-    """Keys of forms that are asked for by name, but that no module of the model has."""
+    """Keys of forms that are chosen by name, and that no module of the model has."""
     used = forms_of(model, Request())
     return [key for key, form in forms.items() if form != AUTO and key not in used]
 

@@ -248,8 +248,8 @@ def _unfit(cls: Any, kind: str) -> str:
 
 def kind_of(cls: Any) -> str:
     """The `kind` of a class or a module that has one, else an empty text."""
-    stated = getattr(cls, "kind", "")
-    return stated if isinstance(stated, str) else ""
+    kind = getattr(cls, "kind", "")
+    return kind if isinstance(kind, str) else ""
 
 
 def _imported(place: str) -> Any:

@@ -102,7 +102,7 @@ class Request:
             phase="prefill",
             seq_len=0 if self.past is None else self.past,
             past=0,
-            # fixed before `seq_len` changes, by which a source left out would go
+            # a source left out follows `seq_len` and `past`, which change here
             source_len=self.source_positions,
             logits="last",
         )

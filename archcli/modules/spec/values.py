@@ -115,8 +115,8 @@ class ValueType(NamedTuple):
 def value_type(annotation: Any) -> ValueType:
     """The value type of an annotation; TypeError for an unsupported one."""
     hint, metadata = unwrapped(annotation)
-    own = next((entry for entry in metadata if isinstance(entry, Conversion)), None)
-    return _of_type(hint, metadata) if own is None else ValueType(own.words, own.convert, {})
+    conversion = next((entry for entry in metadata if isinstance(entry, Conversion)), None)
+    return _of_type(hint, metadata) if conversion is None else ValueType(*conversion, {})
 
 
 def _of_type(hint: Any, metadata: list[Any]) -> ValueType:
@@ -339,15 +339,15 @@ def accepted(asker: Any) -> Mapping[str, ValueType]:
 
 def hints(asker: Any) -> dict[str, Any]:
     """The annotations of a function or record by name, with their metadata, but for the models."""
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     # from the base down, so that a field that is stated again has its last annotation
-    for each in reversed(asker.__mro__[:-1]) if isinstance(asker, type) else (asker,):
+    for owner in reversed(asker.__mro__[:-1]) if isinstance(asker, type) else (asker,):
         # evaluated one by one, as the names of models are there for type checkers alone
-        annotations = inspect.get_annotations(each).items()
+        annotations = inspect.get_annotations(owner).items()
         written = {name: annotation for name, annotation in annotations if name not in LOADED}
-        names = vars(sys.modules[each.__module__])
-        found |= get_type_hints(SimpleNamespace(__annotations__=written), names, include_extras=True)
-    return found
+        names = vars(sys.modules[owner.__module__])
+        by_name |= get_type_hints(SimpleNamespace(__annotations__=written), names, include_extras=True)
+    return by_name
 
 
 def check_values(where: str, record: Any, **others: ValueType) -> None:

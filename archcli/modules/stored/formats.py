@@ -74,9 +74,9 @@ UNPACKED = Packing("dtype")
 class StoredFormat(NamedTuple):
     """How the matrices of a model are stored; everything else has the dtype `rest`.
 
-    A row is made of whole blocks of `block` neighbours. Groups in `keeps` are not packed; where the model has
-    experts and they are in `only`, nothing else is. `cache`: engines keep keys and values in it, too. `mix`
-    names a mixture of llama.cpp, which has several types.
+    A row is made of whole blocks of `block` neighbours. Groups in `keeps` are not packed; of a model with
+    experts, the group `only` alone is, if one is named. `cache`: engines keep keys and values in it, too.
+    `mix` names a mixture of llama.cpp, which has several types.
     """
 
     packing: Packing
@@ -111,7 +111,7 @@ class StoredFormat(NamedTuple):
 
 
 def _ggml(bits: int, group: int, *, scale: int = 16, zero: int = 0, second: int = 0) -> Packing:
-    """A type of ggml; with `second`, the groups' scales have a scale of so many bits per 256."""
+    """A type of ggml; with `second`, 256 values share a scale of that many bits for their groups' scales."""
     groups = {"second_group_size": SUPER_BLOCK // group, "second_scale_bits": second} if second else {}
     return Packing(bits, group, scale, zero, **groups)
 
@@ -231,7 +231,7 @@ def is_format(name: str) -> bool:
 
 
 def stored_format(name: str) -> StoredFormat:
-    """The format of a name that `parse_format` returns and that is no other dtype's."""
+    """The format of a name that `is_format`, as `parse_format` returns it."""
     return FORMATS.get(name) or DTYPE_FORMATS[name]
 
 
@@ -254,7 +254,7 @@ def cache_bytes(elements: Number, dtype: str) -> Number:
     if named is None:
         return to_bytes(elements, dtype)
     if not named.cache:
-        known = ", ".join(name for name, other in FORMATS.items() if other.cache)
+        known = ", ".join(name for name, stored in FORMATS.items() if stored.cache)
         raise ArchError(
             f"no engine keeps a cache in {dtype}", f"those of llama.cpp: {known}; others: bf16, fp8"
         )

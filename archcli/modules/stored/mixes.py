@@ -18,10 +18,10 @@ Choice = tuple[str, str]
 
 
 class Mix(NamedTuple):
-    """A mixture: the type of most matrices, and of some the choices, of which the first that holds counts.
+    """A mixture: the type of most matrices, and those of some roles; the first choice that holds counts.
 
-    `output` is of the head, or of a tied token table; `table` of one that is not tied. `joined` is of
-    attention's output projection, `joined_of_eight` where layers have eight experts. Empty: as most.
+    `output` is the type of the head or a tied token table, `table` that of an untied one, `joined` that of
+    attention's output projection, `joined_of_eight` the same where layers have eight experts. Empty: as most.
     """
 
     most: str
@@ -84,7 +84,7 @@ EIGHT = 8
 """Experts of Mixtral, for which keys, values and attention's output get more bits."""
 THIRD = 3
 GROUPED = 4
-"""Query heads of a key head from which its values get more bits, being so few."""
+"""Query heads per key head from which on values get more bits, being so few."""
 SEVENTY, SEVENTY_HEADS = 80, 8
 """Layers of a 70B, and query heads of each of its key heads."""
 ROLES: Mapping[str, str] = {
@@ -96,11 +96,11 @@ ROLES: Mapping[str, str] = {
     # llama.cpp stores the three of a delta net as one tensor, which it takes for values
     **dict.fromkeys(("mixer.q_proj", "mixer.k_proj", "mixer.v_proj"), "value"),
 }
-"""What the last two steps of a path say of a matrix."""
+"""The role of a matrix by the last two steps of its path."""
 
 
 class Stacked(NamedTuple):
-    """A stack's layers by number: how many, and of those with values how many come before each."""
+    """A stack: the number of its layers, and the place of each one with values among such layers."""
 
     n_layers: int
     values: Mapping[int, int]
@@ -112,11 +112,11 @@ class MixedModel:
     def __init__(self, mix: Mix, layers: LayerIndex) -> None:
         """The facts that choices depend on, read off the layers."""
         self.mix = mix
-        # of whichever kind of model
+        # Any: the index knows its model as a Spec
         embedding: Any = vars(layers.model)["embedding"]
         self.is_tied: bool = embedding.tied
         facts = [layer.facts() for layer in layers]
-        grouped = [int(one.n_heads // one.n_kv_heads) for one in facts if one.n_heads and one.n_kv_heads]
+        grouped = [int(it.n_heads // it.n_kv_heads) for it in facts if it.n_heads and it.n_kv_heads]
         self.heads_per_key = max(grouped, default=1)
         experts = [layer.ffn.expert_counts[0] or 0 for layer in layers if layer.ffn is not None]
         self.is_of_eight = max(experts, default=0) == EIGHT
@@ -181,7 +181,8 @@ def _whole(name: str, length: int) -> str:
 
 def _stacked(layers: LayerIndex, prefix: str) -> Stacked:
     mine = [layer for layer in layers if layer.path.startswith(prefix)]
-    holding = sorted(number for layer in mine if _has_values(layer) for number in layers.span(layer.path))
+    spans = [layers.span(layer.path) for layer in mine if _has_values(layer)]
+    holding = sorted(number for span in spans for number in span)
     n_layers = sum(len(layers.span(layer.path)) for layer in mine)
     return Stacked(n_layers, {number: i for i, number in enumerate(holding)})
 

@@ -49,8 +49,8 @@ class Format(Spec):
 
     def packing(self, usual: Mapping[str, Any]) -> Packing:
         """The format with defaults filled in from `usual`."""
-        stated = {field: value for field in Packing._fields if (value := getattr(self, field)) is not None}
-        return Packing(**{**usual, **stated})
+        values = {field: value for field in Packing._fields if (value := getattr(self, field)) is not None}
+        return Packing(**{**usual, **values})
 
 
 class Rule(Format):
@@ -100,16 +100,16 @@ class Quantization(Format):
 
     @property
     def rest(self) -> str | None:
-        """The dtype of what is not packed; None for that of the model."""
+        """The dtype of matrices that are not packed; None for the model's."""
         return None if self.format is None else stored_format(self.format).rest
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts: both a format's name and what it consists of, or neither."""
-        stated = [name for name in Packing._fields if getattr(self, name) is not None]
-        if self.format is not None and stated:
-            what = f"a format has a name or fields of its own, and this states format and {stated[0]}"
+        fields = [name for name in Packing._fields if getattr(self, name) is not None]
+        if self.format is not None and fields:
+            what = f"a format has a name or fields of its own, and this states format and {fields[0]}"
             yield Conflict(
-                "quantization-format-fields", stated[0], what, "leave one of them out, or state rules"
+                "quantization-format-fields", fields[0], what, "leave one of them out, or state rules"
             )
         if self.format is None and self.bits is None:
             what, hint = "missing key bits", "write how many, or the name of a format: q4_k_m"
@@ -159,8 +159,8 @@ class Quantization(Format):
         rules = [(rule.packing({}), span) for rule in self.rules for span in rule.spans(row, at)]
         layers = Counter[Packing]()
         for number in numbers:
-            stated = [packing for packing, (low, high) in rules if low <= number < high + 1]
-            layers[stated[-1] if stated else named(row, number)] += 1
+            by_rule = [packing for packing, (low, high) in rules if low <= number < high + 1]
+            layers[by_rule[-1] if by_rule else named(row, number)] += 1
         yield from layers.items()
 
     def check_model(self, model: Any, layers: LayerIndex) -> Iterator[Conflict]:

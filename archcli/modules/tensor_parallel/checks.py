@@ -1,4 +1,4 @@
-"""What a model must be for a plan to split it, and which degrees would do where it does not."""
+"""Checks that a plan can split a model, and the degrees that would fit where it cannot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = 4096
 
 
 class Count(NamedTuple):
-    """A number that a degree must divide; if `copied`, one that it may also be a multiple of."""
+    """A number that a degree must divide; if `copied`, it may also be a multiple of the number."""
 
     path: str
     value: int

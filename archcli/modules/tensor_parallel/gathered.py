@@ -15,8 +15,8 @@ class GatheredNorm(Inline):
     """Gathers the channels of all ranks, normalizes them, and goes on with the rank's own.
 
     Its weights are those of all channels, on every rank, as in vLLM and in transformers' plans (OLMo 2).
-    `ranks` is among how many they are split, `of_op` the same for single ops by name. Parameters and FLOPs
-    are counted in the group `counted_in`, or in that of norms.
+    `ranks` is how many share the channels, `of_op` the same for single ops by name. Parameters and FLOPs are
+    counted in the group `counted_in`, or in that of norms.
     """
 
     norm: Norm
@@ -32,5 +32,5 @@ class GatheredNorm(Inline):
             return self.norm(x, name=name, group=self.counted_in, axes=axes)
         gathered = AllGather(f"{name}_gather", ranks)(x)
         normalized = self.norm(gathered, name=name, group=self.counted_in, axes=axes)
-        own: Tensor = OwnPart(f"{name}_own", ranks)(normalized)
-        return own
+        part: Tensor = OwnPart(f"{name}_own", ranks)(normalized)
+        return part

@@ -22,9 +22,10 @@ class Layout(NamedTuple):
     where there are fewer than ranks, each is held by several. `norms` are the fields of norms that see all
     channels at once, and so gather them.
 
-    Of what every rank has, gradients are summed where it enters: the module's input if `enters`, and inputs
-    of ops by name, `reads`. Partial sums are added up where they leave: the module's output if `leaves`, and
-    outputs of ops by name, `writes`. `refused` says why a field set to something cannot be split.
+    A tensor that every rank has whole enters the split part somewhere, and there its gradients are summed:
+    at the module's input if `enters`, and at the inputs of ops named in `reads`. Partial sums are added up
+    where they leave: at the module's output if `leaves`, and at the outputs of ops named in `writes`.
+    `refused` says why a module with this field set cannot be split.
     """
 
     divided: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ SOFTMAX = Layout(
     refused={"value_gate": "its gates read the values of all heads"},
 )
 EXPERTS = {"dispatch": 0, "combine": 1, "shared_gated": 1}
-"""What every rank has and experts read: tokens, the weights of their outputs, the gate of a shared expert."""
+"""Inputs of experts that every rank has: tokens, weights of outputs, the gate of a shared expert."""
 
 LAYOUTS: Mapping[str, Layout] = {
     "mha": SOFTMAX,

@@ -29,7 +29,7 @@ def shard(model: M, tp: int = 1, *, sp: bool = False, ep: int = 1, rank: int = 0
 
     Heads, hidden channels and words are divided by `tp`, heads of keys and values held by several ranks where
     there are fewer of them (arXiv:1909.08053, arXiv:2305.13245 section 2.2); experts by `ep`, or their hidden
-    channels by `tp`. Norms, routers, latents, position tables and what else is small every rank has. With
+    channels by `tp`. Every rank has norms, routers, latents, position tables and what else is small. With
     `sp` norms and residuals have 1/tp of the tokens (arXiv:2205.05198). Ranks differ in their part of the
     vocabulary alone; 0, the default, has the largest.
 
@@ -74,7 +74,7 @@ def _sharded(cls: Any, degrees: Degrees) -> Any:
 def _changes(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
     """(full path, the rank's value) of every field that is split."""
     if degrees.tp > 1:
-        yield from _words(model, degrees)
+        yield from _vocabulary(model, degrees)
     for path, module in find(model, Spec):
         layout = layout_of(module)
         if layout is None or degrees.tp == 1 or (degrees.ep > 1 and path.endswith(".expert")):
@@ -85,13 +85,13 @@ def _changes(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
             yield from _widths(path, module, width_at(model, path), degrees.tp)
 
 
-def _words(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
+def _vocabulary(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
     """The rank's words, of every table of words."""
-    own = degrees.chunk(model.vocab_size)
-    yield "vocab_size", own
+    vocab_size = degrees.chunk(model.vocab_size)
+    yield "vocab_size", vocab_size
     extra = model.embedding.extra_rows
     if extra:
-        yield "embedding.extra_rows", degrees.chunk(model.vocab_size + extra) - own
+        yield "embedding.extra_rows", degrees.chunk(model.vocab_size + extra) - vocab_size
     for name in ("encoder", "per_layer_embedding"):
         size = getattr(getattr(model, name, None), "vocab_size", None)
         if size is not None:

@@ -79,7 +79,7 @@ class ShardTape:
         return None if inner is None else replace(self, inner=inner)
 
     def own(self) -> ShardTape:
-        """The same around the tape of one occurrence."""
+        """A sharding tape around the tape of one occurrence's own weights."""
         return replace(self, inner=self.inner.own())
 
     def occurrences(
@@ -119,7 +119,7 @@ class ShardTape:
         return on_tape(self, self.inner.inline(child, group, *on_tape(self.inner, args), **options))
 
     def _called(self, tape: ShardTape, module: Module, name: str, *args: Any, **options: Any) -> Any:
-        """What a child returns that runs on such a tape, around the child's own."""
+        """The result of a child that runs on this kind of tape, around the child's own."""
         child: Any = Adapted(module, lambda below: replace(tape, inner=below))
         return on_tape(self, self.inner.call(child, name, *on_tape(self.inner, args), **options))
 
@@ -142,7 +142,7 @@ class ShardTape:
         return experts if ep == 1 else experts._replace(n_experts=experts.n_experts // ep)
 
     def _read(self, op: Op, xs: tuple[Tensor, ...]) -> list[Tensor]:
-        """The op's inputs, after what is exchanged before it."""
+        """The op's inputs, after the exchanges before it."""
         read, tp, ep = list(xs), self.degrees.tp, self.degrees.ep
         summed = self.layout is SUMMED
         # of a gathered head the gather has summed the gradients: not a second time
@@ -154,7 +154,7 @@ class ShardTape:
         return read
 
     def _written(self, op: Op, y: Any) -> Any:
-        """The op's output, after what is exchanged behind it."""
+        """The op's output, after the exchanges behind it."""
         tp, ep = self.degrees.tp, self.degrees.ep
         if ep > 1 and isinstance(op, Dispatch):
             sent = AllToAll(f"{op.name}_all_to_all", ep, tp)

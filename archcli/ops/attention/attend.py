@@ -18,7 +18,6 @@ from archcli.ops.attention import attend_cost as cost
 from archcli.ops.attention.mask import Mask, key_positions, visibility
 from archcli.ops.base import as_number, contraction, heads_of
 
-FP32 = 4
 SELECTED = "selected"
 """The extra that holds the keys given to each query."""
 
@@ -126,11 +125,11 @@ class Attend(Op):
         return replace(self, training=True) if self.dropout else self
 
     def among(self, peers: Any) -> Attend:
-        """The op whose heads are this rank's among those that several ranks share."""
+        """The op on this rank's heads, of the heads of all ranks."""
         return replace(self, peers=peers) if self.alibi else self
 
     def space(self, call: Call, *xs: Shape) -> Workspace:
-        """What its backward takes; what is alive while it runs is read off its run."""
+        """The memory of its backward; that of its forward is read off its run."""
         from archcli.ops.attention.attend_backward import backward  # asked for memory alone
 
         called, fused = self._called(call, *xs), self._runs_fused(call)
@@ -168,7 +167,7 @@ class Attend(Op):
         sharing = (batch, kv_heads, heads // kv_heads * new, width)  # queries of the heads that share keys
         products = q.transpose(1, 2).reshape(sharing) @ k.permute(0, 2, 3, 1)
         scores = products.view(batch, heads, new, -1) * self.scale
-        del products
+        del products  # so that memory holds the scores once
         if self.softcap:
             scores = self.softcap * torch.tanh(scores / self.softcap)
         if self.alibi:
@@ -215,7 +214,7 @@ class Attend(Op):
         return torch.served_attention(q, k, v, flops, seen)
 
     def _alibi(self, torch: Any, positions: Any, scores: Any) -> Any:
-        """What each head takes off for the distance of each key: [H, T, S]."""
+        """The penalty of each head for the distance of each key, [H, T, S]."""
         keys = key_positions(torch, positions, scores.shape[-1])
         distance = (keys - positions[:, None]).abs().to(scores.dtype)
         return self._slopes(torch, scores.shape[1], scores)[:, None, None] * distance
@@ -225,8 +224,8 @@ class Attend(Op):
 
         Where H is no power of two, the remaining heads take every second slope of the next power.
         """
-        own = as_number(heads)
-        first, heads = heads_of(own, self.peers)
+        rank_heads = as_number(heads)
+        first, heads = heads_of(rank_heads, self.peers)
         power = 1 << (heads - 1).bit_length()
         exponents = torch.arange(1, power + 1, device=like.device, dtype=torch.float32) * (
             -(self.alibi or 0) / power
@@ -234,7 +233,7 @@ class Attend(Op):
         slopes = torch.exp2(exponents) * self.alibi_factor
         if power != heads:
             slopes = torch.cat([slopes[1::2], slopes[0::2]])
-        return slopes[first : first + own].to(like.dtype)
+        return slopes[first : first + rank_heads].to(like.dtype)
 
 
 def _probabilities(torch: Any, scores: Any, sinks: Any) -> Any:

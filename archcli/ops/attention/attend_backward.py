@@ -1,4 +1,4 @@
-"""What attention's backward takes while it runs, beside what the forward kept and all gradients."""
+"""Memory of attention's backward while it runs, beside the tensors kept for it and all gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def same(a: Number, b: Number) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AttendCall:
-    """A call of attention: its sizes, and what of its steps the backward's memory depends on.
+    """A call of attention: its sizes, and the steps that change the memory of its backward.
 
     `masked` says that one kernel needs the mask written out, `sinks` which input holds them.
     """
@@ -70,9 +70,9 @@ def joins(x: Shape) -> bool:
 def backward(op: AttendCall, *, fused: bool) -> Number:
     """Bytes of the backward beside all gradients, where the scores outweigh q, k and v.
 
-    In one kernel those of padded or repeated heads. Step by step the larger of two moments, at neither of
-    which q and k have gradients: the gradients of probabilities beside a copy of the result's; those in and
-    out of the softmax in fp32, less what is released before.
+    In one kernel: the gradients of padded or repeated heads. Step by step: the larger of two moments, both
+    before q and k have gradients. At the first the gradients of the probabilities stand beside a copy of the
+    result's; at the second there are those in and out of the softmax in fp32, less what was released before.
     """
     inputs = [prod(x) * op.width for x in (op.q, op.k, op.v)]
     if fused:

@@ -1,4 +1,4 @@
-"""Attention by torch's fused kernels: what they want of their inputs, and how they get it.
+"""Attention by torch's fused kernels: their limits, and the padding and repeats that meet them.
 
 - On a GPU flash attention (arXiv:2205.14135, arXiv:2307.08691) takes 16 bits, heads at most 256 wide, values
   as wide as keys, and no mask but the causal one; all else the memory-efficient kernel (arXiv:2112.05682),
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 ROW_BYTES = 16
-"""Bytes to whose multiple a GPU's kernels want rows to begin."""
+"""Alignment of rows, in bytes, that a GPU's kernels ask for."""
 WIDEST_FLASH = 256
 """The widest head that flash attention takes (torch's sdp_utils.cpp)."""
 HALF_BYTES = 2
@@ -46,7 +46,7 @@ def _takes_flash(q: Any, v: Any, mask: Any) -> bool:
 
 
 def _padded(torch: Any, q: Any, k: Any, v: Any) -> tuple[Any, ...]:
-    """The same with heads as wide as the device's kernel wants them, zeros behind."""
+    """q, k and v with heads padded by zeros to the width that the device's kernel takes."""
     widest = max(q.shape[-1], v.shape[-1])
     step = ROW_BYTES // q.element_size()
     on_cpu = q.device.type == "cpu"

@@ -62,7 +62,7 @@ class IndexTopK(Op):
     """The `top_k` keys s of largest I_ts = sum_j w_tj max(q_tj k_s, 0) for each query t, j an index head.
 
     DeepSeek-V3.2, arXiv:2512.02556. Inputs q [B, T, I, d], keys [B, S, 1, d], w [B, T, I], positions [T].
-    Output [B, T, min(k, S)]: numbers of visible keys. A query that sees fewer than k keys is given later ones
+    Output [B, T, min(k, S)]: indices of visible keys. A query that sees fewer than k keys is given later ones
     as well, which the mask of its attention leaves out.
 
     `past` tokens came before the new ones. Every key that is not later is scored; `executed` is all T x S

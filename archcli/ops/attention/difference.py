@@ -35,9 +35,10 @@ class WeightedDifference(Op):
 
     def _of_vectors(self, n: Number) -> tuple[Part, ...]:
         """Gradients of the vectors: that of lambda is a sum over all n elements, and scales the partner."""
-        total, width = OpClass.NORMALIZATION, self.width
+        width = self.width
+        cost = 2 * n + width  # FLOPs, and elements read
         return tuple(
-            Part(f"d_{name}", total, 2 * n + width, 2 * n + width, width, wrt=name) for name in self.vectors
+            Part(f"d_{name}", OpClass.NORMALIZATION, cost, cost, width, wrt=name) for name in self.vectors
         )
 
     def run(self, torch: Any, weights: dict[str, Any], a: Any, b: Any) -> Any:

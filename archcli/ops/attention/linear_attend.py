@@ -104,8 +104,8 @@ class LinearAttend(Op):
         return (*within, *self._carried(q, v, cached), _divide(prod(v[:3]), v[3]))
 
     def _within(self, q: Shape, v: Shape) -> tuple[Part, ...]:
-        """Scores of the pairs within chunks, their sums and what they mix, which is added to the rest."""
-        pairs, blocks = (q[0] * q[2] * of(q[1], self.chunk) for of in (causal_pairs, block_pairs))
+        """Scores of the pairs within chunks, their sums, and their mix, added to that of earlier chunks."""
+        pairs, blocks = (q[0] * q[2] * count(q[1], self.chunk) for count in (causal_pairs, block_pairs))
         keys, n, rows = prod(q), prod(v), prod(q[:3])
         scores = contraction(
             "scores", 2 * q[3] * pairs, [(keys, 0), (keys, 1)], blocks, executed=2 * q[3] * blocks
@@ -115,7 +115,7 @@ class LinearAttend(Op):
         return (scores, total, mix, Part("add", OpClass.ELEMENTWISE, n + rows, 2 * (n + rows), n + rows))
 
     def _carried(self, q: Shape, v: Shape, cached: Number) -> tuple[Part, ...]:
-        """The sums that are carried on, one per chunk or per token, and what is read of them."""
+        """The carried sums, one per chunk or per token, and the products of queries with them."""
         keys, carries = prod(q), q[0] * self._carries(q[1]) * q[2]
         totals, sums = carries * q[3], carries * q[3] * v[3]
         running = _running("accumulate", sums + totals, cached)
@@ -123,7 +123,7 @@ class LinearAttend(Op):
         if self.form == "recurrent":
             return (state, running, readout, normalizer)
         # no token reads the last sums, and the first are given
-        made, read = (q[0] * q[2] * of(q[1], self.chunk) for of in (before_last, after_first))
+        made, read = (q[0] * q[2] * count(q[1], self.chunk) for count in (before_last, after_first))
         return (
             reached(state, 2 * made * q[3] * v[3], 0, 1),
             Part("add_keys", OpClass.NORMALIZATION, keys, keys, totals),
@@ -146,15 +146,15 @@ class LinearAttend(Op):
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *state: Shape) -> Workspace:
         """Bytes of the sums S and z, of the scores of a chunk, and of the result before it is put together.
 
-        The backward needs the sums and scores of all chunks, or the sums of every token.
+        The backward takes as much beside what it kept: the sums and scores of all chunks, or of all tokens.
         """
         n, sums = prod(v), q[0] * q[2] * q[3] * (v[3] + 1)
         if not self.causal:
             return Workspace(2 * width * sums, 3 * width * sums)
         carries = self._carries(q[1])
         blocks = 0 if self.form == "recurrent" else q[0] * q[2] * block_pairs(q[1], self.chunk)
-        running = 2 * n + 3 * sums + 3 * (blocks // carries)
-        return Workspace(width * running, width * (2 * n + 3 * sums + 3 * (blocks // carries)))
+        running = width * (2 * n + 3 * sums + 3 * (blocks // carries))
+        return Workspace(running, running)
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, *state: Any) -> Any:
         q, k, v = _by_head(q), _by_head(k), _by_head(v)
@@ -218,7 +218,7 @@ def _products(q: Shape, v: Shape, totals: Number) -> tuple[Part, Part, Part]:
 
 
 def _running(name: str, elements: Number, cached: Number) -> Part:
-    """Sums that grow from the cached ones; the gradient of a term is that of all sums from its own on."""
+    """Running sums from the cached ones on; a term's gradient sums those of all later sums."""
     back = Part("d_1", OpClass.ELEMENTWISE, elements, elements, elements, wrt=(1, 2))
     return Part(name, OpClass.ELEMENTWISE, elements, elements + cached, elements, (back,))
 

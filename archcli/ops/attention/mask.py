@@ -1,11 +1,9 @@
 """Masks: which keys a query may see, patterns with gaps included.
 
-Each counts its (query, key) pairs in closed form and says so of single positions for the torch run.
+Each counts its (query, key) pairs in closed form, which tests hold against brute force, and says for the
+torch run whether one position sees another.
 
 Queries are the T new tokens at positions past … past+T-1; keys are the last S positions up to the newest.
-
-Sparse masks: patterns with gaps. Each states the count of its pairs in closed form, which tests hold
-against brute force.
 """
 
 from __future__ import annotations
@@ -53,9 +51,8 @@ class Bidirectional(Mask):
         return new * visible
 
     def allows(self, query: Any, key: Any) -> Any:
-        return (query >= key) | (
-            query < key
-        )  # true of each pair, in the shape of all; a source has positions of its own
+        # true of every pair, broadcast to the shape of all; a source has positions of its own
+        return (query >= key) | (query < key)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
+from archcli.ops.attention.mask import key_positions
 from archcli.ops.base import bias, contraction, elementwise, movement, summed
 
 
@@ -46,7 +47,7 @@ class RelativeBias(Op):
         )
 
     def run(self, torch: Any, weights: dict[str, Any], positions: Any) -> Any:
-        keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)
+        keys = key_positions(torch, positions, self.visible)
         bucket = self._bucket(torch, keys[None, :] - positions[:, None])
         return weights["weight"][bucket].permute(2, 0, 1)[None]
 
@@ -96,7 +97,7 @@ class RelativeKeys(Op):
         )
 
     def run(self, torch: Any, weights: dict[str, Any], q: Any, positions: Any) -> Any:
-        keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)
+        keys = key_positions(torch, positions, self.visible)
         index = (keys[None, :] - positions[:, None]).clamp(-self.reach, self.reach) + self.reach
         scores = (q.transpose(1, 2) @ weights["weight"].t()) * self.scale
         return scores.gather(-1, index.expand(*scores.shape[:2], *index.shape))
@@ -130,7 +131,7 @@ class RelativeProfiles(Op):
         return (product, gathered)
 
     def run(self, torch: Any, weights: dict[str, Any], r: Any, positions: Any) -> Any:
-        keys = positions[-1] + 1 - self.visible + torch.arange(self.visible, device=positions.device)
+        keys = key_positions(torch, positions, self.visible)
         distance = positions[:, None] - keys[None, :]
         biases = r.transpose(1, 2) @ weights["weight"]
         index = distance.clamp(0, self.extent - 1)
@@ -189,16 +190,16 @@ class DisentangledBias(Op):
         return (*gathers, elementwise("scale", pairs), *added)
 
     def run(self, torch: Any, weights: dict[str, Any], *scores: Any) -> Any:
-        places, given = torch.arange(scores[0].shape[2], device=scores[0].device), iter(scores)
+        places, tables = torch.arange(scores[0].shape[2], device=scores[0].device), iter(scores)
         index = (self._bucket(torch, places[:, None] - places[None, :]) + self.span).clamp(
             0, 2 * self.span - 1
         )
         index = index.expand(*scores[0].shape[:2], *index.shape)
         total = 0.0
         if self.of_queries:
-            total = total + next(given).gather(-1, index)
+            total = total + next(tables).gather(-1, index)
         if self.of_keys:
-            total = total + next(given).gather(-1, index.transpose(-1, -2)).transpose(-1, -2)
+            total = total + next(tables).gather(-1, index.transpose(-1, -2)).transpose(-1, -2)
         return total * self.scale
 
     def _bucket(self, torch: Any, distance: Any) -> Any:

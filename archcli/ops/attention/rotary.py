@@ -78,9 +78,8 @@ class RotaryTable(Op):
 
     def parts(self, positions: Shape, *like: Shape) -> tuple[Part, ...]:
         n = positions[0] * (self.rotary_dim // 2)
-        per_element = (
-            3 if self.factor == 1.0 else 5
-        )  # the angle, its cosine and sine, and each times the factor
+        # the angle, its cosine and its sine, and both times the factor
+        per_element = 3 if self.factor == 1.0 else 5
         return (Part("angles", OpClass.ELEMENTWISE, per_element * n, positions[0], 2 * n),)
 
     def space(self, call: Call, positions: Shape, *like: Shape) -> Workspace:

@@ -78,7 +78,7 @@ class Route(Op):
         }[self.scores]
 
     def space(self, call: Call, logits: Shape, correction: Shape | None = None) -> Workspace:
-        """Logits and scores in fp32, with what weighs the chosen; sparsemixer and groups are left out."""
+        """Logits, scores and weights in fp32; those of sparsemixer and of groups are left out."""
         if call.execution.records or self.scores == "sparsemixer":
             return NO_WORKSPACE
         tokens, after = prod(logits[:-1]), self.scores == "softmax_after"

@@ -1,7 +1,7 @@
 """Ops of other mixtures: attention heads, shared experts beside the others, zero experts.
 
-N tokens B*T, k experts per token, H heads of an expert, each of which has keys and values, E experts to
-choose from, S shared ones, Z that do not, n copies of tokens for the former.
+N tokens B*T, k experts per token, H heads of an expert, as many as kv heads, E experts that compute, Z zero
+experts that do not, S shared experts, n copies of tokens for experts that compute.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SpreadHeads(Op):
 
 
 def _moved(numbers: Number, places: Number) -> Part:
-    """The cost of moving so many numbers to other places; the gradient moves back."""
+    """The cost of moving numbers to other places; the gradient moves back."""
     back = Part("d_0", OpClass.ROUTING, 0, numbers + places, numbers, wrt=0)
     return Part("gather", OpClass.ROUTING, 0, numbers + places, numbers, (back,))
 
@@ -136,7 +136,7 @@ class DispatchReal(Dispatch):
     zero_experts: Number
 
     def copies(self, choices: Number) -> Number:
-        """Those that fall on experts that compute."""
+        """The expected number of choices of experts that compute."""
         return part_of(choices, self.n_experts, self.n_experts + self.zero_experts)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, index: Any) -> Any:

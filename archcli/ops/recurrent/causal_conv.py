@@ -63,6 +63,7 @@ class CausalConv1d(Op):
 
 
 def _window(elements: Number) -> State:
+    """The cached inputs of a convolution."""
     return State(elements, StateKind.FIXED, content=StateContent.CONVOLUTION)
 
 
@@ -105,15 +106,15 @@ class ConvPair(Op):
         between, together = x[0] * (x[1] + self.second - 1) * width, width // self.groups
         read = x[0] * (x[1] + self._reach) * width
         taps, mixing = width * self.first, width * together * self.second
-        own = contraction("first", 2 * between * self.first, [(read, 0), (taps, "first_weight")], between)
+        first = 2 * between * self.first
+        depthwise = contraction("first", first, [(read, 0), (taps, "first_weight")], between)
         within = 2 * n * together * self.second
         grouped = contraction("second", within, [(between, 0), (mixing, "second_weight")], n)
         moved = (movement("window", kept, kept, ()),) if self.keep else ()
-        return (own, _bias("first", between, width), grouped, _bias("second", n, width), *moved)
+        return (depthwise, _bias("first", between, width), grouped, _bias("second", n, width), *moved)
 
     def states(self, x: Shape, *window: Shape) -> tuple[State, ...]:
-        kept = State(x[0] * self._reach * x[2], StateKind.FIXED, content=StateContent.CONVOLUTION)
-        return (kept,) if self.keep else ()
+        return (_window(x[0] * self._reach * x[2]),) if self.keep else ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *window: Any) -> Any:
         before = window[0] if window else x.new_zeros(x.shape[0], self._reach, x.shape[2])
@@ -125,7 +126,7 @@ class ConvPair(Op):
         return (y, joined[:, x.shape[1] :].clone()) if self.keep else (y,)
 
     def workspace(self, width: int, x: Shape, *window: Shape) -> Workspace:
-        """Bytes of the inputs behind the window, of what the convolutions hand on, and of their result."""
+        """Bytes of the inputs behind the window, and of the results of both convolutions."""
         row = width * x[0] * x[2]
         joined, empty = row * (x[1] + self._reach), row * self._reach
         running = joined + row * (2 * x[1] + self.second - 1)

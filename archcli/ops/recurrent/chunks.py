@@ -60,7 +60,7 @@ def reached(part: Part, flops: Number, *operands: int) -> Part:
 
 
 CHUNK = 64
-"""Tokens whose decays and inputs scans of single elements make at once; it bounds their memory."""
+"""Tokens whose decays and inputs an element-wise scan computes at once, which bounds its memory."""
 
 
 def linear_scan(torch: Any, a: Any, b: Any, before: Any, axis: int = 1) -> tuple[Any, Any]:

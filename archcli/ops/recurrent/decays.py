@@ -15,7 +15,7 @@ from archcli.ops.base import elementwise, heads_of, summed
 
 
 def gate_bias(n: Number, gates: Number) -> Part:
-    """The cost of n gates plus dt_bias, of which there are as many as gates of a token."""
+    """The cost of adding dt_bias, a number for each of a token's `gates`, to n gates."""
     return Part("bias", OpClass.ELEMENTWISE, n, n + gates, n, (summed("dt_bias", n, gates),))
 
 
@@ -149,7 +149,7 @@ class HeadDecay(Op):
         return False
 
     def among(self, peers: Any) -> HeadDecay:
-        """The op whose heads are this rank's among those that several ranks share."""
+        """The op on this rank's heads, of the heads of all ranks."""
         return replace(self, peers=peers)
 
     def run(self, torch: Any, weights: dict[str, Any], v: Any) -> Any:

@@ -241,7 +241,7 @@ def _of_state(name: str, s: DeltaSizes, keys: Number, wrt: Wrt, first: Number) -
 
 
 def _times(name: str, n: Number, factors: Number, wrt: Wrt, by: int, *, extra: Number = 0) -> Part:
-    """n elements times factors that are shared; the factors' gradient is a sum over those that share one.
+    """n elements times shared factors; a factor's gradient is a sum over the elements that share it.
 
     `extra` FLOPs make the factors.
     """

@@ -63,8 +63,8 @@ class DeltaScan(Op):
         wide, heads, channels = max(width, 4), v[0] * v[2], q[3] if len(decay) > len(beta) else 0
         rows, states = wide * v[1] * heads, wide * heads * q[3] * v[3]
         chunks, blocks = chunk_count(v[1], self.chunk), wide * heads * block_pairs(v[1], self.chunk)
-        one = blocks // chunks * (6 + 3 * channels) + 3 * states
-        return Workspace(rows * v[3] + one, rows * (4 * q[3] + 3 * v[3]) + 2 * one)
+        of_chunk = blocks // chunks * (6 + 3 * channels) + 3 * states
+        return Workspace(rows * v[3] + of_chunk, rows * (4 * q[3] + 3 * v[3]) + 2 * of_chunk)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, decay: Any, beta: Any, *state: Any
@@ -112,7 +112,7 @@ def _head_pairs(q: Any, k: Any, weighted: Any, total: Any, later: Any) -> tuple[
 
 
 def _channel_pairs(torch: Any, q: Any, k: Any, weighted: Any, total: Any, later: Any) -> tuple[Any, Any]:
-    """The same decayed by channel: each token reads keys of its own, as much as they have decayed by then."""
+    """b k k^T and q k^T decayed by channel: each token reads the keys as they have decayed by then."""
     differences = total.unsqueeze(-2) - total.unsqueeze(-3)
     keys = differences.masked_fill(later.unsqueeze(-1), float("-inf")).exp() * k.unsqueeze(-3)
     overlap, scores = (torch.stack([weighted, q], -2) @ keys.transpose(-1, -2)).unbind(-2)

@@ -103,7 +103,7 @@ class GatedDecay(Op):
         return log_decay.exp(), share.to(x.dtype) * x
 
     def workspace(self, width: int, r: Shape, x: Shape, positions: Shape) -> Workspace:
-        """Bytes of tensors in fp32 between the logarithm of the decay and its share, of which four meet."""
+        """Bytes of fp32 tensors from the log of the decay to sqrt(1 - a^2): at most four at once."""
         n, whole = prod(r), FP32 * prod(r)
         running = 4 * whole + FP32 * r[2] + positions[0] - (FP32 + width) * n
         return Workspace(running, 3 * whole)

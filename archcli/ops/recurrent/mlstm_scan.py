@@ -68,8 +68,8 @@ class MLSTMScan(Op):
         )
 
     def _within(self, q: Shape, v: Shape) -> tuple[Part, ...]:
-        """The pairs within chunks: scores times exp(log decay + i - m), their sums and what they mix."""
-        pairs, blocks = (v[0] * v[2] * of(v[1], self.chunk) for of in (causal_pairs, block_pairs))
+        """The pairs within chunks: scores times exp(log decay + i - m), their sums and their mix."""
+        pairs, blocks = (v[0] * v[2] * count(v[1], self.chunk) for count in (causal_pairs, block_pairs))
         keys, n, rows = prod(q), prod(v), prod(v[:3])
         scores = contraction(
             "scores", 2 * q[3] * pairs, [(keys, Q), (keys, K)], blocks, executed=2 * q[3] * blocks
@@ -90,11 +90,11 @@ class MLSTMScan(Op):
         )
 
     def _carried(self, q: Shape, v: Shape) -> tuple[Part, ...]:
-        """C and n, one per chunk, and what is read of them."""
+        """C and n, one per chunk, and the products of queries with them."""
         keys, n, rows, carries = prod(q), prod(v), prod(v[:3]), v[0] * v[2] * chunk_count(v[1], self.chunk)
         gate_keys, state, readout, normalizer = _products(q, v, carries)
         # no token reads the last state, and the first is given
-        made, read = (v[0] * v[2] * of(v[1], self.chunk) for of in (before_last, after_first))
+        made, read = (v[0] * v[2] * count(v[1], self.chunk) for count in (before_last, after_first))
         state = reached(state, 2 * made * q[3] * v[3], 0, 1)
         readout, normalizer = (
             reached(part, 2 * read * q[3] * width, 1) for part, width in ((readout, v[3]), (normalizer, 1))
@@ -117,8 +117,8 @@ class MLSTMScan(Op):
         state = wide * v[0] * v[2] * q[3] * (v[3] + 1)
         chunks = chunk_count(v[1], self.chunk)
         blocks = wide * v[0] * v[2] * block_pairs(v[1], self.chunk)
-        one = 4 * (blocks // chunks) + 3 * state
-        return Workspace(copies + one, copies + one)
+        running = copies + 4 * (blocks // chunks) + 3 * state
+        return Workspace(running, running)
 
     def run(
         self, torch: Any, weights: dict[str, Any], q: Any, k: Any, v: Any, i: Any, f: Any, *state: Any
@@ -168,7 +168,7 @@ def _chunk(torch: Any, heads: Any, before: Any, later: Any) -> tuple[Any, Any, A
 
 
 def _step(torch: Any, heads: Any, before: Any) -> tuple[Any, Any, Any]:
-    """The same of one token."""
+    """What one token mixes, its divisor without eps, and C, n and m after it."""
     (q, k, v, i, f), (state, keys, m) = heads, before
     grown = f + m
     m = torch.maximum(grown.detach(), i.detach())
@@ -216,7 +216,7 @@ def _weighed(name: str, n: Number, rows: Number, wrt: int | tuple[int, ...], *, 
 
 
 def _passed(sums: Number, read: Number) -> Part:
-    """States that decay and are added to what comes: the gradient does the same, backwards in time."""
+    """States that decay, plus new terms; the gradient does the same backwards in time."""
     backward = (
         Part("d_state", OpClass.ELEMENTWISE, 2 * sums, 2 * sums, sums, wrt=(K, V, *GATES)),
         Part("d_4", OpClass.NORMALIZATION, 2 * sums, 2 * sums, 0, wrt=FORGET),

@@ -22,8 +22,8 @@ class SelectiveScan(Op):
     [B, T, d], and with `keep` the new h. Weights A_log [d, N] and D [d]. With heads, x and dt are
     [B, T, H, P], B and C [B, T, H, N], h [B, H, P, N], A_log [H, P, N] and D [H, P].
 
-    Mamba, arXiv:2312.00752 section 3. The chunked form reads every input once and keeps h where it is fast;
-    the recurrent form reads and writes h with every token.
+    Mamba, arXiv:2312.00752 section 3. The chunked form reads every input once and keeps h in fast memory; the
+    recurrent form reads and writes h with every token.
     """
 
     component: ClassVar[str] = "recurrence"
@@ -45,9 +45,9 @@ class SelectiveScan(Op):
 
     def parts(self, x: Shape, dt: Shape, b: Shape, c: Shape, *state: Shape) -> tuple[Part, ...]:
         n, shared, width = prod(x), prod(b), prod(x[2:])
-        sums, one = n * b[-1], width * b[-1]
+        sums, rates = n * b[-1], width * b[-1]
         stepwise = self.form == "recurrent"
-        moved = sums if stepwise else x[0] * chunk_count(x[1], CHUNK) * one
+        moved = sums if stepwise else x[0] * chunk_count(x[1], CHUNK) * rates
         update = contraction("update", 2 * sums, [(n, (0, 1)), (shared, 2)], moved)
         readout = contraction("readout", 2 * sums, [(moved, (0, 1, 2)), (shared, 3)], n)
         softplus = elementwise("softplus", n, saved=1)
@@ -56,7 +56,7 @@ class SelectiveScan(Op):
             replace(softplus, written=0, backward=steps_of),
             _scaled(n),
             replace(update, read=shared, written=0),
-            *_decayed(n, sums, one, moved if stepwise else x[0] * one * len(state), moved),
+            *_decayed(n, sums, rates, moved if stepwise else x[0] * rates * len(state), moved),
             replace(readout, read=shared, written=0),
             _skipped(n, width),
         )

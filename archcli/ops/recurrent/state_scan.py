@@ -58,15 +58,14 @@ class StateScan(Op):
         """Parts of the chunked form: q, k, v and a are read once, y and a state per chunk written."""
         batch, tokens, heads, _ = v
         n, keys, rows = prod(v), prod(q), prod(v[:3])
-        pairs, blocks = (batch * of(tokens, self.chunk) for of in (causal_pairs, block_pairs))
+        pairs, blocks = (batch * count(tokens, self.chunk) for count in (causal_pairs, block_pairs))
         sums = batch * chunk_count(tokens, self.chunk) * heads * q[3] * v[3]
         scores = _product("scores", q[2] * q[3], pairs, blocks, [(keys, 0), (keys, 1)], q[2] * blocks)
         mix = _product("mix", heads * v[3], pairs, blocks, [(heads * blocks, (0, 1, 3)), (n, 2)], n)
         per_token = 2 * batch * heads * v[3] * q[3]
         state = contraction("state", per_token * tokens, [(keys, 1), (n, (2, 3))], sums)
-        state = reached(
-            state, per_token * before_last(tokens, self.chunk), 0, 1
-        )  # no token reads the last state
+        # the last chunk's state is read by no token
+        state = reached(state, per_token * before_last(tokens, self.chunk), 0, 1)
         readout = contraction("readout", per_token * tokens, [(keys, 0), (sums, (1, 2, 3))], n)
         readout = reached(readout, per_token * after_first(tokens, self.chunk), 1)
         return (
@@ -94,27 +93,27 @@ class StateScan(Op):
 
     def workspace(self, width: int, q: Shape, k: Shape, v: Shape, *rest: Shape) -> Workspace:
         """Bytes of copies in fp32, and of a chunk's scores or states; at the end, of the result in pieces."""
-        wide, heads, one = max(width, 4), v[0] * v[2], minimum(v[1], self.chunk)
+        wide, heads, chunk = max(width, 4), v[0] * v[2], minimum(v[1], self.chunk)
         state = wide * heads * q[3] * v[3]
         if rest[1:] and is_one(v[1]):
             return Workspace(self._decoding(width, q, v) + state)
         copies = sum(wide * prod(x) for x in (q, k, v) if width < wide or not any(map(is_one, x[:3])))
         copies = copies + (0 if is_one(q[0]) or is_one(q[2]) else wide * prod(v[:3]))
-        blocks, scores = wide * heads * one * one, wide * q[0] * q[2] * one * one
-        piece = wide * heads * one * v[3]
+        blocks, scores = wide * heads * chunk * chunk, wide * q[0] * q[2] * chunk * chunk
+        piece = wide * heads * chunk * v[3]
         within = 2 * blocks + maximum(scores, piece)
-        of_chunk = wide * heads * one + maximum(within, 4 * piece + 2 * state)
+        of_chunk = wide * heads * chunk + maximum(within, 4 * piece + 2 * state)
         before = piece * (maximum(v[1] // self.chunk, 1) - 1)
         most = maximum(before + of_chunk, 2 * wide * prod(v))
         made = width * prod(v) + (state if self.keep else 0)
         pairs, chunks = block_pairs(v[1], self.chunk), chunk_count(v[1], self.chunk)
         kept = copies + 2 * wide * (heads * pairs + prod(v)) + state * chunks
-        return Workspace(copies + state + one * one + most - made, 2 * kept)
+        return Workspace(copies + state + chunk * chunk + most - made, 2 * kept)
 
     def _decoding(self, width: int, q: Shape, v: Shape) -> Number:
-        """Bytes beside the state that one token makes of a state: q, k and v in fp32, keys for every head."""
-        wide, alone = max(width, 4), is_one(q[0]) and is_one(q[2])
-        repeated = not (q[2] is v[2] or q[2] == v[2] or alone)
+        """Bytes that decoding a token takes beside the state: q, k, v in fp32, and keys for every head."""
+        wide, is_one_group = max(width, 4), is_one(q[0]) and is_one(q[2])
+        repeated = not (q[2] is v[2] or q[2] == v[2] or is_one_group)
         keys = wide * v[0] * v[2] * q[3] if repeated else 0
         return keys + (wide * (2 * prod(q) + prod(v)) if width < wide else 0) - width * prod(v)
 
@@ -178,7 +177,7 @@ def _within(torch: Any, q: Any, k: Any, v: Any, total: Any, later: Any) -> Any:
 
 
 def _by_token(torch: Any, q: Any, k: Any, v: Any, decay: Any, *state: Any) -> tuple[Any, Any]:
-    """The same token by token."""
+    """Outputs and state as of `_by_chunk`, token by token."""
     wide = torch.promote_types(v.dtype, torch.float32)
     groups = (q.shape[2], -1)
     q, k = (x.to(wide).transpose(1, 2).unsqueeze(2) for x in (q, k))
@@ -258,7 +257,7 @@ def _segment_decay(
 
 
 def _decayed(name: str, n: Number, rows: Number, flops: Number, wrt: int | tuple[int, ...]) -> Part:
-    """n elements times exp(a sum of log decays), of which there are as many as `rows`."""
+    """n elements times exp(a sum of log decays); there are `rows` sums."""
     backward = (
         Part("d_values", OpClass.ELEMENTWISE, n, n + rows, n, wrt=wrt),
         Part("d_3", OpClass.NORMALIZATION, 2 * n, 2 * n, rows, wrt=3),
@@ -267,7 +266,7 @@ def _decayed(name: str, n: Number, rows: Number, flops: Number, wrt: int | tuple
 
 
 def _passed(sums: Number) -> Part:
-    """States that decay and are added to what comes: the gradient does the same, backwards in time."""
+    """States that decay, plus new terms; the gradient does the same backwards in time."""
     backward = (
         Part("d_state", OpClass.ELEMENTWISE, 2 * sums, 2 * sums, sums, wrt=(1, 2, 3)),
         Part("d_3", OpClass.NORMALIZATION, 2 * sums, 2 * sums, 0, wrt=3),

@@ -148,9 +148,9 @@ class WKV(Op):
             terms = torch.stack([weight * value, weight], 2)
             after, last = linear_scan(torch, decays.unsqueeze(2), terms, sums)
             numerator, denominator = torch.cat([sums.unsqueeze(1), after[:, :-1]], 1).unbind(2)
-            sums, own = last, key + first
-            here = torch.maximum(earlier, own.detach())
-            past, now = (earlier - here).exp(), (own - here).exp()
+            sums, current = last, key + first
+            here = torch.maximum(earlier, current.detach())
+            past, now = (earlier - here).exp(), (current - here).exp()
             out.append((past * numerator + now * value) / (past * denominator + now))
         y = torch.cat(out, 1).to(v.dtype)
         return (y, sums[:, 0].clone(), sums[:, 1].clone(), top.clone()) if self.keep else (y,)

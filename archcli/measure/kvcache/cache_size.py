@@ -99,8 +99,8 @@ EXACT = "fp32"
 class CacheDtypes(NamedTuple):
     """The dtype of keys and values, and that of recurrent states.
 
-    `state_dtype` left out is the same. Formats of blocks (q8_0) are of keys and values alone: states and the
-    inputs of convolutions are in fp32 beside them, as llama.cpp keeps them.
+    `state_dtype` None: the same. A format of blocks (q8_0) stores keys and values alone; states and the
+    inputs of convolutions stay in fp32, as llama.cpp keeps them.
     """
 
     dtype: str

@@ -27,7 +27,7 @@ HYBRID = (
     "branches."
 )
 USUAL = {StateContent.KEYS_VALUES.value, StateContent.LATENT.value}
-"""What a layer's cache holds without a table that says so."""
+"""Contents that need no table of their own: every attention layer caches one of them."""
 
 
 def tables_of(
@@ -168,8 +168,8 @@ def _fit_table(fit: Record, context: int, batch_size: int) -> Table:
         *([Column("served", "served", "number")] if "served" in fit else ()),
         Column("cache_alone", "cache alone", "number"),
     )
-    each = "tokens" if batch_size == 1 else f"tokens in each of {batch_size:,} sequences"
-    names = {"tokens": each, "sequences": f"sequences of {context:,}"}
+    tokens = "tokens" if batch_size == 1 else f"tokens in each of {batch_size:,} sequences"
+    names = {"tokens": tokens, "sequences": f"sequences of {context:,}"}
     records: list[Record] = [
         {"what": label, **{kind: fit[kind][name] for kind in kinds}} for name, label in names.items()
     ]

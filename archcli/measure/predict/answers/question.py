@@ -29,12 +29,12 @@ from archcli.modules import Model
 from archcli.modules.spec.values import AboveZero, Interval, check_values
 
 DEFAULT_NEW = 128
-"""Tokens that serving makes of each sequence, where nobody says how many."""
+"""Tokens that serving generates for each sequence, unless --new says how many."""
 Curve = Literal["batch", "context", "devices"]
 """What a curve changes from point to point."""
 FitTime = Literal["time"]
 Price = Annotated[float, Interval(ge=0, le=1e9)]
-"""Of an hour of a device, in any currency."""
+"""The price of a device for an hour, in any currency."""
 
 
 class PredictedDevice(NamedTuple):
@@ -58,10 +58,15 @@ class PredictedDevice(NamedTuple):
 class PredictSettings:
     """Settings of a prediction that `MemorySettings` does not have.
 
-    `dtype` fp8 has matrix products and cache in fp8, and all else in bf16. `new` are the tokens that serving
-    makes of each sequence, `tokens` those of a whole training, `price_per_hour` that of one device. A
-    `compiled` pass runs the groups that torch's compiler fuses its kernels into. Values that a field does not
-    accept are an ArchError.
+    new: tokens that serving generates for each sequence.
+    engine: the engine whose measured speed scales the times.
+    kv_read: how the kernel of a decoded token reads grouped keys and values.
+    dtype: fp8 has matrix products and cache in fp8, and all else in bf16.
+    tokens: those of a whole training.
+    price_per_hour: of one device.
+    compiled: run the groups into which torch's compiler fuses the kernels.
+
+    Raises ArchError for a value that a field does not accept.
     """
 
     new: AboveZero = DEFAULT_NEW
@@ -77,7 +82,7 @@ class PredictSettings:
 
 
 class PredictAnswer(NamedTuple):
-    """A prediction, and of serving its first token and the others."""
+    """A prediction; of serving also the first token and the others apart."""
 
     prediction: Prediction
     served: ServedTokens | None = None
@@ -126,8 +131,9 @@ class PredictQuestion:
             served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
-        alone = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
-        return PredictAnswer(self._of_peak(alone._replace(seconds=with_engine(alone.seconds, engine))))
+        one_pass = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
+        with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine))
+        return PredictAnswer(self._of_peak(with_overhead))
 
     @property
     def timing(self) -> TimingDevice:
@@ -138,7 +144,7 @@ class PredictQuestion:
         return at_peak_of_fp8(prediction, self.timing) if self.asked.dtype == FP8 else prediction
 
     def memory(self) -> MemoryQuestion:
-        """What memory is asked: of serving with all its tokens in the cache."""
+        """The question whether it fits; a served model has all its tokens in the cache."""
         settings, model = self.settings, self.model
         if self.is_served:
             settings = self._as_served(settings.tokens(model))
@@ -156,7 +162,7 @@ class PredictQuestion:
         return replace(self.settings, phase="serve", seq_len=longest, past=0, chunk=chunk)
 
     def changed(self, **settings: Any) -> PredictQuestion:
-        """The same with other settings of memory's."""
+        """This question with some fields of its `MemorySettings` replaced."""
         return replace(self, settings=replace(self.settings, **settings))
 
 
@@ -182,22 +188,22 @@ def check_prediction(question: PredictQuestion) -> None:
 
 
 def _problems(question: PredictQuestion) -> Iterator[Problem]:
-    asked, phase = question.asked, question.phase
-    if asked.dtype not in DTYPES:
-        yield Problem(f"predict does not support dtype {asked.dtype}", f"one of {', '.join(DTYPES)}")
-    if asked.compiled:
+    settings, phase = question.asked, question.phase
+    if settings.dtype not in DTYPES:
+        yield Problem(f"predict does not support dtype {settings.dtype}", f"one of {', '.join(DTYPES)}")
+    if settings.compiled:
         yield from _of_compiled(question)
     if not question.caches:
         for name, option in OF_INFERENCE.items():
-            if getattr(asked, name) != getattr(DEFAULTS, name):
+            if getattr(settings, name) != getattr(DEFAULTS, name):
                 what = f"{option} applies to inference with a cache only, and the phase is {phase}"
                 yield Problem(what, f"leave {option} out")
     if phase == "train":
-        if asked.dtype == FP8:
+        if settings.dtype == FP8:
             yield Problem("predict does not support training in fp8", "--dtype bf16")
-    elif asked.tokens is not None:
+    elif settings.tokens is not None:
         yield Problem(f"--tokens applies to training only, and the phase is {phase}", "ask for --phase train")
-    if phase != "serve" and asked.new != DEFAULT_NEW:
+    if phase != "serve" and settings.new != DEFAULT_NEW:
         hint = "ask for --phase serve" if question.model.caches else "leave --new out"
         yield Problem(f"--new applies to serving only, and the phase is {phase}", hint)
 

@@ -101,7 +101,7 @@ def stage_model(model: Model, stage: Stage) -> Model:
 
 
 def _parts(model: Any, numbers: range) -> Iterator[Group]:
-    """What each group of layers has of these numbers; a pattern begins at the first of them."""
+    """The groups of a model cut to the layers of these numbers; patterns are turned to begin there."""
     start = 0
     for group in model.groups:
         first, end = max(numbers.start, start), min(numbers.stop, start + group.n_layers)

@@ -193,7 +193,7 @@ class RingConstants(NamedTuple):
     origin: Origin
 
     def range(self, sent: float) -> tuple[float, float]:
-        """Low and high, relative to the expected time, of a collective in which a rank sends so many bytes."""
+        """Low and high over the expected time, for a collective in which a rank sends so many bytes."""
         is_small = sent < SMALL_BYTES
         return (self.small_low, self.small_high) if is_small else (self.origin.low, self.origin.high)
 
@@ -248,7 +248,7 @@ class Efficiency(NamedTuple):
         return KernelConstants.of_memory(entry["launch_us"] * MICRO, entry["memory"], Origin.of(entry))
 
     def ring(self, ranks: int) -> RingConstants | None:
-        """The constants of collectives among so many ranks, else the next smaller group, else the smallest."""
+        """The constants of collectives among so many ranks, of the next smaller group, or the smallest."""
         sizes = sorted(int(size) for size in self.groups.get("communication", {}))
         if not sizes:
             return None

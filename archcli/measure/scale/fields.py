@@ -16,7 +16,7 @@ from archcli.modules.models.stack import Group, stacks
 from archcli.modules.spec.base import Spec, find, settings
 
 STEPS, REACH = 200, 4.0
-"""Ratios of depth that are tried, geometrically from 1/REACH to REACH around the one that is asked for."""
+"""Ratios of depth to try: so many to either side, geometrically from 1/REACH to REACH times the asked one."""
 
 
 class GroupDepth(NamedTuple):
@@ -130,7 +130,7 @@ APART = ("embedding", "head", "per_layer_embedding", "lora", "quantization", "in
 class ScaledSize(NamedTuple):
     """A size of the base: its full path, role and value.
 
-    `unit` is what its new value is a multiple of, `shared_by` of KV heads the path of the heads that share.
+    `unit`: its new value is a multiple of this. `shared_by`: for KV heads, the path of the query heads.
     """
 
     path: str
@@ -248,7 +248,7 @@ def tied_width(base_width: int, heads: ScaledSize, d_model: int) -> int:
 
 
 def tied_heads(model: Model, roles: list[ScaledSize]) -> Iterator[tuple[ScaledSize, int]]:
-    """(heads, their width) of those whose width no field states: d_model over their number."""
+    """(heads, width) of the heads whose width no field states: it is d_model over their number."""
     heads = {size.path: size for size in roles if size.name == "n_heads" and size.role is Role.HEADS}
     for path, spec, _ in sizes(model):
         if path in heads and derives_head_width(spec):

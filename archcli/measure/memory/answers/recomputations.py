@@ -120,7 +120,7 @@ def recompute_with(question: MemoryQuestion, setting: str) -> Recomputation:
 
 
 def recomputations(question: MemoryQuestion, tell: Progress) -> list[Recomputation]:
-    """The setting none, then each single pattern of modules that frees anything, the most bytes per FLOP first."""
+    """The setting none, and each single pattern that frees anything, the most bytes per FLOP first."""
     none = recompute_with(question, "none")
     useful: dict[tuple[int, int], Recomputation] = {}
     for pattern in _patterns(question):

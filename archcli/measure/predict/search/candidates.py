@@ -39,7 +39,7 @@ class PlanCandidates:
 
     Every training step has n_devices x batch_size x grad_accum sequences, cut into micro batches of each size
     that divides a replica's part. `tp` stays within a node. Sequence parallelism goes with it where the model
-    can have it: it sends as much and holds less. `cp`, the schedule and its virtual stages are the question's.
+    can have it: it sends as much and holds less. `cp`, schedule and virtual stages are those of the question.
     """
 
     question: MemoryQuestion
@@ -93,7 +93,7 @@ class PlanCandidates:
                         yield plan
 
     def _staged(self, plan: Plan, pp: int) -> Plan | None:
-        """The plan with pp stages, and sequence parallelism where possible; None if the model cannot have it."""
+        """The plan with pp stages and sequence parallelism if possible; None if the model cannot have it."""
         schedule, virtual_stages = self.question.plan.schedule, self.question.plan.virtual_stages
         if pp > 1:
             # pp micro batches, the fewest that an interleaved schedule takes

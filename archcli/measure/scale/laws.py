@@ -120,9 +120,9 @@ DEFAULT_TOKENS = 2048
 
 
 class TrainingCost(NamedTuple):
-    """What training costs per token, of sequences of `seq_len`: FLOPs of matrix products, and all others.
+    """The training cost of a token in sequences of `seq_len`: FLOPs of matrix products, and all others.
 
-    `active_params` are the N of the laws, all parameters of a dense model.
+    `active_params` are the N of the laws: of a dense model all parameters.
     """
 
     seq_len: int
@@ -132,7 +132,7 @@ class TrainingCost(NamedTuple):
 
     @property
     def approximate(self) -> int:
-        """The same by 6 N."""
+        """FLOPs of a token by 6 N."""
         return FLOPS_PER_PARAM * self.active_params
 
     def tokens_of(self, flops: int) -> int:
@@ -143,9 +143,9 @@ class TrainingCost(NamedTuple):
 def training_cost(model: Model, seq_len: int | None = None) -> TrainingCost:
     """Count a training pass of one sequence. Raises ArchError where the model cannot train on it."""
     length = seq_len or min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
-    matmul, other = (rounded(flops) for flops in train_pass(model, 1, length).flops())
     # fractions: FLOPs per token as a float, times 1e13 tokens, would be off by many FLOPs
-    return TrainingCost(length, Fraction(matmul, length), Fraction(other, length), counted(model)[1])
+    per_token = (Fraction(rounded(flops), length) for flops in train_pass(model, 1, length).flops())
+    return TrainingCost(length, *per_token, counted(model)[1])
 
 
 def training_totals(cost: TrainingCost, tokens: int, batch_tokens: int) -> dict[str, Any]:

@@ -92,9 +92,9 @@ NUMBER = re.compile(r"\b\d+\b")
 class ModelSymbols:
     """A model with a symbol for every size, or for those that `keeps` accepts by name.
 
-    `of_pass` are sizes of a pass by name, such as seq_len. `model` has symbols in the place of sizes, `values`
-    their numbers, `paths` the fields that each stands for. Fields of one name that differ in value have names
-    with a part of their path: shared.d_ff is shared_d_ff.
+    `of_pass` are sizes of a pass by name, such as seq_len. `model` has symbols in the place of sizes,
+    `values` their numbers, `paths` the fields that each stands for. Fields of one name that differ in value
+    have names with a part of their path: shared.d_ff is shared_d_ff.
     """
 
     def __init__(

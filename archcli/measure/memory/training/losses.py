@@ -45,9 +45,9 @@ SCALARS = 2 * FP32
 class LossForm(NamedTuple):
     """How the loss is computed: plain, of all logits at once; in `chunks` of the tokens; or fused.
 
-    In chunks, head and loss are recomputed for one chunk of tokens after the other: the logits of only one are
-    alive. A fused kernel makes no logits at all (cut cross-entropy, arXiv:2411.09009): it keeps the log of
-    each row's sum.
+    In chunks, head and loss are recomputed for one chunk of tokens after the other: the logits of only one
+    are alive. A fused kernel makes no logits at all (cut cross-entropy, arXiv:2411.09009): it keeps the log
+    of each row's sum.
     """
 
     kind: str = "plain"

@@ -1,4 +1,4 @@
-"""Figures: what a sweep can ask of a candidate, and what is counted of many candidates at a time."""
+"""Figures of a sweep: their names, units and settings, and how they are read of many candidates at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from archcli.units import parse_count
 
 
 class Reading:
-    """The passes of a model whose sizes may stand for many candidates, traced when they are asked for."""
+    """The passes of a model whose sizes may stand for many candidates, each traced when first needed."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -99,10 +99,11 @@ def no_length(_: Model, __: Settings) -> dict[str, Number]:
 
 
 class SweepFigure(NamedTuple):
-    """A figure: its name, unit, the values that its settings take when asked, and how it is read.
+    """A figure: its name and unit, the types of its settings, and the function that reads it.
 
-    One that is `slow` is read of one model at a time, after all others. `check` refuses settings that no
-    model could be asked with. `length` gives the tokens that a figure is read at, by the setting's name.
+    slow: read of one model at a time, after all other figures.
+    check: refuses settings that contradict each other.
+    length: the tokens at which it is read, by the setting's name.
     """
 
     name: str

@@ -144,8 +144,8 @@ def training_cost(model: Model, seq_len: int | None = None) -> TrainingCost:
     """Count a training pass of one sequence. Raises ArchError where the model cannot train on it."""
     length = seq_len or min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
     # fractions: FLOPs per token as a float, times 1e13 tokens, would be off by many FLOPs
-    per_token = (Fraction(rounded(flops), length) for flops in train_pass(model, 1, length).flops())
-    return TrainingCost(length, *per_token, counted(model)[1])
+    matmul, rest = (Fraction(rounded(flops), length) for flops in train_pass(model, 1, length).flops())
+    return TrainingCost(length, matmul, rest, counted(model)[1])
 
 
 def training_totals(cost: TrainingCost, tokens: int, batch_tokens: int) -> dict[str, Any]:

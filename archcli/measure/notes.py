@@ -21,7 +21,7 @@ READ_BY = {("mla", "naive"): REBUILT, ("mla", "absorbed"): AS_CACHED, ("scan", "
 WHOLE = {"tp": 1, "sp": False, "ep": 1}
 """The plan of one device."""
 OWNERS = {"mla": "latent attention", "scan": "recurrent"}
-"""What has the forms of a key, in words."""
+"""The layers that have the forms of a key, in words."""
 
 
 def context_notes(model: Model, tokens: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The stages of a pipeline: their layers and models, and how many micro batches are under way.
+"""The stages of a pipeline: their layers and models, and the micro batches in flight.
 
 L layers, p stages, m micro batches, v groups of layers in each stage. Narayanan et al. 2021,
 arXiv:2104.04473 sections 2.2 and 2.3.
@@ -47,7 +47,7 @@ def _cut(n_layers: int, parts: int) -> Iterator[range]:
 
 
 def _overlap(numbers: range, group: range) -> range:
-    """Those of the numbers that lie in a group of neighbours."""
+    """The numbers that lie in a group of consecutive layers."""
     if not numbers:
         return numbers
     step = numbers.step

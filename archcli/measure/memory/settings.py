@@ -1,4 +1,4 @@
-"""MemorySettings: what the memory of a model is asked for, beside the model itself."""
+"""MemorySettings: phase, sizes, dtype and options that the memory of a model depends on."""
 
 from __future__ import annotations
 
@@ -67,9 +67,10 @@ class MemorySettings:
         check_values("memory", self, **({} if self.phase == "decode" else {"seq_len": NOT_EMPTY}))
 
     def stored(self, model: Model) -> tuple[Model, MemorySettings]:
-        """The model with its weights in the format that `dtype` names, and the settings with what computes.
+        """The model with its weights in the format `dtype`, and the settings with the dtype that computes.
 
-        Both as they are for a dtype that torch computes in. ArchError where the model cannot be stored so.
+        Both are unchanged for a dtype that torch computes in. Raises ArchError where the model cannot be
+        stored so.
         """
         stored, dtype = in_format(model, self.dtype, COMPUTED)
         return stored, replace(self, dtype=dtype)

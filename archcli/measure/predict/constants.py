@@ -6,9 +6,9 @@ Four groups, fitted on published measurements; `benchmarks/fit_efficiency.py` wr
   F FLOPs, P the peak, B the bandwidth, k the length of the sums, p the exponent. depth k is the loop over k:
   its steps follow one another, however many processors there are.
 - memory-bound kernels, by kind: launch + bytes / (B memory) seconds.
-- attention in one kernel, by dtype: as a matrix product, with a compute fraction of its own.
+- fused attention, by dtype: as a matrix product, with a compute fraction of its own.
 - communication, by the size of a group: latency + bytes that a device sends / (L link), L the link's rate.
-  Those below 1 MB are not fitted, and have a range of their own.
+  Collectives below 1 MB are not fitted, and have a range of their own.
 
 A training step has four more, of whole steps: its kernels' speed beside that of kernels timed alone.
 
@@ -28,7 +28,7 @@ Bound = Literal["compute", "memory", "cache", "launch", "link"]
 
 
 class Terms(NamedTuple):
-    """Seconds of a kernel by what takes them, each as if alone; numpy arrays where many are fitted."""
+    """Seconds of a kernel's launch, compute and memory, each as if alone; arrays where many are fitted."""
 
     launch: float
     compute: float
@@ -150,7 +150,7 @@ class Origin(NamedTuple):
 
 
 NOT_FITTED = Origin(0.0, 1.0, 1.0, 0, "", "")
-"""Of constants that are being fitted."""
+"""The origin of constants while they are fitted."""
 
 
 class KernelConstants(NamedTuple):
@@ -193,7 +193,7 @@ class RingConstants(NamedTuple):
     origin: Origin
 
     def range(self, sent: float) -> tuple[float, float]:
-        """Low and high over the expected time, for a collective in which a rank sends so many bytes."""
+        """Low and high, over the expected time, of a collective in which a rank sends so many bytes."""
         is_small = sent < SMALL_BYTES
         return (self.small_low, self.small_high) if is_small else (self.origin.low, self.origin.high)
 
@@ -220,7 +220,7 @@ SUBSTITUTES: Mapping[str, tuple[str, ...]] = {"fp16": ("bf16",), "bf16": ("fp16"
 
 
 class Efficiency(NamedTuple):
-    """The constants of a device, by group and name as its YAML has them; empty where nobody fitted any."""
+    """The constants of a device, by group and name as in its YAML; empty if none are fitted."""
 
     groups: Mapping[str, Mapping[str, Entry]]
 

@@ -35,7 +35,7 @@ EngineName = Literal["none", "vllm", "trtllm"]
 class Engine(NamedTuple):
     """The tokens a second of an engine over those of its kernels alone: expected, and the range.
 
-    `source` says where the factor is from; it is of live servers, whose batches change from step to step.
+    `source` says where the factor is from: live servers, whose batches change from step to step.
     """
 
     label: str
@@ -101,10 +101,10 @@ def at_peak_of_fp8(prediction: Prediction, device: TimingDevice) -> Prediction:
 
 
 class BreakEven(NamedTuple):
-    """Points of one rank's decoding, None where there is none.
+    """The break-even points of one rank that decodes; None where there is none.
 
-    `floor_batch` is by the peaks alone, `batch` by what matrix products reach of them; `context` is tokens of
-    each sequence.
+    `floor_batch` is by the peaks alone, `batch` by the share of them that matrix products reach; `context`
+    are tokens of each sequence.
     """
 
     floor_batch: float | None
@@ -297,7 +297,7 @@ def _both(a: PredictedRow, b: PredictedRow) -> PredictedRow:
 
 
 def _sent(steps: list[WeightedStep]) -> Iterator[Exposed]:
-    """What all parts send, equal collectives together."""
+    """The collectives of all parts, equal ones as one."""
     collectives: dict[tuple[str, ...], Exposed] = {}
     for weight, step in steps:
         for part in step.communication:

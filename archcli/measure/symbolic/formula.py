@@ -18,7 +18,7 @@ from archcli.modules.spec.request import Request
 
 
 class FormulaParts(NamedTuple):
-    """Closed forms as sympy expressions in YAML keys, `batch_size` and `seq_len`, and the `values` of these.
+    """Closed forms as sympy expressions in YAML keys, `batch_size` and `seq_len`, and their `values`.
 
     Fields of one name that differ in value have names with a part of their path: shared.d_ff is shared_d_ff.
     Divisions that come out even in this architecture are written without rounding.

@@ -39,7 +39,7 @@ class FewestDevices:
         best: Plan | None = None
         tp_of_plan = self.question.plan.tp
         for tp in (tp_of_plan,) if tp_of_plan > 1 else TENSOR_DEGREES:
-            # more devices than the best so far, even with one replica
+            # no fewer devices than the best so far, even with one replica
             if best is not None and tp >= best.devices:
                 break
             plan = self._training(replace(self.question.plan, tp=tp), device)

@@ -1,4 +1,4 @@
-"""MemoryQuestion: a model, its settings, plan and device; and what has no answer."""
+"""MemoryQuestion: a model, its settings, plan and device; and the checks of a question."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MemoryAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemoryQuestion:
-    """How much memory a model takes with these settings and this plan.
+    """The question how much memory a model takes with these settings and this plan.
 
     `known` keeps the traced passes of the model; a question and those `changed` from it share it.
     """

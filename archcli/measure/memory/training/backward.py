@@ -16,7 +16,7 @@ Key = tuple[int | str, int]
 
 
 class BackwardMoment(NamedTuple):
-    """Bytes alive while an operation's backward runs, by what they are."""
+    """Bytes alive while an operation's backward runs, by purpose."""
 
     path: str
     kept: Number
@@ -37,8 +37,8 @@ class Backward:
     """Runs the steps of a forward in reverse, operation by operation, as torch's engine does.
 
     Where it `accumulates`, every weight has a gradient of earlier micro batches, to which new ones are added.
-    A tensor that was used twice gets its gradients added up in place, where nothing shares the first. A
-    weight keeps the first gradient that it gets; a later one is added to it, into a third.
+    A tensor that was used twice gets its gradients added up in place, if no other tensor shares the first. A
+    weight keeps its first gradient; the sum with a later one takes a third tensor.
     """
 
     ledger: Ledger

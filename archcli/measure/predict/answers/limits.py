@@ -107,7 +107,7 @@ class Limit(NamedTuple):
     seconds: float
 
     def record(self, total: float) -> dict[str, object]:
-        """By JSON's keys, with its share of all."""
+        """The limit by JSON's keys, with its share of the total."""
         return {"what": self.what, "time_s": self.seconds, "share": self.seconds / total}
 
 

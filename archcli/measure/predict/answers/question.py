@@ -1,4 +1,4 @@
-"""PredictQuestion: a model, its settings, plan and devices; and what has no answer."""
+"""PredictQuestion: a model, its settings, plan and devices; and the checks of a question."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class PredictAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PredictQuestion:
-    """What is asked: how long a model takes with these settings and this plan on a device."""
+    """The question how long a model takes with these settings and this plan on a device."""
 
     model: Model
     settings: MemorySettings
@@ -105,17 +105,17 @@ class PredictQuestion:
 
     @property
     def caches(self) -> bool:
-        """Whether it leaves a cache for the next token."""
+        """Whether the pass leaves a cache for the next token."""
         return self.phase not in {"train", "forward"}
 
     @property
     def is_served(self) -> bool:
-        """Whether an engine runs it, which writes into a cache that is there."""
+        """Whether an engine runs the pass, which writes into a cache allocated before."""
         return self.phase == "serve" or (self.caches and self.asked.engine != "none")
 
     @property
     def new_tokens(self) -> int:
-        """Tokens that serving makes of each sequence; 0 of another phase."""
+        """Tokens that serving generates for each sequence; 0 in another phase."""
         return self.asked.new if self.phase == "serve" else 0
 
     @property
@@ -125,7 +125,7 @@ class PredictQuestion:
         return CacheUse("in_place" if self.is_served else "grown", self.asked.kv_read, low)
 
     def answer(self) -> PredictAnswer:
-        """Predict it. Raises ArchError for what cannot be predicted."""
+        """The prediction. Raises ArchError for what cannot be predicted."""
         engine, timing = ENGINES[self.asked.engine], self.timing
         if self.phase == "serve":
             served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
@@ -155,7 +155,7 @@ class PredictQuestion:
         return MemoryQuestion(model, settings, self.plan, self.device.memory)
 
     def _as_served(self, tokens: Number) -> MemorySettings:
-        """What an engine holds: all tokens in the cache, and the prefill of those that are not there yet."""
+        """The settings of an engine: all tokens in the cache, and the prefill of those not yet in it."""
         past = self.settings.past
         chunk = int(tokens) if past else None
         longest = past + tokens + self.new_tokens or 1  # with nothing before it, the decoded token itself
@@ -181,7 +181,7 @@ DEFAULTS = PredictSettings()
 
 
 def check_prediction(question: PredictQuestion) -> None:
-    """Raise ArchError with all that options of `predict` contradict."""
+    """Raise ArchError with every contradiction between options of `predict`."""
     problems = list(_problems(question))
     if problems:
         raise ArchError(problems)

@@ -156,7 +156,7 @@ def _numbers(samples: Sequence[RowSample], start: Point, constants_of: Constants
 
 
 def of_movements(numbers: Point) -> KernelConstants:
-    """Constants of kernels that memory bounds: launch and memory."""
+    """Constants of memory-bound kernels: launch and memory."""
     launch, memory = map(_positive, numbers)
     return KernelConstants.of_memory(launch, memory)
 
@@ -169,7 +169,7 @@ def of_products(numbers: Point) -> KernelConstants:
 
 
 def of_attention(products: KernelConstants) -> ConstantsOf:
-    """Constants of attention in one kernel: those of products but for the fraction of the peak."""
+    """Constants of fused attention: those of products, with its own fraction of the peak."""
     return lambda numbers: products._replace(compute=_positive(numbers[0]))
 
 

@@ -4,10 +4,10 @@ Context parallelism: keys, values and the gradients of both go around a ring (ri
 section 3). Each of c ranks has T / c tokens; their keys and values pass by all others, forward and once more
 backward, where their gradients travel along and then home.
 
-Collectives of replicas: gradients that are summed, and with ZeRO 3 weights that are gathered. DDP sums
-gradients once a step, in buckets of 25 MiB (arXiv:2006.15704 section 3.2); ZeRO 1 and 2 scatter them and
-gather the new weights (arXiv:1910.02054 section 7). FSDP2 gathers each layer forward and backward, what is
-outside of layers once, and scatters gradients, for each micro batch.
+Data parallelism: gradients are summed, and with ZeRO 3 weights are gathered. DDP sums gradients once a step,
+in buckets of 25 MiB (arXiv:2006.15704 section 3.2); ZeRO 1 and 2 scatter them and gather the new weights
+(arXiv:1910.02054 section 7). For each micro batch, FSDP2 gathers each layer forward and backward, all weights
+outside of layers once, and scatters gradients.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _sharded(
 
 
 def units_of(weights: Sequence[PlacedWeight], stage: Stage, ranks: int) -> Iterator[Unit]:
-    """What a stage gathers at once among so many ranks: the root, and its layers by their sizes."""
+    """The units that a stage gathers among so many ranks: the root, and its layers by their sizes."""
     root = [weight for weight in weights if weight.first or weight.last]
     if root:
         yield Unit(1, *_padded(root, ranks), is_root=True)
@@ -197,7 +197,7 @@ def _padded(weights: Sequence[PlacedWeight], ranks: int) -> tuple[int, int]:
 def of_stages(
     plan: Plan, stage: Stage, hidden: Number, width: Number, micro_batches: int
 ) -> Iterator[Collective]:
-    """What a stage sends: hidden states onward and their gradients back, of each micro batch.
+    """The sends of a stage: hidden states onward and their gradients back, of each micro batch.
 
     `hidden` are the B T d elements at a boundary; a rank has 1 / cp of them, with sequence parallelism 1 / tp
     of that. Another stage follows each of a stage's v groups of layers, except the model's last. The next

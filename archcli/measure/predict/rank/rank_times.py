@@ -1,4 +1,4 @@
-"""RankTimes: seconds of one rank on a device, computing by where kernels run, and sending."""
+"""RankTimes: seconds of one rank on a device: its kernels, summed by stage, and its communication."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ FORWARD, RECOMPUTED = "forward", "recomputed"
 
 
 class TimingDevice(NamedTuple):
-    """A device as time sees it: what its kernels and its links take."""
+    """A device to time on: the clock of its kernels, and its links."""
 
     clock: KernelClock
     fabric: Fabric
 
     @property
     def usual_dtype(self) -> str:
-        """The dtype that models compute in where nobody says: bf16, or fp16 on a device that has no bf16."""
+        """The default dtype: bf16, or fp16 on a device without bf16."""
         peaks = self.clock.rates.peaks
         return "fp16" if "fp16" in peaks and "bf16" not in peaks else "bf16"
 
     def has_constants(self, dtype: str) -> bool:
-        """Whether anything is known beyond its peaks."""
+        """Whether constants of matrix products in a dtype are known, beyond its peaks."""
         return self.clock.efficiency.products(dtype) is not None
 
     def step_constants(self, settings: MemorySettings) -> StepConstants | None:
-        """The constants of a training step in the settings' dtype; None of another pass."""
+        """The constants of a training step in the settings' dtype; None for another pass."""
         return self.clock.efficiency.step(settings.dtype) if settings.phase == "train" else None
 
     def best_rate(self, settings: MemorySettings, low_dtype: str = "") -> float:
@@ -192,7 +192,7 @@ class RankTimes:
 
 
 class StageStep(NamedTuple):
-    """What a rank of a stage takes: in all, to compute, to wait, and what it sends.
+    """Seconds of a rank of a stage, in total, computing and waiting, and its communication.
 
     `recomputed` is the part of the computing that the backward repeats.
     """
@@ -237,7 +237,7 @@ OF_REPLICAS = ("weights", "gradients")
 
 
 class Sending(NamedTuple):
-    """Seconds in which a rank sends and computes nothing, and the collectives one by one."""
+    """Seconds in which a rank sends and computes nothing, and the collectives with their times."""
 
     seconds: Seconds
     communication: tuple[Exposed, ...]
@@ -246,7 +246,7 @@ class Sending(NamedTuple):
 def sending(
     collectives: Sequence[Collective], times: RankTimes, micro_batch: StageTimes, number: int
 ) -> Sending:
-    """What a rank sends, beside the compute of so many micro batches."""
+    """The exposed time of a rank's collectives, beside the compute of so many micro batches."""
     device = times.device
     floor = exposed(timed(collectives, device.fabric), _covers(micro_batch, number, "floor"))
     least = sum(sent.least_s for sent in floor)

@@ -27,9 +27,9 @@ from archcli.modules.spec.request import Request
 
 
 class SeenKeys(NamedTuple):
-    """What a query sees: `keys`, S or the number of a window, at `flops` times d for each of them.
+    """The keys that a query sees, S or the number of a window, at `flops` times d for each.
 
-    Half of 4 d stands for queries of which each sees half of the keys on average.
+    `flops` is 4, or 2 for queries that see half of the keys on average.
     """
 
     flops: int
@@ -44,7 +44,7 @@ EVERY_KEY, EARLIER_KEYS = SeenKeys(4, "S"), SeenKeys(2, "S")
 
 
 def score_forms(model: Model, question: Question) -> list[str]:
-    """A form for each number of keys that layers see; a number in place of L counts those layers."""
+    """A form for each number of keys; if not all layers see that many, a number stands for L."""
     counts: dict[SeenKeys, int] = {}
     for layer in LayerIndex(model):
         for seen in _of_layer(layer, model, question):

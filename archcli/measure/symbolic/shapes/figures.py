@@ -1,4 +1,4 @@
-"""Figures of a sweep: their names, units and settings, and how they are read of many candidates at once."""
+"""Figures of a sweep: names, units and settings, and how each is read of many candidates at once."""
 
 from __future__ import annotations
 

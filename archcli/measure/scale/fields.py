@@ -118,7 +118,7 @@ KV_HEADS = {"n_kv_heads": "n_heads", "n_key_heads": "n_value_heads"}
 DEVICES = 8
 """Devices of a node, which share heads: their numbers are multiples of 8, 4 or 2 where that rounds little."""
 SHARED_STEPS = 8
-"""Heads are at least so many times what they are a multiple of."""
+"""A number of heads is at least so many times the unit that it is a multiple of."""
 FEWEST, NARROWEST = 12, 64
 """With fewer heads than this a width that no field states is halved, but not below the second: OPT and Pythia
 of 125M and 160M and Qwen2.5-0.5B have 12 and 14 heads of 64, their large siblings heads of 128.
@@ -198,7 +198,8 @@ def nearest(value: int, numerator: int, denominator: int, unit: int) -> int:
 def unit_of(base: int, ideal: float) -> int:
     """The multiple that a width near `ideal` is rounded to, where the base's width is `base`.
 
-    TILE, or COARSE where the base's is and rounding stays small; a narrow one (a rank) what its base is.
+    TILE, or COARSE if the base is a multiple of it and rounding stays small; for a narrow width, such as a
+    rank, the largest power of two that divides the base.
     """
     # the largest power of two that divides the base
     two = base & -base
@@ -219,7 +220,7 @@ def shared_unit(base: int, ideal: float) -> int:
 
 
 def shareable(n: int) -> bool:
-    """Whether half a node can share so many KV heads, or each of them is stored for an equal number."""
+    """Whether so many KV heads divide evenly among half a node, or half a node among the KV heads."""
     half = DEVICES // 2
     return n > 0 and (n % half == 0 or half % n == 0)
 
@@ -227,7 +228,7 @@ def shareable(n: int) -> bool:
 def divisor_near(total: int, ideal: float, base: int = 0, unit: int = 1) -> int:
     """The divisor of `total` nearest to `ideal` as a ratio, a multiple of `unit`; of two the larger.
 
-    One that devices can share where the `base`'s heads are so.
+    If devices can share the `base`'s heads, they can share these.
     """
     divisors = [n for n in range(unit, total + 1, unit) if total % n == 0]
     divisors = [n for n in divisors if not shareable(base) or shareable(n)] or divisors

@@ -78,7 +78,7 @@ class LossFit(NamedTuple):
         return fitted
 
     def law(self, label: str, source: str, doubt: str) -> ScalingLaw:
-        """Where the loss of C is least: N = G (C / 6)^(beta / (alpha + beta)), Hoffmann's equation 4."""
+        """The law of the least loss for C: N = G (C / 6)^(beta / (alpha + beta)), Hoffmann's equation 4."""
         exponent = self.beta / (self.alpha + self.beta)
         g = (self.alpha * self.a / (self.beta * self.b)) ** (1 / (self.alpha + self.beta))
         return ScalingLaw(label, g / FLOPS_PER_PARAM**exponent, exponent, source, doubt)
@@ -87,7 +87,7 @@ class LossFit(NamedTuple):
 BESIROGLU_FIT = LossFit(e=1.8172, a=482.01, b=2085.43, alpha=0.3478, beta=0.3658)
 HOFFMANN_FIT = LossFit(e=1.6934, a=406.4, b=410.7, alpha=0.3392, beta=0.2849)
 FITS: Mapping[str, LossFit] = {"besiroglu": BESIROGLU_FIT, "hoffmann-3": HOFFMANN_FIT}
-"""The laws that say a loss, too."""
+"""The laws with a fit of the loss."""
 # (N, C) of the rows of 400M and of 10T parameters
 TABLE_3 = TableEnds((4e8, 1.92e19), (1e13, 1.30e28))
 TABLE_A3 = TableEnds((4e8, 1.84e19), (1e13, 1.75e28))
@@ -165,7 +165,7 @@ def training_totals(cost: TrainingCost, tokens: int, batch_tokens: int) -> dict[
 
 
 def law_rows(params: int, flops: int) -> list[dict[str, Any]]:
-    """What each law says: the best size of this budget, its tokens, and the tokens of so many parameters."""
+    """A row for each law: the best size of the budget, its tokens, and the tokens of so many parameters."""
     return [_law_row(name, params, flops) for name in LAWS]
 
 

@@ -97,7 +97,7 @@ class BaseShape:
         return tied_width(self._tied[size.path], size, d_model)
 
     def exact(self, size: ScaledSize, d_model: int) -> float:
-        """The value that the base's ratio to d_model asks for; of heads of half the width, twice as many."""
+        """The unrounded value by the base's ratio to d_model; heads of half the width are twice as many."""
         ratio = d_model / self.model.d_model
         heads = size.shared_by or size.path
         if heads in self._tied:
@@ -105,7 +105,7 @@ class BaseShape:
         return size.value * ratio
 
     def _heads_unit(self, size: ScaledSize, d_model: int) -> int:
-        """What a number of heads is a multiple of in a model about so wide."""
+        """The multiple that a number of heads is rounded to in a model about so wide."""
         return lcm(size.unit, shared_unit(size.value, self.exact(size, d_model)))
 
     def shape(self, d_model: int, depths: Depths, stretch: float = 1.0) -> Shape:

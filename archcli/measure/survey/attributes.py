@@ -293,7 +293,7 @@ def top_k(_: Architecture, layer: SurveyLayer) -> Number | None:
 
 
 def _mixture(layer: SurveyLayer) -> tuple[Number | None, Number | None]:
-    """(experts, experts of a token) of the layer's last network; None for both of a dense one."""
+    """(experts, experts of a token) of the layer's last network; (None, None) without a mixture."""
     *_, last = (layer.ffn, *layer.block.all_networks[1:])
     return (None, None) if last is None else last.expert_counts
 

@@ -220,7 +220,7 @@ def _needed(rows: list[Row], execution: Execution) -> list[Row]:
 
 
 def _kept(row: Row, execution: Execution) -> tuple[Kept, ...] | None:
-    """The tensors that a row's backward keeps if gradients flow through it; None if it needs no call."""
+    """The tensors that a row's backward keeps if gradients flow through it; None for none at all."""
     n = len(row.inputs)
     experts = row.experts.n_experts if row.experts else None
     execution = execution._replace(assumes=True)

@@ -21,11 +21,11 @@ from archcli.units import parse_count
 VARY = "--vary"
 DOTS = r" *(?:\.{2,3}|…|–) *"
 RANGE = re.compile(rf"\w+{DOTS}\w+(?:(?:{DOTS}| *: *)\w+)?", re.ASCII)
-"""A range as conditions or Python's neighbours write it: 16..96, 16...96, 16..96:4."""
+"""A range in the notation of conditions and of other languages: 16..96, 16...96, 16..96:4."""
 MOST = 10**11
 """The most candidates: as many as are counted in a day."""
 LARGEST = 2**62
-"""A size that a grid may state."""
+"""The largest size in a grid."""
 
 
 class Axis(NamedTuple):

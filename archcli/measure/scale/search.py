@@ -16,7 +16,7 @@ DEPTHS = 24
 SIZE_WEIGHT, RATIO_WEIGHT = 4.0, 2.0
 """A size 1% off counts as much as d_model / n_layers 4% off, or another ratio 2% off."""
 ODD = 0.06
-"""What a factor of two less in d_model, heads or layers counts, up to what the base has."""
+"""The cost of a factor of two less in d_model, heads or layers than the base has."""
 TWOS = {"d_model": 8, "heads": 3, "layers": 2, "group": 2}
 """Factors of two worth having: widths of 256, heads that 8 devices share, layers that 4 stages share, 4 heads
 of queries for each KV head that is kept.
@@ -48,7 +48,7 @@ def aspect_growth(before: float, after: float) -> float:
 
 
 def ranked(base: BaseShape, params: int) -> list[RankedShape]:
-    """All shapes that were tried, the best first. Raises ArchError for a size that no shape reaches."""
+    """All tried shapes, the best first. Raises ArchError for a size that no shape reaches."""
     growth = aspect_growth(*_dense(base, params))
     _require_reachable(base, params)
     ratio = _ideal_depth(base, params, growth)
@@ -246,7 +246,7 @@ def chosen(base: BaseShape, params: int, judge: Judge) -> list[ChosenShape]:
 
 
 def _is_settled(candidates: list[ChosenShape], cost: float, params: int) -> bool:
-    """Whether shapes of this cost and more can be none of the first few any longer."""
+    """Whether no shape of this cost or more can still be among the first few."""
     orders = sorted(candidate.order(params) for candidate in candidates)
     widths = {candidate.shape.d_model for candidate in candidates}
     last = orders[ALTERNATIVES] if len(widths) > ALTERNATIVES else (True, 0, True, 0.0)
@@ -265,7 +265,7 @@ def _of_several_widths(candidates: list[ChosenShape]) -> list[ChosenShape]:
 
 
 def _distinct(shapes: list[RankedShape]) -> Iterator[RankedShape]:
-    """The best of each width and depth, as far as they are looked at."""
+    """The best shape of each width and depth, at most TRIES of them."""
     best: dict[tuple[int, int], RankedShape] = {}
     for entry in shapes:
         best.setdefault((entry.shape.d_model, entry.shape.n_layers), entry)

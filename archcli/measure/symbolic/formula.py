@@ -18,11 +18,7 @@ from archcli.modules.spec.request import Request
 
 
 class FormulaParts(NamedTuple):
-    """Closed forms as sympy expressions in YAML keys, `batch_size` and `seq_len`, and their `values`.
-
-    Fields of one name that differ in value have names with a part of their path: shared.d_ff is shared_d_ff.
-    Divisions that come out even in this architecture are written without rounding.
-    """
+    """The fields of `Formula`, without its `kept_bytes`."""
 
     params: Any
     matmul_flops: Any
@@ -32,7 +28,12 @@ class FormulaParts(NamedTuple):
 
 
 class Formula(FormulaParts):
-    """The closed forms of a model, and `kept_bytes`, which is computed when it is first read."""
+    """Closed forms as sympy expressions in YAML keys, `batch_size` and `seq_len`, and their `values`.
+
+    Fields of one name that differ in value have names with a part of their path: shared.d_ff is shared_d_ff.
+    Divisions that come out even in this architecture are written without rounding. `kept_bytes` is computed
+    when it is first read.
+    """
 
     find_kept: Callable[[], Any]
 

@@ -24,7 +24,7 @@ Paths: TypeAlias = list[tuple[str, Any]]
 
 
 class SweepArrays(NamedTuple):
-    """The figures of a sweep: an int64 array each, with a value for every candidate."""
+    """The fields of `Sweep`, without its `kept_bytes`."""
 
     params: Any
     matmul_flops: Any
@@ -32,7 +32,10 @@ class SweepArrays(NamedTuple):
 
 
 class Sweep(SweepArrays):
-    """The figures of a sweep, and `kept_bytes`, which is counted when it is first read."""
+    """The figures of a sweep: an int64 array each, with a value for every candidate.
+
+    `kept_bytes` is counted when it is first read.
+    """
 
     count_kept: Callable[[], Any]
 

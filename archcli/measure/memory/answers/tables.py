@@ -36,7 +36,7 @@ def bytes_in_words(size: int) -> str:
 
 
 def title(question: MemoryQuestion) -> str:
-    """What is asked: `a training step, 1 x 2,048 tokens, bf16, adamw`."""
+    """The question in words: `a training step, 1 x 2,048 tokens, bf16, adamw`."""
     return ", ".join(_parts(question))
 
 

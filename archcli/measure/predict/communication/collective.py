@@ -128,11 +128,11 @@ class Fabric(NamedTuple):
     devices_per_node: int = DEVICES_PER_NODE
 
     def route(self, collective: Collective) -> LinkRoute:
-        """The way of a collective's bytes. Raises ArchError where a link's rate is not known.
+        """The route of a collective. Raises ArchError where a link's rate is not known.
 
-        Within a node the link. Of a group of n ranks, g of them in each node, a ring passes between nodes
-        over the network interfaces of all g: min(link, g x network). Of what each sends to all others, (n -
-        g) / (n - 1) leaves the node over the rank's own interface, as does what is sent to the next stage.
+        Within a node it is the link. In a group of n ranks, g of them in each node, a ring passes between
+        nodes over the network interfaces of all g: min(link, g x network). In an all-to-all (n - g) / (n - 1)
+        of the bytes leave the node over the rank's own interface, as do all bytes for the next stage.
         """
         ranks, near = collective.group.ranks, collective.group.per_node(self.devices_per_node)
         if near >= ranks:

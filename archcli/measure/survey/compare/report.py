@@ -116,7 +116,7 @@ def _side_by_side(models: Sequence[Sequence[Figure]]) -> Iterator[Record]:
 
 
 def _worth_showing(figure: Figure, values: Sequence[Any]) -> bool:
-    """Whether to show a figure: structure where the models differ, others where some model has them."""
+    """Whether to show a figure: structure if the models differ in it, any other if some model has it."""
     if figure.section == "Structure":
         return len(set(values)) > 1
     return any(values) if figure.key in IN_SOME else any(value is not None for value in values)

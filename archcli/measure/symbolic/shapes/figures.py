@@ -58,7 +58,7 @@ class Reading:
         return rounded(matmul), rounded(others), counted.batch_size * counted.new
 
     def cached(self, request: Request, kinds: Container[StateKind]) -> Counter[StateContent]:
-        """Cached elements by what they hold, after a prefill."""
+        """Cached elements by content, after a prefill."""
         contents: Counter[StateContent] = Counter()
         for row in self._cache(request).rows:
             for state in row.states:

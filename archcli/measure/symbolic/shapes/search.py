@@ -105,7 +105,7 @@ def no_tick(what: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class SweepQuestion:
-    """What is asked: candidates, conditions, objectives, and figures to show.
+    """The question of a sweep: candidates, conditions, objectives, and figures to show.
 
     `ties` are expressions by the name of the field that they give a value, each from those before it.
     `objectives` are (expression, whether the largest is best). `breaks_rule` says whether a model breaks a
@@ -128,7 +128,7 @@ class SweepQuestion:
 
     @cached_property
     def terms(self) -> tuple[list[FigureTerm], list[FigureTerm]]:
-        """The figures that are needed: (of all candidates at a time, of one after the other)."""
+        """The figures to read: (those of all candidates at once, those of one after the other)."""
         expressions = (*self.where, *(expression for expression, _ in self.objectives), *self.shown)
         terms = self.names.terms(expressions)
         return [term for term in terms if not term.figure.slow], [term for term in terms if term.figure.slow]

@@ -35,7 +35,7 @@ MASKS = {
 
 
 GROUPS = {"attention": "attention_proj", "recurrent": "recurrent_proj"}
-"""Components of groups whose other ops name a component of theirs: what remains are projections."""
+"""Components of the projections of a group, which name none; the other ops of these groups do."""
 
 AMOUNTS = ("matmul_flops", "other_flops")
 
@@ -44,9 +44,9 @@ def count_flops(
     model: Model, request: Request | None = None, *, mask: CountedPairs = "exact", macs: bool = False
 ) -> Report:
     """The report of `archcli flops`; with `macs` tables show multiply-adds, half as many."""
-    asked = request or Request()
-    check_tokens(model, asked)
-    counted = checked_pass(model, asked)
+    request = request or Request()
+    check_tokens(model, request)
+    counted = checked_pass(model, request)
     rows, classes = _folds(counted, unmasked=mask == "dense")
     tokens = counted.batch_size * counted.new
     matmul, other_flops = (sum(row[key] for row in rows) for key in AMOUNTS)
@@ -73,7 +73,7 @@ def count_flops(
         totals=totals,
         rows=rows,
         tables=tuple(_tables(totals, rows, macs=macs)),
-        notes=(*_notes(model, asked, counted, mask), *counted.expectations),
+        notes=(*_notes(model, request, counted, mask), *counted.expectations),
         usual={
             **usual_sizes(counted.phase),
             "mask": "exact",
@@ -147,10 +147,11 @@ def _tables(totals: dict[str, Any], rows: list[dict[str, Any]], *, macs: bool) -
     )
 
 
-def _notes(model: Model, asked: Request, counted: Pass, mask: CountedPairs) -> Iterator[str]:
+def _notes(model: Model, request: Request, counted: Pass, mask: CountedPairs) -> Iterator[str]:
     yield from context_notes(model, counted.new + counted.past)
-    yield from source_notes(model, asked.source_len)
-    yield from form_notes([model], asked.forms)
+    # as asked for: `counted.request` has the defaults filled in
+    yield from source_notes(model, request.source_len)
+    yield from form_notes([model], request.forms)
     unmasked = mask == "dense"
     matmul, _ = counted.flops(unmasked=unmasked)
     yield from other_form_notes(model, counted.request, matmul, unmasked=unmasked)

@@ -21,7 +21,7 @@ READ_BY = {("mla", "naive"): REBUILT, ("mla", "absorbed"): AS_CACHED, ("scan", "
 WHOLE = {"tp": 1, "sp": False, "ep": 1}
 """The plan of one device."""
 OWNERS = {"mla": "latent attention", "scan": "recurrent"}
-"""What has the forms of a key, in words."""
+"""The layers that have the forms of a key, in words."""
 
 
 def context_notes(model: Model, tokens: int) -> Iterator[str]:
@@ -61,9 +61,9 @@ def cached_form_notes(model: Model) -> Iterator[str]:
 
 
 def forward_and_decode_forms(models: Sequence[Model], request: Request) -> dict[str, str | None]:
-    """By key, the forms of a forward, and of decoding where others: `naive, decoding absorbed`.
+    """The forms of a forward by key, and those of decoding if they differ: `naive, decoding absorbed`.
 
-    None where a form is asked for that no model has.
+    None for a requested form that no model has.
     """
     phases: tuple[Phase, Phase] = ("forward", "decode")
     forward, decode = (
@@ -83,7 +83,7 @@ def _distinct(of_models: Sequence[Mapping[str, str]], key: str) -> str:
 def other_form_notes(
     model: Model, request: Request, matmul: Number, *, unmasked: bool = False
 ) -> Iterator[str]:
-    """FLOPs of a pass that takes `matmul`, in each other form that its modules have."""
+    """A note for each other form of the modules: the FLOPs of the same pass, beside `matmul` in this one."""
     for key, form, in_other in in_other_forms(model, request):
         flops, _ = count_pass(model, in_other).flops(unmasked=unmasked)
         # float first: a Fraction cannot be formatted with g before Python 3.12
@@ -99,9 +99,9 @@ def check_tokens(model: Model, request: Request) -> None:
         return
     from archcli.modules.tensor_parallel.checks import unshared_tokens  # of several devices alone
 
-    asked = request.resolved()
-    lengths = {"seq_len": asked.seq_len, "past": asked.past}
-    problems = list(unshared_tokens(asked.phase, lengths, degrees.tp))
+    request = request.resolved()
+    lengths = {"seq_len": request.seq_len, "past": request.past}
+    problems = list(unshared_tokens(request.phase, lengths, degrees.tp))
     if problems:
         raise ArchError(problems)
 
@@ -113,7 +113,7 @@ def plan_inputs(model: Model) -> dict[str, Any]:
 
 
 def plan_convention(model: Model) -> str:
-    """What figures of a share are figures of, with a blank in front; empty for a whole model."""
+    """A sentence on the rank whose share is counted, with a blank in front; empty for a whole model."""
     degrees = model.degrees
     if degrees is None:
         return ""

@@ -38,9 +38,9 @@ class Cost(NamedTuple):
 class Pass:
     """The rows of one traced forward, and the request it answers, resolved.
 
-    `source_len` is how many positions the encoder of an encoder-decoder has, None for any other model;
-    `source_cached` the elements of the source that the cache already holds. `forms` are those that modules
-    compute in, by key: {"mla": "absorbed"}; empty where the model has none to choose from.
+    source_len: positions of the encoder of an encoder-decoder; None for any other model.
+    source_cached: elements of the source that the cache already holds.
+    forms: those that modules compute in, by key: {"mla": "absorbed"}; empty without a choice of forms.
     """
 
     request: Request
@@ -77,7 +77,7 @@ class Pass:
         }
 
     def inputs(self) -> dict[str, Any]:
-        """What the pass was asked for, by JSON's keys; a form without use is None."""
+        """The request of the pass, by JSON's keys; a form without effect is None."""
         forms = {**dict.fromkeys(self.request.forms), **self.forms}
         return {"phase": self.phase, **self.sizes(), **forms}
 
@@ -179,7 +179,7 @@ def shape_pass(model: Model, request: Request = ONE_TOKEN) -> Pass:
 
 
 def cache_pass(model: Model, request: Request) -> Pass:
-    """The pass of a request, with rows only of what leaves something in the cache."""
+    """The pass of a request, with only the rows that leave something in the cache."""
     return count_pass(model, request, StateTape)
 
 

@@ -82,10 +82,10 @@ class Table:
 class Report:
     """The result of a command: fixed names for programs, and tables for people.
 
-    `totals` and `rows` hold exact numbers under fixed names; `inputs` what was asked; `tables` present the
-    same numbers. `convention` is printed below every table; `notes` say what the reader must know, a sentence
-    each. A heading leaves out inputs that have their `usual` values. `keys` are those of every row, stated
-    where there may be no row. A heading says the `title` in place of command and inputs. `not_modelled`
+    `totals` and `rows` hold exact numbers under fixed names; `tables` present the same numbers. `inputs` are
+    the options of the command; a heading leaves out those with their `usual` values. `convention` is printed
+    below every table; `notes` say what the reader must know, a sentence each. `keys` are those of every row,
+    stated where there may be no row. A `title` is the heading in place of command and inputs. `not_modelled`
     says what predicted figures leave out, a sentence each.
 
     `print(report)` shows the tables, a notebook draws them. `f"{report:md}"` gives another format: plain,

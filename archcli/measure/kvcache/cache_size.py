@@ -93,14 +93,14 @@ def value_at(number: Number, sizes: Mapping[str, int]) -> int:
 
 
 EXACT = "fp32"
-"""What transformers keeps recurrent states in, and llama.cpp states beside keys and values of any type."""
+"""The dtype of recurrent states in transformers, and of all states in llama.cpp, whatever the cache's."""
 
 
 class CacheDtypes(NamedTuple):
     """The dtype of keys and values, and that of recurrent states.
 
-    `state_dtype` left out is the same. Formats of blocks (q8_0) are of keys and values alone: states and the
-    inputs of convolutions are in fp32 beside them, as llama.cpp keeps them.
+    `state_dtype` None: the same. A format of blocks (q8_0) stores keys and values alone; states and the
+    inputs of convolutions stay in fp32, as llama.cpp keeps them.
     """
 
     dtype: str
@@ -128,7 +128,7 @@ SIZES = {name: Unknown(name) for name in ("batch_size", "context", "source_len")
 
 
 def state_contents(rows: Iterable[Row], kinds: Container[StateKind] = OWN) -> Counter[StateContent]:
-    """Elements of the states of these kinds that rows leave in the cache, by what they hold."""
+    """Cached elements of rows by content, of states of these kinds."""
     contents: Counter[StateContent] = Counter()
     for row in rows:
         for state in row.states:
@@ -154,13 +154,13 @@ class CacheSize:
     def elements(
         self, context: int, batch_size: int = 1, source_len: int = 1, kinds: Container[StateKind] = OWN
     ) -> int:
-        """Elements of the states of these kinds after `context` tokens, in all layers."""
+        """Cached elements after `context` tokens in all layers, of states of these kinds."""
         return sum(self.contents(context, batch_size, source_len, kinds).values())
 
     def contents(
         self, context: int, batch_size: int = 1, source_len: int = 1, kinds: Container[StateKind] = OWN
     ) -> Counter[StateContent]:
-        """The same elements by what they hold."""
+        """The same elements by content."""
         sizes = _sizes(context, batch_size, source_len)
         contents: Counter[StateContent] = Counter()
         for (kind, content, elements), times in self._elements.items():
@@ -170,12 +170,12 @@ class CacheSize:
 
     @property
     def growth(self) -> Counter[StateContent]:
-        """Elements that each token adds before any window is full, by what they hold."""
+        """Elements that each token adds before any window is full, by content."""
         # one token fills no window, so that all that grows has grown by one
         return self.contents(1, kinds=GROWING)
 
     def of_layer(self, path: str, context: int, batch_size: int) -> list[State]:
-        """The states that the layer of a path keeps of its tokens."""
+        """The states of the layer at a path, without those of an encoder's output."""
         # states of the source are left out below, so that its length does not matter
         sizes = _sizes(context, batch_size, 1)
         states = chain.from_iterable(row.states for row in self._layers.get(path, ()))

@@ -53,8 +53,8 @@ def count_kv_cache(  # noqa: PLR0913
 ) -> Report:
     """The report of `archcli kvcache`, of one of `tp` ranks that share each matrix.
 
-    `context` left out is max_seq_len, or 2048 where the model names none; `state_dtype` is `dtype` then.
-    `architecture` is that of the GPU whose `memory_bytes` these are, such as sm_90.
+    `context` None is max_seq_len, or 2048 where the model names none; `state_dtype` None is `dtype`.
+    `architecture` is that of the GPU with `memory_bytes`, such as sm_90.
     """
     dtypes = CacheDtypes(dtype, state_dtype)
     context = context or model.max_seq_len or DEFAULT_CONTEXT
@@ -100,9 +100,9 @@ def _served(
     batch_size: int,
     of_each: tuple[CacheSize, CacheDtypes, str, int],
 ) -> Record:
-    """What fits beside a prefill, too; nothing of a model that caches nothing.
+    """What fits beside weights and a prefill; empty for a model that caches nothing.
 
-    `of_each`: the cache of each GPU, its types, the GPU's architecture, how many there are.
+    `of_each`: the cache of each GPU, its types, the GPU's architecture, the number of GPUs.
     """
     if not model.caches:
         return {}
@@ -133,20 +133,21 @@ def _share(model: Model, tp: int) -> Model:
     return shard(model, tp)
 
 
-def _alternatives(model: Model, tp: int, *asked: Any) -> Record:
+def _alternatives(model: Model, tp: int, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
     """The cache as some engines store it, and with other kinds of attention, as far as ranks can share it."""
     variants = {"held_by_engines": _engines(model), "as_kind": _kinds(model)}
-    found: dict[str, Record] = {key: {} for key in variants}
+    records: dict[str, Record] = {key: {} for key in variants}
     for key, models in variants.items():
         for name, changed in models:
             # shared only after the conversion: in a rank's share heads and widths are a rank's
             with suppress(ArchError):  # heads of another kind may not divide
-                found[key][name] = _held(CacheSize(_share(changed, tp)), *asked)
-    return found
+                size = CacheSize(_share(changed, tp))
+                records[key][name] = _held(size, context, batch_size, dtypes)
+    return records
 
 
 def _growing_and_constant(size: CacheSize, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
-    """What grows and what does not, what it holds, and from which context on the former is the larger."""
+    """The growing and the constant part of the cache, by content, and where the former is the larger."""
 
     def growing(tokens: int) -> int:
         return dtypes.bytes_of(size.contents(tokens, batch_size, kinds=GROWING))
@@ -195,7 +196,7 @@ def cached_attention(model: Model) -> dict[str, MixerFacts]:
 
 
 def _engines(model: Model) -> Iterator[tuple[str, Model]]:
-    """(name, model) of cache layouts in engines that store more than is needed, or a token less."""
+    """(layout, model) of cache layouts in engines that store more than is needed, or a token less."""
     cached = cached_attention(model)
     bounds = {f"{path}.window": mixer.window for path, mixer in cached.items() if mixer.window is not None}
     bounds |= {f"{path}.chunk": mixer.chunk for path, mixer in cached.items() if mixer.chunk is not None}
@@ -266,19 +267,19 @@ def _kept(states: list[State], batch_size: int) -> Record:
 
 
 def needed_sizes(model: Model, name: str, kind: str) -> dict[str, int]:
-    """The sizes that another kind of attention must state, by full path, for every `kind` of this name.
+    """The sizes, by full path, that a change of every `kind` of this name to another attention must state.
 
     Empty where the kind has none, is no conversion of `archcli kvcache`, or some layer of the name is no
     attention with heads.
     """
-    stated = {path: spec for path, spec in find(model, Spec) if ends_in(f"{path}.kind", name.split("."))}
+    changed = {path: spec for path, spec in find(model, Spec) if ends_in(f"{path}.kind", name.split("."))}
     heads = {path: facts for path, facts in cached_attention(model).items() if facts.content_dim is not None}
-    if kind not in CONVERSIONS or not all(path in heads for path in stated):
+    if kind not in CONVERSIONS or not all(path in heads for path in changed):
         return {}
-    variants = {path: CONVERSIONS[kind](heads[path], model.norm) for path in stated}
-    return {
-        f"{path}.{field}": getattr(variant, field)
-        for path, variant in variants.items()
-        for field, declared in variant.fields.items()
-        if declared.required and not declared.inherits and getattr(stated[path], field, None) is None
-    }
+    needed: dict[str, int] = {}
+    for path, spec in changed.items():
+        variant = CONVERSIONS[kind](heads[path], model.norm)
+        for field, declared in variant.fields.items():
+            if declared.required and not declared.inherits and getattr(spec, field, None) is None:
+                needed[f"{path}.{field}"] = getattr(variant, field)
+    return needed

@@ -23,8 +23,8 @@ def fits(
 ) -> Record:
     """Tokens (of `batch_size` sequences) and sequences (of `context` tokens) that fit into the memory.
 
-    Once with the weights in it, quantized as the model says and else at the same dtype, once for the cache
-    alone. None means that there is no bound, as every layer has a window or a constant state.
+    `beside_weights` has the weights in memory too, quantized as the model says or else in the same dtype;
+    `cache_alone` has not. None means that there is no bound, as every layer has a window or a constant state.
     """
     weights = weight_bytes(model, shape_pass(model).rows, dtypes.dtype)
     per_sequence = dtypes.bytes_of(size.contents(context))
@@ -65,7 +65,7 @@ def longest(held: Callable[[int], int], budget: int) -> int | None:
 
 
 COMPUTES = "bf16"
-"""What a model computes in where its cache is of a type that torch does not compute in."""
+"""The dtype that a model computes in if torch does not compute in that of its cache."""
 MOST = 1 << 24
 """The most tokens that are tried."""
 
@@ -125,8 +125,8 @@ class ServedModel:
 def most_within(needed: Callable[[int], int], budget: int, most: int) -> int:
     """The largest number up to `most` that needs no more than the budget, 0 where none does.
 
-    What is needed grows with the number, almost in a straight line. So the next try is where the line through
-    the last two ends crosses the budget, and every third one halves the interval.
+    The need grows almost linearly with the number. So the next try is where the line through the last two
+    ends crosses the budget, and every third try halves the interval.
     """
     low, high = 1, most
     under, over = budget - needed(low), needed(high) - budget

@@ -21,13 +21,13 @@ AS_KIND = (
 )
 """What the table of other kinds of attention assumes."""
 ATTENTION_ONLY = "attention only"
-"""What a hybrid is compared with: the same model whose every mixer is its attention."""
+"""The variant that a hybrid is compared with: the same model with attention as every mixer."""
 HYBRID = (
     "attention only: a layer with another mixer gets the attention that most layers have, or that of its own "
     "branches."
 )
 USUAL = {StateContent.KEYS_VALUES.value, StateContent.LATENT.value}
-"""What a layer's cache holds without a table that says so."""
+"""Contents that need no table of their own: every attention layer caches one of them."""
 
 
 def tables_of(
@@ -67,7 +67,7 @@ def tables_of(
 
 
 def _constant(totals: Record) -> Iterator[tuple[str, int, Unit]]:
-    """What does not grow, and from which context on the rest is larger."""
+    """The constant part of the cache, and the context from which on the rest is larger."""
     yield "constant bytes", totals["state_bytes"], "bytes"
     if totals["overtakes_at"] is not None:
         yield "tokens whose cache exceeds the constant part", totals["overtakes_at"], "number"
@@ -87,7 +87,7 @@ def _by_layer(rows: list[Record], *, constant: bool) -> Table:
 
 
 def _by_content(rows: list[Record], dtypes: CacheDtypes) -> Table:
-    """What each sort of layer caches, where it is more than keys and values or their latent."""
+    """The contents that each sort of layer caches, where some have more than keys, values or latents."""
     columns = (
         Column("attention", "mixer"),
         Column("cached", "cached"),
@@ -168,8 +168,8 @@ def _fit_table(fit: Record, context: int, batch_size: int) -> Table:
         *([Column("served", "served", "number")] if "served" in fit else ()),
         Column("cache_alone", "cache alone", "number"),
     )
-    each = "tokens" if batch_size == 1 else f"tokens in each of {batch_size:,} sequences"
-    names = {"tokens": each, "sequences": f"sequences of {context:,}"}
+    tokens = "tokens" if batch_size == 1 else f"tokens in each of {batch_size:,} sequences"
+    names = {"tokens": tokens, "sequences": f"sequences of {context:,}"}
     records: list[Record] = [
         {"what": label, **{kind: fit[kind][name] for kind in kinds}} for name, label in names.items()
     ]

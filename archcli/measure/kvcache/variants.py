@@ -1,8 +1,6 @@
 """Variants: attention converted to another kind, or all layers to attention, to compare caches.
 
-Heads, their width, windows and chunks stay; weights would not carry over.
-
-H query heads, d head_dim.
+Heads, their width, windows and chunks stay; weights would not carry over. H query heads, d head_dim.
 """
 
 from __future__ import annotations
@@ -72,32 +70,29 @@ def _heads(mixer: MixerFacts) -> dict[str, Number]:
     }
 
 
-__all__ = ["expanded", "to_gqa", "to_mha", "to_mla", "to_mqa"]
-
-
 def attention_only(model: Model) -> Model | None:
     """The model with attention in every layer that mixes tokens; None for one that is no hybrid.
 
-    A layer of parallel branches keeps its own attention, any other layer without scores gets the one that
-    most layers of the model have. One that uses a shared block with attention has that alone.
+    A layer of parallel branches keeps its own attention; any other layer without scores gets the one that
+    most layers of the model have. A layer that uses a shared block with attention has that alone.
     """
     lacking: dict[str, Sequence[Mixer | None]] = {}
     attentions: dict[MixerFacts, Mixer] = {}
     layers_of: Counter[MixerFacts] = Counter()
     for layer in LayerIndex(model):
         members = [member for _, member in layer.mixers()]
-        own = [member for member in members if _attends(member)]
-        attentions |= {attention.facts(): attention for attention in own}
+        attending = [member for member in members if _attends(member)]
+        attentions |= {attention.facts(): attention for attention in attending}
         # a Counter's update adds up, unlike that of a dict
-        layers_of.update({attention.facts(): layer.times for attention in own})
-        if len(own) < len(members) and layer.block.mixing is not None:
+        layers_of.update({attention.facts(): layer.times for attention in attending})
+        if len(attending) < len(members) and layer.block.mixing is not None:
             path = f"{layer.yaml_path}.{layer.block.mixing[0]}"
             # a layer that uses a shared block with attention needs no second one: None takes its mixer away
-            lacking[path] = own[:1] if layer.uses is None or not own else [None]
+            lacking[path] = attending[:1] if layer.uses is None or not attending else [None]
     if not attentions or not lacking:
         return None
     usual = attentions[max(layers_of, key=lambda facts: layers_of[facts])]
-    return substitute(model, {path: [*own, usual][0] for path, own in lacking.items()})
+    return substitute(model, {path: [*attending, usual][0] for path, attending in lacking.items()})
 
 
 def _attends(mixer: Mixer) -> bool:

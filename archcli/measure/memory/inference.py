@@ -1,4 +1,4 @@
-"""The memory of a prefill or of decoding: weights, cache, and what lives for a moment."""
+"""The memory of a prefill or of decoding: weights, cache, and temporaries."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class InferencePass(NamedTuple):
 
 
 def inference_pass(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> InferencePass:
-    """Trace a prefill, in one piece or the highest of several, or a decoded token.
+    """Trace a decoded token, or a prefill: of several chunks the one with the highest peak.
 
-    The caller owns the cache: the one before the pass lives until the longer one is whole. `known` is the
-    model with what is traced of it.
+    The caller owns the cache: the one before the pass lives until the longer one is complete. `known` keeps
+    the traced passes of the model.
     """
     known, model = known or TracedModel(model), inferring(model)
     weights = _weights(model, settings, known)
@@ -75,22 +75,22 @@ def _passed(traced: TracedPass, settings: MemorySettings, weights: Number) -> In
 def serving(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> InferencePass:
     """Trace what an engine holds: weights, the cache of all sequences once, and the prefill of one chunk.
 
-    Engines write into a cache that is there already, so that it counts once. Sequences are prefilled one
-    after the other, in pieces of `chunk` tokens.
+    The cache counts once, as engines allocate it once and write into it. Sequences are prefilled one after
+    the other, in chunks of `chunk` tokens.
     """
     from archcli.measure.kvcache.cache_size import CacheDtypes, state_contents  # of serving alone
 
     known, model = known or TracedModel(model), inferring(model)
     weights, traced = _weights(model, settings, known), _traced(model, settings.alone(), known)
-    # when the last piece has run, all tokens of one sequence are cached
+    # after the last chunk all tokens of one sequence are cached
     contents = state_contents(traced[-1].rows)
     dtypes = CacheDtypes(settings.cache_dtype or settings.dtype, None)
     cache = dtypes.bytes_of({content: n * settings.batch_size for content, n in contents.items()})
     passes = []
-    for piece in traced:
+    for chunk in traced:
         moments = tuple(
             MemoryMoment("prefill", moment.path, weights, temporaries=moment.temporaries, cache=cache)
-            for moment in piece.ledger.moments
+            for moment in chunk.ledger.moments
         )
-        passes.append(InferencePass(piece, weights, moments))
+        passes.append(InferencePass(chunk, weights, moments))
     return max(passes, key=lambda passed: peak_bytes(passed.moments))

@@ -1,4 +1,4 @@
-"""The stages of a pipeline: their layers and models, and how many micro batches are under way.
+"""The stages of a pipeline: their layers and models, and the micro batches in flight.
 
 L layers, p stages, m micro batches, v groups of layers in each stage. Narayanan et al. 2021,
 arXiv:2104.04473 sections 2.2 and 2.3.
@@ -47,7 +47,7 @@ def _cut(n_layers: int, parts: int) -> Iterator[range]:
 
 
 def _overlap(numbers: range, group: range) -> range:
-    """Those of the numbers that lie in a group of neighbours."""
+    """The numbers that lie in a group of consecutive layers."""
     if not numbers:
         return numbers
     step = numbers.step
@@ -101,7 +101,7 @@ def stage_model(model: Model, stage: Stage) -> Model:
 
 
 def _parts(model: Any, numbers: range) -> Iterator[Group]:
-    """What each group of layers has of these numbers; a pattern begins at the first of them."""
+    """The groups of a model cut to the layers of these numbers; patterns are turned to begin there."""
     start = 0
     for group in model.groups:
         first, end = max(numbers.start, start), min(numbers.stop, start + group.n_layers)

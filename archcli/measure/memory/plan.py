@@ -1,4 +1,4 @@
-"""Plan: how many devices train or serve a model, and what each kind of parallelism asks of it."""
+"""Plan: the degrees of parallelism that train or serve a model, and their conditions on it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ from archcli.modules.spec.values import AboveZero
 class Plan:
     """Degrees of parallelism, whose product is the number of devices: dp x cp x tp x pp.
 
-    `dp` replicas have batches of their own; `zero` shards over them the optimizer's states (1), gradients too
-    (2), weights too (3, FSDP2): arXiv:1910.02054. `tp` devices share each matrix, with `sp` the tokens of
-    norms and residuals as well. `pp` stages have the layers one after the other, and pass on `micro_batches`
-    by a `schedule`; interleaved, each has `virtual_stages` groups of layers (arXiv:2104.04473). `ep` of the
-    devices within a stage share the experts. `cp` devices share the tokens of a sequence.
+    dp: replicas, each with a batch of its own.
+    zero: shards over them the optimizer's states (1), gradients too (2), weights too (3, FSDP2):
+        arXiv:1910.02054.
+    tp: devices that share each matrix. sp: they share the tokens of norms and residuals as well.
+    pp: stages, which have the layers one after the other and pass on `micro_batches` by a `schedule`.
+    virtual_stages: groups of layers of each stage in an interleaved schedule (arXiv:2104.04473).
+    ep: devices within a stage that share the experts.
+    cp: devices that share the tokens of a sequence.
     """
 
     dp: AboveZero = 1
@@ -41,17 +44,17 @@ class Plan:
 
     @property
     def devices(self) -> int:
-        """How many devices there are."""
+        """The number of devices."""
         return self.dp * self.cp * self.tp * self.pp
 
     @property
     def replicas(self) -> int:
-        """How many devices hold the same part of the model, over which ZeRO shards it."""
+        """The number of devices with the same part of the model, over which ZeRO shards it."""
         return self.dp * self.cp
 
     @property
     def expert_replicas(self) -> int:
-        """How many devices hold the same experts, where `ep` spreads them."""
+        """The number of devices with the same experts."""
         return self.dp * self.cp * self.tp // self.ep if self.ep > 1 else self.replicas
 
     @property
@@ -91,9 +94,9 @@ class Plan:
         return (self.tp, self.sp, self.ep) == (1, False, 1)
 
     def check(self, model: Model, settings: MemorySettings | None = None) -> None:
-        """Raise ArchError with all reasons why the plan cannot be, each with what would do.
+        """Raise ArchError with every reason against the plan, each with a hint.
 
-        With settings also why their tokens cannot be shared.
+        With settings also if their tokens cannot be shared.
         """
         problems = [
             *self._check_degrees(model),
@@ -214,7 +217,7 @@ ONE_DEVICE = Plan()
 
 
 def _across_stages(model: Model) -> Iterator[Problem]:
-    """What layers of different stages would have to share."""
+    """Problems of models whose layers share something across stages."""
     (_, stack), *_ = stacks(model)
     shared = {
         "shared": bool(stack.shared),

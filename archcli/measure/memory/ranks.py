@@ -1,8 +1,8 @@
-"""The devices of a plan: what each kind of rank has in memory at its peak, and bytes beyond the model.
+"""The devices of a plan: the memory of each kind of rank at its peak, and bytes beyond the model.
 
-Bytes of a device beyond the model: CUDA context, NCCL, cuBLAS workspaces, allocator rounding. None of them
-follows from the model's architecture, and none is part of an exact total. A workspace is what torch asks
-for, rounding an upper bound; the context and NCCL are ranges, with what was measured elsewhere.
+Beyond the model are the CUDA context, NCCL, cuBLAS workspaces and allocator rounding. None of them follows
+from the model's architecture, and none is part of an exact total. Workspaces are those of torch's defaults,
+rounding is an upper bound; the context and NCCL are ranges, with measurements by others as sources.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ WORKSPACES = {
     "gfx": (32 + 76) * MIB,
     "": 8 * 4096 * 1024,
 }
-"""Bytes of one workspace of cuBLAS by the beginning of the architecture; unknown is as Hopper, the larger.
+"""Bytes of one workspace of cuBLAS by the beginning of the architecture; an unknown one counts as Hopper.
 
 The formats are those of CUBLAS_WORKSPACE_CONFIG, KiB by count: :4096:8 and :4096:2:16:8. cuBLASLt shares
 it; on AMD's, hipBLASLt has another of 76 MiB.
@@ -65,7 +65,7 @@ LABELS = {
     "gfx": ("HIP context", "RCCL", "hipBLAS workspaces"),
     "": ("CUDA context", "NCCL", "cuBLAS workspaces"),
 }
-"""What the libraries are called, by the beginning of the architecture."""
+"""Names of the libraries, by the beginning of the architecture."""
 
 ROUNDING = 512
 """Bytes that torch's caching allocator rounds a block up to (kMinBlockSize of c10/cuda)."""
@@ -86,7 +86,7 @@ class Overhead(NamedTuple):
 
 
 class BeyondModel(NamedTuple):
-    """What one device holds beyond the model, part by part. `bytes` adds the upper ends."""
+    """The memory of one device beyond the model, part by part."""
 
     parts: tuple[Overhead, ...]
 
@@ -114,9 +114,9 @@ def beyond_model(
     n_devices: int = 1,
     n_storages: int = 0,
 ) -> BeyondModel:
-    """What a device holds beyond the model: nothing on the backend cpu.
+    """The memory of a device beyond the model; none on the backend cpu.
 
-    `n_storages` are those that live at the peak. A training step multiplies on two threads, the program's and
+    `n_storages` are those alive at the peak. A training step multiplies on two threads, the program's and
     autograd's, each with a workspace of its own.
     """
     if backend == "cpu":
@@ -139,7 +139,7 @@ def _by_start(table: Mapping[str, Value], architecture: str) -> Value:
 
 
 class RankPeak(NamedTuple):
-    """The peak of one device: its rank among those that hold the same part of the model, and its stage."""
+    """The peak of one device: its rank within its stage of the pipeline, and the stage."""
 
     rank: int
     stage: int
@@ -156,7 +156,7 @@ def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list
     model = known.model
     plan.check(model, settings)
     if plan.devices == 1:
-        return [_alone(known, settings)]
+        return [_single(known, settings)]
     if settings.phase != "train":
         return [_inferring(known, settings, plan, rank) for rank in _ends(plan.tp)]
     stages = stages_of(plan, layer_count(model))
@@ -164,7 +164,8 @@ def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list
     return [trained.peak(stage, rank) for stage in stages for rank in _ends(plan.replicas * plan.tp)]
 
 
-def _alone(known: TracedModel, settings: MemorySettings) -> RankPeak:
+def _single(known: TracedModel, settings: MemorySettings) -> RankPeak:
+    """The peak of a device that runs all of the model."""
     model = known.model
     if settings.phase == "train":
         from archcli.measure.memory.training.step import training_step  # of training alone
@@ -177,18 +178,17 @@ def _alone(known: TracedModel, settings: MemorySettings) -> RankPeak:
 
 
 def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, rank: int) -> RankPeak:
-    """A rank of a replica that has its share of all sequences in flight."""
+    """A rank of a replica, which runs its part of all sequences in flight."""
     if plan.pp > 1 or plan.cp > 1 or plan.zero:
         raise ArchError(
             "prefill, decode and serve share a model by tp, ep and dp alone", "leave the rest out"
         )
-    mine = plan.of_replica(settings)
-    alone = _alone(known.share(plan, rank), mine)
-    return alone._replace(rank=rank)
+    peak = _single(known.share(plan, rank), plan.of_replica(settings))
+    return peak._replace(rank=rank)
 
 
 class _TrainedRanks:
-    """The ranks of a plan that train a model; of stages with the same layers one is traced."""
+    """The ranks of a plan that train a model; stages with the same layers are traced once."""
 
     def __init__(self, model: Model, settings: MemorySettings, plan: Plan) -> None:
         self.model, self.settings, self.plan = model, settings, plan
@@ -221,7 +221,7 @@ class _TrainedRanks:
 def held_bytes(
     weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int
 ) -> Held:
-    """What a rank holds all through the step, under the plan's stage of ZeRO."""
+    """The bytes that a rank holds all through the step, under the plan's stage of ZeRO."""
     from archcli.measure.memory.training.step import Held  # of training alone
 
     width = settings.width
@@ -243,10 +243,8 @@ def _states(
     weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int
 ) -> OptimizerBytes:
     """The optimizer's bytes: of each tensor's shard, or with ZeRO 1 and 2 of a part of one flat vector."""
-    from archcli.measure.memory.training.optimizers import (
-        TrainedTensor,
-        optimizer,  # of training alone
-    )
+    # of training alone
+    from archcli.measure.memory.training.optimizers import TrainedTensor, optimizer
 
     rule, width = optimizer(settings.optimizer, settings.backend), settings.width
     if plan.zero in {1, 2}:

@@ -1,4 +1,4 @@
-"""MemorySettings: what the memory of a model is asked for, beside the model itself."""
+"""MemorySettings: phase, sizes, dtype and options that the memory of a model depends on."""
 
 from __future__ import annotations
 
@@ -32,13 +32,16 @@ NOT_EMPTY = value_type(AboveZero | None)
 class MemorySettings:
     """Phase and sizes, dtype and kernels, and for training the optimizer, recomputation and loss.
 
-    Values that a field does not accept are an ArchError.
+    batch_size: in training the micro batch of one replica, otherwise all sequences in flight.
+    seq_len: tokens of a sequence; None is 2048, or max_seq_len where that is less. In decoding they are in
+        the cache already, and one more is new.
+    source_len: tokens of an encoder's sequence; None is `seq_len`.
+    chunk: the tokens of each piece into which a prefill is cut.
+    cache_dtype: of a served cache; None is `dtype`.
+    past: tokens that a prefill finds in the cache.
+    served: an engine runs the pass, as it does in serving.
 
-    Training: `batch_size` is the micro batch of one replica. Otherwise it is all sequences in flight.
-    `seq_len` are the tokens of a sequence, None the default: 2048, or max_seq_len where that is less. In
-    decoding they are in the cache already, and one more is new. `past` are tokens that a prefill finds in the
-    cache. `chunk` cuts a prefill into pieces, and `cache_dtype` is that of a served cache, None for `dtype`.
-    `served`: an engine runs the pass, as it does in serving.
+    Raises ArchError for a value that a field does not accept.
     """
 
     phase: MemoryPhase = "train"
@@ -64,9 +67,10 @@ class MemorySettings:
         check_values("memory", self, **({} if self.phase == "decode" else {"seq_len": NOT_EMPTY}))
 
     def stored(self, model: Model) -> tuple[Model, MemorySettings]:
-        """The model with its weights in the format that `dtype` names, and the settings with what computes.
+        """The model with its weights in the format `dtype`, and the settings with the dtype that computes.
 
-        Both as they are for a dtype that torch computes in. ArchError where the model cannot be stored so.
+        Both are unchanged for a dtype that torch computes in. Raises ArchError where the model cannot be
+        stored so.
         """
         stored, dtype = in_format(model, self.dtype, COMPUTED)
         return stored, replace(self, dtype=dtype)
@@ -99,9 +103,9 @@ class MemorySettings:
         return self.requests(model)[-1]
 
     def requests(self, model: Model) -> tuple[Request, ...]:
-        """The passes of which one has the peak: of a prefill in chunks the last whole one and the rest.
+        """The passes one of which has the peak: of a prefill in chunks the last whole one and the remainder.
 
-        With an encoder the first as well, which runs it.
+        The first chunk as well if there is an encoder, which that pass runs.
         """
         tokens = self.tokens(model)
         if self.phase == "train":

@@ -26,10 +26,10 @@ OF_GRADIENTS, OF_WEIGHTS = 2, 3
 
 
 class PlacedWeight(NamedTuple):
-    """A parameter as torch holds it, and the layers that have one such; none for one outside of layers.
+    """A parameter as torch holds it, and the layers that have one each; empty outside of layers.
 
-    Routed experts of a layer are one tensor [E, out, in]. `first` and `last` say which end of the model has a
-    weight outside of layers; a tied table has both, for each stage that reads it holds it.
+    Routed experts of a layer are one tensor [E, out, in]. `first` and `last`: the end of the model that has a
+    weight outside of layers. A tied table has both, since both end stages hold it.
     """
 
     path: str
@@ -42,7 +42,7 @@ class PlacedWeight(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """Its elements."""
+        """The number of its elements."""
         return int(prod(self.shape))
 
     def count(self, stage: Stage) -> int:
@@ -101,7 +101,7 @@ def layer_starts(model: Model) -> dict[str, int]:
 
 
 def shares(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage, rank: int = 0) -> DeviceElements:
-    """What one device of a stage holds, by its rank among those that hold the same part of the model."""
+    """The elements on one device of a stage; `rank` is that among the replicas of the same weights."""
     counted = [(weight, weight.count(stage)) for weight in weights]
     if plan.zero == OF_WEIGHTS:
         chunks = [(w, n * int(prod(w.chunk(_replicas(plan, w), rank)))) for w, n in counted]
@@ -122,7 +122,7 @@ def shares(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage, rank: int 
 def local_shapes(
     plan: Plan, weights: Iterable[PlacedWeight], stage: Stage, rank: int = 0
 ) -> Iterator[tuple[PlacedWeight, Shape, int]]:
-    """(weight, its shape on a device under ZeRO 3, how many): what an optimizer is given."""
+    """(weight, its shape on a device under ZeRO 3, their number), as an optimizer gets them."""
     for weight in weights:
         n = weight.count(stage)
         if n:
@@ -136,9 +136,9 @@ def _replicas(plan: Plan, weight: PlacedWeight) -> int:
 class Gathered(NamedTuple):
     """Elements that FSDP2 has whole at once beside the shards.
 
-    `root`: what is outside of layers, from the start of the forward to the end of the backward. `layers`: of
-    two layers in succession, one that runs and the next, fetched ahead. `reduced`: the flat copy of a layer's
-    gradients that a reduce-scatter reads, padded to equal chunks.
+    root: all outside of layers, from the start of the forward to the end of the backward.
+    layers: two layers in succession, one that runs and the next, fetched ahead.
+    reduced: the flat copy of a layer's gradients that a reduce-scatter reads, padded to equal chunks.
     """
 
     root: int
@@ -185,8 +185,7 @@ def sharded_memory(
 ) -> dict[str, int]:
     """The memory of a training pass whose weights FSDP2 shards over replicas, from that of the whole pass.
 
-    What it gathers of others is among the activations: the rest of the model, two layers, and the gradients
-    of one, of which a copy is scattered.
+    Gathered weights count as activations: the root, two layers, and the gradients of one with their copy.
     """
     plan, weights = Plan(dp=replicas, zero=3), tuple(placed_weights(share, counted.rows))
     stage = stages_of(plan, layer_count(share))[0]

@@ -29,9 +29,10 @@ def run_memory(
 ) -> dict[str, int]:
     """Bytes by purpose (weights, gradients, cache, …), and `needed_bytes` in total.
 
-    gradients: those that are there when a training pass has ended. cache: before the pass, if there was one,
-    and after it. activations: what is beyond all of these when most is alive. torch: on a GPU, what is beyond
-    the model, at its upper end.
+    gradients: those that exist after a training pass.
+    cache: the one after the pass, together with the one before it, if there was one.
+    activations: all else that is alive at the peak.
+    torch: on a GPU the memory beyond the model, at its upper end.
     """
     request = request.resolved()
     train, width = request.phase == "train", int(to_bytes(1, dtype))

@@ -1,4 +1,4 @@
-"""Trace a pass with its storages: rows, what is alive at each moment by purpose, and what is kept."""
+"""Trace a pass with its storages: rows, live bytes of each moment by purpose, and kept bytes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ PARTS = ("weights", "gradients", "optimizer", "kept", "loss", "gathered", "tempo
 class MemoryMoment(NamedTuple):
     """Bytes in memory at one moment: of a stage (forward, loss, backward, …), while an operation runs.
 
-    `kept` is what the forward keeps for the backward, `gathered` what a rank holds of other ranks' shares,
-    `temporaries` activations and their gradients on their way.
+    kept: activations that the forward keeps for the backward.
+    gathered: what a rank holds of other ranks' shares.
+    temporaries: other activations, and their gradients.
     """
 
     stage: str
@@ -70,14 +71,14 @@ def peak_bytes(moments: Iterable[MemoryMoment]) -> Number:
 
 T = TypeVar("T")
 MOST_HELD = 16
-"""The most results of one model that are held."""
+"""The most results of one model to keep."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracedPass:
-    """A pass as it ran: its rows, its ledger, and what it returned, which is alive as long as this is.
+    """A traced pass: its rows, the ledger of its storages, and its output.
 
-    With `has_targets` it returned a loss. `cached` are the rows of the pass that filled the cache before it.
+    With `has_targets` the output is a loss. `cached` are the rows of the pass that filled the cache before.
     """
 
     request: Request
@@ -91,9 +92,9 @@ class TracedPass:
 
 
 class TracedModel:
-    """A model and what is traced of it: settings that change no pass trace none again.
+    """A model and its traced passes, so that none is traced twice.
 
-    A question about other sequences, another optimizer or another device asks for the same passes.
+    Questions that differ in optimizer or device alone need the same passes.
     """
 
     def __init__(self, model: Model) -> None:
@@ -101,7 +102,7 @@ class TracedModel:
         self._made: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What is made under a key, made again where it was asked for long ago or sizes are arrays."""
+        """The result of `make`, kept under a key; made again if the key has no hash or is long unused."""
         try:
             made = self._made.pop(key, None)
         except TypeError:  # arrays and symbols
@@ -127,11 +128,12 @@ def trace_memory(
 ) -> TracedPass:
     """Trace the pass of a request with its storages.
 
-    Without `moments` what is kept is found alone, and rows have no cost: sums of what is alive are slow in
-    symbols and arrays.
-    `values` are those of the symbols of a formula, by which it is known which kernels run.
-    `recomputed` says of a row's or a module's path whether its backward computes it again. Raises ArchError
-    for an operation whose `run` calls what is not known, and which does not state what it keeps.
+    moments: False leaves out the live bytes and costs of rows, and gives kept bytes alone: sums of live bytes
+        are slow in symbols and arrays.
+    values: those of the symbols of a formula; they decide which kernels run.
+    recomputed: whether the backward computes the row or module of a path again.
+
+    Raises ArchError for an operation that does not state what it keeps and calls a function unknown here.
     """
     request = request.resolved()
     model, _ = formed(model, request)

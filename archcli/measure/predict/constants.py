@@ -6,9 +6,9 @@ Four groups, fitted on published measurements; `benchmarks/fit_efficiency.py` wr
   F FLOPs, P the peak, B the bandwidth, k the length of the sums, p the exponent. depth k is the loop over k:
   its steps follow one another, however many processors there are.
 - memory-bound kernels, by kind: launch + bytes / (B memory) seconds.
-- attention in one kernel, by dtype: as a matrix product, with a compute fraction of its own.
+- fused attention, by dtype: as a matrix product, with a compute fraction of its own.
 - communication, by the size of a group: latency + bytes that a device sends / (L link), L the link's rate.
-  Those below 1 MB are not fitted, and have a range of their own.
+  Collectives below 1 MB are not fitted, and have a range of their own.
 
 A training step has four more, of whole steps: its kernels' speed beside that of kernels timed alone.
 
@@ -28,7 +28,7 @@ Bound = Literal["compute", "memory", "cache", "launch", "link"]
 
 
 class Terms(NamedTuple):
-    """Seconds of a kernel by what takes them, each as if alone; numpy arrays where many are fitted."""
+    """Seconds of a kernel's launch, compute and memory, each as if alone; arrays where many are fitted."""
 
     launch: float
     compute: float
@@ -39,12 +39,12 @@ class Terms(NamedTuple):
         both: float = (self.compute**exponent + self.memory**exponent) ** (1 / exponent)
         return self.launch + both
 
-    def at_least(self, other: Terms) -> Terms:
-        """The longer of each term of two."""
-        return Terms(*(max(pair) for pair in zip(self, other, strict=True)))
+    def at_least(self, floor: Terms) -> Terms:
+        """The longer of both, term by term."""
+        return Terms(*(max(pair) for pair in zip(self, floor, strict=True)))
 
     def bound_by(self, *, is_cached: bool = False) -> Bound:
-        """The longest of them; `is_cached` says that memory is the cache."""
+        """The longest term; with `is_cached` memory is the cache."""
         if self.launch > max(self.compute, self.memory):
             return "launch"
         if self.compute >= self.memory:
@@ -78,7 +78,7 @@ class LastCache(NamedTuple):
 class Rates(NamedTuple):
     """Peaks of a device: FLOP/s by dtype, bytes a second to its memory, and its cache where it is known.
 
-    `measured_by` is the command that measures a dtype's on this machine, empty for a datasheet's.
+    `measured_by`: the command that measures the peak of a dtype on this machine, empty for a datasheet's.
     """
 
     name: str
@@ -150,14 +150,14 @@ class Origin(NamedTuple):
 
 
 NOT_FITTED = Origin(0.0, 1.0, 1.0, 0, "", "")
-"""Of constants that are being fitted."""
+"""The origin of constants while they are fitted."""
 
 
 class KernelConstants(NamedTuple):
     """Constants of a kind of kernels: seconds of a launch, fractions of the peaks, and the exponent p.
 
-    `depth` are seconds for each unit of k of a matrix product, 0 of other kernels. Those that memory bounds
-    have no compute term: its fraction and p are 1, and change nothing.
+    `depth`: seconds for each unit of k of a matrix product, 0 for other kernels. Memory-bound kernels have no
+    compute term: their `compute` and `exponent` are 1, which change nothing.
     """
 
     launch: float
@@ -169,20 +169,20 @@ class KernelConstants(NamedTuple):
 
     @classmethod
     def of_memory(cls, launch: float, memory: float, origin: Origin = NOT_FITTED) -> KernelConstants:
-        """Constants of kernels that memory bounds."""
+        """Constants of memory-bound kernels."""
         return cls(launch, 0.0, 1.0, memory, 1.0, origin)
 
     def terms(self, floor: Terms, depth: float) -> Terms:
-        """What they make of the bare roofline's terms, with sums of `depth` products."""
+        """Expected terms from those of the bare roofline, with sums of `depth` products."""
         launch = self.launch + self.depth * depth
         return Terms(launch, floor.compute / self.compute, floor.memory / self.memory)
 
 
 class RingConstants(NamedTuple):
-    """Constants of collectives among `ranks`: seconds, and the fraction of the link's rate.
+    """Constants of collectives among `ranks`: the latency in seconds, and the fraction of the link's rate.
 
-    They are fitted on large ones. `small_low` and `small_high` are the range of those below `SMALL_BYTES`,
-    whose times scatter, whatever their size.
+    They are fitted on large collectives. The times of those below `SMALL_BYTES` scatter whatever their size;
+    `small_low` and `small_high` are their range.
     """
 
     ranks: int
@@ -193,7 +193,7 @@ class RingConstants(NamedTuple):
     origin: Origin
 
     def range(self, sent: float) -> tuple[float, float]:
-        """Low and high, over the expected time, of one in which a rank sends so many bytes."""
+        """Low and high, over the expected time, of a collective in which a rank sends so many bytes."""
         is_small = sent < SMALL_BYTES
         return (self.small_low, self.small_high) if is_small else (self.origin.low, self.origin.high)
 
@@ -214,18 +214,18 @@ class StepConstants(NamedTuple):
 
 
 FRAMEWORK, TRAINING_FRAMEWORK = "framework", "training_framework"
-"""Names of the framework's constants, among those of kernels that memory bounds."""
+"""Names of the framework's constants, among those of memory-bound kernels."""
 SUBSTITUTES: Mapping[str, tuple[str, ...]] = {"fp16": ("bf16",), "bf16": ("fp16",)}
 """Dtypes that the same units compute at the same rate: their constants hold for one another."""
 
 
 class Efficiency(NamedTuple):
-    """The constants of a device, by group and name as its YAML has them; empty where nobody fitted any."""
+    """The constants of a device, by group and name as in its YAML; empty if none are fitted."""
 
     groups: Mapping[str, Mapping[str, Entry]]
 
     def products(self, dtype: str) -> KernelConstants | None:
-        """Those of matrix products in a dtype."""
+        """The constants of matrix products in a dtype."""
         entry = self._of_dtype("matrix_products", dtype)
         if entry is None:
             return None
@@ -234,21 +234,21 @@ class Efficiency(NamedTuple):
         return KernelConstants(launch, depth, *fractions, Origin.of(entry))
 
     def attention(self, dtype: str) -> KernelConstants | None:
-        """Those of attention in one kernel: of a matrix product, but for the fraction of the peak."""
+        """The constants of fused attention: those of a matrix product, but with its own share of the peak."""
         entry, product = self._of_dtype("attention", dtype), self.products(dtype)
         if entry is None or product is None:
             return None
         return product._replace(compute=entry["compute"], depth=0.0, origin=Origin.of(entry))
 
     def memory_bound(self, kind: str) -> KernelConstants | None:
-        """Those of kernels of a kind that memory bounds, such as normalization."""
+        """The constants of a kind of memory-bound kernels, such as normalization."""
         entry = self.groups.get("memory_bound", {}).get(kind)
         if entry is None:
             return None
         return KernelConstants.of_memory(entry["launch_us"] * MICRO, entry["memory"], Origin.of(entry))
 
     def ring(self, ranks: int) -> RingConstants | None:
-        """Those of collectives among so many ranks, or of the largest group below, else the smallest."""
+        """The constants of collectives among so many ranks, of the next smaller group, or the smallest."""
         sizes = sorted(int(size) for size in self.groups.get("communication", {}))
         if not sizes:
             return None
@@ -258,7 +258,7 @@ class Efficiency(NamedTuple):
         return RingConstants(size, entry["latency_us"] * MICRO, entry["link"], *small, Origin.of(entry))
 
     def step(self, dtype: str) -> StepConstants | None:
-        """Those of a training step in a dtype."""
+        """The constants of a training step in a dtype."""
         entry = self._of_dtype("training", dtype)
         if entry is None:
             return None

@@ -1,12 +1,13 @@
 """Prediction: how long a pass or a training step takes on the devices of a plan, and what limits it.
 
-Kernels of one rank, one after the other, and what it sends of which nothing can be hidden. The rank is one of
-the slowest stage; a stage of a pipeline waits (p - 1) / v micro batches beside its own.
+The time is that of one rank of the slowest stage: its kernels one after the other, and the communication that
+no compute hides. A stage of a pipeline waits (p - 1) / v micro batches beside its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from archcli.measure.memory.pipeline import Stage
@@ -65,10 +66,13 @@ class PredictedRow(NamedTuple):
 class Prediction(NamedTuple):
     """The seconds of a pass or a step on all devices of a plan, and what they are made of.
 
-    `rows` and `communication` are of one rank of the slowest stage, which waits for `bubble_s` of its time.
-    `tokens` are those of all replicas: of a step, of a prefill, or one for each sequence. `model_flops` are
-    matrix products that the architecture asks for, `executed_flops` those that run, both of all devices, of
-    which `peak_flops` a second is the peak. `origin` says where the constants are from, None without any.
+    rows, communication: of one rank of the slowest stage.
+    bubble_s: seconds of them in which that stage waits for others.
+    tokens: of all replicas, in a step, in a prefill, or one for each decoded sequence.
+    model_flops: matrix products that the architecture asks for, on all devices.
+    executed_flops: matrix products that run, recomputed ones among them, on all devices.
+    peak_flops: the peak of all devices, in FLOP/s.
+    origin: where the constants are from; None without any.
     """
 
     seconds: Seconds
@@ -91,7 +95,7 @@ class Prediction(NamedTuple):
 
     @property
     def hfu(self) -> float:
-        """The same of all FLOPs that run, recomputed ones among them."""
+        """FLOPs that run a second, recomputed ones among them, as a share of the peak."""
         return self.executed_flops / (self.seconds.expected * self.peak_flops)
 
     @property
@@ -103,17 +107,22 @@ class Prediction(NamedTuple):
         return {name: None if s is None else self.tokens / s for name, s in seconds.items()}
 
     def by_class(self) -> dict[str, float]:
-        """Seconds by class of kernels, with what communication and the bubble leave without computing."""
+        """Seconds by class of kernels, and those of exposed communication and of the bubble."""
         seconds: dict[str, float] = {}
         for row in self.rows:
             seconds[row.op_class] = seconds.get(row.op_class, 0.0) + row.seconds.expected
-        seconds[COMMUNICATION] = sum(one.least_s for one in self.communication)
+        seconds[COMMUNICATION] = self._exposed_s
         seconds[BUBBLE] = self.bubble_s
         return dict(sorted(((k, s) for k, s in seconds.items() if s), key=lambda pair: -pair[1]))
 
     def by_bound(self) -> dict[Bound, float]:
         """Seconds by what limits them."""
-        return bounds(self.rows, sum(one.least_s for one in self.communication))
+        return bounds(self.rows, self._exposed_s)
+
+    @property
+    def _exposed_s(self) -> float:
+        """Seconds of communication that no compute hides."""
+        return sum(collective.least_s for collective in self.communication)
 
 
 def predict_pass(
@@ -140,8 +149,10 @@ def predict_pass(
     step, rows = steps[slowest], tuple(_rows(times, plan, slowest))
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
-    of_stages = ((rows if stage == slowest else _rows(times, plan, stage)) for stage in stages)
-    executed = sum(row.flops for of_stage in of_stages for row in of_stage if row.op_class in PRODUCTS)
+    executed_rows = chain.from_iterable(
+        rows if stage == slowest else _rows(times, plan, stage) for stage in stages
+    )
+    executed = sum(row.flops for row in executed_rows if row.op_class in PRODUCTS)
     asked_flops = _model_flops(model, settings, plan)
     total = _widened(step.total, device, settings, plan)
     return Prediction(
@@ -214,14 +225,14 @@ def _splits(settings: MemorySettings, plan: Plan) -> bool:
 
 
 def _tokens(model: Model, settings: MemorySettings, plan: Plan) -> int:
-    """Tokens of a step, of a prefill, or of a decoded one each."""
+    """Tokens of a step or a prefill, or one decoded token for each sequence."""
     if settings.phase == "decode":
         return int(settings.batch_size)
     return int(settings.batch_size * settings.tokens(model)) * _passes(settings, plan)
 
 
 def _model_flops(model: Model, settings: MemorySettings, plan: Plan) -> float:
-    """Matrix products of the whole model, as `archcli flops` counts them, of all replicas."""
+    """FLOPs of matrix products in all replicas, as `archcli flops` counts them."""
     flops, _ = count_pass(model, settings.request(model)).flops()
     return float(flops) * _passes(settings, plan)
 

@@ -1,14 +1,14 @@
-"""Serving: a prefill of B sequences, OUTPUT steps against the growing cache, and break-even points.
+"""Serving: a prefill of B sequences, a decoding step for each new token, and break-even points.
 
-What an inference engine takes beside its kernels is one factor of each engine, and with `--dtype fp8` its
-products have constants of their own.
+The overhead of an inference engine beside its kernels is one factor. With `--dtype fp8` products have
+constants of their own.
 
-Break-even points of decoding: the batch that hides weights, the context that outgrows them. Each step reads
-all weights once, W bytes, and computes F FLOPs for each sequence: with b sequences both take as long where
-b F / P = W / B, P the peak and B the bandwidth.
+Break-even points of decoding: the batch from which compute hides the reading of the weights, the context from
+which the cache is larger than they are. Each step reads all weights once, W bytes, and computes F FLOPs for
+each sequence: with b sequences both take as long where b F / P = W / B, P the peak and B the bandwidth.
 
-A step is a sum of kernels, most of whose bytes grow with the tokens before it along a straight line. So a few
-steps are predicted and those between them lie on chords; where a chord is not met, the span is halved.
+The bytes of most kernels of a step grow linearly with the context. So a few steps are predicted, and those
+between them are interpolated linearly; where the middle of a span is off its chord, the span is halved.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EngineName = Literal["none", "vllm", "trtllm"]
 class Engine(NamedTuple):
     """The tokens a second of an engine over those of its kernels alone: expected, and the range.
 
-    `source` says where the factor is from; it is of live servers, whose batches change from step to step.
+    `source` says where the factor is from: live servers, whose batches change from step to step.
     """
 
     label: str
@@ -73,12 +73,11 @@ FP8 = "fp8"
 
 
 def in_fp8(device: TimingDevice) -> TimingDevice:
-    """The device with constants of products in fp8; as it is where it has none in bf16.
+    """The device with constants of products in fp8; unchanged without constants in bf16.
 
-    Measured fp8 products quantize their inputs first, in kernels of their own. An engine whose scales are
-    known before does so where the inputs are made; what is left is a product at fp8's peak and of one byte a
-    number. It is expected to reach what products of bf16 reach of theirs, and at worst takes as long as if it
-    quantized.
+    Measured fp8 products quantize their inputs first, in kernels of their own. An engine with static scales
+    quantizes where the inputs are made, and a product runs at fp8's peak on one byte a number. It is expected
+    to reach the share of the peak that bf16 products reach, and at worst takes as long as a measured one.
     """
     groups = device.clock.efficiency.groups
     products = groups.get(PRODUCTS, {})
@@ -90,22 +89,22 @@ def in_fp8(device: TimingDevice) -> TimingDevice:
 
 
 def _static(bf16: Entry, measured: Entry | None) -> Entry:
-    """The constants of bf16 with the range up to what was measured with quantization in it."""
+    """The constants of bf16, with the range up to that of products measured with quantization."""
     if measured is None:
         return bf16
     return {**bf16, "error": measured["error"], "high": max(bf16["high"], measured["high"])}
 
 
 def at_peak_of_fp8(prediction: Prediction, device: TimingDevice) -> Prediction:
-    """The prediction whose FLOPs are held against the peak of fp8. Raises ArchError where none is stated."""
+    """The prediction with the peak of fp8, for its MFU. Raises ArchError where the device states none."""
     return prediction._replace(peak_flops=device.clock.rates.peak(FP8) * prediction.devices)
 
 
 class BreakEven(NamedTuple):
-    """Points of one rank's decoding, None where there is none.
+    """The break-even points of one rank that decodes; None where there is none.
 
-    `floor_batch` is by the peaks alone, `batch` by what matrix products reach of them; `context` is tokens of
-    each sequence.
+    `floor_batch` is by the peaks alone, `batch` by the share of them that matrix products reach; `context`
+    are tokens of each sequence.
     """
 
     floor_batch: float | None
@@ -116,9 +115,9 @@ class BreakEven(NamedTuple):
 def break_even(
     rows: Sequence[Row], batch_size: int, widths: tuple[float, float], device: TimingDevice, dtype: str
 ) -> BreakEven:
-    """The points of a rank's decoding, behind so many tokens that windows are full.
+    """The break-even points of one rank that decodes; `rows` are those of a context beyond all windows.
 
-    `widths` are bytes of a weight and of a cached number.
+    `widths`: bytes of a weight and of a cached number.
     """
     weights, flops = _products(rows)
     if not weights or not flops:
@@ -144,7 +143,7 @@ def _products(rows: Iterable[Row]) -> tuple[float, float]:
 
 
 def _context(rows: Iterable[Row], weights: float) -> int | None:
-    """Tokens at which all sequences' caches hold as many numbers; None where they never do."""
+    """Tokens of each sequence at which all caches hold as many numbers as the weights; None for never."""
     growing, fixed, bounded = 0.0, 0.0, []
     for row in rows:
         for state in row.states:
@@ -155,7 +154,7 @@ def _context(rows: Iterable[Row], weights: float) -> int | None:
                 bounded.append((float(state.tokens), elements / float(state.tokens)))
             else:
                 fixed += elements
-    left = weights - fixed - sum(tokens * each for tokens, each in bounded)
+    left = weights - fixed - sum(tokens * per_token for tokens, per_token in bounded)
     if left <= 0:
         return 0
     return round(left / growing) if growing else None
@@ -165,11 +164,11 @@ OFF_THE_CHORD = 1e-3
 """Part of a step's seconds by which the middle of a span may lie off its chord."""
 MOST_HALVINGS = 6
 PredictStep = Callable[[int], Prediction]
-"""A decoded token of each sequence behind so many."""
+"""Predicts one decoded token of each sequence, given the tokens before it."""
 
 
 class WeightedStep(NamedTuple):
-    """A predicted step, and for how many it stands."""
+    """A predicted step, and the number of steps that it stands for."""
 
     weight: float
     step: Prediction
@@ -177,7 +176,7 @@ class WeightedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServedTokens:
-    """What is predicted of serving: all of it, the first token, and each of the others.
+    """A prediction of serving: all of it, the first token, and each of the others.
 
     `whole` has the rows, the tokens and the seconds of the prefill and all steps together. `first_token` is
     that of all sequences; its floor and low are those of one that an engine prefills before the others.
@@ -222,9 +221,9 @@ def serve(
 
 
 def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:
-    """Steps behind `first` to `last` tokens: a few of them, whose weights add up to all.
+    """A few of the steps after `first` to `last` tokens; their weights add up to the number of all.
 
-    The sum of a straight line over whole numbers is that of its ends times half of how many there are.
+    By the trapezoidal rule: n steps on a straight line take n / 2 times the seconds of both ends.
     """
     known: dict[int, Prediction] = {}
     weights: dict[int, float] = {}
@@ -255,7 +254,7 @@ def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:
 
 
 def added(steps: list[WeightedStep], scale: float = 1.0) -> Seconds:
-    """The seconds of all steps."""
+    """The seconds of all steps, times `scale`."""
     total = Seconds()
     for weight, step in steps:
         total = total.plus(step.seconds.scaled(weight * scale))
@@ -263,12 +262,12 @@ def added(steps: list[WeightedStep], scale: float = 1.0) -> Seconds:
 
 
 def longest(steps: list[WeightedStep]) -> Prediction:
-    """The step that most of the time goes to."""
+    """The step that takes most of the time."""
     return max(steps, key=lambda part: part.weight * part.step.seconds.expected).step
 
 
 def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -> Prediction:
-    """All parts as one prediction of so many tokens; each row says of which part it is."""
+    """All parts as one prediction of so many tokens; the `stage` of a row is the name of its part."""
     steps = [step for _, step in parts]
     first = steps[0].step
     sums = {
@@ -287,7 +286,7 @@ def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -
 
 
 def _rows(parts: list[tuple[str, WeightedStep]]) -> Iterator[PredictedRow]:
-    """The rows of all parts; equal kernels of a part that the same bounds together."""
+    """The rows of all parts, with equal kernels of a part and a bound as one row."""
     rows: dict[tuple[str, ...], PredictedRow] = {}
     for name, (weight, step) in parts:
         for row in step.rows:
@@ -304,7 +303,7 @@ def _both(a: PredictedRow, b: PredictedRow) -> PredictedRow:
 
 
 def _sent(steps: list[WeightedStep]) -> Iterator[Exposed]:
-    """What all parts send, equal collectives together."""
+    """The collectives of all parts, equal ones as one."""
     collectives: dict[tuple[str, ...], Exposed] = {}
     for weight, step in steps:
         for part in step.communication:

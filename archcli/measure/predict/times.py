@@ -31,14 +31,14 @@ KINDS: Mapping[str, str] = {
     # in the devices' YAML the constants of additions: nothing nearer was measured
     TimeClass.MOVEMENT: "movement",
 }
-"""Kinds of kernels by class; any other is element-wise, as far as its name says no more."""
+"""Kinds of kernels by class; `kind_of` tells the kinds of all others by their names."""
 
 
 NO_TERMS = Terms(0.0, 0.0, 0.0)
 
 
 class Seconds(NamedTuple):
-    """Seconds at the limit of the device, as expected, and the range; they add up.
+    """Seconds at the limit of the device, as expected, and their range.
 
     Without constants (`is_calibrated` is False) the floor stands for all of them.
     """
@@ -51,7 +51,7 @@ class Seconds(NamedTuple):
 
     @classmethod
     def at_limit(cls, floor: float) -> Seconds:
-        """Seconds of what has no constants."""
+        """Seconds without constants: the floor in all fields."""
         return cls(floor, floor, floor, floor)
 
     @classmethod
@@ -59,36 +59,36 @@ class Seconds(NamedTuple):
         """Seconds whose range is given as shares of the expected ones."""
         return cls(floor, expected, low * expected, high * expected, is_calibrated=True)
 
-    def plus(self, other: Seconds) -> Seconds:
+    def plus(self, further: Seconds) -> Seconds:
         """Both, one after the other."""
         return Seconds(
-            self.floor + other.floor,
-            self.expected + other.expected,
+            self.floor + further.floor,
+            self.expected + further.expected,
             # as if all kernels erred the same way: the range of a pass is wide rather than narrow
-            self.low + other.low,
-            self.high + other.high,
-            self.is_calibrated or other.is_calibrated,
+            self.low + further.low,
+            self.high + further.high,
+            self.is_calibrated or further.is_calibrated,
         )
 
     def scaled(self, times: float) -> Seconds:
-        """So many of it."""
+        """The seconds of `times` such passes."""
         floor, expected, low, high, is_calibrated = self
         return Seconds(times * floor, times * expected, times * low, times * high, is_calibrated)
 
     def at_least_within(self, low: float, high: float) -> Seconds:
-        """The same with a range that holds these shares of the expected time."""
+        """The seconds with a range widened to these shares of the expected time."""
         return self._replace(
             low=min(self.low, low * self.expected), high=max(self.high, high * self.expected)
         )
 
     def record(self) -> dict[str, float | None]:
-        """The figures by JSON's keys; None for what needs constants that are not known."""
+        """The figures by JSON's keys; None for all but the floor without constants."""
         expected = (self.expected, self.low, self.high) if self.is_calibrated else (None, None, None)
         return dict(zip(("floor", "expected", "low", "high"), (self.floor, *expected), strict=True))
 
 
 class KernelTime(NamedTuple):
-    """Seconds of one launch of a kernel, what bounds them, and the kind whose constants they are by."""
+    """Seconds of one launch of a kernel, what bounds them, and the kind whose constants it has."""
 
     seconds: Seconds
     bound_by: Bound
@@ -96,11 +96,8 @@ class KernelTime(NamedTuple):
 
 
 def kind_of(op_class: str, name: str) -> str:
-    """The kind of kernels whose constants a kernel has, by its class in a profile and torch's name.
-
-    What else an operation runs beside its products, such as the positions that a window leaves out, is none.
-    What the framework does for a kernel has its kind as name.
-    """
+    """The kind whose constants a kernel has, by its class in a profile and torch's name."""
+    # the name of a call of the framework is its kind
     if op_class == TimeClass.FRAMEWORK:
         return name
     # before the class: a lookup has constants of its own, whatever operation makes it
@@ -129,8 +126,9 @@ OF_PRODUCTS: Mapping[str, Callable[[Efficiency, str], KernelConstants | None]] =
 class Roofline(NamedTuple):
     """The terms of a kernel by a device's rates alone, and the kind whose constants it has.
 
-    `bare` is at the peak and the rate of memory, of which constants are fractions. `floor` is the same with
-    bytes that fit into the cache at its rate: nothing is faster. No expected term is below `least`.
+    bare: at the peak and the rate of memory; constants are fractions of these.
+    floor: the same, but bytes that fit into the cache at its rate; nothing is faster.
+    least: the least of each expected term.
     """
 
     kind: str
@@ -140,7 +138,7 @@ class Roofline(NamedTuple):
 
     @property
     def limit(self) -> float:
-        """Seconds that nothing is faster than."""
+        """The seconds of the roofline: the longer term of the floor."""
         return max(self.floor.compute, self.floor.memory)
 
 
@@ -150,14 +148,15 @@ def roofline(kernel: KernelCost, op_class: str, rates: Rates) -> Roofline:
     compute = kernel.flops / rates.peak(kernel.dtype) if kind in OF_PRODUCTS else 0.0
     bare = Terms(0.0, compute, moved / rates.bandwidth)
     floor = bare._replace(memory=moved / rates.memory(moved))
-    # a fraction above 1 of the rate of memory is that of kernels whose bytes lie in the cache; beyond it they
-    # are no faster than memory. Weights are only read, which may be faster than the copy that rates are of
+    # a fitted fraction above 1 of the rate of memory comes from kernels whose bytes lie in the cache; beyond
+    # it they are no faster than memory. Weights are only read, which may be faster than the copy that the
+    # rates are of
     least = NO_TERMS if rates.cache is None or kind in OF_PRODUCTS else floor
     return Roofline(kind, bare, floor, least)
 
 
 class KernelClock(NamedTuple):
-    """Tells how long kernels take on a device, from its peaks and constants."""
+    """The seconds of kernels on a device, from its peaks and constants."""
 
     rates: Rates
     efficiency: Efficiency

@@ -1,7 +1,7 @@
 """Seconds of a training step: kernels of each micro batch, recomputed ones, communication, the update.
 
-A step is a sum of four parts, each with a constant of its own (`StepConstants`): matrix products, kernels
-that memory bounds, attention in one kernel, and communication.
+A step is a sum of four parts, each with a constant of its own (`StepConstants`): matrix products,
+memory-bound kernels, fused attention, and communication.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ BINDS: dict[str, Bound] = {
 
 
 class StepWork(NamedTuple):
-    """A step's seconds before its constants.
+    """The seconds of a step before its constants are applied.
 
-    `floor` is the bare roofline of all kernels. `products` are seconds of matrix products as if timed alone,
-    `memory_bound` those of all other bytes at the bandwidth, `attention` of fused attention at its roofline,
-    `communication` of what is sent at the rate on paper.
+    floor: all kernels at the bare roofline.
+    products: matrix products as if timed alone.
+    memory_bound: the bytes of all other kernels, at the bandwidth.
+    attention: fused attention, at its roofline.
+    communication: all collectives, at the rate on paper.
     """
 
     floor: float = 0.0
@@ -40,12 +42,12 @@ class StepWork(NamedTuple):
     attention: float = 0.0
     communication: float = 0.0
 
-    def __add__(self, other: StepWork) -> StepWork:  # type: ignore[override]
+    def __add__(self, further: StepWork) -> StepWork:  # type: ignore[override]
         """Both, one after the other."""
-        return StepWork(*(a + b for a, b in zip(self, other, strict=True)))
+        return StepWork(*(a + b for a, b in zip(self, further, strict=True)))
 
     def scaled(self, times: float) -> StepWork:
-        """So many of it."""
+        """The work `times` as often."""
         return StepWork(*(times * seconds for seconds in self))
 
     def parts(self, constants: StepConstants) -> dict[str, float]:
@@ -58,7 +60,7 @@ class StepWork(NamedTuple):
         }
 
     def seconds(self, constants: StepConstants | None) -> Seconds:
-        """Seconds of the step, whose floor hides all communication that compute can hide."""
+        """Seconds of the step; at the floor, compute and communication overlap completely."""
         floor = max(self.floor, self.communication)
         if constants is None:
             return Seconds.at_limit(floor)
@@ -66,7 +68,7 @@ class StepWork(NamedTuple):
         return Seconds.within(floor, expected, origin.low, origin.high)
 
     def bound_by(self, constants: StepConstants | None) -> Bound:
-        """What the longest of the four parts is bound by."""
+        """The bound of the longest of the four parts."""
         parts = self._asdict() if constants is None else self.parts(constants)
         return BINDS[max(BINDS, key=parts.__getitem__)]
 
@@ -102,7 +104,7 @@ def _of_stage(
     update = update_kernel(rank.planned, settings, plan, stage)
     work += work_of(clock.time(update.kernel, update.op_class))
     collectives = timed(rank.planned.collectives(plan, stage, settings.grad_accum), fabric)
-    return work._replace(communication=sum(one.time_s for one in collectives))
+    return work._replace(communication=sum(collective.time_s for collective in collectives))
 
 
 def work_of(time: KernelTime) -> StepWork:

@@ -1,8 +1,7 @@
 """Charges: the cost of every part of every row, with its class and the operator's name in tables.
 
-Names of operators as tables show them: paths with layers folded, and fused groups of paths.
-`layers.0.ffn_norm` is shown as `layers.*.ffn_norm`, a kernel of two operators as
-`layers.*.{attention_residual, ffn_norm}`.
+Tables name operators by paths with layers folded, and by fused groups of paths: `layers.0.ffn_norm` is shown
+as `layers.*.ffn_norm`, a kernel of two operators as `layers.*.{attention_residual, ffn_norm}`.
 
 A row's cost stands at its own path. In a compiled model it stands with the kernel that runs that part of the
 row first, so that every FLOP is counted once; a row in no kernel stands for itself. A row whose attention ran
@@ -67,7 +66,7 @@ def line_of(time: OpTime | ClassKey, depth: int) -> str:
 class Charge(NamedTuple):
     """The cost of one part of a row, `times` over, at the path of the row or of a fused group.
 
-    `executed` FLOPs ran, per occurrence. Of routed experts, so many had their weights read.
+    `executed` are the FLOPs that ran, per occurrence; `experts` the routed experts whose weights were read.
     """
 
     path: str

@@ -25,8 +25,8 @@ from archcli.recording.recording import Recording
 class Tally:
     """Counted costs and measured time of a class or an operator, and the seconds of each class within it.
 
-    Of what ranks exchange, bytes are those that one sends. `under_way_s` is how long that took where it ran
-    beside computing, of which `seconds` are what nothing hid.
+    Of collectives, `bytes` are those that a rank sends, `under_way_s` their seconds beside computing, and
+    `seconds` the part that no computing hid.
     """
 
     flops: int = 0
@@ -58,8 +58,8 @@ class Tally:
 class Breakdown:
     """Costs and times of a pass by class and by operator.
 
-    `unlabelled_s`, a part of the framework, is the time of torch operations outside of any row. `busy_s` is
-    how long a GPU computed in a traced pass; None on a CPU.
+    `unlabelled_s`, a part of the framework, is the time of torch operations outside of any row. `busy_s` are
+    the seconds in which a GPU computed in a traced pass; None on a CPU.
     """
 
     by_class: dict[str, Tally]
@@ -100,15 +100,15 @@ def fold(
     ceilings: Ceilings | None = None,
 ) -> Breakdown:
     """Join the counted rows and the measured times of a pass; paths are folded to `depth` steps (0: all)."""
-    alone = recording.collectives is None
+    has_ranks = recording.collectives is not None
     # every class is in the JSON, but communication only where ranks ran
-    by_class = {str(name): Tally() for name in TimeClass if not (alone and name == COMMUNICATION)}
+    by_class = {str(name): Tally() for name in TimeClass if has_ranks or name != COMMUNICATION}
     by_operator: dict[str, Tally] = defaultdict(Tally)
     for charge in charges(model, counted, recording):
         moved = _moved_bytes(charge, dtype)
         for tally in (by_class[charge.op_class], by_operator[operator_name(charge.path, depth)]):
             tally.add_cost(charge, moved)
-    if not alone:
+    if has_ranks:
         _add_exchanged(recording, by_class[COMMUNICATION], by_operator, depth)
     for timed in recording.timed:
         by_class[timed.op_class].add_time(timed.seconds, timed.op_class)
@@ -124,20 +124,20 @@ def fold(
 
 
 def _add_exchanged(recording: Recording, of_class: Tally, by_operator: dict[str, Tally], depth: int) -> None:
-    """Add the bytes that a rank sends, and how long they were under way."""
+    """Add the bytes that a rank sends, and the seconds of its collectives."""
     for path, sent in recording.sent.items():
         for tally in (of_class, by_operator[operator_name(path, depth)]):
             tally.bytes += sent
-    for one in recording.collectives or ():
-        of_class.under_way_s += one.seconds
-        if one.of_replicas:
-            by_operator[operator_name(REPLICAS, depth)].under_way_s += one.seconds
+    for collective in recording.collectives or ():
+        of_class.under_way_s += collective.seconds
+        if collective.of_replicas:
+            by_operator[operator_name(REPLICAS, depth)].under_way_s += collective.seconds
 
 
 def _moved_bytes(charge: Charge, dtype: str) -> int:
     """Bytes read and written; weights of routed experts once for every expert that a token went to.
 
-    0 of what ranks exchange, whose bytes are measured.
+    0 for a collective, whose bytes are measured.
     """
     if charge.op_class == COMMUNICATION:
         return 0

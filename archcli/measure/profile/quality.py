@@ -20,7 +20,7 @@ MOST_OVERHEAD, LEAST_ATTRIBUTED, MOST_LOAD = 1.06, 0.90, 1.0
 MOST_UNATTRIBUTED = 0.10
 """The largest share of the plain wall time, positive or negative, at which a profile is reliable."""
 LEAST_TAKEN = 0.05
-"""Processors that others take at least, where threads wait for them and not for each other."""
+"""The least processors that other processes take if threads wait for them and not for each other."""
 MOST_TAKEN, MOST_STOLEN = 0.25, 0.05
 """The largest shares of the processors that other processes and the host of a virtual machine may take.
 

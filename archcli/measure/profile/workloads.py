@@ -45,7 +45,7 @@ class Workload(NamedTuple):
 
 
 MODEL = Workload()
-"""Of a model that is no paper's workload."""
+"""The workload of a model that no paper measured."""
 # batch and length of the paper's table 1; eager, as it has products and softmax apart
 WORKLOADS = {"ivanov": Workload("train", 8, 512, "eager", has_tables=True)}
 

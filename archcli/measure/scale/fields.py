@@ -16,7 +16,7 @@ from archcli.modules.models.stack import Group, stacks
 from archcli.modules.spec.base import Spec, find, settings
 
 STEPS, REACH = 200, 4.0
-"""Ratios of depth that are tried, geometrically from 1/REACH to REACH around the one that is asked for."""
+"""Ratios of depth to try: so many to either side, geometrically from 1/REACH to REACH times the asked one."""
 
 
 class GroupDepth(NamedTuple):
@@ -118,7 +118,7 @@ KV_HEADS = {"n_kv_heads": "n_heads", "n_key_heads": "n_value_heads"}
 DEVICES = 8
 """Devices of a node, which share heads: their numbers are multiples of 8, 4 or 2 where that rounds little."""
 SHARED_STEPS = 8
-"""Heads are at least so many times what they are a multiple of."""
+"""A number of heads is at least so many times the unit that it is a multiple of."""
 FEWEST, NARROWEST = 12, 64
 """With fewer heads than this a width that no field states is halved, but not below the second: OPT and Pythia
 of 125M and 160M and Qwen2.5-0.5B have 12 and 14 heads of 64, their large siblings heads of 128.
@@ -130,7 +130,7 @@ APART = ("embedding", "head", "per_layer_embedding", "lora", "quantization", "in
 class ScaledSize(NamedTuple):
     """A size of the base: its full path, role and value.
 
-    `unit` is what its new value is a multiple of, `shared_by` of KV heads the path of the heads that share.
+    `unit`: its new value is a multiple of this. `shared_by`: for KV heads, the path of the query heads.
     """
 
     path: str
@@ -198,7 +198,8 @@ def nearest(value: int, numerator: int, denominator: int, unit: int) -> int:
 def unit_of(base: int, ideal: float) -> int:
     """The multiple that a width near `ideal` is rounded to, where the base's width is `base`.
 
-    TILE, or COARSE where the base's is and rounding stays small; a narrow one (a rank) what its base is.
+    TILE, or COARSE if the base is a multiple of it and rounding stays small; for a narrow width, such as a
+    rank, the largest power of two that divides the base.
     """
     # the largest power of two that divides the base
     two = base & -base
@@ -219,7 +220,7 @@ def shared_unit(base: int, ideal: float) -> int:
 
 
 def shareable(n: int) -> bool:
-    """Whether half a node can share so many KV heads, or each of them is stored for an equal number."""
+    """Whether so many KV heads divide evenly among half a node, or half a node among the KV heads."""
     half = DEVICES // 2
     return n > 0 and (n % half == 0 or half % n == 0)
 
@@ -227,7 +228,7 @@ def shareable(n: int) -> bool:
 def divisor_near(total: int, ideal: float, base: int = 0, unit: int = 1) -> int:
     """The divisor of `total` nearest to `ideal` as a ratio, a multiple of `unit`; of two the larger.
 
-    One that devices can share where the `base`'s heads are so.
+    If devices can share the `base`'s heads, they can share these.
     """
     divisors = [n for n in range(unit, total + 1, unit) if total % n == 0]
     divisors = [n for n in divisors if not shareable(base) or shareable(n)] or divisors
@@ -248,7 +249,7 @@ def tied_width(base_width: int, heads: ScaledSize, d_model: int) -> int:
 
 
 def tied_heads(model: Model, roles: list[ScaledSize]) -> Iterator[tuple[ScaledSize, int]]:
-    """(heads, their width) of those whose width no field states: d_model over their number."""
+    """(heads, width) of the heads whose width no field states: it is d_model over their number."""
     heads = {size.path: size for size in roles if size.name == "n_heads" and size.role is Role.HEADS}
     for path, spec, _ in sizes(model):
         if path in heads and derives_head_width(spec):

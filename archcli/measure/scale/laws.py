@@ -78,7 +78,7 @@ class LossFit(NamedTuple):
         return fitted
 
     def law(self, label: str, source: str, doubt: str) -> ScalingLaw:
-        """Where the loss of C is least: N = G (C / 6)^(beta / (alpha + beta)), Hoffmann's equation 4."""
+        """The law of the least loss for C: N = G (C / 6)^(beta / (alpha + beta)), Hoffmann's equation 4."""
         exponent = self.beta / (self.alpha + self.beta)
         g = (self.alpha * self.a / (self.beta * self.b)) ** (1 / (self.alpha + self.beta))
         return ScalingLaw(label, g / FLOPS_PER_PARAM**exponent, exponent, source, doubt)
@@ -87,7 +87,7 @@ class LossFit(NamedTuple):
 BESIROGLU_FIT = LossFit(e=1.8172, a=482.01, b=2085.43, alpha=0.3478, beta=0.3658)
 HOFFMANN_FIT = LossFit(e=1.6934, a=406.4, b=410.7, alpha=0.3392, beta=0.2849)
 FITS: Mapping[str, LossFit] = {"besiroglu": BESIROGLU_FIT, "hoffmann-3": HOFFMANN_FIT}
-"""The laws that say a loss, too."""
+"""The laws with a fit of the loss."""
 # (N, C) of the rows of 400M and of 10T parameters
 TABLE_3 = TableEnds((4e8, 1.92e19), (1e13, 1.30e28))
 TABLE_A3 = TableEnds((4e8, 1.84e19), (1e13, 1.75e28))
@@ -120,9 +120,9 @@ DEFAULT_TOKENS = 2048
 
 
 class TrainingCost(NamedTuple):
-    """What training costs per token, of sequences of `seq_len`: FLOPs of matrix products, and all others.
+    """The training cost of a token in sequences of `seq_len`: FLOPs of matrix products, and all others.
 
-    `active_params` are the N of the laws, all parameters of a dense model.
+    `active_params` are the N of the laws: of a dense model all parameters.
     """
 
     seq_len: int
@@ -132,7 +132,7 @@ class TrainingCost(NamedTuple):
 
     @property
     def approximate(self) -> int:
-        """The same by 6 N."""
+        """FLOPs of a token by 6 N."""
         return FLOPS_PER_PARAM * self.active_params
 
     def tokens_of(self, flops: int) -> int:
@@ -143,9 +143,9 @@ class TrainingCost(NamedTuple):
 def training_cost(model: Model, seq_len: int | None = None) -> TrainingCost:
     """Count a training pass of one sequence. Raises ArchError where the model cannot train on it."""
     length = seq_len or min(DEFAULT_TOKENS, model.max_seq_len or DEFAULT_TOKENS)
-    matmul, other = (rounded(flops) for flops in train_pass(model, 1, length).flops())
     # fractions: FLOPs per token as a float, times 1e13 tokens, would be off by many FLOPs
-    return TrainingCost(length, Fraction(matmul, length), Fraction(other, length), counted(model)[1])
+    matmul, rest = (Fraction(rounded(flops), length) for flops in train_pass(model, 1, length).flops())
+    return TrainingCost(length, matmul, rest, counted(model)[1])
 
 
 def training_totals(cost: TrainingCost, tokens: int, batch_tokens: int) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def training_totals(cost: TrainingCost, tokens: int, batch_tokens: int) -> dict[
 
 
 def law_rows(params: int, flops: int) -> list[dict[str, Any]]:
-    """What each law says: the best size of this budget, its tokens, and the tokens of so many parameters."""
+    """A row for each law: the best size of the budget, its tokens, and the tokens of so many parameters."""
     return [_law_row(name, params, flops) for name in LAWS]
 
 

@@ -16,7 +16,7 @@ DEPTHS = 24
 SIZE_WEIGHT, RATIO_WEIGHT = 4.0, 2.0
 """A size 1% off counts as much as d_model / n_layers 4% off, or another ratio 2% off."""
 ODD = 0.06
-"""What a factor of two less in d_model, heads or layers counts, up to what the base has."""
+"""The cost of a factor of two less in d_model, heads or layers than the base has."""
 TWOS = {"d_model": 8, "heads": 3, "layers": 2, "group": 2}
 """Factors of two worth having: widths of 256, heads that 8 devices share, layers that 4 stages share, 4 heads
 of queries for each KV head that is kept.
@@ -27,7 +27,7 @@ GROWN, GROWTH = 6.7e9, 0.174
 """
 KINDS = {Role.HEADS: "heads", Role.KV_HEADS: "heads", Role.DEPTH: "layers"}
 STRETCH = 0.12
-"""How far d_ff may be from the base's ratio to meet a size."""
+"""How far d_ff may be from the base's ratio to meet a size, as a share."""
 NEAR = 0.25
 """Logarithm of a size beyond which even the smallest shape is too large."""
 MOST_HALVINGS = 40
@@ -48,7 +48,7 @@ def aspect_growth(before: float, after: float) -> float:
 
 
 def ranked(base: BaseShape, params: int) -> list[RankedShape]:
-    """All shapes that were tried, the best first. Raises ArchError for a size that no shape reaches."""
+    """All tried shapes, the best first. Raises ArchError for a size that no shape reaches."""
     growth = aspect_growth(*_dense(base, params))
     _require_reachable(base, params)
     ratio = _ideal_depth(base, params, growth)
@@ -75,7 +75,7 @@ def cost(base: BaseShape, shape: Shape, params: int, growth: float) -> float:
 
 
 def _oddness(base: BaseShape, shape: Shape) -> int:
-    """Factors of two that d_model, heads and layers lose against the base, as far as TWOS counts them."""
+    """Factors of two that d_model, heads and layers lose against the base, up to those of TWOS."""
     lost: dict[tuple[str | int, ...], tuple[int, int, int]] = {
         ("d_model", base.model.d_model): (base.model.d_model, shape.d_model, TWOS["d_model"])
     }
@@ -88,21 +88,21 @@ def _oddness(base: BaseShape, shape: Shape) -> int:
 
 def _groups(base: BaseShape, shape: Shape) -> Iterator[tuple[int, int]]:
     """Heads of queries for each KV head that is kept, of base and shape."""
-    stated = {size.path: size.value for size in base.sizes}
+    before = {size.path: size.value for size in base.sizes}
     for size in base.sizes:
         heads = f"{size.path.rpartition('.')[0]}.{KV_HEADS.get(size.name, '')}"
         if size.role is Role.KEPT and size.value > 1 and heads in shape.values:
-            yield stated[heads] // size.value, shape.values[heads] // size.value
+            yield before[heads] // size.value, shape.values[heads] // size.value
 
 
 def _twos(n: int) -> int:
-    """How often two divides it."""
+    """The number of factors of two."""
     # n & -n is the largest power of two that divides n
     return (n & -n).bit_length() - 1
 
 
 def _at(base: BaseShape, ratio: float, growth: float) -> Shape:
-    """The shape of about `ratio` times the depth, with the width that its aspect asks for."""
+    """The shape of about `ratio` times the depth, as wide as the base's aspect times `growth`."""
     depths = depths_near(base.groups, ratio, 1, kept=base.keeps_depth)[0]
     return base.shape(_width(base, base.model.d_model * ratio * growth), depths)
 
@@ -160,7 +160,10 @@ def _of_depth(base: BaseShape, depths: Depths, params: int, ratio: float, growth
 
 
 def _widths_around(base: BaseShape, depths: Depths, params: int, ideal: float) -> list[int]:
-    """The two multiples next to the size and one beyond either; by counting, as size grows with width."""
+    """The two widths whose shapes enclose the size, and the next one on either side.
+
+    Widths are multiples of a unit; they are found by bisection, as parameters grow with the width.
+    """
     if base.keeps_width:
         return [base.model.d_model]
     unit = base.unit(ideal)
@@ -243,7 +246,7 @@ def chosen(base: BaseShape, params: int, judge: Judge) -> list[ChosenShape]:
 
 
 def _is_settled(candidates: list[ChosenShape], cost: float, params: int) -> bool:
-    """Whether shapes of this cost and more can be none of the first few any longer."""
+    """Whether no shape of this cost or more can still be among the first few."""
     orders = sorted(candidate.order(params) for candidate in candidates)
     widths = {candidate.shape.d_model for candidate in candidates}
     last = orders[ALTERNATIVES] if len(widths) > ALTERNATIVES else (True, 0, True, 0.0)
@@ -262,7 +265,7 @@ def _of_several_widths(candidates: list[ChosenShape]) -> list[ChosenShape]:
 
 
 def _distinct(shapes: list[RankedShape]) -> Iterator[RankedShape]:
-    """The best of each width and depth, as far as they are looked at."""
+    """The best shape of each width and depth, at most TRIES of them."""
     best: dict[tuple[int, int], RankedShape] = {}
     for entry in shapes:
         best.setdefault((entry.shape.d_model, entry.shape.n_layers), entry)

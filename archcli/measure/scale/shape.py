@@ -30,16 +30,16 @@ from archcli.measure.scale.fields import (
 from archcli.modules import Model, substitute
 
 D_FF, GRAIN = "d_ff", 10**6
-"""The width that is stretched to meet a size, and into how many parts a stretch is cut."""
+"""The name of the width that is stretched to meet a size; a stretch is a whole number of GRAIN-ths."""
 ABOUT: Mapping[str, Any] = {"released": None, "series": "", "sibling_of": "", "published": {}}
 """Fields of a published model, which a scaled one does not have."""
 
 
 class Shape(NamedTuple):
-    """A scaled model: its sizes by path, its parameters, and what its rounding costs.
+    """A scaled model: its sizes by path, its parameters, and how far rounding moved it.
 
-    `d_model` and `ratio`, its layers over the base's, place it. `distortion` sums how far other sizes are
-    from the base's ratio to d_model, as logarithms.
+    `ratio`: its layers over the base's. `distortion`: the sum of |log| of each size over the size that the
+    base's ratio to d_model asks for.
     """
 
     model: Model
@@ -76,9 +76,10 @@ class BaseShape:
         return sum(group.n_layers for group in self.groups)
 
     def unit(self, ideal: float, *, shared: bool = True) -> int:
-        """The multiple that a d_model near `ideal` is rounded to: of tiles, and of heads of no stated width.
+        """The multiple that a d_model near `ideal` is rounded to: of tiles, and of heads.
 
-        With `shared` their number is one that devices can share.
+        Heads count if no field states their width: theirs is d_model / n_heads. With `shared` their number
+        is one that devices can share.
         """
         width = self.model.d_model
         tile = TILE if ideal >= TILE * NARROW else min(width & -width, TILE)
@@ -96,16 +97,15 @@ class BaseShape:
         return tied_width(self._tied[size.path], size, d_model)
 
     def exact(self, size: ScaledSize, d_model: int) -> float:
-        """The value that the base's ratio to d_model asks for; of heads of half the width, twice as many."""
+        """The unrounded value by the base's ratio to d_model; heads of half the width are twice as many."""
         ratio = d_model / self.model.d_model
         heads = size.shared_by or size.path
         if heads in self._tied:
-            of_heads = next(one for one in self.sizes if one.path == heads)
-            ratio *= self._tied[heads] / self.head_width(of_heads, d_model)
+            ratio *= self._tied[heads] / self.head_width(self._size(heads), d_model)
         return size.value * ratio
 
     def _heads_unit(self, size: ScaledSize, d_model: int) -> int:
-        """What a number of heads is a multiple of in a model about so wide."""
+        """The multiple that a number of heads is rounded to in a model about so wide."""
         return lcm(size.unit, shared_unit(size.value, self.exact(size, d_model)))
 
     def shape(self, d_model: int, depths: Depths, stretch: float = 1.0) -> Shape:
@@ -126,6 +126,9 @@ class BaseShape:
         # fsum, whose result does not depend on the order of the sizes
         distortion = math.fsum(self._distortions(d_model, values))
         return Shape(model, values, d_model, layers, layers / self.n_layers, params, active, distortion)
+
+    def _size(self, path: str) -> ScaledSize:
+        return next(size for size in self.sizes if size.path == path)
 
     def _of(self, role: Role) -> Iterator[ScaledSize]:
         return (size for size in self.sizes if size.role is role)
@@ -156,17 +159,16 @@ class BaseShape:
             heads = f"{size.path.partition('.position.')[0]}.n_heads"
             if size.name == "rotary_dim" and heads in self._tied:
                 before = self._tied[heads]
-                of_heads = next(one for one in self.sizes if one.path == heads)
-                rotated[size.path] = size.value * self.head_width(of_heads, d_model) // before
+                rotated[size.path] = size.value * self.head_width(self._size(heads), d_model) // before
         # RoPE turns pairs: where it would be an odd number, the base's stays
         return {path: n for path, n in rotated.items() if n % 2 == 0}
 
     def _kv_heads(self, values: Mapping[str, int]) -> dict[str, int]:
         """Heads of keys and values: a divisor of those that share them, near the base's ratio."""
-        stated = {size.path: size.value for size in self.sizes}
+        base = {size.path: size.value for size in self.sizes}
         shared: dict[str, int] = {}
         for size in self._of(Role.KV_HEADS):
-            before = stated[size.shared_by]
+            before = base[size.shared_by]
             now = values.get(size.shared_by, before)
             shared[size.path] = divisor_near(now, now * size.value / before, size.value, size.unit)
         return shared

@@ -28,11 +28,14 @@ GOALS = {"params": "--params", "compute": "--compute", "hours": "--hours"}
 
 @dataclass(frozen=True, slots=True)
 class ScaleSettings:
-    """One of `params`, `compute` (FLOPs) and `hours`, and what they are counted with.
+    """One goal of `params`, `compute` (FLOPs) and `hours`, and how it is reached.
 
-    `law` says what size a budget is best spent on; `batch_tokens` are those of a training step, `seq_len`
-    those of a sequence, None for 2048 or max_seq_len. `keep` are names or paths of sizes that stay as they
-    are. Values that a field does not accept are an ArchError.
+    law: the scaling law that gives the best size for a budget.
+    batch_tokens: tokens of a training step.
+    seq_len: tokens of a sequence; None is 2048, or max_seq_len where that is less.
+    keep: names or paths of sizes that stay as they are.
+
+    Raises ArchError for a value that a field does not accept.
     """
 
     params: Params | None = None
@@ -58,12 +61,12 @@ class ScaleSettings:
             raise ArchError(problems)
 
     def _problems(self, model: Model, *, timed: bool) -> Iterator[Problem]:
-        stated = [option for name, option in GOALS.items() if getattr(self, name) is not None]
-        if not stated:
+        goals = [option for name, option in GOALS.items() if getattr(self, name) is not None]
+        if not goals:
             what = "scale needs a size or a budget"
             yield Problem(what, "--params 3e9, --compute 1e21, or --hours 24 with --device 8xh100-sxm")
-        if len(stated) > 1:
-            yield Problem(f"{' and '.join(stated)} each ask for another size", f"give {either(stated)}")
+        if len(goals) > 1:
+            yield Problem(f"{' and '.join(goals)} each ask for another size", f"give {either(goals)}")
         if self.hours is not None and not timed:
             yield Problem("--hours needs a device", "add --device 8xh100-sxm, or give --compute")
         paths = [path for path, _, value in sizes(model) if value is not None]
@@ -101,9 +104,9 @@ class ScaleAnswer(NamedTuple):
 
 
 class ScaleProblem(NamedTuple):
-    """A base and what is asked of it; `devices` are those that train it.
+    """A base and the settings of its scaling; `devices` are those that train it.
 
-    `siblings` are models of its family, of several widths, that all have its n_kv_heads: so it is kept.
+    `siblings` are models of its family in several widths, all with its n_kv_heads, which is kept for that.
     """
 
     model: Model
@@ -114,7 +117,7 @@ class ScaleProblem(NamedTuple):
 
     @property
     def keep(self) -> tuple[str, ...]:
-        """Names or paths of sizes that stay: those that are asked for, and what the family keeps."""
+        """Names or paths of sizes that stay: those of the settings, and n_kv_heads if the family keeps it."""
         return (*self.settings.keep, *(["n_kv_heads"] if self.siblings else []))
 
     def solve(self) -> ScaleAnswer:
@@ -136,7 +139,7 @@ class ScaleProblem(NamedTuple):
         return self.devices.step(model, cost.seq_len, self.settings.batch_tokens)
 
     def _tokens(self, cost: TrainingCost, step: StepTime | None) -> int:
-        """Tokens of the training: of the hours or FLOPs, or what the law asks for this size."""
+        """Tokens of the training: those of the hours or FLOPs, else those of the law for this size."""
         settings = self.settings
         if settings.hours is not None and step is not None:
             return step.tokens_in(settings.hours)
@@ -145,7 +148,7 @@ class ScaleProblem(NamedTuple):
         return round(settings.scaling_law.tokens(cost.active_params))
 
     def _best_size(self, base: BaseShape) -> int:
-        """All parameters of the shape whose active ones the law asks for."""
+        """The parameters of the shape with the active parameters of the law."""
         total, active = base.counts
         share = total / active
         params = round(self._wanted(base.model) * share)
@@ -167,7 +170,7 @@ class ScaleProblem(NamedTuple):
             raise ArchError(Problem(f"the law asks for a size that is not there: {what}", hint)) from None
 
     def _wanted(self, model: Model) -> float:
-        """The active parameters that the law asks for the budget, hours being those of this model."""
+        """The active parameters of the law for the budget; hours become FLOPs by this model's step."""
         cost = training_cost(model, self.settings.seq_len)
         step = self._step(model, cost) if self.settings.hours is not None else None
         flops = self.settings.compute or cost.matmul_flops * self._tokens(cost, step)

@@ -1,4 +1,4 @@
-"""The predicted training step of a shape on devices: its micro batch, its days, what is said of them."""
+"""The predicted training step of a shape on devices: its micro batch, days of training, and notes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECOMPUTED = ("none", "layer")
 
 
 class StepTime(NamedTuple):
-    """A training step that was predicted: its question, the prediction, and whether it fits."""
+    """A predicted training step: its question, the prediction, and whether it fits."""
 
     question: PredictQuestion
     prediction: Prediction
@@ -41,8 +41,8 @@ class StepTime(NamedTuple):
     def record(self, tokens: int) -> Record:
         """Days of a training by JSON's keys, and the settings of its steps."""
         settings = self.question.settings
-        asked = replace(self.question.asked, tokens=tokens)
-        whole = training_record(replace(self.question, asked=asked), self.prediction)
+        of_training = replace(self.question.asked, tokens=tokens)
+        whole = training_record(replace(self.question, asked=of_training), self.prediction)
         return {
             "days": whole["days"],
             "device_hours": whole["device_hours"],
@@ -92,27 +92,27 @@ class TrainingDevices(NamedTuple):
     question: PredictQuestion
 
     def inputs(self) -> Record:
-        """What a report has of them among its inputs."""
+        """The inputs of a report, by JSON's keys."""
         devices = self.question.device.memory
         return {"device": devices.name, "n_devices": devices.n_devices}
 
     def step(self, model: Model, seq_len: int, batch_tokens: int) -> StepTime:
-        """The fastest step of those micro batches that fit, with or without recomputing each layer.
+        """The fastest step of the largest micro batches that fit, with or without recomputing each layer.
 
         Where none fits, the smallest one. Raises ArchError for what cannot be predicted.
         """
-        asked = replace(self.question, model=model).changed(seq_len=seq_len)
-        check_prediction(asked)
-        check_question(asked.memory())
-        sequences = max(batch_tokens // (seq_len * asked.plan.dp), 1)
+        question = replace(self.question, model=model).changed(seq_len=seq_len)
+        check_prediction(question)
+        check_question(question.memory())
+        sequences = max(batch_tokens // (seq_len * question.plan.dp), 1)
         steps = [
             StepTime(tried, tried.answer().prediction, fits=True)
             for recompute in RECOMPUTED
-            if (tried := _largest(asked, sequences, recompute)) is not None
+            if (tried := _largest(question, sequences, recompute)) is not None
         ]
         if steps:
             return max(steps, key=lambda step: step.rate)
-        smallest = _sized(asked, 1, sequences, RECOMPUTED[-1])
+        smallest = _sized(question, 1, sequences, RECOMPUTED[-1])
         return StepTime(smallest, smallest.answer().prediction, fits=False)
 
 

@@ -1,7 +1,6 @@
 """Attributes of architectures and of their distinct layers: the values of a survey's columns.
 
-An architecture's distinct layers, and tallies of their attributes. Structure is read from the fields of the
-spec, figures from the rows of one pass.
+Structure is read from the fields of the spec, figures from the rows of one pass.
 """
 
 from __future__ import annotations
@@ -97,37 +96,37 @@ def tally(values: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:
 
 def format_tally(counts: dict[Any, Number], nothing: str = "none") -> str | None:
     """A tally as text, `window 4096 ×21, full ×21`; a single value is returned alone."""
-    words = {value: nothing if value is None else format_setting(value) for value in counts}
+    texts = {value: nothing if value is None else format_setting(value) for value in counts}
     if len(counts) == 1:
-        return next((word for value, word in words.items() if value is not None), None)
-    return ", ".join(f"{words[value]} {TIMES}{times}" for value, times in counts.items())
+        return next((text for value, text in texts.items() if value is not None), None)
+    return ", ".join(f"{texts[value]} {TIMES}{times}" for value, times in counts.items())
 
 
 def most_common(counts: Iterable[tuple[Any, Number]]) -> Any:
-    """The value of most layers, of those that have one; the first of equally many.
+    """The value that most layers have, None aside; the first of equally frequent ones.
 
     Values are compared and not hashed, as they may stand for many candidates.
     """
-    stated: list[list[Any]] = []
+    totals: list[list[Any]] = []
     for value, times in counts:
-        known = next((entry for entry in stated if entry[0] == value), None)
+        known = next((entry for entry in totals if entry[0] == value), None)
         if known is not None:
             known[1] += times
         elif value is not None:
-            stated.append([value, times])
-    return max(stated, key=lambda entry: entry[1])[0] if stated else None
+            totals.append([value, times])
+    return max(totals, key=lambda entry: entry[1])[0] if totals else None
 
 
 def released(architecture: Architecture) -> str | None:
     """The year, or year and month, as text."""
-    stated = architecture.model.released
-    return None if stated is None else str(stated)
+    date = architecture.model.released
+    return None if date is None else str(date)
 
 
 def year(architecture: Architecture) -> int | None:
     """The year of release."""
-    stated = released(architecture)
-    return int(stated[:4]) if stated else None
+    date = released(architecture)
+    return int(date[:4]) if date else None
 
 
 def depths(architecture: Architecture) -> dict[str, Number]:
@@ -294,7 +293,7 @@ def top_k(_: Architecture, layer: SurveyLayer) -> Number | None:
 
 
 def _mixture(layer: SurveyLayer) -> tuple[Number | None, Number | None]:
-    """(experts, how many of them a token visits) of what may be a mixture: the network beside another."""
+    """(experts, experts of a token) of the layer's last network; (None, None) without a mixture."""
     *_, last = (layer.ffn, *layer.block.all_networks[1:])
     return (None, None) if last is None else last.expert_counts
 

@@ -1,7 +1,7 @@
 """Columns of a survey: a key, a heading, a unit, and how the value is read from an architecture.
 
-A column of layers has a value for each distinct layer. Words stand with how many layers they are of. Of
-figures the value of most layers stands in the column and, where layers differ, all of them in `mixed`.
+A column of layers has a value for each distinct layer. Where layers differ, text is followed by the number of
+its layers; of figures the column has the value of most layers, and `mixed` all of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The list of presets, and the records of a table that meet conditions, in the order of a column.
 
-The records of a table that meet conditions, in the order of a column: `params>10B`; `params:desc`. A column
-is named by its key or its heading, and its unit says how a value is read (`archcli.query`).
+A condition is `params>10B`, an order `params:desc`. A column is named by its key or its heading, and its unit
+says how a value is read (`archcli.query`).
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def column_of(name: str, columns: Sequence[Column], option: str) -> Column:
 
 def _sorted(records: list[dict[str, Any]], key: str, descending: bool) -> list[dict[str, Any]]:
     """The records sorted by the column, those without a value last."""
-    stated = [record for record in records if record.get(key) is not None]
-    rest = [record for record in records if record.get(key) is None]
-    return sorted(stated, key=lambda record: record[key], reverse=descending) + rest
+    with_value = [record for record in records if record.get(key) is not None]
+    without = [record for record in records if record.get(key) is None]
+    return sorted(with_value, key=lambda record: record[key], reverse=descending) + without
 
 
 CONVENTION = (
@@ -116,11 +116,11 @@ def list_models(
 ) -> Report:
     """The report of `archcli list`: the records of a survey that meet all conditions, in brief."""
     chosen = [{key: record[key] for key in KEYS} for record in select(records, CONDITIONS, where, sort)]
-    asked = {"where": list(where), "sort": sort}
+    options = {"where": list(where), "sort": sort}
     return Report(
         command="list",
         model={},
-        inputs={"dtype": DTYPE} | {key: value for key, value in asked.items() if value},
+        inputs={"dtype": DTYPE} | {key: value for key, value in options.items() if value},
         convention=CONVENTION,
         totals={"models": len(chosen)},
         rows=chosen,

@@ -19,7 +19,7 @@ CHUNK = 32_768
 
 
 class Branch(NamedTuple):
-    """What a run gave for the candidates that stayed in it.
+    """The result of a run, for the candidates that took the same branches to its end.
 
     `places` [M] are their indices. Numbers of `result` hold N candidates, of whom `active` are these.
     """
@@ -43,10 +43,10 @@ class Branch(NamedTuple):
 def branches(
     values: Mapping[str, Any], length: int, compute: Callable[[Mapping[str, Number]], Any]
 ) -> Iterator[Branch]:
-    """Run `compute` on arrays [N] by name until every candidate has gone all the way.
+    """Run `compute` on arrays [N] by name until every candidate has a result.
 
-    The numbers that `compute` is called with stand for the candidates of a run, and what it returns is true
-    of those in its branch alone.
+    Each run takes the branches of its first candidate; its result holds for the candidates of this branch
+    alone.
     """
     np = required("numpy")
     waiting = np.arange(length)
@@ -65,7 +65,7 @@ def branches(
 
 
 def _number(run: CandidateRun, array: Any) -> Number:
-    """The number that an int64 array [N] is to the code: a plain int where all are equal."""
+    """An int64 array [N] as one number: a plain int where all are equal."""
     low, high = int(array.min()), int(array.max())
     # a plain int decides branches for all candidates, and costs no arithmetic on arrays
     return low if low == high else VariedInt(run, array, low, high)
@@ -89,7 +89,7 @@ def gathered(length: int, parts: Iterable[tuple[Any, Any]]) -> Any:
 
 
 def _beyond_floats(array: Any) -> bool:
-    """Whether whole numbers of an array may be rounded by a float."""
+    """Whether a float would round some whole number of an array."""
     if array.dtype.kind != "i" or not array.size:
         return False
     return max(-int(array.min()), int(array.max())) > EXACT_FLOAT

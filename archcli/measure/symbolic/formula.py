@@ -18,12 +18,7 @@ from archcli.modules.spec.request import Request
 
 
 class FormulaParts(NamedTuple):
-    """sympy expressions in YAML keys, `batch_size` and `seq_len`, with the `values` of these symbols.
-
-    Where fields of one name differ in value, the name carries as much of the path as tells them apart:
-    shared.d_ff is shared_d_ff.
-    Divisions that come out even in this architecture are written without rounding.
-    """
+    """The fields of `Formula`, without its `kept_bytes`."""
 
     params: Any
     matmul_flops: Any
@@ -33,9 +28,11 @@ class FormulaParts(NamedTuple):
 
 
 class Formula(FormulaParts):
-    """sympy expressions in YAML keys, `batch_size` and `seq_len`, with the `values` of these symbols.
+    """Closed forms as sympy expressions in YAML keys, `batch_size` and `seq_len`, and their `values`.
 
-    `kept_bytes` stands beside them when it is asked for.
+    Fields of one name that differ in value have names with a part of their path: shared.d_ff is shared_d_ff.
+    Divisions that come out even in this architecture are written without rounding. `kept_bytes` is computed
+    when it is first read.
     """
 
     find_kept: Callable[[], Any]
@@ -90,8 +87,7 @@ def formula(model: Model, *, batch_size: int = 1, seq_len: int = 2048, unmasked:
     result = Formula(params, matmul_flops, other_flops, kv_elements, symbols.values)
 
     def kept() -> Any:
-
-        # an axis of 1 is laid out as no other, so that the formula would be of a single sequence alone
+        # an axis of length 1 has a layout of its own: the formula would hold for a single sequence alone
         values = {symbol: max(value, 2) for symbol, value in symbols.values.items()}
         expression = symbols.tidied(activation_memory(symbols.model, *sizes, values))
         _require_kept(symbols.value(expression), activation_memory(model, batch_size, seq_len))
@@ -132,7 +128,7 @@ def activation_memory(
 ) -> Number:
     """Bytes kept for the backward, as `archcli memory` counts them: bf16, fused attention, CUDA.
 
-    `values` are those of symbols in the model, by which it is known which kernels run.
+    `values` are those of the model's symbols: they decide which kernels run.
     """
     request = Request("train", batch_size, seq_len)
     return kept_bytes(trace_memory(model, request, Execution(), moments=False, values=values))

@@ -24,7 +24,7 @@ Paths: TypeAlias = list[tuple[str, Any]]
 
 
 class SweepArrays(NamedTuple):
-    """One figure per candidate, int64 arrays of equal length."""
+    """The fields of `Sweep`, without its `kept_bytes`."""
 
     params: Any
     matmul_flops: Any
@@ -32,7 +32,10 @@ class SweepArrays(NamedTuple):
 
 
 class Sweep(SweepArrays):
-    """One figure per candidate, int64 arrays of equal length, and `kept_bytes` when it is asked for."""
+    """The figures of a sweep: an int64 array each, with a value for every candidate.
+
+    `kept_bytes` is counted when it is first read.
+    """
 
     count_kept: Callable[[], Any]
 
@@ -60,9 +63,9 @@ def sweep(
     """Count `model` with the named sizes replaced, candidate by candidate.
 
     `values` maps a field's name (`d_ff`, or a full path) to an array, one whole number above 0 per candidate.
-    Sizes that do not fit together (heads that do not divide) are not looked for. Raises ArchError where a
-    name is unknown, arrays differ in length, a size by which another is divided comes to 0, or a count could
-    reach 2^63.
+    Sizes that do not fit together, such as heads that do not divide, are not refused. Raises ArchError where
+    a name is unknown, arrays differ in length, a size by which another is divided comes to 0, or a count
+    could reach 2^63.
     """
     np = required("numpy")
     arrays = {name: _sizes(np, name, value) for name, value in values.items()}
@@ -83,7 +86,7 @@ def sweep(
 def _of_candidates(
     model: Model, paths: Paths, count: Callable[[Model], tuple[Number, ...]], size: int = CHUNK
 ) -> Any:
-    """The figures of all candidates, chunk by chunk of this size: an array for each."""
+    """An array for each figure of all candidates, counted in chunks of `size`."""
     np = required("numpy")
     keep_freed_memory()
     rows = []

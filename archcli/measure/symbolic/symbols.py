@@ -92,20 +92,20 @@ NUMBER = re.compile(r"\b\d+\b")
 class ModelSymbols:
     """A model with a symbol for every size, or for those that `keeps` accepts by name.
 
-    `asked` are sizes of a pass by name, such as seq_len. `model` has symbols in the place of sizes, `values`
-    their numbers, `paths` the fields that each stands for. Where fields of one name differ in value, the
-    name carries as much of the path as tells them apart: shared.d_ff is shared_d_ff.
+    `of_pass` are sizes of a pass by name, such as seq_len. `model` has symbols in the place of sizes,
+    `values` their numbers, `paths` the fields that each stands for. Fields of one name that differ in value
+    have names with a part of their path: shared.d_ff is shared_d_ff.
     """
 
     def __init__(
-        self, model: Model, asked: Mapping[str, int], keeps: Callable[[str], bool] = lambda _: True
+        self, model: Model, of_pass: Mapping[str, int], keeps: Callable[[str], bool] = lambda _: True
     ) -> None:
         by_path = _sizes(model)
         names = {path: name for path, name in size_names(model).items() if keeps(name)}
-        self._symbols = {name: symbol(name) for name in (*filter(keeps, asked), *names.values())}
-        self.sizes = {name: self._symbols.get(name, number) for name, number in asked.items()}
+        self._symbols = {name: symbol(name) for name in (*filter(keeps, of_pass), *names.values())}
+        self.sizes = {name: self._symbols.get(name, number) for name, number in of_pass.items()}
         self.values = {self._symbols[name]: by_path[path] for path, name in names.items()}
-        self.values |= {self._symbols[name]: n for name, n in asked.items() if name in self._symbols}
+        self.values |= {self._symbols[name]: n for name, n in of_pass.items() if name in self._symbols}
         self.paths: dict[Any, list[str]] = {}
         for path, name in names.items():
             self.paths.setdefault(self._symbols[name], []).append(path)
@@ -115,7 +115,7 @@ class ModelSymbols:
         }
         multiples = {layers: n * count for layers, (n, count) in counts.items()}
         placed = {path: self._symbols[name] for path, name in names.items()}
-        self.model = substitute(model, {path: multiples.get(one, one) for path, one in placed.items()})
+        self.model = substitute(model, {path: multiples.get(size, size) for path, size in placed.items()})
         integer = required("sympy").Integer
         self._numbers = {known: integer(number) for known, number in self.values.items()}
         self._known = self._numbers | {
@@ -156,7 +156,7 @@ class ModelSymbols:
         steps = _steps(expression)
         names = sorted(expression.free_symbols, key=str)
         # no size has a slash in its name; padded with zeros, as sympy sorts by name
-        places = {one: symbol(f"place/{i:04}") for i, one in enumerate((*names, *steps))}
+        places = {part: symbol(f"place/{i:04}") for i, part in enumerate((*names, *steps))}
         alike = expression.xreplace(places)
         if alike not in self._factored:
             self._factored[alike] = sympy.factor_terms(alike)
@@ -164,12 +164,12 @@ class ModelSymbols:
         return self._factored[alike].xreplace(back)
 
     def occurrences(self, times: Any) -> Any:
-        """A sum of repetitions of layers, tidied: most layers of a pattern as all but the others."""
+        """A sum of repetitions of layers, tidied: most layers of a pattern as all layers less the others."""
         for layers in times.free_symbols & self._unfilled.keys():
             for period in self._unfilled[layers]:
                 known = times.as_coefficients_dict()
                 places = [repetitions(layers, period, i) for i in range(period)]
-                if 2 * sum(known.get(one, 0) == 1 for one in places) > period:
+                if 2 * sum(known.get(place, 0) == 1 for place in places) > period:
                     times = times + layers - sum(places)
         return self.tidied(times)
 
@@ -179,7 +179,7 @@ class ModelSymbols:
 
 
 def without_idle_layers(model: Model) -> Model:
-    """The model without layers of a pattern that is longer than its group: no number of layers runs them."""
+    """The model without the layers of a pattern beyond its group's end, which never run."""
     patterns = {f"{path}.pattern": group.blocks for path, group in find(model, Group) if group.pattern}
     return substitute(model, patterns)
 
@@ -207,7 +207,7 @@ def _sizes(model: Model) -> dict[str, int]:
 
 
 def size_names(model: Model) -> dict[str, str]:
-    """A symbol name per path, an identifier: the shortest end of it on whose value all fields agree.
+    """A symbol name per path: its shortest end that has one value in all fields, as an identifier.
 
     Fields of layers that are told apart by their number alone share the first's name where values agree.
     """

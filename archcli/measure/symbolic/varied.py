@@ -1,7 +1,7 @@
-"""Varied: a number that has another value in each candidate, for code that is run once, and that run.
+"""Varied: an array of numbers, one for each candidate, that code reads as a single number.
 
-Bounds are carried along by interval arithmetic. A whole number that may leave 64 bits is held as Python's
-ints, so that nothing ever wraps around.
+So code that is written for one model runs once for many. Bounds are carried along by interval arithmetic. A
+whole number that may leave 64 bits is held as Python's ints, so that nothing ever wraps around.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, cast
 from archcli.measure.symbolic import bounds, required
 
 MOST_KNOWN = 400
-"""Results of a run that are kept for when they are asked for again."""
+"""Results of a run that are kept, as layers compute the same again."""
 FREED = 16 << 20
 """Bytes: more than any array of a run, and less than glibc's own bound of 32 MiB."""
 PLAIN = (int, float)
@@ -33,13 +33,13 @@ class CandidateRun:
         self.active = required("numpy").ones(length, dtype=bool)
 
     def decide(self, holds: Any) -> bool:
-        """Whether a condition [N] holds of the first candidate; those of which it does not leave the run."""
+        """Whether a condition [N] holds for the first candidate; those with another answer leave the run."""
         answer = bool(holds[0])
         self.active &= holds if answer else ~holds
         return answer
 
     def once(self, operation: Any, a: Any, b: Any, compute: Callable[[], Any]) -> Any:
-        """The result of an operation on two numbers, which are kept so that none is worked out twice."""
+        """The result of an operation on two numbers; it is kept, so that none is computed twice."""
         key = operation, *((n, type(n)) if type(n) in PLAIN else (id(n), None) for n in (a, b))
         if key not in self.known:
             if len(self.known) >= MOST_KNOWN:
@@ -49,7 +49,7 @@ class CandidateRun:
 
 
 def keep_freed_memory() -> None:
-    """Let freed arrays stay with the process for those that come next, which doubles the speed of a sweep.
+    """Keep the memory of freed arrays in the process for the next ones: a sweep is twice as fast.
 
     glibc gives memory back to the system, page by page, above twice the largest block that it has mapped and
     freed (mallopt(3), M_MMAP_THRESHOLD), and would at every chunk. So a block is freed that is larger than
@@ -249,7 +249,7 @@ class Varied:
 
 
 class VariedInt(Varied):
-    """Whole numbers of a run's candidates; to fractions they are numbers like any int."""
+    """Whole numbers of a run's candidates; `Fraction` takes them like any int."""
 
     __slots__ = ()
     decides = True
@@ -277,7 +277,7 @@ numbers.Integral.register(VariedInt)
 numbers.Real.register(VariedFloat)
 
 NUMBERS = (int, float, Varied)
-"""Types of numbers that can be compared with, and divided by, those of many candidates."""
+"""Types of the operands that a `Varied` takes."""
 
 
 def _ends(number: Any) -> tuple[int, int] | None:
@@ -292,7 +292,7 @@ def _raw(number: Any) -> Any:
 
 
 def _operands(a: Any, b: Any, *, wide: bool = False) -> tuple[Any, Any]:
-    """The arrays or plain numbers of two operands; of Python's ints where one of them may need more bits."""
+    """The arrays or plain numbers of two operands; arrays of Python's ints where 64 bits may not do."""
     wide = wide or any(isinstance(n, int) and not -LIMIT <= n < LIMIT for n in (a, b))
     x, y = _raw(a), _raw(b)
     if not wide:
@@ -301,17 +301,15 @@ def _operands(a: Any, b: Any, *, wide: bool = False) -> tuple[Any, Any]:
 
 
 def _made(compute: Operation, a: Any, b: Any, extent: Operation) -> Any:
-    """The number of an operation on two numbers, one of which stands for many."""
+    """The result of an operation on two numbers, at least one of them `Varied`; each is computed once."""
     if not all(isinstance(n, NUMBERS) for n in (a, b)):
         return NotImplemented
     run = a.run if isinstance(a, Varied) else b.run
     return run.once(compute, a, b, lambda: _computed(run, compute, a, b, extent))
 
 
-def _computed(
-    run: CandidateRun, compute: Callable[[Any, Any], Any], a: Any, b: Any, extent: Callable[[Any, Any], Any]
-) -> Any:
-    """The number of an operation that has not been done in this run."""
+def _computed(run: CandidateRun, compute: Operation, a: Any, b: Any, extent: Operation) -> Any:
+    """The result of an operation; `extent` gives the bounds of whole numbers."""
     ends = _ends(a), _ends(b)
     if ends[0] is None or ends[1] is None:
         x, y = (n.astype(float) if hasattr(n, "astype") else float(n) for n in (_raw(a), _raw(b)))
@@ -325,7 +323,7 @@ def _computed(
 
 
 def _divisor(number: Any) -> Any:
-    """The divisor without zeros: candidates that have one leave the run.
+    """The divisor without zeros: candidates with a zero leave the run.
 
     Raises ZeroDivisionError where the first one's is zero.
     """

@@ -89,8 +89,8 @@ def in_format(
 ) -> tuple[Model, str]:
     """The model stored in a named format, and the dtype that it is `computed` in.
 
-    The model and dtype as they are where `plain` dtypes have the name. ArchError where rows are not made of
-    whole blocks, or the model states a quantization of its own.
+    Both are unchanged for a `plain` dtype. Raises ArchError where rows are not made of whole blocks, or the
+    model states a quantization of its own.
     """
     if dtype in plain or not is_format(dtype):
         return model, dtype

@@ -18,7 +18,7 @@ Record = dict[str, Any]
 
 
 class Change(NamedTuple):
-    """A change of one option: as it is typed, and the settings it makes."""
+    """A change of one option: as it is typed, and the settings that it changes."""
 
     option: str
     settings: dict[str, Any]
@@ -36,7 +36,7 @@ TRAINING = (
     Change(ONE, {"batch_size": 1}),
     Change("--optimizer adam8bit", {"optimizer": "adam8bit"}),
 )
-"""Changes of a training step, by what they cost: nothing, some operations again, a layer again, precision."""
+"""Changes of a training step, the cheapest first: none repeated, some operations, a layer; less precision."""
 SERVING = (
     Change("--attention flash", {"attention": "flash"}),
     Change("--chunk 512", {"chunk": 512}),
@@ -56,7 +56,7 @@ CHANGES = {
 
 
 def cheapest_change(question: MemoryQuestion) -> Record | None:
-    """The first change that would fit, with its bytes; None where no single one does."""
+    """The first change with which the model fits, with its bytes; None if no single one is enough."""
     if question.device is None:
         return None
     for option, changed in _changed(question):
@@ -67,7 +67,7 @@ def cheapest_change(question: MemoryQuestion) -> Record | None:
 
 
 def _largest_batch(question: MemoryQuestion) -> Record:
-    """The largest batch that fits, where one sequence does and the batch asked for does not."""
+    """The change to the largest batch that fits, given that one sequence does."""
     low, high = 1, int(question.settings.batch_size)
     while high - low > 1:
         middle = (low + high) // 2
@@ -76,7 +76,7 @@ def _largest_batch(question: MemoryQuestion) -> Record:
 
 
 def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
-    """The question with each change, last that of using all the devices that there are."""
+    """(option, question) of each change; the last uses all devices."""
     for change in CHANGES[question.settings.phase]:
         changed = question.changed(**change.settings)
         if changed.settings != question.settings:
@@ -150,18 +150,18 @@ def _recomputation_table(question: MemoryQuestion) -> Table:
     """Each single pattern that frees anything, the most bytes per repeated FLOP first."""
     records = [
         {
-            "value": one.setting,
-            "peak_bytes": one.peak_bytes,
-            "moment": one.moment,
-            "freed_bytes": one.freed_bytes,
-            "repeated_flops": one.repeated_flops,
-            "fits": _fits(question, one.needed_bytes),
+            "value": recomputation.setting,
+            "peak_bytes": recomputation.peak_bytes,
+            "moment": recomputation.moment,
+            "freed_bytes": recomputation.freed_bytes,
+            "repeated_flops": recomputation.repeated_flops,
+            "fits": _fits(question, recomputation.needed_bytes),
         }
-        for one in recomputations(question, lambda text: None)  # noqa: ARG005
+        for recomputation in recomputations(question, lambda text: None)  # noqa: ARG005
     ]
     freed = (Column("freed_bytes", "freed", "bytes"), Column("repeated_flops", "repeated", "flops"))
-    peak, *others = _shown(question)
-    return Table("by --recompute", (Column("value", "recompute"), peak, *freed, *others), records)
+    peak, *rest = _shown(question)
+    return Table("by --recompute", (Column("value", "recompute"), peak, *freed, *rest), records)
 
 
 def _shown(question: MemoryQuestion) -> tuple[Column, ...]:

@@ -22,7 +22,7 @@ MOST_SERVING = 256
 
 @dataclass(slots=True)
 class FewestDevices:
-    """Plans of a model, each traced once, however many kinds of device are asked about.
+    """The plan of the fewest devices for a model; each plan is traced once for all kinds of device.
 
     Training shards everything over its replicas (ZeRO 3), with tensor parallelism where that takes fewer
     devices. Serving takes tensor parallelism, by degrees that divide heads and widths.
@@ -33,12 +33,13 @@ class FewestDevices:
     ranks: dict[Plan, tuple[RankPeak, ...]] = field(default_factory=dict)
 
     def plan(self, device: DeviceMemory) -> Plan | None:
-        """The plan of the fewest such devices; None where no number of them does."""
+        """The plan of the fewest such devices; None if the model fits into no number of them."""
         if self.question.settings.phase != "train":
             return self._serving(device)
         best: Plan | None = None
-        stated = self.question.plan.tp
-        for tp in (stated,) if stated > 1 else TENSOR_DEGREES:
+        tp_of_plan = self.question.plan.tp
+        for tp in (tp_of_plan,) if tp_of_plan > 1 else TENSOR_DEGREES:
+            # no fewer devices than the best so far, even with one replica
             if best is not None and tp >= best.devices:
                 break
             plan = self._training(replace(self.question.plan, tp=tp), device)
@@ -47,7 +48,7 @@ class FewestDevices:
         return best
 
     def answer(self, plan: Plan, device: DeviceMemory) -> MemoryAnswer | None:
-        """What a plan takes; None where the model cannot have it."""
+        """The memory of a plan; None if the model cannot have it."""
         question = replace(self.question, plan=plan, device=device)
         if plan not in self.ranks:
             self.tell(f"{plan.devices:,} devices")
@@ -102,7 +103,7 @@ MOST = 1 << 24
 
 
 def fit(question: MemoryQuestion, what: Fit, tell: Progress, devices: Sequence[DeviceMemory] = ()) -> Record:
-    """What fits, and the plan that does it; values are None where nothing does.
+    """The largest value that fits, and its plan; None where none fits.
 
     `devices` are asked about where the question names none. `tell` hears of each attempt. Raises ArchError
     where no device is given.
@@ -169,7 +170,7 @@ def _devices(question: MemoryQuestion, tell: Progress) -> Record:
 
 
 def _survey(question: MemoryQuestion, devices: Sequence[DeviceMemory], tell: Progress) -> Record:
-    """Each kind of device: whether one does, and the fewest that do; those with least memory in all first."""
+    """For each kind of device whether the plan fits, and the fewest that do; least total memory first."""
     fewest = FewestDevices(question, tell)
     records = []
     for device in devices:

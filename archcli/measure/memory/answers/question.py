@@ -1,4 +1,4 @@
-"""MemoryQuestion: a model, its settings, plan and device; and what has no answer."""
+"""MemoryQuestion: a model, its settings, plan and device; and the checks of a question."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from archcli.modules.models.layers import folded_path
 
 
 class DeviceMemory(NamedTuple):
-    """A device to fit into: its bytes, how many there are, how certain that is (A, B, C) and the source.
+    """A device to fit into: its bytes, the number of devices, the certainty (A, B, C) and the source.
 
-    `stated` says that it is an amount of memory by itself, such as 80GiB.
+    `stated`: an amount of memory without a device, such as 80GiB.
     """
 
     name: str
@@ -33,7 +33,7 @@ class DeviceMemory(NamedTuple):
 
 
 Fit = Literal["batch", "context", "recompute", "devices"]
-"""What is to be found that fits into a device."""
+"""What `--fit` looks for: the largest batch or context, a recomputation, or the fewest devices."""
 
 
 class MemoryAnswer(NamedTuple):
@@ -60,9 +60,9 @@ class MemoryAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemoryQuestion:
-    """What is asked: how much memory a model takes with these settings and this plan.
+    """The question how much memory a model takes with these settings and this plan.
 
-    `known` is what is traced of the model; questions that are `changed` from one share it.
+    `known` keeps the traced passes of the model; a question and those `changed` from it share it.
     """
 
     model: Model
@@ -100,7 +100,7 @@ class MemoryQuestion:
         return self.device is not None and self.answer().needed_bytes <= self.device.memory_bytes
 
     def changed(self, **settings: Any) -> MemoryQuestion:
-        """The same with other settings."""
+        """This question with other settings."""
         return replace(self, settings=replace(self.settings, **settings))
 
 
@@ -108,6 +108,7 @@ def _storages(rank: RankPeak) -> int:
     """How many storages are alive at a peak: weights, gradients and states, and what is kept."""
     traced = rank.traced
     tensors = sum(len(row.weights) * int(row.copies) for row in traced.rows)
+    # the weight, its gradient, and two moments of the optimizer
     per_weight = 4 if traced.execution.records else 1
     saved = traced.ledger.saved.values()
     return per_weight * tensors + sum(int(s.record.times * s.record.pieces) for s in saved)
@@ -234,7 +235,7 @@ def _idle_devices(question: MemoryQuestion) -> Iterator[str]:
     if device is None or device.n_devices <= plan.devices:
         return
     plans = _wider(question, device.n_devices)
-    options = next((it for it, wider in plans if wider.suits(question.model, question.settings)), "")
+    options = next((text for text, wider in plans if wider.suits(question.model, question.settings)), "")
     more = f"; {options} would use more of them" if options else ""
     yield f"This plan uses {plan.devices:,} of {device.n_devices:,} devices{more}."
 

@@ -1,4 +1,4 @@
-"""Recomputations of a training step: what each row keeps, what it frees and repeats."""
+"""Recomputations of a training step: bytes that each frees, and FLOPs that it repeats."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Record = dict[str, Any]
 
 
 def kept_rows(model: Model, traced: TracedPass) -> list[Record]:
-    """A record for each row that made something the backward keeps, the most bytes per FLOP first.
+    """A record for each row whose outputs the backward keeps, the most bytes per FLOP first.
 
     Bytes are of all layers that the row stands for; `shared_with` are other rows that keep the same storages.
-    `recompute_flops` are those of the row's forward; `freed_bytes_per_flop` is None where it has none.
+    `recompute_flops` are those of the row's forward; `freed_bytes_per_flop` is None where they are 0.
     """
     if not traced.ledger.saved:
         return []
@@ -120,7 +120,7 @@ def recompute_with(question: MemoryQuestion, setting: str) -> Recomputation:
 
 
 def recomputations(question: MemoryQuestion, tell: Progress) -> list[Recomputation]:
-    """None, and all single patterns of modules that free anything, those that free most per FLOP first."""
+    """The setting none, and each single pattern that frees anything, the most bytes per FLOP first."""
     none = recompute_with(question, "none")
     useful: dict[tuple[int, int], Recomputation] = {}
     for pattern in _patterns(question):
@@ -141,12 +141,12 @@ def cheapest(question: MemoryQuestion, tell: Progress) -> Recomputation | None:
     if device is None:
         return None
     single = recomputations(question, tell)
-    fitting = [one for one in single if one.needed_bytes <= device.memory_bytes]
-    best = min(fitting, key=lambda one: (one.repeated_flops, one.peak_bytes), default=None)
+    fitting = [setting for setting in single if setting.needed_bytes <= device.memory_bytes]
+    best = min(fitting, key=lambda fit: (fit.repeated_flops, fit.peak_bytes), default=None)
     for patterns in _disjoint_sets(single):
         if best is not None and _flops(patterns) >= best.repeated_flops:
             break
-        setting = ",".join(one.setting for one in patterns)
+        setting = ",".join(pattern.setting for pattern in patterns)
         tell(f"recompute {setting}")
         tried = recompute_with(question, setting)
         if tried.needed_bytes <= device.memory_bytes:
@@ -156,7 +156,8 @@ def cheapest(question: MemoryQuestion, tell: Progress) -> Recomputation | None:
 
 def _disjoint_sets(single: list[Recomputation]) -> list[tuple[Recomputation, ...]]:
     """Sets of several patterns, none within another, by the FLOPs that they repeat."""
-    patterns = [one for one in single if "*" in one.setting][:MOST_PATTERNS]
+    # without a star are "none" and the named settings, "attention" and "layer"
+    patterns = [pattern for pattern in single if "*" in pattern.setting][:MOST_PATTERNS]
     sets = chain.from_iterable(combinations(patterns, n) for n in range(2, len(patterns) + 1))
     return sorted(filter(_are_disjoint, sets), key=_flops)
 
@@ -166,16 +167,18 @@ def _are_disjoint(patterns: tuple[Recomputation, ...]) -> bool:
 
 
 def _flops(patterns: tuple[Recomputation, ...]) -> int:
-    return sum(one.repeated_flops for one in patterns)
+    return sum(pattern.repeated_flops for pattern in patterns)
 
 
 def _patterns(question: MemoryQuestion) -> Iterator[str]:
-    """Modules of layers, operations that alone keep what they made, and the named settings."""
+    """Modules of layers, operations whose outputs no other operation keeps, and the named settings."""
     whole = question.changed(recompute="none").answer().largest.traced
-    alone = {row["path"] for row in folded_rows(kept_rows(question.model, whole)) if not row["shared_with"]}
+    kept = folded_rows(kept_rows(question.model, whole))
+    # to recompute an operation frees nothing where another keeps its output
+    unshared = {row["path"] for row in kept if not row["shared_with"]}
     operations = {folded_path(row.path) for row in whole.rows}
     for path in _in_layers(module_paths(question.model)):
-        if path not in operations or path in alone:
+        if path not in operations or path in unshared:
             yield path
     yield from ("attention", "layer")
 

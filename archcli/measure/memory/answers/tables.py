@@ -36,7 +36,7 @@ def bytes_in_words(size: int) -> str:
 
 
 def title(question: MemoryQuestion) -> str:
-    """What is asked: `a training step, 1 x 2,048 tokens, bf16, adamw`."""
+    """The question in words: `a training step, 1 x 2,048 tokens, bf16, adamw`."""
     return ", ".join(_parts(question))
 
 
@@ -104,7 +104,8 @@ class BatchCurve(NamedTuple):
 
 def batch_curve(question: MemoryQuestion, known: Sequence[DeviceMemory]) -> BatchCurve:
     """Peaks of batch sizes that double from 1, to the first beyond the largest device."""
-    devices = [question.device] if question.device else [one for one in known if one.name in LINES]
+    usual = [device for device in known if device.name in LINES]
+    devices = [question.device] if question.device else usual
     most = max((device.memory_bytes for device in devices), default=0)
     points = []
     for n in range(DOUBLINGS):
@@ -119,9 +120,9 @@ CONTEXTS = 6
 
 
 def serve_table(question: MemoryQuestion) -> Iterator[Table]:
-    """Batch size by context: a tick where both fit; nothing without a device, or where nothing fits.
+    """Batch size by context: a tick where both fit; no table without a device, or where nothing fits.
 
-    It ends with the first batch size of which nothing fits.
+    It ends with the first batch size that fits with no context.
     """
     if question.device is None:
         return
@@ -142,7 +143,7 @@ def serve_table(question: MemoryQuestion) -> Iterator[Table]:
 
 
 def _most(question: MemoryQuestion) -> int:
-    """How many of the batch sizes fit: more sequences take more."""
+    """How many of BATCHES fit, by bisection: more sequences take more memory."""
     low, high = 0, len(BATCHES)
     while low < high:
         middle = (low + high) // 2
@@ -200,7 +201,7 @@ def _fits(device: DeviceMemory, totals: Record) -> str:
 
 
 def verdict(question: MemoryQuestion, totals: Record) -> Iterator[str]:
-    """Once more, behind all tables, whether it fits; nothing without a device."""
+    """Whether it fits, repeated after all tables; nothing without a device."""
     if question.device is not None:
         peak, beyond = (bytes_in_words(totals[name]) for name in ("peak_bytes", "beyond_bytes"))
         yield f"{_fits(question.device, totals)}: {peak} at the peak and up to {beyond} beyond the model."
@@ -224,7 +225,7 @@ def rank_table(ranks: Sequence[Record]) -> Table:
 
 
 def device_table(records: Sequence[Record]) -> Table:
-    """For each kind of device whether one does, and the fewest that do, with the plan."""
+    """For each kind of device whether one is enough, the fewest that are, and their plan."""
     columns = (
         Column("device", "device"),
         Column("memory_bytes", "memory", "bytes"),

@@ -12,11 +12,11 @@ from archcli.arith import Number, is_whole, maximum
 from archcli.graph.storage import Allocation, Ledger, Step, Value
 
 Key = tuple[int | str, int]
-"""A tensor: what made it, and which output."""
+"""A tensor: the operation or weight that made it, and which output."""
 
 
 class BackwardMoment(NamedTuple):
-    """Bytes alive while an operation's backward runs, by what they are."""
+    """Bytes alive while an operation's backward runs, by purpose."""
 
     path: str
     kept: Number
@@ -26,7 +26,7 @@ class BackwardMoment(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Buffer:
-    """A gradient on its way: its bytes, and how many tensors share it."""
+    """A gradient that flows from one operation to another: its bytes, and how many tensors share it."""
 
     size: Number
     holders: int = 1
@@ -37,36 +37,36 @@ class Backward:
     """Runs the steps of a forward in reverse, operation by operation, as torch's engine does.
 
     Where it `accumulates`, every weight has a gradient of earlier micro batches, to which new ones are added.
-    A tensor that was used twice gets its gradients added up in place, where nothing shares the first. A
-    weight keeps the first gradient that it gets; a later one is added to it, into a third.
+    A tensor that was used twice gets its gradients added up in place, if no other tensor shares the first. A
+    weight keeps its first gradient; the sum with a later one takes a third tensor.
     """
 
     ledger: Ledger
     accumulates: bool = False
     moments: list[BackwardMoment] = field(default_factory=list)
     kept: Number = 0
-    """Bytes alive now that the forward kept."""
+    """Bytes of the forward that are still kept."""
     gradients: Number = 0
-    """Bytes alive now of weights' gradients that stay."""
+    """Bytes of the gradients that weights keep after the backward."""
     flowing: Number = 0
-    """Bytes alive now of gradients on their way."""
+    """Bytes of the flowing gradients."""
     buffers: dict[Key, Buffer] = field(default_factory=dict)
-    """The gradients on their way, by the tensor that they are of."""
+    """The flowing gradients, by their tensor."""
     of_weights: set[int | str] = field(default_factory=set)
-    """Weights that have a gradient that stays."""
+    """Weights that have their gradient."""
     uses: Counter[str] = field(default_factory=Counter)
     """How many gradients each weight has yet to get."""
     sums: dict[str, Buffer] = field(default_factory=dict)
-    """Sums of a weight's gradients that wait for further ones, where it accumulates."""
+    """The sum so far of a weight's gradients, where it accumulates."""
     first_use: dict[int, int] = field(default_factory=dict)
     """The first step of the forward that keeps a storage, by the storage."""
     pending: list[Buffer] = field(default_factory=list)
-    """Gradients that are let go when the step has ended."""
+    """Gradients to free at the end of the step."""
 
     def run(self, *outputs: tuple[Value, Number], held: bool = False) -> None:
-        """From the gradients of the outputs, of these sizes, to the first operation.
+        """Run from the outputs, with gradients of these sizes, back to the first operation.
 
-        Where the caller has `held` them, they are alive to the end.
+        `held`: the caller holds the gradients of the outputs to the end.
         """
         steps = self.ledger.steps
         self.kept = self.ledger.kept
@@ -79,7 +79,7 @@ class Backward:
             self._block(block)
 
     def give(self, weight: str, size: Number) -> None:
-        """A gradient that a weight has before the first step: from a loss that runs the head."""
+        """Add a weight's gradient before the first step: the head's, from a loss that runs the head."""
         if not self.accumulates:
             self.of_weights.add(weight)
             self.gradients = self.gradients + size
@@ -87,7 +87,7 @@ class Backward:
             self.sums[weight] = self._buffer(size)
 
     def _block(self, block: list[int]) -> None:
-        """The steps of consecutive layers; of those that repeat, the first time and the last."""
+        """Run the steps of layers that repeat: once, and noted for the first repetition and the last."""
         times = self.ledger.steps[block[0]].row.times
         before = (self.kept, self.gradients, self.flowing, len(self.moments))
         for region, numbers in groupby(block, lambda number: self.ledger.steps[number].region):
@@ -103,7 +103,7 @@ class Backward:
         self.kept, self.gradients = self.kept + kept, self.gradients + gradients
 
     def _region(self, region: str | None, numbers: list[int]) -> None:
-        """Steps that are recomputed together, and then their backward."""
+        """Recompute the steps of a region together, and then run their backward."""
         if region is None:
             for number in numbers:
                 self._step(number, None)
@@ -116,9 +116,9 @@ class Backward:
                 self.kept = self.kept - allocation.size
 
     def _recompute(self, numbers: list[int]) -> dict[int, Allocation]:
-        """Run the steps forward again: what their backward keeps is alive from now on.
+        """Run the steps forward again: the tensors that their backward needs are alive from now on.
 
-        torch stops when the last of that is there.
+        torch stops as soon as it has the last of them.
         """
         made: dict[int, Allocation] = {}
         before, last = self.kept, len(self.moments) + 1
@@ -135,7 +135,7 @@ class Backward:
         return made
 
     def _step(self, number: int, made: Mapping[int, Allocation] | None) -> None:
-        """The backward of one operation: its gradients are made, what it kept and read is let go.
+        """Run the backward of one operation: make its gradients, free the tensors that it kept and read.
 
         Sums of two gradients of one tensor come after that. What was recomputed is let go as soon as it is
         read, before a bias's gradient is summed up.
@@ -160,7 +160,7 @@ class Backward:
         self.pending = []
 
     def _let_go(self, number: int, alive: Mapping[int, object]) -> None:
-        """Drop what no other step needs of what a step kept."""
+        """Free the tensors kept by a step that no earlier step of the forward keeps."""
         for allocation in self.ledger.steps[number].kept:
             if id(allocation) in alive and self.first_use[id(allocation)] == number:
                 self.kept = self.kept - allocation.size
@@ -179,7 +179,7 @@ class Backward:
             self._to_input((value.maker, value.output), given[0] if passed else None, value.size)
 
     def _to_weight(self, weight: str, size: Number) -> Iterator[Number]:
-        """The first gradient of a weight is kept; a second one and the sum of both are let go again."""
+        """Keep the first gradient of a weight; add a second one to it, and free both it and the sum."""
         if self.accumulates:
             yield from self._to_sum(weight, size)
         elif weight in self.of_weights:
@@ -190,7 +190,7 @@ class Backward:
             self.gradients = self.gradients + size
 
     def _to_sum(self, weight: str, size: Number) -> Iterator[Number]:
-        """One of a weight's gradients: they wait for the last, and are added to those of earlier batches."""
+        """Sum up a weight's gradients; after the last, add the sum to that of earlier micro batches."""
         self.uses[weight] -= 1
         buffer = self._buffer(size)
         if weight in self.sums:
@@ -203,7 +203,7 @@ class Backward:
             self.pending.append(buffer)
 
     def _to_input(self, key: Key, passed: Buffer | None, size: Number) -> None:
-        """The gradient of a tensor: a new one, or the one passed on; a second one is added in place."""
+        """Note the gradient of a tensor, a new one or the one passed on; add a second one in place."""
         buffer = self._buffer(size) if passed is None else passed
         if passed is not None:
             buffer.holders += 1

@@ -45,9 +45,9 @@ SCALARS = 2 * FP32
 class LossForm(NamedTuple):
     """How the loss is computed: plain, of all logits at once; in `chunks` of the tokens; or fused.
 
-    In chunks, head and loss are recomputed for one chunk of tokens after the other, so that the logits of one
-    alone are alive. A fused kernel makes no logits at all (cut cross-entropy, arXiv:2411.09009): it keeps the
-    log of each row's sum.
+    In chunks, head and loss are recomputed for one chunk of tokens after the other: the logits of only one
+    are alive. A fused kernel makes no logits at all (cut cross-entropy, arXiv:2411.09009): it keeps the log
+    of each row's sum.
     """
 
     kind: str = "plain"
@@ -84,9 +84,9 @@ class HeadSizes(NamedTuple):
 
 
 class LossBytes(NamedTuple):
-    """Bytes of one moment of the loss: what it keeps or makes, and gradients of the head's matrix.
+    """Bytes of one moment of the loss: its tensors, and gradients of the head's matrix.
 
-    Gradients of a later micro batch are beside those of the ones before until they `are_added` to them.
+    `are_added`: the gradients are added to those of earlier micro batches; else both are alive.
     """
 
     stage: str
@@ -96,7 +96,7 @@ class LossBytes(NamedTuple):
 
     @property
     def accumulating(self) -> Number:
-        """Bytes where the gradients of earlier micro batches are there."""
+        """Bytes beside the gradients of earlier micro batches."""
         return self.bytes + (0 if self.are_added else self.gradients)
 
 
@@ -111,7 +111,7 @@ def parse_loss(text: str) -> LossForm:
 
 
 def plain(sizes: HeadSizes) -> Iterator[LossBytes]:
-    """The cross entropy of logits [tokens, V] in fp32, beside what the model has made.
+    """The cross entropy of logits [tokens, V] in fp32, beside the model's own tensors.
 
     Forward: the logits in fp32 and their log-softmax. Backward, when the logits are gone: the log-softmax,
     its gradient, and that of what it was computed from.
@@ -132,9 +132,10 @@ def chunked(sizes: HeadSizes, chunks: Number) -> Iterator[LossBytes]:
     wide = rows * sizes.words * FP32
     several = 0 if chunks == 1 else 1
     yield LossBytes("loss", 2 * wide + SCALARS)
-    others = sizes.hidden - rows * sizes.d_model * sizes.width
-    yield LossBytes("loss", 3 * wide + others + SCALARS, several * sizes.gradient)
-    yield LossBytes("loss", others + 2 * several * sizes.gradient + SCALARS, sizes.gradient)
+    # gradients of the hidden states of all chunks but the last
+    earlier = sizes.hidden - rows * sizes.d_model * sizes.width
+    yield LossBytes("loss", 3 * wide + earlier + SCALARS, several * sizes.gradient)
+    yield LossBytes("loss", earlier + 2 * several * sizes.gradient + SCALARS, sizes.gradient)
     yield LossBytes("loss", 2 * sizes.hidden + SCALARS, sizes.gradient, are_added=not sizes.tied)
 
 

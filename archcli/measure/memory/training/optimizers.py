@@ -24,10 +24,10 @@ HEAD = "lm_head"
 
 
 class TrainedTensor(NamedTuple):
-    """A parameter with a gradient: its shape, the bytes of an element, and how many there are of it.
+    """A parameter with a gradient: its shape, the bytes of an element, and the number of its copies.
 
     The routed experts of a layer are one tensor [E, out, in]. A shard is a tensor of the shard's shape.
-    `is_matrix` says that it is the [out, in] matrix of a layer: no table, vector, stack or head.
+    `is_matrix`: the [out, in] matrix of a layer, no table, vector, stack or head.
     """
 
     shape: Shape
@@ -55,7 +55,7 @@ def trained_tensors(rows: Iterable[Row], width: int) -> Iterator[TrainedTensor]:
     a layer is taken to follow its like.
     """
     for _, members in groupby(rows, _layer):
-        tensors = [tensor for row in members if has_gradients(row) for tensor in _tensors(row, width)]
+        tensors = [tensor for row in filter(has_gradients, members) for tensor in _tensors(row, width)]
         yield from (tensor._replace(count=minimum(tensor.count, 1)) for tensor in tensors)
         yield from (tensor._replace(count=tensor.count - minimum(tensor.count, 1)) for tensor in tensors)
 
@@ -325,7 +325,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "muon": Muon(AdamW()),
 }
 ON_CPU: dict[str, Optimizer] = {"adamw": AdamWLoop(), "muon": Muon(AdamWLoop())}
-"""Those that step otherwise on a CPU, where the state on the host is on the device as well."""
+"""Optimizers whose step differs on a CPU; there host and device are one, and both count as memory."""
 
 
 def optimizer(name: str, backend: str = "cuda") -> Optimizer:

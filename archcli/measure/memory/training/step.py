@@ -1,4 +1,9 @@
-"""The memory of a training step: forward, loss, backward and the optimizer's step, moment by moment."""
+"""The memory of a training step: forward, loss, backward and the optimizer's step, moment by moment.
+
+The forward is traced once, and the backward is read off that trace. The loss stands between the two: a model
+that trains on targets has its own, any other gets one of its logits, or of its hidden states if the loss runs
+the head.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +37,12 @@ from archcli.modules.spec.kinds import kind_of
 
 
 class Held(NamedTuple):
-    """Bytes that a device holds all through a step, and what it has of each gradient.
+    """Bytes that a device holds all through a step, and its share of gradients and activations.
 
-    `gathered` is of other devices' shares. `share` is (numerator, denominator) of the gradients that stay,
-    `in_flight` how many micro batches' activations wait at once, each of one of `parts` groups of the layers.
-    `accumulates`: gradients of earlier micro batches are there.
+    gathered: bytes of other devices' shares of the weights.
+    share: (numerator, denominator) of the gradients that stay on the device.
+    in_flight: micro batches whose activations wait at once, each of one of `parts` groups of the layers.
+    accumulates: gradients of earlier micro batches are there.
     """
 
     weights: Number
@@ -72,17 +78,17 @@ def training_step(
 ) -> TrainingStep:
     """Trace a training step of the model on one device.
 
-    `held` left out is all of the model; `traced` is the step's pass where it is traced already, `known` the
-    model with all that is. Raises ArchError for settings that the model cannot have.
+    `held` None: the device holds all of the model. `traced` is the step's pass if it is traced already,
+    `known` keeps the passes of the model. Raises ArchError for settings that the model cannot have.
     """
     known = known or TracedModel(model)
     held = held or held_alone(model, settings, known)
-    traced = traced or known.once(_of_pass(model, settings), lambda: _traced(model, settings))
+    traced = traced or known.once(_pass_settings(model, settings), lambda: _trace(model, settings))
     return TrainingStep(traced, held, tuple(_moments(model, traced, parse_loss(settings.loss), held)))
 
 
-def _of_pass(model: Model, settings: MemorySettings) -> MemorySettings:
-    """The settings that the pass of a step depends on, all others at one value."""
+def _pass_settings(model: Model, settings: MemorySettings) -> MemorySettings:
+    """The settings with those that do not change the pass at one value, as a key of traced passes."""
     loss = "fused" if _ends_before_head(model, settings) else "plain"
     return replace(settings, optimizer="", grad_accum=1, loss=loss)
 
@@ -92,11 +98,10 @@ def _ends_before_head(model: Model, settings: MemorySettings) -> bool:
     return parse_loss(settings.loss).has_head and model.output_head is not None
 
 
-def _traced(model: Model, settings: MemorySettings) -> TracedPass:
+def _trace(model: Model, settings: MemorySettings) -> TracedPass:
     """The pass of a step: where the loss runs the head, up to the hidden states."""
-    outside = _ends_before_head(model, settings)
     return trace_memory(
-        _without_head(model) if outside else model,
+        _without_head(model) if _ends_before_head(model, settings) else model,
         settings.request(model),
         settings.execution(),
         recomputed(settings.recompute),
@@ -104,7 +109,7 @@ def _traced(model: Model, settings: MemorySettings) -> TracedPass:
 
 
 def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> Held:
-    """What one device holds that trains all of the model."""
+    """The bytes on a device that trains the model alone."""
     known = known or TracedModel(model)
     rows = known.once("trained rows", lambda: shape_pass(model, settings.request(model)).rows)
     tensors = tuple(trained_tensors(rows, settings.width))
@@ -124,10 +129,11 @@ def _moments(model: Model, traced: TracedPass, form: LossForm, held: Held) -> It
 
 
 def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Iterator[MemoryMoment]:
-    """The moments of forward, loss and backward of the last micro batch under way."""
+    """The moments of forward, loss and backward of the last micro batch."""
     ledger, (part, whole) = traced.ledger, held.share
-    there = held.gradients if held.accumulates else 0
-    base = MemoryMoment("", "", held.weights, there, held.optimizer.device, gathered=held.gathered)
+    accumulated = held.gradients if held.accumulates else 0
+    base = MemoryMoment("", "", held.weights, accumulated, held.optimizer.device, gathered=held.gathered)
+    # activations of the micro batches before it, which wait for their backward
     waiting = (held.in_flight - 1) * ledger.kept // held.parts
 
     def kept(size: Number) -> Number:
@@ -146,6 +152,7 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
         else:
             yield alive._replace(loss=loss.bytes, gradients=loss.gradients * part // whole)
     backward = Backward(ledger, accumulates=held.accumulates)
+    # a loss that runs the head has made the gradient of its matrix before the backward begins
     if form.has_head and losses and _trains_head(model):
         backward.give(_head_weight(model), losses[-1].gradients)
     place = output.value.place
@@ -155,24 +162,25 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
             stage="backward",
             path=past.path,
             kept=kept(past.kept),
-            gradients=there + past.gradients * part // whole,
+            gradients=accumulated + past.gradients * part // whole,
             loss=SCALARS,
             temporaries=past.temporaries,
         )
 
 
-def _losses(model: Any, traced: TracedPass, form: LossForm, output: Tensor) -> Iterator[LossBytes]:
-    """The moments of the loss that stands outside of the model."""
-    width = traced.execution.width
-    tokens = prod(output.shape[:-1])
+def _losses(model: Model, traced: TracedPass, form: LossForm, output: Tensor) -> Iterator[LossBytes]:
+    """The moments of a loss outside of the model; none without a head."""
     if model.output_head is None:
         return
-    if form.has_head:
-        tied = model.embedding.tied
-        sizes = HeadSizes(tokens, model.vocab_size, output.shape[-1], width, tied, _trains_head(model))
-        yield from chunked(sizes, form.chunks) if form.kind == "chunked" else fused(sizes)
-    else:
-        yield from plain(HeadSizes(tokens, output.shape[-1], 0, width, tied=False))
+    width = traced.execution.width
+    *before, last = output.shape
+    tokens = prod(before)
+    if not form.has_head:
+        # the output are the logits
+        yield from plain(HeadSizes(tokens, last, 0, width, tied=False))
+        return
+    sizes = HeadSizes(tokens, model.vocab_size, last, width, model.embedding.tied, _trains_head(model))
+    yield from chunked(sizes, form.chunks) if form.kind == "chunked" else fused(sizes)
 
 
 def first_tensor(tree: Any) -> Tensor:
@@ -182,32 +190,32 @@ def first_tensor(tree: Any) -> Tensor:
     return tensors[0]
 
 
-def _head_weight(model: Any) -> str:
-    """The path of the weight that the head multiplies by."""
+def _head_weight(model: Model) -> str:
+    """The path of the head's matrix: a tied one is the token table."""
     return "embedding.tokens.weight" if model.embedding.tied else "lm_head.weight"
 
 
-def _trains_head(model: Any) -> bool:
+def _trains_head(model: Model) -> bool:
     """Whether the head's matrix gets a gradient: LoRA freezes it."""
     return model.lora is None
 
 
-def _without_head(model: Any) -> Model:
-    """The model up to its hidden states; ArchError where its head is more than one matrix."""
+def _without_head(model: Model) -> Model:
+    """The model up to its hidden states. Raises ArchError where its head is more than one matrix."""
     if not _ends_in_one_matrix(model):
         what, hint = "only the loss of a linear head can be chunked or fused", "--loss plain"
-        own = [name for name in ("mtp", "loss") if getattr(model, name, None) is not None]
-        if own and _ends_in_one_matrix(model.replace(**dict.fromkeys(own))):
-            what = f"{what}, and this model states {' and '.join(own)}"
-            hint += f", or {' '.join(f'--set {name}=null' for name in own)}"
+        # fields of some classes of models alone
+        losses = [name for name in ("mtp", "loss") if getattr(model, name, None) is not None]
+        if losses and _ends_in_one_matrix(model.replace(**dict.fromkeys(losses))):
+            what = f"{what}, and this model states {' and '.join(losses)}"
+            hint += f", or {' '.join(f'--set {name}=null' for name in losses)}"
         raise ArchError(what, hint)
-    hidden: Model = substitute(model, {"head": None})
-    return hidden
+    return substitute(model, {"head": None})
 
 
-def _ends_in_one_matrix(model: Any) -> bool:
-    """Whether all that training does behind the hidden states is to multiply by one matrix."""
+def _ends_in_one_matrix(model: Model) -> bool:
+    """Whether one matrix is all that training runs after the hidden states."""
     head = model.output_head
-    adapted = model.lora is not None and {"lm_head", "embedding"} & {*model.lora.targets}
+    is_adapted = model.lora is not None and not {"lm_head", "embedding"}.isdisjoint(model.lora.targets)
     is_linear = head is not None and (kind_of(head) or "linear") == "linear"
-    return is_linear and not model.trains_on_targets and not adapted
+    return is_linear and not model.trains_on_targets and not is_adapted

@@ -41,23 +41,23 @@ Record = dict[str, Any]
 
 
 class FastestPlan(NamedTuple):
-    """The plan that was found: by JSON's keys, and in sentences."""
+    """The result of the search for a plan: by JSON's keys, and in sentences."""
 
     record: Record
     sentences: tuple[str, ...]
 
 
 def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
-    """The question with its fastest plan, and what was found. Raises ArchError where no plan fits.
+    """The question with its fastest plan, and the search's result. Raises ArchError where no plan fits.
 
-    Serving is timed by a decoded token of each sequence behind all of its tokens, which must fit.
+    Plans of serving are compared by one decoded token of each sequence, with all others in the cache.
     """
     n_devices = max(question.device.memory.n_devices, question.plan.devices)
     memory = question.memory()
     candidates = PlanCandidates(memory, n_devices, question.device.timing.fabric.devices_per_node)
     timed = question.changed(phase="decode") if memory.settings.phase == "serve" else question
-    asked = MemoryQuestion(question.model, timed.settings, question.plan)
-    choice = best_plan(memory, candidates, PlanTimer(asked, question.timing, question.cache))
+    step = MemoryQuestion(question.model, timed.settings, question.plan)
+    choice = best_plan(memory, candidates, PlanTimer(step, question.timing, question.cache))
     if choice.best is None:
         raise _no_plan(question, n_devices, choice.n_tried)
     plan, settings = choice.best.candidate
@@ -123,13 +123,13 @@ def _options(timed: TimedPlan) -> str:
 
 
 def _sentences(choice: PlanChoice) -> Iterator[str]:
-    best, other, decides = choice.best, choice.runner_up, choice.decides
+    best, runner_up, decides = choice.best, choice.runner_up, choice.decides
     if best is None:
         return
     yield f"The fastest of {choice.n_tried:,} plans that fits: {_options(best)}."
-    if other is not None and decides is not None:
-        times = in_one_unit(best.seconds, other.seconds, " against ")
-        yield f"It takes {times} of the runner-up, {_options(other)}; the main difference is {decides.part}."
+    if runner_up is not None and decides is not None:
+        times, options = in_one_unit(best.seconds, runner_up.seconds, " against "), _options(runner_up)
+        yield f"It takes {times} of the runner-up, {options}; the main difference is {decides.part}."
     if choice.too_large is not None:
         others = choice.n_too_large - 1
         more = f", as up to {others:,} other plan{'' if others == 1 else 's'} may be" if others else ""

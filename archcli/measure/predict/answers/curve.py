@@ -20,14 +20,14 @@ SHORTEST, LONGEST = 1024, 131_072
 
 
 def curve_points(question: PredictQuestion, curve: Curve) -> list[Record]:
-    """The points of a curve: those of a doubled size each, to the first that does not fit.
+    """The points of a curve, each with twice the size of the one before, to the first that does not fit.
 
-    Over devices: the usual plan of each number, from 1 to those that the question has.
+    Over devices: the usual plan of each number, from 1 to the number in the question.
     """
     points = []
     for size, changed in ASKED[curve](question):
         points.append(_point(curve, size, changed))
-        # a batch or a context too large ends its curve, behind two points at least; more devices may fit yet
+        # a batch or a context too large ends its curve, after two points at least; more devices may fit yet
         if curve != "devices" and not points[-1]["fits"] and len(points) > 1:
             break
     return points

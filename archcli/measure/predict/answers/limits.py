@@ -1,4 +1,4 @@
-"""What limits a prediction: its seconds by what they are spent on, and the sentences that say so."""
+"""The limits of a prediction: its seconds by what they are spent on, and the answer in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from archcli.measure.predict.prediction import PredictedRow, Prediction
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 from archcli.units import three_figures
 
-DEFAULTS, ASKED = MemorySettings(), PredictSettings()
+DEFAULTS, PREDICT_DEFAULTS = MemorySettings(), PredictSettings()
 
 
 def title(question: PredictQuestion) -> str:
@@ -29,26 +29,26 @@ def title(question: PredictQuestion) -> str:
 
 
 def _parts(question: PredictQuestion) -> Iterator[str]:
-    settings, asked = question.settings, question.asked
+    settings, predicted = question.settings, question.asked
     yield PHASES[question.phase]
     tokens = f"{settings.batch_size:,} x {settings.tokens(question.model):,} tokens"
-    made = f" and {asked.new:,} more" if question.phase == "serve" else ""
+    more = f" and {predicted.new:,} more" if question.phase == "serve" else ""
     if settings.past:
-        made = f" behind {settings.past:,}"
-    yield tokens + (" in the cache" if question.phase == "decode" else made)
-    yield stored_in_words(question.model, asked.dtype)
+        more = f" behind {settings.past:,}"
+    yield tokens + (" in the cache" if question.phase == "decode" else more)
+    yield stored_in_words(question.model, predicted.dtype)
     for name in ("attention", "backend", "recompute", "grad_accum"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
             yield f"{name.replace('_', ' ')} {value}"
-    if asked.compiled:
+    if predicted.compiled:
         yield "compiled"
-    if asked.engine != ASKED.engine:
-        yield asked.engine
-    if asked.kv_read != ASKED.kv_read:
+    if predicted.engine != PREDICT_DEFAULTS.engine:
+        yield predicted.engine
+    if predicted.kv_read != PREDICT_DEFAULTS.kv_read:
         yield "cache read once per query head"
-    if asked.kv_dtype is not None:
-        yield f"cache in {asked.kv_dtype}"
+    if predicted.kv_dtype is not None:
+        yield f"cache in {predicted.kv_dtype}"
     if question.plan.devices > 1:
         yield plan_in_words(question.plan)
     yield f"on {_devices(question)}"
@@ -60,7 +60,7 @@ def _devices(question: PredictQuestion) -> str:
 
 
 def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
-    """What stands before all times of a model that does not fit; nothing where it fits."""
+    """The sentence before all times of a model that does not fit; nothing if it fits."""
     if not totals["fits"]:
         needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
         of_each = "each needs" if question.plan.devices > 1 else "needs"
@@ -71,14 +71,14 @@ def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str
 
 
 def misfit_hints(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
-    """The command that says how many devices would hold what does not fit."""
+    """The command that finds the number of devices for a model that does not fit."""
     if not totals["fits"]:
         options = f"--phase {question.phase} --device {question.device.name} --fit devices"
         yield f"It does not fit: `archcli memory MODEL {options}` says how many devices would do."
 
 
 def sequences(question: PredictQuestion) -> str:
-    """How many sequences are asked for: `1 sequence`; of a training step with those of all replicas."""
+    """The number of sequences: `1 sequence`; of a training step those of all replicas."""
     number = int(question.settings.batch_size)
     if question.phase == "train":
         number *= question.plan.dp * question.plan.micro_batches * question.settings.grad_accum
@@ -103,24 +103,24 @@ UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 class Limit(NamedTuple):
-    """What seconds are spent on, and how many of them."""
+    """A purpose, such as reading the weights, and the seconds spent on it."""
 
     what: str
     seconds: float
 
     def record(self, total: float) -> dict[str, object]:
-        """By JSON's keys, with its share of all."""
+        """The limit by JSON's keys, with its share of the total."""
         return {"what": self.what, "time_s": self.seconds, "share": self.seconds / total}
 
 
 def of_states(rows: Iterable[Row]) -> dict[str, str]:
-    """What kernels are spent on, by the path of each row that leaves something for the next token."""
+    """The purpose of the kernels of each row with a cache or a recurrent state, by path."""
     kinds = {row.path: {state.kind for state in row.states} for row in rows if row.states}
     return {path: OF_STATES if StateKind.FIXED in of_row else OF_CACHE for path, of_row in kinds.items()}
 
 
 def limits(prediction: Prediction, cached: Mapping[str, str]) -> list[Limit]:
-    """What the seconds are spent on, the most first; `cached` is that of rows with states (`of_states`)."""
+    """The seconds by purpose, the most first; `cached` are the purposes of rows with states (`of_states`)."""
     seconds: dict[str, float] = {}
     for what, spent in _spent(prediction, cached):
         seconds[what] = seconds.get(what, 0.0) + spent
@@ -144,6 +144,7 @@ def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
     if bound_by == "launch":
         return LAUNCHING
     if kind == PRODUCTS:
+        # products of the backward read activations and gradients, too
         reads_none = row.stage not in {"forward", "decode", "prefill"} and bound_by != "compute"
         return OF_OTHERS if reads_none else OF_PRODUCTS[bound_by]
     if kind == ATTENTION:
@@ -158,7 +159,7 @@ def in_one_unit(part: float, whole: float, between: str = " of ") -> str:
 
 
 def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: Mapping[str, Any]) -> str:
-    """The answer in words: how many tokens a second, and what takes the time.
+    """The answer in words: tokens a second, and the purpose that takes the most time.
 
     `Decoding 1 sequence: 47.8 tokens/s (41.4 to 53.6); 13.0 of 20.9 ms go into reading the weights.`
     """

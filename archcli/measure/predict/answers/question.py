@@ -1,4 +1,4 @@
-"""PredictQuestion: a model, its settings, plan and devices; and what has no answer."""
+"""PredictQuestion: a model, its settings, plan and devices; and the checks of a question."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from archcli.modules import Model
 from archcli.modules.spec.values import AboveZero, Interval, check_values
 
 DEFAULT_NEW = 128
-"""Tokens that serving makes of each sequence, where nobody says how many."""
+"""Tokens that serving generates for each sequence, unless --new says how many."""
 Curve = Literal["batch", "context", "devices"]
 """What a curve changes from point to point."""
 FitTime = Literal["time"]
 Price = Annotated[float, Interval(ge=0, le=1e9)]
-"""Of an hour of a device, in any currency."""
+"""The price of a device for an hour, in any currency."""
 
 
 class PredictedDevice(NamedTuple):
@@ -58,11 +58,16 @@ class PredictedDevice(NamedTuple):
 class PredictSettings:
     """Settings of a prediction that `MemorySettings` does not have.
 
-    `dtype` fp8 has matrix products and cache in fp8, and all else in bf16; `kv_dtype` is that of an engine's
-    cache where it is another. `new` are the tokens that serving
-    makes of each sequence, `tokens` those of a whole training, `price_per_hour` that of one device. A
-    `compiled` pass runs the groups that torch's compiler fuses its kernels into. Values that a field does not
-    accept are an ArchError.
+    new: tokens that serving generates for each sequence.
+    engine: the engine whose measured speed scales the times.
+    kv_read: how the kernel of a decoded token reads grouped keys and values.
+    dtype: fp8 has matrix products and cache in fp8, and all else in bf16.
+    kv_dtype: of an engine's cache, where it is another.
+    tokens: those of a whole training.
+    price_per_hour: of one device.
+    compiled: run the groups into which torch's compiler fuses the kernels.
+
+    Raises ArchError for a value that a field does not accept.
     """
 
     new: AboveZero = DEFAULT_NEW
@@ -79,7 +84,7 @@ class PredictSettings:
 
 
 class PredictAnswer(NamedTuple):
-    """A prediction, and of serving its first token and the others."""
+    """A prediction; of serving also the first token and the others apart."""
 
     prediction: Prediction
     served: ServedTokens | None = None
@@ -87,7 +92,7 @@ class PredictAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PredictQuestion:
-    """What is asked: how long a model takes with these settings and this plan on a device."""
+    """The question how long a model takes with these settings and this plan on a device."""
 
     model: Model
     settings: MemorySettings
@@ -102,17 +107,17 @@ class PredictQuestion:
 
     @property
     def caches(self) -> bool:
-        """Whether it leaves a cache for the next token."""
+        """Whether the pass leaves a cache for the next token."""
         return self.phase not in {"train", "forward"}
 
     @property
     def is_served(self) -> bool:
-        """Whether an engine runs it, which writes into a cache that is there."""
+        """Whether an engine runs the pass, which writes into a cache allocated before."""
         return self.phase == "serve" or (self.caches and self.asked.engine != "none")
 
     @property
     def new_tokens(self) -> int:
-        """Tokens that serving makes of each sequence; 0 of another phase."""
+        """Tokens that serving generates for each sequence; 0 in another phase."""
         return self.asked.new if self.phase == "serve" else 0
 
     @property
@@ -123,14 +128,15 @@ class PredictQuestion:
         return CacheUse(form, self.asked.kv_read, low, self.asked.kv_dtype or low)
 
     def answer(self) -> PredictAnswer:
-        """Predict it. Raises ArchError for what cannot be predicted."""
+        """The prediction. Raises ArchError for what cannot be predicted."""
         engine, timing = ENGINES[self.asked.engine], self.timing
         if self.phase == "serve":
             served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
-        alone = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
-        return PredictAnswer(self._of_peak(alone._replace(seconds=with_engine(alone.seconds, engine))))
+        one_pass = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
+        with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine))
+        return PredictAnswer(self._of_peak(with_overhead))
 
     @property
     def timing(self) -> TimingDevice:
@@ -141,7 +147,7 @@ class PredictQuestion:
         return at_peak_of_fp8(prediction, self.timing) if self.asked.dtype == FP8 else prediction
 
     def memory(self) -> MemoryQuestion:
-        """What memory is asked: of serving with all its tokens in the cache."""
+        """The question whether it fits; a served model has all its tokens in the cache."""
         settings, model = self.settings, self.model
         if self.is_served:
             settings = self._as_served(settings.tokens(model))
@@ -152,14 +158,14 @@ class PredictQuestion:
         return MemoryQuestion(model, settings, self.plan, self.device.memory)
 
     def _as_served(self, tokens: Number) -> MemorySettings:
-        """What an engine holds: all tokens in the cache, and the prefill of those that are not there yet."""
+        """The settings of an engine: all tokens in the cache, and the prefill of those not yet in it."""
         past = self.settings.past
         chunk = int(tokens) if past else None
         longest = past + tokens + self.new_tokens or 1  # with nothing before it, the decoded token itself
         return replace(self.settings, phase="serve", seq_len=longest, past=0, chunk=chunk)
 
     def changed(self, **settings: Any) -> PredictQuestion:
-        """The same with other settings of memory's."""
+        """This question with some fields of its `MemorySettings` replaced."""
         return replace(self, settings=replace(self.settings, **settings))
 
 
@@ -178,25 +184,25 @@ DEFAULTS = PredictSettings()
 
 
 def check_prediction(question: PredictQuestion) -> None:
-    """Raise ArchError with all that options of `predict` contradict."""
+    """Raise ArchError with every contradiction between options of `predict`."""
     problems = list(_problems(question))
     if problems:
         raise ArchError(problems)
 
 
 def _problems(question: PredictQuestion) -> Iterator[Problem]:
-    asked, phase = question.asked, question.phase
-    if asked.dtype not in DTYPES:
-        yield Problem(f"predict does not support dtype {asked.dtype}", f"one of {', '.join(DTYPES)}")
-    if asked.compiled:
+    settings, phase = question.asked, question.phase
+    if settings.dtype not in DTYPES:
+        yield Problem(f"predict does not support dtype {settings.dtype}", f"one of {', '.join(DTYPES)}")
+    if settings.compiled:
         yield from _of_compiled(question)
     yield from _of_cache(question)
     if phase == "train":
-        if asked.dtype == FP8:
+        if settings.dtype == FP8:
             yield Problem("predict does not support training in fp8", "--dtype bf16")
-    elif asked.tokens is not None:
+    elif settings.tokens is not None:
         yield Problem(f"--tokens applies to training only, and the phase is {phase}", "ask for --phase train")
-    if phase != "serve" and asked.new != DEFAULT_NEW:
+    if phase != "serve" and settings.new != DEFAULT_NEW:
         hint = "ask for --phase serve" if question.model.caches else "leave --new out"
         yield Problem(f"--new applies to serving only, and the phase is {phase}", hint)
 

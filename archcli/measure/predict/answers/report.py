@@ -39,7 +39,7 @@ from archcli.modules.spec.request import Request
 from archcli.recording.classes import TimeClass
 
 FAR = 2**30
-"""Tokens behind which every window is full."""
+"""A context in which every window is full."""
 if TYPE_CHECKING:
     from archcli.measure.predict.answers.best import FastestPlan
 
@@ -121,17 +121,20 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         "memory_bytes": memory.memory_bytes,
         "limits": [limit.record(total) for limit in spent],
     }
-    answered = sentence(question.settings.phase, sequences(question), spent, totals)
-    totals["sentence"] = " ".join([*misfit(question, totals), answered])
+    answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
+    totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
     if question.phase in {"decode", "serve"}:
         totals["break_even"] = _break_even(question, decoded)
     return totals
 
 
 def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
-    """The rows of one rank that decodes far behind, where every window is full."""
-    share, one = question.plan.share(question.model), question.plan.of_replica(question.settings)
-    return count_pass(share, Request("decode", one.batch_size, 1, FAR)).rows
+    """The rows of one rank that decodes after so many tokens that every window is full."""
+    share, batch_size = (
+        question.plan.share(question.model),
+        question.plan.of_replica(question.settings).batch_size,
+    )
+    return count_pass(share, Request("decode", batch_size, 1, FAR)).rows
 
 
 def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
@@ -151,29 +154,29 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
 
 
 def _inputs(question: PredictQuestion) -> Record:
-    settings, asked, train = question.settings, question.asked, question.phase == "train"
+    settings, predicted, train = question.settings, question.asked, question.phase == "train"
     names = ("phase", "batch_size", "attention", "backend", *(("recompute", "grad_accum") if train else ()))
-    of_phase: Record = {} if train else {name: getattr(asked, name) for name in OF_INFERENCE}
+    of_phase: Record = {} if train else {name: getattr(predicted, name) for name in OF_INFERENCE}
     if question.is_served:
         of_phase["kv_dtype"] = question.cache.cache_dtype or settings.dtype
     if question.phase == "serve":
-        of_phase["new"] = asked.new
+        of_phase["new"] = predicted.new
     if question.phase == "prefill":
         of_phase["past"] = settings.past
-    if train and asked.tokens is not None:
-        of_phase["tokens"] = asked.tokens
-    if asked.compiled:
+    if train and predicted.tokens is not None:
+        of_phase["tokens"] = predicted.tokens
+    if predicted.compiled:
         of_phase["compiled"] = True
     return {
         **{name: getattr(settings, name) for name in names},
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
-        "dtype": question.model.stored_as or asked.dtype,
+        "dtype": question.model.stored_as or predicted.dtype,
         **of_phase,
         "plan": question.plan.inputs(),
         "device": question.device.name,
         "n_devices": question.plan.devices,
-        **({} if asked.price_per_hour is None else {"price_per_hour": asked.price_per_hour}),
+        **({} if predicted.price_per_hour is None else {"price_per_hour": predicted.price_per_hour}),
     }
 
 
@@ -215,13 +218,13 @@ def _notes(
 
 
 def _kept(answer: PredictAnswer, decoded: Iterable[Row]) -> set[str]:
-    """What passes keep from token to token; a training step keeps no cache."""
+    """What passes keep from token to token: a cache, recurrent states; training keeps no cache."""
     is_scanned = any(row.op_class == TimeClass.RECURRENCE for row in answer.prediction.rows)
     return {*of_states(decoded).values(), *([OF_STATES] if is_scanned else ())}
 
 
 def _of_states(question: PredictQuestion, totals: Record, kept: set[str]) -> Iterator[str]:
-    """Whose kernels are timed: those that copy a growing cache, and those of unfused scans."""
+    """Notes on the timed kernels: those that copy a growing cache, and those of unfused scans."""
     has_past = question.phase == "decode" or question.settings.past
     if has_past and not question.is_served and OF_CACHE in kept:
         yield GROWN

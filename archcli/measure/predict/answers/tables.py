@@ -16,11 +16,11 @@ FIGURES = {"floor": "limit", "expected": "expected", "low": "low", "high": "high
 """JSON's names of the figures, and their headings: the floor of a time is the ceiling of a rate."""
 HOUR, DAY, KILO = 3600.0, 86400.0, 1e3
 TINY = 1e-12
-"""A price of a second below it is none."""
+"""A lower price of a second counts as none."""
 
 
 def kind_of_figures(totals: Mapping[str, Any]) -> str:
-    """The figure that stands for all where there is room for one: the expected one, or the floor."""
+    """The figure to show where there is room for one: the expected one, or the floor."""
     return "floor" if totals["time_s"]["expected"] is None else "expected"
 
 
@@ -50,15 +50,15 @@ def _constants(question: PredictQuestion) -> Record:
     for group, entries in efficiency.groups.items():
         known = {name: dict(entry) for name, entry in entries.items()}
         # groups by kind of kernel or by number of ranks name no dtype, and keep all entries
-        alone = {name: entry for name, entry in known.items() if name == dtype}
-        constants[group] = alone or known
+        of_dtype = {name: entry for name, entry in known.items() if name == dtype}
+        constants[group] = of_dtype or known
     if question.phase != "train":
         constants.pop("training", None)
     return constants
 
 
 def cost_record(prediction: Prediction, price_per_hour: float) -> Record:
-    """What tokens cost at a price for an hour of a device: tokens per unit, and the price of a million."""
+    """The cost of tokens at a price for an hour of a device: tokens per unit, and the price of a million."""
     per_second = price_per_hour * prediction.devices / HOUR
     rates = prediction.tokens_per_s
     million = {name: None if rate is None else 1e6 * per_second / rate for name, rate in rates.items()}
@@ -104,7 +104,7 @@ def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
         "bubble_s": prediction.bubble_s,
         "devices": prediction.devices,
         "device": device_record(question, prediction.origin),
-        "communication": [one.record() for one in prediction.communication],
+        "communication": [collective.record() for collective in prediction.communication],
     }
     if answer.served is not None:
         totals["first_token_s"] = answer.served.first_token.record()
@@ -187,7 +187,7 @@ def to_four(value: float) -> float | int:
 
 
 def limit_table(limits: Sequence[Record], kind: str) -> Table:
-    """What the seconds are spent on."""
+    """The seconds by purpose."""
     columns = (Column("what", "what"), Column("time_s", "time", "seconds"), Column("share", "share", "share"))
     return Table(f"what takes the time ({FIGURES[kind]})", columns, limits)
 

@@ -15,7 +15,7 @@ from archcli.recording.classes import COMMUNICATION, UNATTRIBUTED, label_of
 
 WHOLE, COMPUTING = "whole pass", "all but communication"
 BESIDE = f"{FRAMEWORK} + {UNATTRIBUTED}"
-"""What is measured beside kernels, which constants have as one."""
+"""The class of all time beside kernels: measured as two, predicted as one."""
 COLUMNS = (
     Column("class", "class"),
     Column("measured_s", "measured", "seconds"),
@@ -31,8 +31,8 @@ NONE = Seconds()
 
 
 def seconds_by_class(kernels: Iterable[KernelRun], clock: KernelClock, phase: str) -> dict[str, Seconds]:
-    """Predicted seconds of a pass by class, the framework's among them where its constants are known."""
-    # read twice
+    """Predicted seconds of a pass by class, with those of the framework where its constants are known."""
+    # an iterator would be empty for the calls of operations
     kernels = [*kernels]
     predicted: dict[str, Seconds] = {}
     for run in kernels:
@@ -67,15 +67,15 @@ def compared(measured: Mapping[str, float], predicted: Mapping[str, Seconds]) ->
 
 
 def _record(name: str, measured_s: float, seconds: Seconds | None, *, calibrated: bool) -> PredictedClass:
-    told = seconds if calibrated else None
+    expected = seconds if calibrated else None
     return {
         "class": name,
         "measured_s": measured_s,
         "floor_s": (seconds or NONE).floor,
-        "expected_s": told and told.expected,
-        "low_s": told and told.low,
-        "high_s": told and told.high,
-        "expected_over_measured": told.expected / measured_s if told and measured_s > 0 else None,
+        "expected_s": expected and expected.expected,
+        "low_s": expected and expected.low,
+        "high_s": expected and expected.high,
+        "expected_over_measured": expected.expected / measured_s if expected and measured_s > 0 else None,
     }
 
 

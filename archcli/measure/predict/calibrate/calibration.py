@@ -1,7 +1,7 @@
 """Calibration: the rates and constants of a machine from profiles of it.
 
-Matrix products, kernels that memory bounds, attention in one kernel, and what the framework takes for each
-call of an operation. Each is fitted to measured rows, and its error is that of sizes left out of the fit.
+Matrix products, memory-bound kernels, fused attention, and the framework's time for a call of an operation.
+Each is fitted to measured rows, and its error is that of sizes left out of the fit.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def local_rates(name: str, ceilings: Mapping[str, Ceilings], backend: Backend) -
 
 LEAST_SIZES = 3
 KINDS = ("normalization", "gated_activation", "addition", "elementwise", "movement", "gather")
-"""Kinds of kernels that memory bounds."""
+"""Kinds of memory-bound kernels."""
 MEMORY_BOUND = "memory_bound"
 LABELS = {
     PRODUCTS: "matrix products",
@@ -66,7 +66,7 @@ Entries = Mapping[str, Mapping[str, Any]]
 
 
 class CalibrationSource(NamedTuple):
-    """What constants are fitted to: the files, the dtype, the day of the fit, and the command for another."""
+    """The source of fitted constants: files, dtype, day of the fit, and the command that measures more."""
 
     table: str
     dtype: str
@@ -81,9 +81,9 @@ def calibrate(runs: Sequence[MeasuredRun], rates: Rates, source: CalibrationSour
     for sample in samples:
         of_kinds.setdefault(sample.kind, []).append(sample)
     fused, products = of_kinds.pop(ATTENTION, []), of_kinds.pop(PRODUCTS, [])
-    others = [sample for each in of_kinds.values() for sample in each]
+    movements = [sample for of_kind in of_kinds.values() for sample in of_kind]
     _check(PRODUCTS, len(_sizes(products)), source)
-    _check(MEMORY_BOUND, len(_sizes(others)), source)
+    _check(MEMORY_BOUND, len(_sizes(movements)), source)
     if fused:
         _check(ATTENTION, len(_sizes(fused)), source)
     _check(FRAMEWORK, len({run.sizes for run in runs}), source)
@@ -91,7 +91,7 @@ def calibrate(runs: Sequence[MeasuredRun], rates: Rates, source: CalibrationSour
     fitted = _products(products)
     groups: dict[str, Entries] = {
         PRODUCTS: {source.dtype: _product_entry(fitted, source)},
-        MEMORY_BOUND: {**_movements(of_kinds, others, source), **_frameworks(runs, rates, source)},
+        MEMORY_BOUND: {**_movements(of_kinds, movements, source), **_frameworks(runs, rates, source)},
     }
     if fused:
         groups[ATTENTION] = {source.dtype: _attention(fused, fitted.constants, source)}

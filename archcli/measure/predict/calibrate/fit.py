@@ -1,7 +1,7 @@
 """Fits of constants to samples by the simplex method, and their error on sizes that were left out.
 
 The loss is the mean of |log(expected / measured)|, rounded off near 0, so that one disturbed row does not
-decide. A row counts by its share of the seconds of its pass: what is predicted are passes.
+decide. A row counts by its share of the seconds of its pass, since predictions are of passes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Loss = Callable[[Point], float]
 Vertex = tuple[float, Point]
 """A point with the function's value there first."""
 ROUNDS, CLOSE, SIZES = 300, 1e-12, (0.5, 0.2, 0.05)
-"""Most rounds of a simplex, the difference of values at which it ends, and the sizes that they begin with."""
+"""Most rounds of a simplex, the difference of losses that ends it, and the sizes to begin with, in turn."""
 
 
 def minimized(loss: Loss, start: Point) -> Point:
@@ -77,12 +77,13 @@ EXPONENT, SIZES_FOR_EXPONENT = 2.0, 8
 """The exponent of matrix products, and from how many sizes on it is fitted, too."""
 LEAST_EXPONENT, MOST_EXPONENT = 1.0, 16.0
 ROUND, LARGEST = 0.01, 30.0
-"""Errors below which the loss is a square, and the most that a number's logarithm is."""
+"""Errors below which the loss is a square, and the bound of a number's logarithm."""
+# the range of an answer, low to high, holds the 80% of the seconds between these
 LOW, HIGH = 0.1, 0.9
 FOLDS = 10
-"""Parts of the sizes that are left out in turn, each size alone where there are no more."""
+"""Parts of the sizes, left out in turn; with fewer sizes than this each is a part."""
 FINEST = 1e-9
-"""Seconds of a launch that the search begins with at least."""
+"""The fewest seconds of a launch to begin the search with."""
 
 
 def expected_seconds(constants: KernelConstants, sample: RowSample) -> float:
@@ -99,7 +100,7 @@ ConstantsOf = Callable[[Point], KernelConstants]
 
 
 class HeldOut(NamedTuple):
-    """Measured over expected of what no fit had seen, and its share of the seconds of its pass."""
+    """Measured over expected seconds of a row that was left out, and its share of the seconds of its pass."""
 
     ratio: float
     share: float
@@ -112,25 +113,27 @@ class Fitted(NamedTuple):
     held_out: tuple[HeldOut, ...]
 
     def origin(self, table: str, date: str) -> Origin:
-        """Where the constants are from, and how far they were off, seconds counted alike."""
-        error = sum(one.share * abs(1 / one.ratio - 1) for one in self.held_out)
-        error /= sum(one.share for one in self.held_out)
+        """Where the constants are from, their mean error weighted by seconds, and the range of the ratios."""
+        error = sum(row.share * abs(1 / row.ratio - 1) for row in self.held_out)
+        error /= sum(row.share for row in self.held_out)
         # the range holds the expected time, also where all that was held out lies on one side of it
         edges = (min(1.0, quantile(self.held_out, LOW)), max(1.0, quantile(self.held_out, HIGH)))
         return Origin(error, *edges, len(self.held_out), table, date)
 
 
 def fit(samples: Sequence[RowSample], start: Point, constants_of: ConstantsOf) -> Fitted:
-    """Fit constants to samples, and to all but a part of the sizes in turn, at most FOLDS times."""
+    """Fit constants to all samples, and cross-validate them by size in at most FOLDS folds."""
     every = _numbers(samples, start, constants_of)
     # by size, not by row: another row of the same kernels would tell the fit what is held out
     folds = {size: i % FOLDS for i, size in enumerate(dict.fromkeys(sample.size for sample in samples))}
     held_out = []
     for fold in range(min(FOLDS, len(folds))):
-        others = [one for one in samples if folds[one.size] != fold]
-        constants = constants_of(_numbers(others, start, constants_of))
-        left = [one for one in samples if folds[one.size] == fold]
-        held_out += [HeldOut(one.seconds / expected_seconds(constants, one), one.share) for one in left]
+        fitted = [sample for sample in samples if folds[sample.size] != fold]
+        constants = constants_of(_numbers(fitted, start, constants_of))
+        for sample in samples:
+            if folds[sample.size] == fold:
+                ratio = sample.seconds / expected_seconds(constants, sample)
+                held_out.append(HeldOut(ratio, sample.share))
     return Fitted(constants_of(every), tuple(held_out))
 
 
@@ -140,7 +143,7 @@ def _numbers(samples: Sequence[RowSample], start: Point, constants_of: Constants
     for sample in samples:
         # equal kernels have one expected time, which the loss computes once for all their rows
         alike.setdefault(sample._replace(seconds=0.0, share=0.0), []).append(sample)
-    measured = [(one, [(log(row.seconds), row.share) for row in rows]) for one, rows in alike.items()]
+    measured = [(sample, [(log(row.seconds), row.share) for row in rows]) for sample, rows in alike.items()]
 
     def loss(numbers: Point) -> float:
         constants, total = constants_of(numbers), 0.0
@@ -153,7 +156,7 @@ def _numbers(samples: Sequence[RowSample], start: Point, constants_of: Constants
 
 
 def of_movements(numbers: Point) -> KernelConstants:
-    """Constants of kernels that memory bounds: launch and memory."""
+    """Constants of memory-bound kernels: launch and memory."""
     launch, memory = map(_positive, numbers)
     return KernelConstants.of_memory(launch, memory)
 
@@ -166,7 +169,7 @@ def of_products(numbers: Point) -> KernelConstants:
 
 
 def of_attention(products: KernelConstants) -> ConstantsOf:
-    """Constants of attention in one kernel: those of products but for the fraction of the peak."""
+    """Constants of fused attention: those of products, with its own fraction of the peak."""
     return lambda numbers: products._replace(compute=_positive(numbers[0]))
 
 
@@ -177,24 +180,25 @@ def _positive(number: float) -> float:
 
 def launch_start(samples: Sequence[RowSample]) -> float:
     """The logarithm of a launch to begin with: a tenth of the shortest kernel measured."""
-    least = min(one.seconds / sum(work.times for work in one.works) for one in samples)
+    least = min(sample.seconds / sum(work.times for work in sample.works) for sample in samples)
     return log(max(least / 10, FINEST))
 
 
 def quantile(held_out: Sequence[HeldOut], part: float) -> float:
-    """The ratio below which a part of the seconds lies, between two ratios in proportion."""
+    """The quantile of the ratios, weighted by seconds and interpolated linearly."""
     ordered = sorted(held_out)
-    total, below = sum(one.share for one in ordered), 0.0
+    total, below = sum(row.share for row in ordered), 0.0
     last_at, last = 0.0, ordered[0].ratio
-    for one in ordered:
-        at = (below + one.share / 2) / total
+    for row in ordered:
+        # a row stands in the middle of its share
+        at = (below + row.share / 2) / total
         if at >= part:
             span = at - last_at
-            return one.ratio if span <= 0 else last + (part - last_at) / span * (one.ratio - last)
-        below, last_at, last = below + one.share, at, one.ratio
+            return row.ratio if span <= 0 else last + (part - last_at) / span * (row.ratio - last)
+        below, last_at, last = below + row.share, at, row.ratio
     return last
 
 
 def entry(constants: dict[str, float], origin: Origin) -> dict[str, Any]:
-    """What `efficiency:` of a device's YAML would say: the constants and their origin."""
+    """An entry of `efficiency:` in a device's YAML: the constants and their origin."""
     return {**constants, **{key: value for key, value in origin._asdict().items() if value != ""}}

@@ -15,14 +15,13 @@ from archcli.measure.profile.charges import GRADIENT_SUMS, operator_name
 # the fit takes the logarithm of measured seconds
 LEAST_S = 1e-9
 LEAST_SHARE, LEAST_LAUNCHES = 0.9, 0.5
-"""A row stands for a kind of kernels that has so much of its floor's time, and so many of its launches."""
+"""The least shares, of a row's floor time and of its launches, of the kind of kernels that it stands for."""
 
 
 class MeasuredRun(NamedTuple):
     """A profile: its file, the kernels of its pass, seconds of its rows by path, and those beside kernels.
 
-    `sizes` tell one pass from another: the model and what it was run with. `trains` is whether it has a
-    backward.
+    `sizes` identifies the pass: the model and the settings of its run. `trains`: it has a backward.
     """
 
     name: str
@@ -34,9 +33,9 @@ class MeasuredRun(NamedTuple):
 
 
 class SampleWork(NamedTuple):
-    """Equal kernels of a row: their kind, the bare terms of one, how many, and what tells their size.
+    """Equal kernels of a row: their kind, the bare terms of one, their number, and their size.
 
-    No expected term is below that of `bound`; `floor_s` are seconds of one at the floor.
+    `bound`: the least of each expected term. `floor_s`: seconds of one kernel at the floor.
     """
 
     kind: str
@@ -55,7 +54,7 @@ class SampleWork(NamedTuple):
 class RowSample(NamedTuple):
     """A measured row that stands for one kind of kernels, and its share of the seconds of its pass.
 
-    What else runs in it takes `beside` at its floor. Rows of one `size` are held out together.
+    `beside`: seconds of its kernels of other kinds, at their floor. Rows of one `size` are held out together.
     """
 
     kind: str
@@ -66,7 +65,7 @@ class RowSample(NamedTuple):
 
     @property
     def size(self) -> frozenset[object]:
-        """What tells its kernels from those of other sizes."""
+        """The sizes of its kernels."""
         return frozenset(work.size for work in self.works)
 
 
@@ -76,7 +75,7 @@ def row_name(run: KernelRun) -> str:
 
 
 def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[RowSample]:
-    """The rows of a profile that stand for one kind; what else runs in them is taken at its floor.
+    """The rows of a profile that stand for one kind of kernels; others in them count at their floor.
 
     Raises ArchError where the profile has other rows than the model, such as those of a lesser depth.
     """
@@ -96,7 +95,7 @@ def samples_of(run: MeasuredRun, rates: Rates) -> Iterator[RowSample]:
 
 
 def framework_sample(run: MeasuredRun, rates: Rates) -> RowSample:
-    """What a pass takes beside its kernels, as one row: so many calls, each of the mean of bytes written."""
+    """The time of a pass beside its kernels as one row of equal calls, each writing the mean bytes."""
     calls = [*operation_calls(run.kernels, "train" if run.trains else "forward")]
     number = sum(call.times for call in calls)
     written = sum(call.times * call.kernel.written for call in calls)
@@ -114,7 +113,7 @@ def work_of(run: KernelRun, rates: Rates) -> SampleWork:
 
 
 def _joined(works: Iterable[SampleWork], kind: str) -> tuple[SampleWork, ...]:
-    """Those of a kind, equal ones of several layers together."""
+    """The kernels of a kind, with equal ones of several layers as one entry."""
     often: dict[SampleWork, float] = {}
     for work in works:
         if work.kind == kind:

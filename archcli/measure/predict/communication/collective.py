@@ -1,9 +1,8 @@
 """Collectives: tensors that ranks exchange, in which groups, over which links, and how long it takes.
 
-Groups of ranks that run a collective together, and where a plan places them. Neighbours in rank are
-neighbours on the machine: tensor parallelism lies innermost, then context parallelism, then the replicas,
-and the stages of a pipeline outermost (arXiv:2104.04473 section 3.3). The ranks that share experts are
-neighbours within a stage.
+Neighbours in rank are neighbours on the machine: tensor parallelism lies innermost, then context parallelism,
+then the replicas, and the stages of a pipeline outermost (arXiv:2104.04473 section 3.3). The ranks that share
+experts are neighbours within a stage.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from archcli.measure.memory.plan import Plan
 
 
 class GroupOfRanks(NamedTuple):
-    """Ranks that run a collective together: how many, and how far apart two in succession lie."""
+    """Ranks that run a collective together: how many, and the stride from one to the next."""
 
     ranks: int
     stride: int = 1
 
     def per_node(self, devices_per_node: int) -> int:
-        """How many of them lie in one node, at least 1."""
+        """Ranks of the group in one node, at least 1."""
         return min(self.ranks, max(1, devices_per_node // self.stride))
 
 
@@ -65,19 +64,18 @@ CollectiveName = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_a
 Purpose = Literal["tensor", "experts", "weights", "gradients", "stages", "context"]
 """What is exchanged: activations of split matrices, tokens for experts, weights, and so on."""
 Cover = Literal["", "forward", "backward", "compute", "attention"]
-"""The compute that may run meanwhile; empty where the next operation waits for the result."""
+"""The compute that may run at the same time; empty where the next operation waits for the result."""
 
 Moment = Literal["forward", "backward", "step"]
-"""When it runs; `step` is behind the backward of the last micro batch."""
+"""When it runs; `step` is after the backward of the last micro batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """One kind of exchange in a step or a pass of one rank, of all the times that it occurs.
+    """All `times` of one kind of exchange in a step or a pass of one rank.
 
-    `bytes` are what the rank sends in all of them together, over a ring where that is how it is done: 2 (n -
-    1) / n of the tensor in an all-reduce among n ranks, (n - 1) / n of the whole in a gather, a scatter or an
-    all-to-all.
+    `bytes` are what the rank sends in all of them, by a ring algorithm: 2 (n - 1) / n of the tensor in an
+    all-reduce among n ranks, (n - 1) / n of the whole in a gather, a scatter or an all-to-all.
     """
 
     name: CollectiveName
@@ -89,28 +87,29 @@ class Collective:
     cover: Cover = ""
 
     def scaled(self, times: Number) -> Collective:
-        """So many of it."""
+        """The collective `times` as often."""
         return replace(self, bytes=times * self.bytes, times=times * self.times)
 
 
 def merged(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
-    """The collectives, those alike together."""
-    alike: dict[Collective, list[Collective]] = {}
-    for one in collectives:
-        alike.setdefault(replace(one, bytes=0, times=0), []).append(one)
-    return tuple(
-        replace(kind, bytes=sum(one.bytes for one in ones), times=sum(one.times for one in ones))
-        for kind, ones in alike.items()
-    )
+    """The collectives, with those of one kind as one."""
+    by_kind: dict[Collective, Collective] = {}
+    for collective in collectives:
+        kind = replace(collective, bytes=0, times=0)
+        total = by_kind.get(kind, kind)
+        by_kind[kind] = replace(
+            kind, bytes=total.bytes + collective.bytes, times=total.times + collective.times
+        )
+    return tuple(by_kind.values())
 
 
 LinkName = Literal["link", "network"]
 DEVICES_PER_NODE = 8
-"""Devices that a link joins where a device does not state it: those of an HGX or OAM board."""
+"""Devices of a node unless a device states it: those of an HGX or OAM board."""
 
 
 class LinkRoute(NamedTuple):
-    """The way of a collective: the slower link on it, and the bytes a second that a rank sends over it."""
+    """The route of a collective: its slower link, and the bytes a second that a rank sends over it."""
 
     link: LinkName
     bytes_per_s: float
@@ -129,11 +128,11 @@ class Fabric(NamedTuple):
     devices_per_node: int = DEVICES_PER_NODE
 
     def route(self, collective: Collective) -> LinkRoute:
-        """The way of a collective's bytes. Raises ArchError where a link's rate is not known.
+        """The route of a collective. Raises ArchError where a link's rate is not known.
 
-        Within a node the link. Of a group of n ranks, g of them in each node, a ring passes between nodes
-        over the network interfaces of all g: min(link, g x network). Of what each sends to all others, (n -
-        g) / (n - 1) leaves the node over the rank's own interface, as does what is sent to the next stage.
+        Within a node it is the link. In a group of n ranks, g of them in each node, a ring passes between
+        nodes over the network interfaces of all g: min(link, g x network). In an all-to-all (n - g) / (n - 1)
+        of the bytes leave the node over the rank's own interface, as do all bytes for the next stage.
         """
         ranks, near = collective.group.ranks, collective.group.per_node(self.devices_per_node)
         if near >= ranks:
@@ -231,19 +230,19 @@ def timed(collectives: Iterable[Collective], fabric: Fabric, pace: LinkPace = FL
 
 
 def exposed(collectives: Iterable[TimedCollective], compute_s: Mapping[Cover, float]) -> list[Exposed]:
-    """Each with its exposed seconds; `compute_s` are the seconds of the compute that may run meanwhile.
+    """Each with its exposed seconds; `compute_s` are the seconds of the compute that may cover them.
 
-    Those that the same compute covers share it in proportion: together at least max(0, communication -
-    compute) of them is exposed, at most all of it.
+    Collectives with the same cover share it in proportion: together at least max(0, communication - compute)
+    seconds of them are exposed, at most all.
     """
-    known = list(collectives)
+    collectives = list(collectives)
     sums: dict[Cover, float] = {}
-    for one in known:
-        cover = one.collective.cover
-        sums[cover] = sums.get(cover, 0.0) + one.time_s
+    for sent in collectives:
+        cover = sent.collective.cover
+        sums[cover] = sums.get(cover, 0.0) + sent.time_s
     left = {
         # the exposed share of all that one cover may hide; an empty cover hides nothing
         cover: max(0.0, 1 - compute_s.get(cover, 0.0) / total) if cover and total else 1.0
         for cover, total in sums.items()
     }
-    return [Exposed(one, one.time_s * left[one.collective.cover], one.time_s) for one in known]
+    return [Exposed(sent, sent.time_s * left[sent.collective.cover], sent.time_s) for sent in collectives]

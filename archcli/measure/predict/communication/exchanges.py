@@ -1,13 +1,13 @@
 """What the ranks of each kind of parallelism send each other.
 
-What ranks that share tokens send around their ring: keys, values and the gradients of both. Ring attention,
-arXiv:2310.01889 section 3. Each of c ranks has T / c tokens; their keys and values pass by all others,
-forward and once more backward, where their gradients travel along and then home.
+Context parallelism: keys, values and the gradients of both go around a ring (ring attention, arXiv:2310.01889
+section 3). Each of c ranks has T / c tokens; their keys and values pass by all others, forward and once more
+backward, where their gradients travel along and then home.
 
-Collectives of replicas: gradients that are summed, and with ZeRO 3 weights that are gathered. DDP sums
-gradients once a step, in buckets of 25 MiB (arXiv:2006.15704 section 3.2); ZeRO 1 and 2 scatter them and
-gather the new weights (arXiv:1910.02054 section 7). FSDP2 gathers each layer forward and backward, what is
-outside of layers once, and scatters gradients, for each micro batch.
+Data parallelism: gradients are summed, and with ZeRO 3 weights are gathered. DDP sums gradients once a step,
+in buckets of 25 MiB (arXiv:2006.15704 section 3.2); ZeRO 1 and 2 scatter them and gather the new weights
+(arXiv:1910.02054 section 7). For each micro batch, FSDP2 gathers each layer forward and backward, all weights
+outside of layers once, and scatters gradients.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from archcli.measure.predict.communication.collective import (
 def of_context(
     rows: Iterable[tuple[Row, Number]], plan: Plan, width: Number, repeated: frozenset[str]
 ) -> Iterator[Collective]:
-    """The sends of attention's rows, of one rank's tokens: c - 1 forward, and 2 c - 1 backward.
+    """The sends of one rank's keys and values: c - 1 forward, and 2 c - 1 backward, for each row.
 
-    What a window or a mask leaves unread is passed on too. Sending may go on while attention is computed.
+    Keys that a window or a mask leaves unread are passed on too. Attention is computed while they travel.
     """
     if plan.cp == 1:
         return
@@ -63,10 +63,10 @@ def of_context(
 def of_rows(
     rows: Iterable[tuple[Row, Number]], plan: Plan, width: Number, repeated: frozenset[str] | None
 ) -> Iterator[Collective]:
-    """The collectives of rows that occur so often; `width` are the bytes of an element.
+    """The collectives of (row, times): those of tensor, sequence and expert parallelism.
 
-    `repeated` are the paths of rows that the backward runs again; None where there is no backward. None of
-    them can be covered: the next operation reads the result.
+    `width` are the bytes of an element. `repeated` are the paths of rows that the backward runs again; None
+    without a backward. No compute covers these collectives: the next operation reads the result.
     """
     for row, times in rows:
         op = row.op
@@ -94,9 +94,10 @@ ONCE_A_STEP = 1
 
 
 class Unit(NamedTuple):
-    """Weights that FSDP gathers at once: those of a layer, or all outside of layers, and how often.
+    """Weights that FSDP gathers at once: those of a layer, or all outside of layers (the root).
 
-    `whole` and `trained` are elements, each tensor padded to equal chunks of its first axis.
+    `times` counts layers of the same sizes. `whole` and `trained` are elements, each tensor padded to equal
+    chunks of its first axis.
     """
 
     times: int
@@ -131,7 +132,7 @@ def of_replicas(
 def _summed(
     weights: list[PlacedWeight], group: GroupOfRanks, stage: Stage, width: Number, often: int, zero: int
 ) -> Iterator[Collective]:
-    """Gradients added up, `often` a step; with ZeRO scattered, and the new weights gathered."""
+    """Gradients reduced `often` times a step; with ZeRO scattered, and the new weights gathered."""
     trained = sum(weight.count(stage) * weight.elements for weight in weights if weight.trained)
     if not trained:
         return
@@ -171,7 +172,7 @@ def _sharded(
 
 
 def units_of(weights: Sequence[PlacedWeight], stage: Stage, ranks: int) -> Iterator[Unit]:
-    """What a stage gathers at once among so many ranks: the root, and its layers by their sizes."""
+    """The units that a stage gathers among so many ranks: the root, and its layers by their sizes."""
     root = [weight for weight in weights if weight.first or weight.last]
     if root:
         yield Unit(1, *_padded(root, ranks), is_root=True)
@@ -196,22 +197,22 @@ def _padded(weights: Sequence[PlacedWeight], ranks: int) -> tuple[int, int]:
 def of_stages(
     plan: Plan, stage: Stage, hidden: Number, width: Number, micro_batches: int
 ) -> Iterator[Collective]:
-    """What a stage sends: hidden states onward and their gradients back, of each micro batch.
+    """The sends of a stage: hidden states onward and their gradients back, of each micro batch.
 
-    `hidden` are the B T d elements at a boundary, of which a rank has 1 / cp, with sequence parallelism 1 /
-    tp of that. Of v groups of layers each is followed by another stage, but for the model's last. Sending
-    may go on while the next micro batch is computed.
+    `hidden` are the B T d elements at a boundary; a rank has 1 / cp of them, with sequence parallelism 1 / tp
+    of that. Another stage follows each of a stage's v groups of layers, except the model's last. The next
+    micro batch is computed while they travel.
     """
     if plan.pp == 1:
         return
-    own = part_of(hidden * width, 1, plan.cp * (plan.tp if plan.sp else 1))
+    share = part_of(hidden * width, 1, plan.cp * (plan.tp if plan.sp else 1))
     onward = micro_batches * (plan.virtual_stages - int(stage.is_last))
     back = micro_batches * (plan.virtual_stages - int(stage.is_first))
     group = stage_group(plan)
     if onward:
-        yield Collective("send", "stages", group, onward * own, onward, "forward", "compute")
+        yield Collective("send", "stages", group, onward * share, onward, "forward", "compute")
     if back:
-        yield Collective("send", "stages", group, back * own, back, "backward", "compute")
+        yield Collective("send", "stages", group, back * share, back, "backward", "compute")
 
 
 def bubble_share(plan: Plan) -> float:

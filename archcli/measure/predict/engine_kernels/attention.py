@@ -50,16 +50,16 @@ class HeadsCall(NamedTuple):
 class PrefillConstants(NamedTuple):
     """Constants of attention over whole prompts.
 
-    call_us: launches, and what a block waits for before its first product.
+    call_us: launches, and the wait of a block before its first product.
     compute: fraction of the peak.
     tile: queries of a block; a shorter prompt costs as much as a whole tile.
-    block: weight of the longest block, the last of a prompt: with few heads all else waits for it.
-    start: keys that a block's start and end cost as much as.
-    memory, cached: fraction of the bandwidth, and how much faster L2 is; below 1 where what is small is slow.
+    block: weight of the longest block, the last of a prompt: with few heads all others wait for it.
+    start: cost of a block's start and end, in keys.
+    memory, cached: fraction of the bandwidth, and how much faster L2 is; below 1 where small calls are slow.
     narrow, wide: factors of head widths below and above 128.
     window: factor of attention with a window, whose tiles are masked at both ends.
     masked: share of its cost that a tile beyond the window keeps, 1 for a kernel blind to windows.
-    cache_passes: how often keys and values are moved: rotated, quantized, written and read.
+    cache_passes: times that keys and values are moved: rotated, quantized, written and read.
     """
 
     call_us: float
@@ -109,16 +109,16 @@ class DecodeConstants(NamedTuple):
 
     call_us: launches, and the sum over chunks.
     memory, cached: fraction of the bandwidth, and how much faster L2 is.
-    least: keys that a shorter cache costs as much as.
+    least: the fewest keys that count; a shorter cache costs as much.
     wave_us: microseconds of one block on each processor, beside what it reads.
     block: time of a processor for its share of bytes, beside the time of all processors for all bytes.
     compute: fraction of the peak.
     narrow, wide: factors of head widths below and above 128.
     masked: share of the keys beyond a window that are read all the same.
     window_us: microseconds more where a window hides a part of the cache: masks, and a sum over fewer chunks.
-    queries: how often queries and outputs are moved.
+    queries: times that queries and outputs are moved.
     chunk, splits: least keys of a block, and most blocks of a cache.
-    apart: no block for a group but one for each query head, with a window or without groups, and no chunks.
+    apart: with a window or without groups, each query head has a block of its own for its whole cache.
     """
 
     call_us: float
@@ -142,6 +142,7 @@ def decode_seconds(constants: DecodeConstants, call: HeadsCall, device: KernelDe
     """Seconds of attention of one new token: call + waves + (all bytes, the longest block, products)."""
     keys = smaller(call.length, call.reach)
     keys = larger(keys + constants.masked * (call.length - keys), constants.least)
+    # 0 or 1 and no `if`, as the sizes may be arrays of many calls
     is_apart = constants.apart * ((call.window > 0) | (call.heads == call.kv_heads))
     blocks = call.batch * (is_apart * call.heads + (1 - is_apart) * call.kv_heads)
     key = 2 * call.width * call.cache_bytes * width_factor(call.width, constants.narrow, constants.wide)

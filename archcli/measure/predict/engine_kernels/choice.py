@@ -50,16 +50,18 @@ class NamedDevice(NamedTuple):
 
 
 def lender(device: NamedDevice, measured: Iterable[NamedDevice]) -> NamedDevice | None:
-    """The measured device whose constants a device has: itself, or the nearest of its generation.
+    """The measured device whose constants a device gets: itself, or the nearest of its generation.
 
     None where no device of its generation was measured: kernels of another generation are other code.
     """
-    generation = GENERATIONS.get(device.architecture, device.architecture)
-    alike = [one for one in measured if GENERATIONS.get(one.architecture, one.architecture) == generation]
 
-    def distance(one: NamedDevice) -> tuple[bool, float]:
-        return one.name != device.name, abs(log(one.bandwidth / device.bandwidth))
+    def generation(of: NamedDevice) -> str:
+        return GENERATIONS.get(of.architecture, of.architecture)
 
+    def distance(candidate: NamedDevice) -> tuple[bool, float]:
+        return candidate.name != device.name, abs(log(candidate.bandwidth / device.bandwidth))
+
+    alike = [candidate for candidate in measured if generation(candidate) == generation(device)]
     return min(alike, key=distance, default=None)
 
 
@@ -70,20 +72,20 @@ def range_of(entry: NumberedEntry, *, borrowed: bool) -> tuple[float, float]:
 
 
 BORROWED = 1.15
-"""How much wider a range is, to either side, with the constants of another device of the generation.
+"""The factor that widens a range, to either side, with the constants of another device of the generation.
 
 Among H100 and H200, and among B200, B300, GB200 and GB300, quantiles of measured over expected move by at
-most so much, whatever the operation (`benchmarks/fit_engines.py --lent`).
+most this, whatever the operation (`benchmarks/fit_engines.py --lent`).
 """
 
 
 def entry_for(
     entries: Sequence[NumberedEntry], wanted: Mapping[str, Any], width: str = ""
 ) -> NumberedEntry | None:
-    """The entry of a kernel, else the one that was measured most of those alike; None where there is none.
+    """The entry most like a kernel, of several the one with the most measured rows; None without entries.
 
-    `wanted` are kernel, dtype and cache, as far as they are known. `width` is a head width, with a w behind
-    it where there is a window: 128w. An entry of other dtypes is chosen only where there is no nearer one.
+    `wanted` are kernel, dtype and cache, as far as they are known. `width` is a head width, followed by a w
+    with a window: 128w. An entry of other dtypes is chosen only if none is nearer.
     """
 
     def likeness(entry: NumberedEntry) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """Collectives of an engine within a node: all-reduces in one shot or two, whichever is the faster.
 
-In one shot each rank sends its whole message to all others and sums what it gets: one hop, and bytes of all
-ranks. In two each rank sums a part and shares the sum, or the switch sums: more hops, fewer bytes.
+In one shot each rank sends its whole message to all others and sums the received ones: one hop, and bytes of
+all ranks. In two each rank sums a part and shares the sum, or the switch sums: more hops, fewer bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NEAR = 2
 
 
 class ExchangeCall(NamedTuple):
-    """A collective: its ranks, and bytes of the message of one."""
+    """A collective: its ranks, and the bytes of a rank's message."""
 
     ranks: Size
     size: Size
@@ -28,9 +28,9 @@ class ExchangeConstants(NamedTuple):
     call_us: launch, and the first flag seen by a neighbour.
     hop_us: microseconds for each doubling of the ranks beyond two.
     one_shot, two_shot: fractions of the link's rate.
-    start_us: launch and flags of the second way.
-    far: how much slower the link is for more than two ranks, where they share a bus.
-    crowd: the power of ranks / 4 by which it slows further.
+    start_us: launch and flags of two shots.
+    far: factor of the time on the link with more than two ranks, which may share a bus.
+    crowd: the power of ranks / 4 by which that factor grows.
     """
 
     call_us: float
@@ -48,11 +48,11 @@ def exchange_seconds(constants: ExchangeConstants, call: ExchangeCall, device: K
     slowed = 1 + beyond * (constants.far * (call.ranks / 4) ** constants.crowd - 1)
     byte = call.size * slowed / device.link
     hops = constants.hop_us * MICRO * _doublings(call.ranks)
-    one = constants.call_us * MICRO + hops + (call.ranks - 1) * byte / constants.one_shot
+    one_shot = constants.call_us * MICRO + hops + (call.ranks - 1) * byte / constants.one_shot
     # a part of the message to and from each other rank
     parts = 2 * (call.ranks - 1) / call.ranks
-    two = constants.start_us * MICRO + hops + parts * byte / constants.two_shot
-    return smaller(one, two)
+    two_shot = constants.start_us * MICRO + hops + parts * byte / constants.two_shot
+    return smaller(one_shot, two_shot)
 
 
 def _doublings(ranks: Size) -> Size:

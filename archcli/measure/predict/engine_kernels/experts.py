@@ -31,7 +31,7 @@ class ExpertsConstants(NamedTuple):
     call_us: launches of choice, sorting, products and sum.
     memory, cached: fraction of the bandwidth at which weights are read, and how much faster L2 is.
     compute: fraction of the peak.
-    tile: rows that the tokens of an expert are rounded up to.
+    tile: rows of a tile; the tokens of an expert are rounded up to whole tiles.
     activations: fraction of the bandwidth at which rows are gathered, activated and summed.
     expert_us: microseconds of each touched expert, beside its weights.
     foreign: share of the work of a row that another rank's row costs here, where rows are not dropped first.
@@ -53,7 +53,7 @@ def touched_experts(experts: Size, topk: Size, tokens: Size) -> Size:
 
 
 def experts_seconds(constants: ExpertsConstants, call: ExpertsCall, device: KernelDevice) -> Size:
-    """Seconds of routed experts: call + (weights, products) + activations + what each expert costs."""
+    """Seconds of routed experts: call + (weights, products) + activations + the cost of each expert."""
     elements = call.matrices * call.hidden * call.inner
     weights = moved(call.touched * elements * call.weight_bytes, constants.cached, constants.memory, device)
     # each expert's last tile is half empty on average, and its only one is a whole tile
@@ -64,5 +64,5 @@ def experts_seconds(constants: ExpertsConstants, call: ExpertsCall, device: Kern
     # 2 bytes of each: a token read and written, an expert's inner activations
     size = 2 * rows * (2 * call.hidden + call.matrices * call.inner)
     activations = size / (device.bandwidth * constants.activations)
-    each = constants.expert_us * MICRO * call.touched
-    return constants.call_us * MICRO + joined(weights, products, 2) + activations + each
+    per_expert = constants.expert_us * MICRO * call.touched
+    return constants.call_us * MICRO + joined(weights, products, 2) + activations + per_expert

@@ -24,7 +24,7 @@ from archcli.measure.predict.engine_kernels.terms import (
 LATENT, ROTARY, KEYS, VALUES = 512, 64, 128, 128
 """Elements of a latent, a rotary key, and of a head's keys and values, as in DeepSeek-V2 and V3."""
 OVERLAP = 4
-"""The power that joins launches with the work they hide: near the longer of the two."""
+"""The power that joins launches and the work that they hide: near the longer of the two."""
 
 
 class LatentCall(NamedTuple):
@@ -61,8 +61,8 @@ def latent_prefill_seconds(constants: LatentPrefillConstants, call: LatentCall, 
     """Seconds of causal latent attention over prompts."""
     tile = constants.tile
     tiles = -(-call.length // tile)
-    absorbed = LATENT + ROTARY + LATENT, KEYS + ROTARY + VALUES
-    width = absorbed[0] if constants.absorbed else absorbed[1]
+    # a query's products with a key and a value: the latent is both where it is absorbed
+    width = LATENT + ROTARY + LATENT if constants.absorbed else KEYS + ROTARY + VALUES
     key = 2 * width * tile
     work = key * (keys_of_tiles(tiles, tiles * tile, tile) + constants.start * tiles)
     longest = key * (tiles * tile + constants.start) * device.processors * constants.block
@@ -111,7 +111,7 @@ def _with_launches(call: float, work: Size, *, overlapped: bool) -> Size:
 
 
 class LatentProductCall(NamedTuple):
-    """One of the two products that absorb: heads, tokens, widths of what is read and written a head.
+    """One of the two products that absorb: heads, tokens, and the widths that a head reads and writes.
 
     weight_bytes: bytes of an element of the weights.
     """

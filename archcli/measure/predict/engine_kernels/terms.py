@@ -67,7 +67,7 @@ def moved(size: Size, cached: float, fraction: float, device: KernelDevice) -> S
 
 
 def width_factor(width: Size, narrow: float, wide: float) -> Size:
-    """What a multiplication by heads of this width costs beside one by heads of 128.
+    """The cost of a multiplication by heads of this width, relative to heads of 128.
 
     narrow: the factor below 128, where exponentials and addresses weigh as much as at 128. wide: the factor
     of each doubling beyond 128, where registers run out.

@@ -1,8 +1,7 @@
 """Kernels of one rank of a plan: of its pass, recomputed ones, the loss and the update of a step.
 
-An engine runs a row of several element-wise kernels as one, and the framework calls each operation.
-What the model does not say is taken at the least that it can cost: a loss that reads the logits twice and
-writes their gradient, and AdamW in one kernel.
+An engine fuses the element-wise kernels of a row; a framework calls each operation. Loss and optimizer are
+taken at their least cost: a loss that reads the logits twice and writes their gradient, AdamW in one kernel.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ UPDATE_PASSES = (4, 3)
 LOSS = "loss"
 ELEMENTWISE = TimeClass.ELEMENTWISE
 CacheForm = Literal["grown", "in_place"]
-"""A cache that each step copies into a longer one, as archcli's own model does, or that it writes into."""
+"""Each step copies the cache into a longer one, as archcli's own model does, or writes into it."""
 CacheReads = Literal["groups", "heads"]
-"""Whether attention reads keys and values once for all query heads that share them, or for each of these."""
+"""Attention reads keys and values once for all query heads of a group, or once for each query head."""
 
 
 class CacheUse(NamedTuple):
-    """How a pass uses the cache of keys and values; in an engine's `low_dtype` it computes products.
+    """How a pass uses the cache of keys and values, and the `low_dtype` of an engine.
 
-    What writes into a cache in place is an engine, which runs a row in one kernel where it can. With weights
-    in fp8 it has the inputs of products and their results in it, all else in the model's dtype. Keys and
-    values are kept in `cache_dtype`, empty for that of the model.
+    A pass that writes the cache in place is an engine's, which fuses the kernels of a row. Products read and
+    write in the `low_dtype`, such as fp8, all else in the model's dtype. Keys and values are kept in
+    `cache_dtype`, empty for the model's.
     """
 
     form: CacheForm = "grown"
@@ -55,7 +54,7 @@ class CacheUse(NamedTuple):
         return float(cache_bytes(MANY, self.cache_dtype)) / MANY if self.cache_dtype else width
 
     def product(self, kernel: KernelCost) -> KernelCost:
-        """A matrix product as the engine computes it."""
+        """A matrix product in the engine's dtype."""
         if not self.low_dtype:
             return kernel
         part = WIDTHS[self.low_dtype] / WIDTHS[kernel.dtype]
@@ -69,21 +68,21 @@ NO_CHANGE = CacheUse()
 
 
 class RankKernels(NamedTuple):
-    """The kernels of one rank's pass or micro batch, of all stages, and where each of them runs."""
+    """The kernels of one rank's pass or micro batch, of all stages, and their placement in stages."""
 
     planned: PlannedPass
     kernels: tuple[KernelRun, ...]
     placement: StagePlacement
 
     def of_stage(self, stage: Stage) -> Iterator[KernelRun]:
-        """Those that a stage runs, by the rows of counting."""
+        """The kernels of a stage, by the rows of counting."""
         for run in self.kernels:
             part = self.part(run, stage)
             if part is not None:
                 yield part
 
     def part(self, run: KernelRun, stage: Stage) -> KernelRun | None:
-        """A kernel as often as a stage runs it, by the row of counting; None where it does not."""
+        """A kernel as often as a stage runs it, by the row of counting; None for a kernel of others."""
         share = float(self.placement.share(run.path, stage))
         if not share:
             return None
@@ -105,7 +104,7 @@ def rank_kernels(
     placement = StagePlacement(planned.model, [*(run.path for run in runs), LOSS])
     kernels = [*_of_rows(planned, runs, placement, plan, use)]
     rows = {placement.counted_path(row.path): row for row in planned.rows}
-    named = {one.path: rows.get(placement.counted_path(one.path)) for one in kernels}
+    named = {run.path: rows.get(placement.counted_path(run.path)) for run in kernels}
     if use.form == "in_place":
         kernels = [*fused_rows(kernels, named, int(planned.width))]
     if planned.model.quantization is not None and planned.request.phase != "train":
@@ -130,7 +129,7 @@ def compiled_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[Kerne
 
 
 def update_kernel(planned: PlannedPass, settings: MemorySettings, plan: Plan, stage: Stage) -> KernelRun:
-    """The update of the weights that a rank of a stage has states of."""
+    """The optimizer's update of the weights whose states a rank of a stage has."""
     held = shares(plan, planned.weights, stage).states
     return _moving("update", held * int(planned.width), UPDATE_PASSES, settings.dtype)
 
@@ -138,7 +137,7 @@ def update_kernel(planned: PlannedPass, settings: MemorySettings, plan: Plan, st
 def _of_rows(
     planned: PlannedPass, runs: Iterable[KernelRun], placement: StagePlacement, plan: Plan, use: CacheUse
 ) -> Iterator[KernelRun]:
-    """The kernels of rows, those that the backward runs again twice."""
+    """The kernels of rows; those that the backward runs again come twice."""
     rows = {row.path: row for row in planned.rows}
     written: set[str] = set()
     for run in runs:
@@ -159,16 +158,16 @@ def _of_rows(
                 continue
             written.add(run.path)
             kernel = _written_in_place(kernel, row, int(planned.width), use)
-        one = run._replace(kernel=kernel, times=times)
-        yield one
+        planned_run = run._replace(kernel=kernel, times=times)
+        yield planned_run
         if run.stage == "forward" and counted in planned.repeated:
-            yield one._replace(stage="recomputed")
+            yield planned_run._replace(stage="recomputed")
 
 
 def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:
-    """Attention that reads keys and values in the cache's dtype, and as often as the engine does.
+    """Attention that reads cached keys and values in the cache's dtype, and as often as the engine does.
 
-    Those that this pass makes, as in a prefill, it reads in the model's dtype.
+    Keys and values of this pass, as in a prefill, are read in the model's dtype.
     """
     queries, keys, values, *_ = row.inputs
     # [B, T, H, D]; with more keys than queries some of the keys come from the cache
@@ -180,7 +179,7 @@ def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelC
 
 
 def _written_in_place(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:
-    """New entries written into a cache that is there."""
+    """The kernel that writes a row's new entries into the cache."""
     entries = int(prod(row.inputs[0]))
     written = round(entries * use.cached_width(width))
     return kernel._replace(name="index_copy", read=entries * width, written=written)
@@ -193,7 +192,7 @@ def _loss(planned: PlannedPass, settings: MemorySettings) -> KernelRun:
 
 
 def _moving(name: str, size: int, passes: tuple[int, int], dtype: str) -> KernelRun:
-    """A kernel that reads and writes so many bytes so often."""
+    """An element-wise kernel that reads and writes a tensor of `size` bytes in so many `passes`."""
     read, written = passes
     return KernelRun(name, name, KernelCost(name, 0, read * size, written * size, dtype), ELEMENTWISE, 1.0)
 
@@ -203,26 +202,21 @@ def fused_rows(
 ) -> Iterator[KernelRun]:
     """Fuse the kernels of each row, as engines do: those of a composite norm are one.
 
-    It reads the row's inputs, writes its outputs and has the name of the last, as many times as the row runs.
-    Products stay as they are; attention in one kernel makes its mask itself. `rows` are by the path of the
-    kernels.
+    The fused kernel reads the row's inputs, writes its outputs, and has the name of the last one. Products
+    stay as they are; attention in one kernel makes its mask itself. `rows` are by the path of the kernels.
     """
     by_row: dict[tuple[str, str], list[KernelRun]] = {}
-    for one in kernels:
-        by_row.setdefault((one.path, one.stage), []).append(one)
+    for run in kernels:
+        by_row.setdefault((run.path, run.stage), []).append(run)
     for (path, _), of_row in by_row.items():
         row = rows.get(path)
-        attention = [one for one in of_row if _kind(one) == ATTENTION]
-        if attention:
-            yield from attention
-        elif row is None or len(of_row) == 1 or any(_kind(one) == PRODUCTS for one in of_row):
+        kinds = [kind_of(run.op_class, run.kernel.name) for run in of_row]
+        if ATTENTION in kinds:
+            yield from (run for run, kind in zip(of_row, kinds, strict=True) if kind == ATTENTION)
+        elif row is None or len(of_row) == 1 or PRODUCTS in kinds:
             yield from of_row
         else:
             yield _fused(of_row, row, width)
-
-
-def _kind(one: KernelRun) -> str:
-    return kind_of(one.op_class, one.kernel.name)
 
 
 def _fused(of_row: list[KernelRun], row: Row, width: int) -> KernelRun:
@@ -230,9 +224,10 @@ def _fused(of_row: list[KernelRun], row: Row, width: int) -> KernelRun:
     read, written = (
         width * sum(int(prod(shape)) for shape in shapes) for shapes in (row.inputs, row.outputs)
     )
-    flops = sum(one.kernel.flops for one in of_row)
+    flops = sum(run.kernel.flops for run in of_row)
     kernel = last.kernel._replace(read=read, written=written, flops=flops)
-    return last._replace(kernel=kernel, times=min(one.times for one in of_row))
+    # a kernel may run several times in a row: the rarest tells how often the row runs
+    return last._replace(kernel=kernel, times=min(run.times for run in of_row))
 
 
 def operation_calls(kernels: Iterable[KernelRun], phase: str) -> Iterator[KernelRun]:
@@ -242,10 +237,10 @@ def operation_calls(kernels: Iterable[KernelRun], phase: str) -> Iterator[Kernel
     """
     name = TRAINING_FRAMEWORK if phase == "train" else FRAMEWORK
     calls: dict[tuple[str, str], tuple[float, float]] = {}
-    for one in kernels:
-        times, written = calls.get((one.path, one.stage), (one.times, 0.0))
+    for run in kernels:
+        times, written = calls.get((run.path, run.stage), (run.times, 0.0))
         # a call launches each kernel once at least, so that the rarest of them tells how many calls there are
-        calls[one.path, one.stage] = min(times, one.times), written + one.times * one.kernel.written
+        calls[run.path, run.stage] = min(times, run.times), written + run.times * run.kernel.written
     for (path, stage), (times, written) in calls.items():
         kernel = KernelCost(name, 0, 0, round(written / times), "fp32")
         yield KernelRun(path, stage, kernel, TimeClass.FRAMEWORK, times)

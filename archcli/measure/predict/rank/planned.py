@@ -1,6 +1,6 @@
-"""The pass of one rank of a plan: its rows, the stage that runs each, what runs again, what is sent.
+"""The pass of one rank of a plan: its rows, the stage of each, recomputed rows, and collectives.
 
-A rank's share of the model is traced in one piece, of a pipeline the rows of all stages.
+A rank's share of the model is traced in one piece: with a pipeline, the rows of all stages.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from archcli.recording.operations import JOIN
 
 
 class StagePlacement:
-    """Where the rows of one traced pass run: in layers, numbered through, or at an end of the model.
+    """The layers of the rows of one traced pass, numbered across stacks, and so the stages that run them.
 
-    What comes before the layers the first stage runs, what comes behind them the last.
+    The first stage runs the rows before all layers, the last those after them.
     """
 
     def __init__(self, model: Model, paths: Iterable[str]) -> None:
         """Place the paths of rows, in the order in which they run.
 
-        Several layers that are alike may have rows of their own: the first of them, one in the middle, and
-        the last. Each stands for the layers up to the next.
+        Of layers that are alike several may be traced: the first, one in the middle, and the last. Each
+        stands for the layers up to the next.
         """
         self.n_layers = layer_count(model)
         self._layers: dict[str, range] = {}
@@ -48,7 +48,7 @@ class StagePlacement:
         for path in dict.fromkeys(paths):
             prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
             if prefix is None:
-                # paths come in the order of the forward: one behind some layer is behind all of them
+                # paths come in the order of the forward: one after some layer comes after all of them
                 self._behind[path] = bool(numbered)
             else:
                 numbered[path] = prefix, int(path.removeprefix(prefix).partition(".")[0])
@@ -61,7 +61,7 @@ class StagePlacement:
             self._layers[path] = range(start + number, start + end, span.step)
 
     def counted_path(self, path: str) -> str:
-        """The path under which counting has the row, or of a compiled kernel those of its rows."""
+        """The path of the row in counting; for a compiled kernel those of all its rows."""
         if path not in self._counted:
             self._counted[path] = JOIN.join(dict.fromkeys(map(self._index.counted_path, path.split(JOIN))))
         return self._counted[path]
@@ -71,7 +71,7 @@ class StagePlacement:
         return self._layers.get(path, range(0))
 
     def place(self, path: str) -> range | bool:
-        """The layers that a row stands for; for a row outside of layers whether it comes behind them."""
+        """The layers that a row stands for; outside of layers, whether it comes after them."""
         return self._layers[path] if path in self._layers else self._behind[path]
 
     def share(self, path: str, stage: Stage) -> Fraction:
@@ -84,7 +84,7 @@ class StagePlacement:
 
 
 def stage_rows(placement: StagePlacement, rows: Iterable[Row], stage: Stage) -> Iterator[tuple[Row, Number]]:
-    """(row, how often a stage runs it) of the rows that it runs."""
+    """(row, times that the stage runs it) of a stage's rows."""
     for row in rows:
         times = whole(row.times * placement.share(row.path, stage))
         if times:
@@ -93,10 +93,10 @@ def stage_rows(placement: StagePlacement, rows: Iterable[Row], stage: Stage) -> 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPass:
-    """The pass of one rank's share of a model, in one piece: of a pipeline the rows of all stages.
+    """The pass of one rank's share of a model, in one piece: with a pipeline, the rows of all stages.
 
-    It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `hidden` are the B T d elements between
-    two layers, of all the ranks that share them. `width` are the bytes of an element.
+    It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `repeated` are the paths of recomputed
+    rows, `hidden` the B T d elements between two layers in all ranks, `width` the bytes of an element.
     """
 
     model: Model
@@ -110,8 +110,8 @@ class PlannedPass:
     _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def repeating(self, settings: MemorySettings) -> PlannedPass:
-        """The same pass with what these settings recompute."""
-        # an empty cache: the backward sends again what repeated rows send
+        """The same pass with the recomputation of these settings."""
+        # no kept collectives: the backward sends again what repeated rows send
         return replace(self, repeated=_repeated(self.rows, settings), _of_stages={})
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
@@ -119,17 +119,17 @@ class PlannedPass:
         return stages_of(plan, self.placement.n_layers)
 
     def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
-        """What a rank of a stage sends: of training in a whole step, else in a pass."""
+        """What a rank of a stage sends: in training in a whole step, else in a pass."""
         if plan.devices == 1:
             return
-        of_rows = self.of_micro_batch(plan, stage)
+        of_batch = self.of_micro_batch(plan, stage)
         if self.request.phase != "train":
-            yield from of_rows
+            yield from of_batch
             return
         from archcli.measure.predict.communication import exchanges  # of several devices alone
 
         micro_batches = plan.micro_batches * grad_accum
-        yield from (one.scaled(micro_batches) for one in of_rows)
+        yield from (collective.scaled(micro_batches) for collective in of_batch)
         yield from exchanges.of_stages(plan, stage, self.hidden, self.width, micro_batches)
         yield from exchanges.of_replicas(self.weights, plan, stage, self.width, micro_batches)
 
@@ -150,7 +150,7 @@ class PlannedPass:
 
 
 def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedPass:
-    """Trace the shapes of a rank's pass: of training a micro batch, else what a replica has of the batch.
+    """Trace the shapes of a rank's pass: in training of a micro batch, else of a replica's sequences.
 
     Raises ArchError for a plan that the model cannot have.
     """
@@ -186,10 +186,10 @@ def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
 def repeated_paths(
     rows: Sequence[Row], rule: Callable[[str], bool] | None, execution: Execution
 ) -> frozenset[str]:
-    """Paths of the rows that a backward runs again, by what is recomputed.
+    """Paths of the rows that a backward runs again; `rule` says which modules are recomputed.
 
-    As in torch's checkpointing what comes behind the last operation that keeps something is not run again,
-    nor is that one itself where it keeps its inputs alone: autograd saves them before it runs.
+    As torch's checkpointing stops early, rows after the last one that keeps something are not run again, nor
+    is that one if it keeps its inputs alone: autograd saves them before it runs.
     """
     if rule is None:
         return frozenset()
@@ -202,7 +202,7 @@ def repeated_paths(
 
 
 def _region(path: str, rule: Callable[[str], bool]) -> str | None:
-    """The outermost module, or the operation itself, that is recomputed and has this path."""
+    """The outermost recomputed module around a path, or the operation itself; None for others."""
     steps = path.split(".")
     above = (".".join(steps[:n]) for n in range(1, len(steps) + 1))
     return next((module for module in above if rule(module)), None)
@@ -215,12 +215,12 @@ def _needed(rows: list[Row], execution: Execution) -> list[Row]:
     if not keeping:
         return []
     last = keeping[-1]
-    inputs_alone = all(isinstance(one, In) for one in kept[last] or ())
+    inputs_alone = all(isinstance(tensor, In) for tensor in kept[last] or ())
     return rows[: last + (0 if inputs_alone else 1)]
 
 
 def _kept(row: Row, execution: Execution) -> tuple[Kept, ...] | None:
-    """What a row's backward keeps of a call through which gradients flow; None of one that needs nothing."""
+    """The tensors that a row's backward keeps if gradients flow through it; None for none at all."""
     n = len(row.inputs)
     experts = row.experts.n_experts if row.experts else None
     execution = execution._replace(assumes=True)

@@ -1,4 +1,4 @@
-"""RankTimes: seconds of one rank on a device, computing by where kernels run, and sending."""
+"""RankTimes: seconds of one rank on a device: its kernels, summed by stage, and its communication."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ FORWARD, RECOMPUTED = "forward", "recomputed"
 
 
 class TimingDevice(NamedTuple):
-    """A device as time sees it: what its kernels and its links take."""
+    """A device to time on: the clock of its kernels, and its links."""
 
     clock: KernelClock
     fabric: Fabric
 
     @property
     def usual_dtype(self) -> str:
-        """The dtype that models compute in where nobody says: bf16, or fp16 on a device that has no bf16."""
+        """The default dtype: bf16, or fp16 on a device without bf16."""
         peaks = self.clock.rates.peaks
         return "fp16" if "fp16" in peaks and "bf16" not in peaks else "bf16"
 
     def has_constants(self, dtype: str) -> bool:
-        """Whether anything is known beyond its peaks."""
+        """Whether constants of matrix products in a dtype are known, beyond its peaks."""
         return self.clock.efficiency.products(dtype) is not None
 
     def step_constants(self, settings: MemorySettings) -> StepConstants | None:
-        """The constants of a training step in the settings' dtype; None of another pass."""
+        """The constants of a training step in the settings' dtype; None for another pass."""
         return self.clock.efficiency.step(settings.dtype) if settings.phase == "train" else None
 
     def best_rate(self, settings: MemorySettings, low_dtype: str = "") -> float:
@@ -70,7 +70,7 @@ class TimingDevice(NamedTuple):
 
 
 class StageTimes(NamedTuple):
-    """Seconds of a stage's micro batch: forward and the rest; of both, attention and recomputed kernels."""
+    """Seconds of a stage's micro batch: forward and other kernels; of both, attention and recomputed ones."""
 
     forward: Seconds = Seconds()
     other: Seconds = Seconds()
@@ -79,15 +79,15 @@ class StageTimes(NamedTuple):
 
     @property
     def all(self) -> Seconds:
-        """Seconds of all of it."""
+        """Seconds of all kernels."""
         return self.forward.plus(self.other)
 
     def plus(self, share: StageTimes, times: float) -> StageTimes:
-        """With so many of a share."""
+        """The sum with `times` times a share."""
         return StageTimes(*(a.plus(b.scaled(times)) for a, b in zip(self, share, strict=True)))
 
     def with_run(self, timed_run: TimedRun) -> StageTimes:
-        """With the runs of a kernel."""
+        """The sum with a kernel's runs."""
         run, time = timed_run
         seconds = time.seconds.scaled(run.times)
         sums = ["forward" if run.stage == FORWARD else "other"]
@@ -112,8 +112,9 @@ class RankTimes:
         settings: MemorySettings,
         known: KnownTimes | None = None,
     ) -> None:
-        """Time every kernel; times go into `known` and come from there, of the same device and phase.
+        """Time every kernel.
 
+        `known` collects the times of kernels, to be shared by ranks of the same device and phase.
         Raises ArchError where the device states no peak of a product's dtype.
         """
         self._known: KnownTimes = {} if known is None else known
@@ -191,7 +192,7 @@ class RankTimes:
 
 
 class StageStep(NamedTuple):
-    """What a rank of a stage takes: in all, to compute, to wait, and what it sends.
+    """Seconds of a rank of a stage, in total, computing and waiting, and its communication.
 
     `recomputed` is the part of the computing that the backward repeats.
     """
@@ -205,29 +206,29 @@ class StageStep(NamedTuple):
     @property
     def exposed_s(self) -> float:
         """Expected seconds of communication in which nothing is computed."""
-        return sum(one.least_s for one in self.communication)
+        return sum(exposed.least_s for exposed in self.communication)
 
 
 def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> StageStep:
     """The pass of a rank of a stage, or its step of `grad_accum` times the plan's micro batches.
 
-    `times` may be those of a step that accumulates otherwise: plans of a search share them.
+    `times` may come from a step with another `grad_accum`: plans of a search share them.
     A stage waits (p - 1) / v micro batches as long as its own, arXiv:2104.04473 section 2.2.
     Raises ArchError for a link whose rate is not known.
     """
-    one, training = times.of_stage(stage), times.settings.phase == "train"
+    micro_batch, training = times.of_stage(stage), times.settings.phase == "train"
     number = plan.micro_batches * grad_accum if training else 1
-    computing, waiting = one.all.scaled(number), Seconds()
+    computing, waiting = micro_batch.all.scaled(number), Seconds()
     if training:
         computing = computing.plus(times.update(plan, stage).time.seconds)
         # the pipeline fills and drains once for each accumulation
-        waiting = one.all.scaled(plan.waited * grad_accum)
-    seconds, recomputed = computing.plus(waiting), one.recomputed.scaled(number)
+        waiting = micro_batch.all.scaled(plan.waited * grad_accum)
+    seconds, recomputed = computing.plus(waiting), micro_batch.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
     if not collectives:
         return StageStep(seconds, computing, waiting, recomputed, ())
 
-    sent = sending(collectives, times, one, number)
+    sent = sending(collectives, times, micro_batch, number)
     return StageStep(seconds.plus(sent.seconds), computing, waiting, recomputed, sent.communication)
 
 
@@ -236,47 +237,51 @@ OF_REPLICAS = ("weights", "gradients")
 
 
 class Sending(NamedTuple):
-    """Seconds in which a rank sends and computes nothing, and the collectives one by one."""
+    """Seconds in which a rank sends and computes nothing, and the collectives with their times."""
 
     seconds: Seconds
     communication: tuple[Exposed, ...]
 
 
-def sending(collectives: Sequence[Collective], times: RankTimes, one: StageTimes, number: int) -> Sending:
-    """What a rank sends, beside the compute of so many micro batches."""
+def sending(
+    collectives: Sequence[Collective], times: RankTimes, micro_batch: StageTimes, number: int
+) -> Sending:
+    """The exposed time of a rank's collectives, beside the compute of so many micro batches."""
     device = times.device
-    floor = exposed(timed(collectives, device.fabric), _covers(one, number, "floor"))
-    least = sum(each.least_s for each in floor)
+    floor = exposed(timed(collectives, device.fabric), _covers(micro_batch, number, "floor"))
+    least = sum(sent.least_s for sent in floor)
     if not device.has_constants(times.settings.dtype):
-        return Sending(Seconds(least, least, least, sum(each.most_s for each in floor)), tuple(floor))
-    exposures = list(_expected(collectives, times, _covers(one, number, "expected")))
-    expected = sum(each.least_s for each, _ in exposures)
-    low = sum(ranged.low for _, ranged in exposures)
-    high = sum(ranged.high for _, ranged in exposures)
-    return Sending(Seconds(least, expected, low, high), tuple(each for each, _ in exposures))
+        return Sending(Seconds(least, least, least, sum(sent.most_s for sent in floor)), tuple(floor))
+    exposures = list(_expected(collectives, times, _covers(micro_batch, number, "expected")))
+    expected = sum(sent.least_s for sent, _ in exposures)
+    low = sum(seconds.low for _, seconds in exposures)
+    high = sum(seconds.high for _, seconds in exposures)
+    return Sending(Seconds(least, expected, low, high), tuple(sent for sent, _ in exposures))
 
 
-def _covers(one: StageTimes, number: int, kind: Literal["floor", "expected"]) -> Mapping[Cover, float]:
+def _covers(
+    micro_batch: StageTimes, number: int, kind: Literal["floor", "expected"]
+) -> Mapping[Cover, float]:
     """Seconds of the compute that may run while something is sent."""
-    forward, other, attention = (number * getattr(seconds, kind) for seconds in one[:3])
-    return {"forward": forward, "backward": other, "compute": forward + other, "attention": attention}
+    forward, backward, attention = (number * getattr(seconds, kind) for seconds in micro_batch[:3])
+    return {"forward": forward, "backward": backward, "compute": forward + backward, "attention": attention}
 
 
 def _expected(
     collectives: Iterable[Collective], times: RankTimes, covers: Mapping[Cover, float]
 ) -> Iterator[tuple[Exposed, Seconds]]:
-    """Collectives with what is exposed of them, by the constants of steps or of rings.
+    """Collectives with their exposed seconds, by the constants of steps or of rings.
 
-    What replicas send in a step has a constant of its own, which tells what compute hides; all else is what a
-    ring reaches, behind the compute that may cover it.
+    The collectives of replicas in a step have a constant of their own, fitted with what compute hides. All
+    others take what a ring reaches, less the compute that may cover it.
     """
-    step, fabric, others = times.step, times.device.fabric, []
+    step, fabric, by_ring = times.step, times.device.fabric, []
     for collective in collectives:
         if step is None or collective.purpose not in OF_REPLICAS:
             ring = times.device.clock.efficiency.ring(collective.group.ranks)
             pace = LinkPace(ring.latency, ring.link) if ring else LinkPace()
             share = ring.range(float(collective.bytes / collective.times)) if ring else (1.0, 1.0)
-            others.append((timed([collective], fabric, pace)[0], share))
+            by_ring.append((timed([collective], fabric, pace)[0], share))
             continue
         (on_paper,) = timed([collective], fabric)
         seconds, origin = on_paper.time_s / step.communication, step.origin
@@ -284,6 +289,6 @@ def _expected(
         # a constant below 1 says that links are slower than on paper: what is exposed is under way
         taken = max(seconds, on_paper.time_s)
         yield Exposed(on_paper._replace(time_s=taken), seconds, taken), Seconds(0.0, seconds, low, high)
-    shown = exposed([one for one, _ in others], covers)
-    for each, (_, (low, high)) in zip(shown, others, strict=True):
-        yield each, Seconds(0.0, each.least_s, low * each.least_s, high * each.most_s)
+    uncovered = exposed([collective for collective, _ in by_ring], covers)
+    for sent, (_, (low, high)) in zip(uncovered, by_ring, strict=True):
+        yield sent, Seconds(0.0, sent.least_s, low * sent.least_s, high * sent.most_s)

@@ -1,4 +1,4 @@
-"""Matrices that are stored in fewer bits than products compute in, and what kernels read less of them."""
+"""Quantized matrices: products read them as stored, in fewer bits than they compute in."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from archcli.measure.weights.stored_bytes import WeightBits, stored
 from archcli.modules import Model
 
 GROUPED = "_grouped_mm"
-"""The kernel of all routed experts, which reads the matrices of those that a token goes to."""
+"""The kernel of all routed experts; it reads the matrices of the experts that get a token."""
 BITS = 8
 
 
 class StoredMatrix(NamedTuple):
-    """A matrix as it is stored: its numbers, a bias among them, and their mean bytes with scales."""
+    """A stored matrix: its numbers, a bias included, and the mean bytes of one, scales included."""
 
     numbers: int
     width: Fraction
@@ -29,23 +29,23 @@ class StoredMatrix(NamedTuple):
 def reading_stored(
     kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], model: Model, dtype: str
 ) -> Iterator[KernelRun]:
-    """The kernels; products read their matrices as they are stored, and unpack them on the way.
+    """The kernels, with products that read their matrices as stored and unpack them on the way.
 
     `rows` are by the path of the kernels.
     """
     known = {row.path: row for row in rows.values() if row is not None}
     matrices = _matrices(model, known.values(), dtype)
-    for one in kernels:
-        row = rows.get(one.path)
-        is_product = kind_of(one.op_class, one.kernel.name) == PRODUCTS
+    for run in kernels:
+        row = rows.get(run.path)
+        is_product = kind_of(run.op_class, run.kernel.name) == PRODUCTS
         if row is None or not is_product or row.path not in matrices:
-            yield one
+            yield run
         else:
-            yield one._replace(kernel=_reading(one.kernel, row, matrices[row.path]))
+            yield run._replace(kernel=_reading(run.kernel, row, matrices[row.path]))
 
 
 def _matrices(model: Model, rows: Collection[Row], dtype: str) -> dict[str, StoredMatrix]:
-    """By row what it multiplies by: its own matrix, or the table that a tied head borrows."""
+    """The matrix of each row that has one, by path: its own, or the table that a tied head borrows."""
     storing = (row for row in rows if row.params)
     widths = {row.path: (row, _width(bits)) for row, bits in stored(model, storing, dtype)}
     tables = {row.weights["weight"]: width for row, width in widths.values() if "weight" in row.weights}

@@ -1,10 +1,12 @@
 """Bounds of a plan: the bytes that it needs and the seconds that it takes at least.
 
-LeastTime: seconds that a plan takes at least, by FLOPs, bytes sent and times of other plans. At first the
-mean over the stages of a pipeline, which the slowest does not go below: what matrix products do at the best
-rate there is, and what is sent that nothing can hide, as if no message had a latency. Once a rank is timed,
-its kernels, of each stage: to train, a sequence takes no less in a smaller batch, nor where fewer ranks
-share the experts, as then weights are read and launches are made for fewer tokens.
+`LeastMemory` adds up what a stage certainly holds. `LeastTime` has two bounds:
+
+- of any plan, the mean over the stages of a pipeline, which is at most the slowest: matrix products at the
+  best rate of the device, and communication that nothing can hide, without latency;
+- once a rank is timed, the kernels of its busiest stage, for plans in which they take no less. In training, a
+  sequence takes no less in a smaller batch, nor where fewer ranks share the experts: weights are then read,
+  and kernels launched, for fewer tokens.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def degrees_of(plan: Plan) -> Degrees:
 
 
 class KeptOfLayers(NamedTuple):
-    """A tensor kept for the backward: the layers of which each made one such, and the bytes of one."""
+    """A tensor kept for the backward: the layers that keep one each, and the bytes of one."""
 
     layers: range
     size: Number
@@ -53,9 +55,9 @@ class KeptOfLayers(NamedTuple):
 class LeastMemory:
     """A lower bound of a training step's peak, quick enough for thousands of plans.
 
-    Of the largest stage: weights, the optimizer's states and what is gathered, with the gradients or with
-    what the layers keep for the backward of all micro batches under way; and the optimizer's step. What
-    plans share is traced once.
+    The bytes of the largest stage: weights, the optimizer's states and gathered weights, together with the
+    gradients, with the activations of all micro batches in flight, or with the temporaries of the optimizer's
+    step. What plans share is traced once.
     """
 
     question: MemoryQuestion
@@ -69,7 +71,7 @@ class LeastMemory:
         return all(bound(candidate) <= size for bound in bounds)
 
     def held_bytes(self, candidate: Candidate) -> int:
-        """Bytes with the gradients, behind the backward or in the optimizer's step."""
+        """Bytes with the gradients, after the backward or in the optimizer's step."""
         return max(
             int(held.weights + held.optimizer.device + held.gradients)
             + int(max(held.gathered, held.optimizer.temporaries))
@@ -87,7 +89,7 @@ class LeastMemory:
         )
 
     def _held_by(self, candidate: Candidate) -> tuple[Held, ...]:
-        """What a rank of each stage holds, whatever the batch."""
+        """What a rank of each stage holds, whatever the batch size."""
         plan = replace(candidate.plan, micro_batches=1)
         if plan not in self._held:
             _, weights = self._share(plan)
@@ -131,18 +133,18 @@ class LeastMemory:
 
 
 WholeDegrees = tuple[int, bool, int]
-"""tp, sp and cp: of plans whose ranks have the same, but for experts."""
+"""tp, sp and cp: plans with the same ones have ranks that differ in their experts alone."""
 
 
 def whole_degrees(plan: Plan) -> WholeDegrees:
-    """The degrees that split what is no expert."""
+    """The degrees that split all but the experts."""
     return plan.tp, plan.sp, plan.cp
 
 
 class LeastSending:
-    """Seconds that ranks of the same tp, sp, ep and cp send at least.
+    """A lower bound of the seconds that ranks of the same tp, sp, ep and cp send.
 
-    `whole` is a stage of all layers. What each stage sends is found once.
+    `whole` is a stage of all layers. The seconds of each stage are kept.
     """
 
     def __init__(self, model: Model, settings: MemorySettings, plan: Plan, device: TimingDevice) -> None:
@@ -155,7 +157,7 @@ class LeastSending:
         self._replicas: dict[tuple[int, int, Stage], tuple[float, float]] = {}
 
     def waited(self, stage: Stage) -> float:
-        """Seconds of what a rank sends of one sequence and waits for: nothing is computed meanwhile."""
+        """Seconds in which a rank sends for one sequence and waits: no compute covers them."""
         if stage not in self._waited:
             share = self._planned.placement.share
             sent = ((float(share(path, stage)), seconds) for path, seconds in self._of_places)
@@ -167,18 +169,18 @@ class LeastSending:
         key = plan.dp, plan.zero, stage
         if key not in self._replicas:
             # seconds are a + b n of n micro batches, so that two points tell both numbers
-            one, two = (self._of_step(plan, stage, n) for n in (1, 2))
-            self._replicas[key] = 2 * one - two, two - one
-        once, each = self._replicas[key]
-        return once + micro_batches * each
+            of_one, of_two = (self._of_step(plan, stage, n) for n in (1, 2))
+            self._replicas[key] = 2 * of_one - of_two, of_two - of_one
+        fixed, per_batch = self._replicas[key]
+        return fixed + micro_batches * per_batch
 
     def _of_step(self, plan: Plan, stage: Stage, micro_batches: int) -> float:
         weights, width = self._planned.weights, self._planned.width
         sent = of_replicas(weights, _of_one_stage(plan), stage, width, micro_batches)
-        return sum(one.time_s for one in timed(sent, self._device.fabric))
+        return sum(collective.time_s for collective in timed(sent, self._device.fabric))
 
     def _by_place(self, plan: Plan) -> list[tuple[str, float]]:
-        """(a row, seconds of what is sent by all rows of the layers that it stands for)."""
+        """(path of a row, seconds that all rows of the same layers send)."""
         planned, of_places = self._planned, dict[object, tuple[str, float]]()
         repeated = planned.repeated if planned.request.phase == "train" else None
         for row in planned.rows:
@@ -191,11 +193,12 @@ class LeastSending:
     def _seconds_of(self, collectives: Iterable[Collective]) -> float:
         """Seconds of the bytes alone, at the share of the rate that rings reach."""
         seconds = 0.0
-        for one in collectives:
-            ring = self._device.clock.efficiency.ring(one.group.ranks) if self._has_constants else None
+        rings = self._device.clock.efficiency
+        for collective in collectives:
+            ring = rings.ring(collective.group.ranks) if self._has_constants else None
             # no latency, which keeps it a lower bound however the bytes are cut into messages
             pace = LinkPace(0.0, ring.link if ring else 1.0)
-            seconds += sum(each.time_s for each in timed([one], self._device.fabric, pace))
+            seconds += timed([collective], self._device.fabric, pace)[0].time_s
         return seconds
 
 
@@ -206,7 +209,7 @@ def _of_one_stage(plan: Plan) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class TimedRank:
-    """The times of a rank of all layers with a batch of sequences, where `ep` ranks share the experts."""
+    """The times of a rank with all layers and a batch of sequences; `ep` ranks share the experts."""
 
     ep: int
     batch: int
@@ -215,7 +218,10 @@ class TimedRank:
     _busiest: dict[tuple[int, int, str], tuple[float, Stage]] = field(default_factory=dict)
 
     def busiest(self, plan: Plan, recompute: str) -> tuple[float, Stage]:
-        """(seconds, stage) of the stage that computes longest; what it repeats only if that is the same."""
+        """(seconds, stage) of the stage that computes longest.
+
+        Recomputed kernels count only if the rank was timed with the same recomputation.
+        """
         key = plan.pp, plan.virtual_stages, recompute
         if key not in self._busiest:
             stages = self.times.distinct(plan)
@@ -223,12 +229,12 @@ class TimedRank:
         return self._busiest[key]
 
     def _computing(self, stage: Stage, recompute: str) -> float:
-        one = self.times.of_stage(stage)
-        return one.all.expected - (0.0 if recompute == self.recompute else one.recomputed.expected)
+        seconds = self.times.of_stage(stage)
+        return seconds.all.expected - (0.0 if recompute == self.recompute else seconds.recomputed.expected)
 
 
 class StageAtLeast(NamedTuple):
-    """Seconds of a stage at least, or of one of so many `parts` of it, but for what replicas send."""
+    """A lower bound of a stage's seconds, or of one of `parts` equal ones, without replicas' collectives."""
 
     stage: Stage
     seconds: float
@@ -239,7 +245,7 @@ class LeastTime:
     """Lower bounds of the seconds that candidates of a question take; closer, the more ranks are timed."""
 
     def __init__(self, question: MemoryQuestion, device: TimingDevice, low_dtype: str = "") -> None:
-        """Know nothing but the question and the device; products may be in a `low_dtype`."""
+        """Begin without timed ranks; products may be in a `low_dtype`."""
         self.question, self.device, self.low_dtype = question, device, low_dtype
         # one sequence, and nothing run again
         self._alone = replace(question.settings, batch_size=1, recompute="none")
@@ -247,29 +253,31 @@ class LeastTime:
         self._timed: dict[WholeDegrees, list[TimedRank]] = {}
 
     def learn(self, candidate: Candidate, times: RankTimes) -> None:
-        """Take note of the times of a candidate's rank."""
+        """Note the times of a candidate's rank, for the bounds of others."""
         plan, settings = candidate
         timed_rank = TimedRank(plan.ep, of_replica(candidate), settings.recompute, times)
         self._timed.setdefault(whole_degrees(plan), []).append(timed_rank)
 
     def seconds(self, candidate: Candidate, *, replicas: bool = True) -> float:
-        """Seconds of a pass, or of a step; without `replicas` but for what these send each other."""
+        """The bound of a pass or a step; without `replicas` these send nothing to each other."""
         timed_ranks = self._timed.get(whole_degrees(candidate.plan), ())
-        bounds = [known for known in timed_ranks if self._is_no_more(known, candidate)]
-        stages = [self._on_average(candidate), *(self._of_rank(candidate, known) for known in bounds)]
+        no_slower = [known for known in timed_ranks if self._is_no_more(known, candidate)]
+        stages = [self._on_average(candidate), *(self._of_rank(candidate, known) for known in no_slower)]
         if not replicas:
-            return max(one.seconds for one in stages)
-        return max(one.seconds + self._of_replicas(candidate, one.stage) / one.parts for one in stages)
+            return max(bound.seconds for bound in stages)
+        return max(
+            bound.seconds + self._of_replicas(candidate, bound.stage) / bound.parts for bound in stages
+        )
 
     def _on_average(self, candidate: Candidate) -> StageAtLeast:
-        """Seconds of products and of what is sent, the mean over the stages."""
+        """Seconds of matrix products and of sending, the mean over the stages."""
         plan, sending = candidate.plan, self._sent(candidate.plan)
         products = self._products / (plan.tp * plan.cp)
         of_sequence = products * (1 + bubble_share(plan)) + sending.waited(sending.whole)
         return StageAtLeast(sending.whole, _sequences(candidate) * of_sequence / plan.pp, plan.pp)
 
     def _of_rank(self, candidate: Candidate, known: TimedRank) -> StageAtLeast:
-        """Seconds of the busiest stage, by the kernels of a rank that needs no more for a sequence."""
+        """Seconds of the busiest stage, by the kernels of a timed rank that takes no more per sequence."""
         plan, settings = candidate
         computing_s, stage = known.busiest(plan, settings.recompute)
         waited = self._sent(plan).waited(stage)
@@ -277,18 +285,18 @@ class LeastTime:
         return StageAtLeast(stage, _sequences(candidate) * of_sequence)
 
     def _is_no_more(self, known: TimedRank, candidate: Candidate) -> bool:
-        """Whether a candidate's rank takes no less than the known one, so that its time is a bound."""
+        """Whether the known rank takes no more than a candidate's, so that its time is a bound."""
         ep, batch = candidate.plan.ep, of_replica(candidate)
-        # inference is so short that what ranks do to share experts may outweigh what they gain; and a small
-        # batch may lie in a cache
+        # a pass of inference is so short that the cost of sharing experts may outweigh the gain; and a small
+        # batch may lie in the cache
         if self.question.settings.phase != "train" or self.device.clock.rates.cache is not None:
             return (known.ep, known.batch) == (ep, batch)
-        # the gradient of an expert's weight is a longer sum where fewer have more of its tokens, by far less
-        # than its weights take to be read
+        # with fewer ranks to share the experts the gradient of a weight sums up more tokens: a longer
+        # product, but by far less than the reading of the weights takes
         return known.ep >= ep and known.batch >= batch
 
     def _of_replicas(self, candidate: Candidate, stage: Stage) -> float:
-        """Seconds of what replicas send in a step, as far as none is hidden."""
+        """Seconds that replicas send in a step and no compute hides; 0 without constants of steps."""
         (plan, settings), step = candidate, self.device.step_constants(self.question.settings)
         if step is None:
             return 0.0

@@ -21,7 +21,7 @@ RECOMPUTATIONS = ("none", "attention", "layer")
 
 
 class Candidate(NamedTuple):
-    """A plan, and the settings with which it does the same work as all the others."""
+    """A plan, and the settings with which it does the same work as every other candidate."""
 
     plan: Plan
     settings: MemorySettings
@@ -35,12 +35,11 @@ def of_replica(candidate: Candidate) -> int:
 
 @dataclass(slots=True)
 class PlanCandidates:
-    """All plans of a question's model on `n_devices`, of which a fast link joins `devices_per_node`.
+    """All plans of a question's model on `n_devices`; a fast link joins `devices_per_node`.
 
-    A training step of each has the sequences of N replicas of the stated batch: N x batch x grad_accum. They
-    are cut into micro batches of each size that divides a replica's part. `tp` stays within a node. Sequence
-    parallelism goes with it where the model can have it: it sends as much and holds less. What is left is as
-    in the question: `cp`, the schedule and its virtual stages.
+    Every training step has n_devices x batch_size x grad_accum sequences, cut into micro batches of each size
+    that divides a replica's part. `tp` stays within a node. Sequence parallelism goes with it where the model
+    can have it: it sends as much and holds less. `cp`, schedule and virtual stages are those of the question.
     """
 
     question: MemoryQuestion
@@ -57,7 +56,7 @@ class PlanCandidates:
         self._has_experts = any(hasattr(module, "n_experts") for _, module in find(model, Spec))
 
     def __iter__(self) -> Iterator[Candidate]:
-        """The candidates, one after the other."""
+        """The candidates in turn."""
         if self.question.settings.phase == "train":
             yield from self._training()
         else:
@@ -80,34 +79,33 @@ class PlanCandidates:
                 yield from self._batches(replace(plan, zero=zero))
 
     def _layouts(self) -> Iterator[Plan]:
-        """Plans by degrees alone, those that the model can have."""
-        stated = self.question.plan
-        of_all = self.n_devices // stated.cp if self.n_devices % stated.cp == 0 else 0
-        for tp in divisors(of_all):
+        """Plans that the model can have, by their degrees alone: without ZeRO and micro batches."""
+        cp = self.question.plan.cp
+        beside_cp = self.n_devices // cp if self.n_devices % cp == 0 else 0
+        for tp in divisors(beside_cp):
             if tp > self.devices_per_node:
                 break
-            for pp in divisors(of_all // tp):
-                dp = of_all // tp // pp
-                for ep in self._expert_degrees(tp, dp * stated.cp):
-                    plan = self._staged(Plan(dp=dp, tp=tp, ep=ep, cp=stated.cp), pp)
+            for pp in divisors(beside_cp // tp):
+                dp = beside_cp // tp // pp
+                for ep in self._expert_degrees(tp, dp * cp):
+                    plan = self._staged(Plan(dp=dp, tp=tp, ep=ep, cp=cp), pp)
                     if plan is not None:
                         yield plan
 
     def _staged(self, plan: Plan, pp: int) -> Plan | None:
-        """The plan with its stages, with sequence parallelism if that can be; None where it cannot be."""
-        stated = self.question.plan
+        """The plan with pp stages and sequence parallelism if possible; None if the model cannot have it."""
+        schedule, virtual_stages = self.question.plan.schedule, self.question.plan.virtual_stages
         if pp > 1:
-            of_stages = (stated.schedule, stated.virtual_stages)
             # pp micro batches, the fewest that an interleaved schedule takes
-            stages = Plan(pp=pp, micro_batches=pp, schedule=of_stages[0], virtual_stages=of_stages[1])
+            stages = Plan(pp=pp, micro_batches=pp, schedule=schedule, virtual_stages=virtual_stages)
             if not self._can_be(stages):
                 return None
         forms = [replace(plan, sp=True), plan] if plan.tp > 1 else [plan]
         # dp as small as the experts allow: more replicas change nothing, and the answer is known for all
-        found = next((form for form in forms if self._can_be(replace(form, dp=form.ep))), None)
-        if found is None or pp == 1:
-            return found
-        return replace(found, pp=pp, schedule=stated.schedule, virtual_stages=stated.virtual_stages)
+        unstaged = next((form for form in forms if self._can_be(replace(form, dp=form.ep))), None)
+        if unstaged is None or pp == 1:
+            return unstaged
+        return replace(unstaged, pp=pp, schedule=schedule, virtual_stages=virtual_stages)
 
     def _batches(self, plan: Plan) -> Iterator[Candidate]:
         """The plan with each size of a micro batch, and each recomputation."""
@@ -133,9 +131,9 @@ class PlanCandidates:
         return self._settings[key]
 
     def _recomputations(self) -> tuple[str, ...]:
-        """The settings of recomputation: those that match a path of the model, or the one that is stated."""
-        stated = self.question.settings.recompute
-        return self._tried if stated == "none" else (stated,)
+        """The question's setting of recomputation; if it has none, all that match a path of the model."""
+        recompute = self.question.settings.recompute
+        return self._tried if recompute == "none" else (recompute,)
 
     def _expert_degrees(self, tp: int, replicas: int) -> Iterator[int]:
         """1, and the degrees that are multiples of tp and divide the devices of a stage."""

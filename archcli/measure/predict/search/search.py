@@ -1,7 +1,7 @@
 """The fastest plan of N devices that fits into their memory, and the runner-up.
 
-Candidates are timed as far as what they take at least, and the memory that they need at least, do not rule
-them out. From the fastest on memory is asked about exactly as `archcli memory` answers it, until two fit.
+Lower bounds of time and memory rule most candidates out before they are timed. Then, from the fastest on, the
+memory is found exactly, as by `archcli memory`, until two candidates fit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from archcli.measure.predict.search.bounds import (
 from archcli.measure.predict.search.candidates import Candidate, of_replica
 
 RankKey = tuple[Degrees, int]
-"""Degrees and batch size: what a rank's pass depends on, but for recomputation."""
+"""Degrees and batch size: all that a rank's pass depends on, except recomputation."""
 TracedRank = tuple[PlannedPass, Sequence[KernelRun]]
 """A rank's pass, whatever it recomputes, and its kernels."""
 
@@ -56,14 +56,14 @@ class PlanTimer:
         self._least = LeastTime(self.question, self.device, self.use.low_dtype)
 
     def least(self, candidate: Candidate) -> float:
-        """Seconds that it takes at least; all candidates are asked about before the first is timed."""
+        """The first lower bound of a candidate's seconds; call it for all before `closer` of any."""
         whole = whole_degrees(candidate.plan)
         ep, batch = self._most.get(whole, (1, 1))
         self._most[whole] = max(ep, candidate.plan.ep), max(batch, of_replica(candidate))
         return self._least.seconds(candidate, replicas=False)
 
     def closer(self, candidate: Candidate) -> Iterator[float]:
-        """The same, ever closer: of training by kernels of the most efficient rank that splits as much."""
+        """Ever closer lower bounds; in training by the kernels of the most efficient rank of its degrees."""
         if candidate.settings.phase == "train":
             self._time_most_efficient(candidate, self.question.settings.recompute)
             yield self._least.seconds(candidate, replicas=False)
@@ -71,7 +71,7 @@ class PlanTimer:
         yield self._least.seconds(candidate)
 
     def _time_most_efficient(self, candidate: Candidate, recompute: str) -> None:
-        """Time the rank that splits as much, with the most ranks that share experts and the largest batch."""
+        """Time the rank of these degrees with the most ranks that share experts, and the largest batch."""
         plan, settings = candidate
         key = whole_degrees(plan), recompute
         if key in self._efficient:
@@ -106,7 +106,7 @@ class PlanTimer:
 
 
 def _parts(step: StageStep) -> dict[str, float]:
-    """The seconds of a stage's step by what takes them."""
+    """The seconds of a stage's step by part."""
     total, computing, waiting, recomputed = (seconds.expected for seconds in step[:4])
     return {
         "computing": computing - recomputed,
@@ -117,23 +117,23 @@ def _parts(step: StageStep) -> dict[str, float]:
 
 
 Parts = Mapping[str, float]
-"""Seconds of a step or a pass by what takes them: computing, communication, the bubble."""
+"""Seconds of a step or a pass by part: computing, recomputing, communication, the bubble."""
 
 
 class TimedPlan(NamedTuple):
-    """A candidate with its seconds, by what takes them."""
+    """A candidate with its seconds by part."""
 
     candidate: Candidate
     parts: Parts
 
     @property
     def seconds(self) -> float:
-        """Seconds in all."""
+        """Seconds of all parts."""
         return sum(self.parts.values())
 
 
 class DecidingPart(NamedTuple):
-    """What decides between two plans: the part in which the slower one loses most, and how many seconds."""
+    """The part in which the slower of two plans loses most, and the seconds that it loses there."""
 
     part: str
     seconds: float
@@ -143,8 +143,9 @@ class DecidingPart(NamedTuple):
 class PlanChoice:
     """The best plan and the runner-up, the best of other degrees; None where fewer fit.
 
-    `n_too_large` plans may be faster than the best, by what they take at least, and do not fit; `too_large`
-    is the one that takes the least at least, if it is faster. There were `n_tried` plans.
+    n_too_large: plans that do not fit, and by their lower bound may be faster than the best.
+    too_large: of these the one with the least bound, if it is faster indeed.
+    n_tried: all candidates.
     """
 
     best: TimedPlan | None
@@ -181,13 +182,13 @@ def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: 
         return False
 
     # by time first: memory is asked about exactly, which traces each plan, only until two plans fit
-    for one in by_time(known, timer, may_fit):
-        if fitting and _degrees(one) == _degrees(fitting[0]):
+    for timed in by_time(known, timer, may_fit):
+        if fitting and _degrees(timed) == _degrees(fitting[0]):
             continue  # the best with other batches or more recomputation
-        if memory.fits(one.candidate):
-            fitting.append(one)
+        if memory.fits(timed.candidate):
+            fitting.append(timed)
         elif not fitting:
-            too_large.append(one.candidate)
+            too_large.append(timed.candidate)
         if len(fitting) == 2:  # noqa: PLR2004
             break
     best, runner_up, *_ = (*fitting, None, None)
@@ -195,10 +196,10 @@ def best_plan(question: MemoryQuestion, candidates: Iterable[Candidate], timer: 
 
 
 def _faster(too_large: Sequence[Candidate], best: TimedPlan | None, timer: PlanTimer) -> TimedPlan | None:
-    """The fastest of the candidates that do not fit, as far as is known, if it is faster than the best."""
+    """The candidate with the least bound of those that do not fit, if it is faster than the best."""
     if not too_large:
         return None
-    candidate = min(too_large, key=lambda one: max(timer.closer(one)))
+    candidate = min(too_large, key=lambda unfit: max(timer.closer(unfit)))
     first = TimedPlan(candidate, timer.parts(candidate))
     return first if best is None or first.seconds < best.seconds else None
 
@@ -211,9 +212,10 @@ def _degrees(timed: TimedPlan) -> Plan:
 def by_time(
     candidates: Sequence[Candidate], timer: PlanTimer, may_fit: Callable[[Candidate], bool]
 ) -> Iterator[TimedPlan]:
-    """The candidates that may fit from the fastest on; one is timed when it may be the next."""
-    # of equal seconds those not yet timed come first, then the first in order; numbers differ, so that plans,
-    # which have no order, are never compared
+    """The candidates that may fit, the fastest first; each is timed only when it may be the next."""
+    # a heap of (seconds or a lower bound, is timed, number, timed plan). Of equal seconds those not yet timed
+    # come first, then the first in order; numbers differ, so that plans, which have no order, are never
+    # compared
     waiting: list[tuple[float, bool, int, TimedPlan | None]] = [
         (timer.least(candidate), False, number, None) for number, candidate in enumerate(candidates)
     ]
@@ -253,7 +255,7 @@ class FittingPlans:
         self._least = LeastMemory(self.question)
 
     def may_fit(self, candidate: Candidate) -> bool:
-        """Whether a lower bound fits. What did not with a micro batch does not with a larger one."""
+        """Whether a lower bound fits; after a plan that did not, none with a larger micro batch does."""
         device, (plan, settings) = self.question.device, candidate
         if device is None or settings.phase != "train":
             return True

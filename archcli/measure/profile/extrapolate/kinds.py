@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from archcli.graph import Row
@@ -104,8 +105,9 @@ def without_ends(model: Model) -> Model:
 
 
 def stand_alone(model: Model) -> bool:
-    """Whether layers can be measured without the others: none reads what another or the model lends it."""
-    blocks = [block for _, stack in stacks(model) for group in stack.groups for block in group.blocks]
+    """Whether layers can be measured alone: none reads what another layer or the model lends it."""
+    groups = chain.from_iterable(stack.groups for _, stack in stacks(model))
+    blocks = [block for group in groups for block in group.blocks]
     lent = any(
         {block.facts().kv_from, block.facts().index_from} != {None} or block.streams > 1 for block in blocks
     )

@@ -28,9 +28,9 @@ from archcli.units import gib
 
 
 class MemoryLimits(NamedTuple):
-    """How stacks are counted, what they need, and how much memory and cache there is.
+    """How to count a stack and the memory of its pass, and how much memory and cache there is.
 
-    `memory` are the bytes that the pass of a model needs. `available` bytes are None where nobody knows.
+    `memory` gives the bytes that the pass of a model needs. `available` bytes are None where unknown.
     """
 
     trace: Callable[[Model], Pass]
@@ -46,9 +46,9 @@ class MemoryLimits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SmallStack:
-    """A model of a few layers that is measured: its counted pass, and the memory that it needs.
+    """A model of a few layers to measure: its counted pass, and the memory that it needs.
 
-    Only `distinct` of its `experts` have memory, where that is set: expert i shares that of i - distinct.
+    With `distinct` set, only so many of its `experts` have memory: expert i shares that of i - distinct.
     """
 
     name: str
@@ -78,9 +78,10 @@ class StackPair:
 class StackPlan:
     """The stacks to measure: embedding and head with few layers, and a pair for each kind that runs.
 
-    `held` are the paths of kinds of which `ends` has one layer, where a stack cannot be empty.
-    `weights_bytes` are those of the whole model, `cache_bytes` the caches. `reason` says why the model itself
-    is not measured, where that was not asked for.
+    ends: embedding and head, with no layers, or with one where a stack cannot be empty.
+    held: the paths of the kinds of those layers.
+    weights_bytes: of the whole model. cache_bytes: of the processor's caches.
+    reason: why the model itself is not measured; empty where the user asked for that.
     """
 
     ends: SmallStack
@@ -99,7 +100,7 @@ class StackPlan:
 MOST_FILLED = 0.8
 """The share of the available memory that shared experts fill, as estimates may be too low."""
 BEYOND = 4
-"""How many times the caches the distinct matrices hold at least: each is then read from memory."""
+"""The distinct matrices hold at least so many times the bytes of the caches: each is read from memory."""
 
 
 def with_shared_experts(stack: SmallStack, limits: MemoryLimits) -> SmallStack | None:

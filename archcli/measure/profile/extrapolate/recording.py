@@ -1,8 +1,8 @@
 """The extrapolated recording: times of one layer of each kind, times their number, plus the rest.
 
-Times of one layer of each kind, from a pair of small stacks that differ by one layer. Operations are the
-mean over the layers of the larger stack. Wall time is the slope: what one more layer adds. They are
-measured apart, and where they disagree the report says so.
+A pair of small stacks that differ by one layer gives the times of a kind: operations are the mean over the
+layers of the larger stack, wall time is the slope, what one more layer adds. The two are measured
+independently, and the report says where they disagree.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Recordings = Mapping[str, Recording]
 class LayerTimes:
     """Times of one layer of a kind.
 
-    `timed` are its operations, by their paths below the layer. `slope_s` is its wall time. `shared` are
-    operations that all layers of the stack share: a rotary table.
+    `timed`: its operations, by their paths below the layer. `slope_s`: its wall time. `shared`: operations of
+    the rotary table, which all layers of the stack share.
     """
 
     pair: StackPair
@@ -183,7 +183,7 @@ def _seconds_of(key: tuple[str, str]) -> Callable[[Recording], float]:
 
 
 def _wall_s(plan: StackPlan, layers: list[LayerTimes], ends: Recording) -> float:
-    """The wall time of embedding and head, and of all layers and rotary tables not run with them."""
+    """The wall time of embedding and head, and of all layers and rotary tables that did not run with them."""
     wall = median(ends.plain_s)
     for times in layers:
         kind = times.pair.kind
@@ -193,7 +193,7 @@ def _wall_s(plan: StackPlan, layers: list[LayerTimes], ends: Recording) -> float
 
 
 def _linear(plan: StackPlan, recordings: Recordings, value: Callable[[Recording], float]) -> float:
-    """Extrapolate linearly: value of embedding and head, plus that of one layer times the layers."""
+    """The linear extrapolation: value of embedding and head, plus that of one layer times the layers."""
     total = value(recordings[plan.ends.name])
     for pair in plan.pairs:
         further = pair.kind.count - int(pair.kind.path in plan.held)

@@ -1,9 +1,8 @@
 """The paper's operators with FLOPs and words, summed over the parts of rows, and their measured times.
 
-Measured times of the paper's operators. Operators that share a kernel or a torch operation share one time,
-which is never split: a linear layer adds its bias within the product, and the products of both its
-gradients have one name, as have those of attention. Random numbers, copies and what ran outside of the
-layers are apart.
+Operators that share a kernel or a torch operation share one measured time, which is never split: a linear
+layer adds its bias within the product, and the products of both its gradients have one name, as have those
+of attention. Random numbers, copies and operations outside of the layers have lines of their own.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Documents of one pass joined into one report: of fresh processes, or of the ranks of a plan.
 
-Processes: intervals within one are two to five times too narrow, as its memory, where its threads ran and
-how fast the processor was differ between processes and not between the passes of one.
+Processes: intervals within one are two to five times too narrow. Its memory layout, the cores of its threads
+and the speed of the processor differ between processes, and not between the passes of one.
 
-Ranks differ in their part of the vocabulary, in what the experts of their replica are given, and in how long
-they wait for each other.
+Ranks differ in their part of the vocabulary, in the tokens of their replica's experts, and in how long they
+wait for each other.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _joined_totals(totals: Sequence[Figures], join: Join, apart: set[str]) -> di
 
 
 def _lacking(totals: Sequence[Figures]) -> dict[str, list[str]]:
-    """What is missing or too much in the trace of any of them."""
+    """Operations and launches that are missing or extra in the trace of any process or rank."""
     keys = ("operations_differing", "launches_lost")
     return {key: sorted({name for figures in totals for name in figures[key]}) for key in keys}
 
@@ -82,7 +82,7 @@ def _joined_rows(documents: Sequence[Figures], join: Join) -> list[dict[str, Any
 
 
 def _joined_notes(notes: Sequence[Sequence[str]], of_what: str) -> Iterator[str]:
-    """The notes of all processes or ranks; one that only some have follows their number.
+    """The notes of all processes or ranks; a note of some begins with their number.
 
     Notes that differ in figures alone have one wording.
     """
@@ -211,7 +211,7 @@ def _few_processes(done: int, asked: int) -> Iterator[str]:
 
 
 class RunOfRanks(NamedTuple):
-    """How ranks ran together: how many share matrices, how many replicas, what moved tensors."""
+    """The run of several ranks: those that share matrices, replicas, and the backend that moves tensors."""
 
     tp: int
     dp: int
@@ -225,7 +225,7 @@ Collectives = Sequence[CollectiveTime]
 def rank_totals(
     documents: Sequence[Figures], collectives: Sequence[Collectives], run: RunOfRanks
 ) -> dict[str, Any]:
-    """The totals of all ranks: medians, and whatever any of them lacks."""
+    """The totals of all ranks: medians, and all that the trace of any rank lacks."""
     totals = [document["totals"] for document in documents]
     return {
         **_joined_totals(totals, _of_all_ranks, {"reliable"}),

@@ -1,7 +1,7 @@
 """Variants timed in turn: their ratios by round of passes, and records to compare them.
 
-Ratios of two variants that were timed in turn: one per round of passes, shown as median and spread. A slow
-second slows both passes of a round, so that ratios scatter less than times.
+A ratio is taken in each round, and shown as median and spread. A slow second slows both passes of a round, so
+that ratios scatter less than times.
 """
 
 from __future__ import annotations

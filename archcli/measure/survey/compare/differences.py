@@ -1,8 +1,7 @@
 """Differences of architectures: their settings by full path, and figures for one request.
 
-Differences: the settings in which architectures differ, by full path. A path means the same in all of them
-as long as their layers lie in groups of one layout. Where they do not, `layers.*` stands for all layers of
-a stack, and a setting says how many layers have which value.
+A path means the same in all architectures if their layers lie in groups of one layout. If they do not,
+`layers.*` stands for all layers of a stack, and a setting says how many layers have which value.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ IDENTITY = {"name", "source", "published", "released", "series", "sibling_of"}
 """Keys that say which model it is, not what it is like."""
 
 ABSENT = None
-"""What stands for a setting that a model has no place for."""
+"""The value of a setting that a model has no field for."""
 
 # encoder.groups.0.pattern.1.attention.n_heads: stem encoder., rest attention.n_heads; no rest for n_layers
 IN_GROUPS = re.compile(r"(?P<stem>.*?)groups\.\d+\.(?:(?:layer|pattern\.\d+)\.(?P<rest>.+)|.+)")
@@ -56,9 +55,9 @@ class Difference(NamedTuple):
 
 def differences(models: Sequence[ModelSettings]) -> list[Difference]:
     """Every setting that is stated for some model and differs between models."""
-    written = (path for stated in models for path in _written(stated))
+    written = (path for settings in models for path in _written(settings))
     paths = _in_order(path for path in written if path.split(".")[0] not in IDENTITY)
-    if aligned([stated.model for stated in models]):
+    if aligned([settings.model for settings in models]):
         listed = [_of_models(path, models) for path in paths]
     else:
         listed = [*_outside(paths, models), *_of_layers(paths, models)]
@@ -78,10 +77,10 @@ def _layout(model: Model) -> tuple[Any, ...]:
     )
 
 
-def _written(stated: ModelSettings) -> Iterator[str]:
+def _written(settings: ModelSettings) -> Iterator[str]:
     """The paths of all values in a mapping; a kind in short form has the path of its `kind`."""
-    for path in _leaves(stated.mapping, ""):
-        value = _value(stated.model, path)
+    for path in _leaves(settings.mapping, ""):
+        value = _value(settings.model, path)
         # a leaf of the YAML that is a spec in the model is a kind written as a bare name
         yield f"{path}.kind" if isinstance(value, Spec) and "kind" in value.fields else path
 
@@ -143,7 +142,7 @@ def _of_models(path: str, models: Sequence[ModelSettings]) -> Difference:
 def _outside(paths: Iterable[str], models: Sequence[ModelSettings]) -> Iterator[Difference]:
     """Differences outside of the layers, and in how layers are grouped."""
     yield from (_of_models(path, models) for path in paths if IN_GROUPS.fullmatch(path) is None)
-    layouts = [_groups(stated.model, _is_named(models)) for stated in models]
+    layouts = [_groups(settings.model, _is_named(models)) for settings in models]
     for stem in dict.fromkeys(stem for layout in layouts for stem in layout):
         yield Difference(f"{stem}groups", tuple(layout.get(stem) for layout in layouts))
 
@@ -165,7 +164,7 @@ def _group(group: Group) -> str:
 
 def _is_named(models: Sequence[ModelSettings]) -> bool:
     """Whether stacks need names, as the models are of several kinds."""
-    return len({kind_of(stated.model) for stated in models}) > 1
+    return len({kind_of(settings.model) for settings in models}) > 1
 
 
 def _stack_path(model: Model, stem: str, named: bool) -> str:
@@ -177,7 +176,8 @@ def _of_layers(paths: Iterable[str], models: Sequence[ModelSettings]) -> Iterato
     """Differences in layer settings, one for all layers of a stack."""
     matches = [match for match in map(IN_GROUPS.fullmatch, paths) if match and match["rest"]]
     rests = _in_order(match["rest"] for match in matches)
-    models_blocks = [(stated.model, _blocks(stated.model, _is_named(models))) for stated in models]
+    named = _is_named(models)
+    models_blocks = [(settings.model, _blocks(settings.model, named)) for settings in models]
     for stem in dict.fromkeys(stem for _, blocks in models_blocks for stem in blocks):
         for rest in rests:
             values = tuple(_tally(blocks.get(stem, []), rest, model) for model, blocks in models_blocks)

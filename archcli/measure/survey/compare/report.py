@@ -72,7 +72,7 @@ def compare_models(
         for path, values in differences([compared.stated for compared in models])
     ]
     length = context or request.seq_len
-    of_models = [figures(name, stated.model, request, length, dtype) for name, _, stated in models]
+    of_models = [figures(compared.name, compared.stated.model, request, length, dtype) for compared in models]
     rows = [*differing, *_side_by_side(of_models)]
     names = [compared.name for compared in models]
     # the cache is in the data type that was asked for, which the legend of a survey does not know
@@ -116,7 +116,7 @@ def _side_by_side(models: Sequence[Sequence[Figure]]) -> Iterator[Record]:
 
 
 def _worth_showing(figure: Figure, values: Sequence[Any]) -> bool:
-    """Whether to show a figure: structure where the models differ, others where some model has them."""
+    """Whether to show a figure: structure if the models differ in it, any other if some model has it."""
     if figure.section == "Structure":
         return len(set(values)) > 1
     return any(values) if figure.key in IN_SOME else any(value is not None for value in values)
@@ -141,9 +141,9 @@ def _ratio(record: Record, i: int) -> float | None:
 def _tables(rows: Sequence[Record], names: Sequence[str]) -> Iterator[Table]:
     for section in dict.fromkeys(row["section"] for row in rows):
         of_section = [row for row in rows if row["section"] == section]
-        words = all(row["unit"] in WITHOUT_RATIO for row in of_section)
-        if words or len(names) <= AS_COLUMNS:
-            yield _models_as_columns(section, of_section, names, ratios=not words)
+        has_ratios = any(row["unit"] not in WITHOUT_RATIO for row in of_section)
+        if not has_ratios or len(names) <= AS_COLUMNS:
+            yield _models_as_columns(section, of_section, names, ratios=has_ratios)
         else:
             yield from _models_as_rows(section, of_section, names)
 
@@ -177,7 +177,7 @@ def _models_as_rows(section: str, rows: Sequence[Record], names: Sequence[str]) 
 
 
 def _inputs(models: Sequence[Compared], request: Request, context: int | None, dtype: str) -> Record:
-    """The report's `inputs`, under the names of the options; None where no model has a use for one."""
+    """The report's `inputs` by name of option; `source_len` None where no model has an encoder."""
     sizes = {key: getattr(request, key) for key in ("batch_size", "seq_len", "past")}
     source_len = request.source_len if _reads_source(models) else None
     forms = forward_and_decode_forms([compared.stated.model for compared in models], request)
@@ -198,8 +198,8 @@ def _notes(models: Sequence[Compared], request: Request, length: int, *, same: b
         )
     if request.source_len is not None and not _reads_source(models):
         yield "--source-len has no effect: none of these models has an encoder."
-    for name, _, stated in models:
-        yield from (f"{name}: {note}" for note in _notes_of(stated.model, request, length))
+    for name, _, settings in models:
+        yield from (f"{name}: {note}" for note in _notes_of(settings.model, request, length))
 
 
 def _notes_of(model: Model, request: Request, length: int) -> Iterator[str]:
@@ -214,8 +214,8 @@ def _form_notes(
     """Forms without effect, and the FLOPs of each model's passes in their other forms."""
     yield from form_notes([compared.stated.model for compared in models], request.forms)
     keys = {"a forward": "forward_matmul_flops", "a decoded token": "decode_matmul_flops"}
-    for (name, _, stated), of_model in zip(models, of_models, strict=True):
+    for (name, _, settings), of_model in zip(models, of_models, strict=True):
         values = {figure.key: figure.value for figure in of_model}
-        for (what, key), asked in zip(keys.items(), passes_of(request), strict=True):
-            notes = () if values[key] is None else other_form_notes(stated.model, asked, values[key])
+        for (what, key), one_pass in zip(keys.items(), passes_of(request), strict=True):
+            notes = () if values[key] is None else other_form_notes(settings.model, one_pass, values[key])
             yield from (f"{name}: {what} with {note}" for note in notes)

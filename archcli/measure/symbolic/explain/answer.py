@@ -19,9 +19,9 @@ from archcli.modules import Model
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a question is answered with: components, the total, and the second figure beside it.
+    """The answer to a question: components, the total, and the second figure beside it.
 
-    `counted` is the pass of whole numbers that the formulas were checked against.
+    `counted` is the pass in whole numbers that the formulas were checked against.
     """
 
     model: Model
@@ -46,18 +46,18 @@ def answered(model: Model, question: Question) -> Answer:
     # the second trace, now with symbols: its total at the model's sizes must be the first one's
     traced = measured.read(symbols.model, question.with_sizes(symbols.sizes))
     parts = components(symbols.model, _terms(measured.terms, traced, question, symbols.model, model), symbols)
-    others = _terms(measured.beside_terms, traced, question, symbols.model, model)
-    whole, beside = total(parts, symbols), total(components(symbols.model, others, symbols), symbols)
+    beside_terms = _terms(measured.beside_terms, traced, question, symbols.model, model)
+    whole, beside = total(parts, symbols), total(components(symbols.model, beside_terms, symbols), symbols)
     for terms, expression in ((measured.terms, whole), (measured.beside_terms, beside)):
         of_numbers = _terms(terms, counted, question, model, model)
         _require_equal(symbols, expression, sum(term.total for term in of_numbers))
     return Answer(model, question, measured, symbols, counted, parts, whole, beside)
 
 
-def _terms(terms: Terms, counted: Pass, question: Question, model: Model, stated: Model) -> Iterator[Term]:
-    """The terms that are asked for."""
-    every = terms(counted)
-    return selected(model, every, question.path, stated) if question.path is not None else every
+def _terms(terms: Terms, counted: Pass, question: Question, model: Model, numeric: Model) -> Iterator[Term]:
+    """The terms of a pass, those at the question's path if it has one."""
+    of_pass = terms(counted)
+    return of_pass if question.path is None else selected(model, of_pass, question.path, numeric)
 
 
 def _require_equal(symbols: ModelSymbols, expression: Any, count: Number) -> None:

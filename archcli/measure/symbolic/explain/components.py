@@ -17,11 +17,13 @@ from archcli.modules.models.layers import LayerIndex, folded_path, stated_layers
 
 @dataclass
 class Component:
-    """One heading in layers that have the same of it, or outside of all layers.
+    """The terms of one heading, in all layers where they are equal or outside of layers.
 
-    `bodies` are what it adds by the number of places, once each; `terms` those of one layer; `layers` the
-    YAML paths of the layers, none outside; `steps` the paths of its operations below the layer; `mixer` says
-    which of a layer's mixers it is of, where that is not the first.
+    bodies: by a number of places, the sum that is added once in each.
+    terms: those of one layer.
+    steps: the paths of their operations below the layer.
+    mixer: which of a layer's mixers they belong to, where that is not the first.
+    layers: the YAML paths of the layers; empty outside of layers.
     """
 
     heading: str
@@ -34,7 +36,7 @@ class Component:
 
     @property
     def formula(self) -> Any:
-        """What it adds in all places."""
+        """The sum over all places."""
         return required("sympy").Add(*(times * body for times, body in self.bodies.items()))
 
 
@@ -67,7 +69,7 @@ def components(model: Model, terms: Iterable[Term], symbols: ModelSymbols) -> li
 
 
 def _settled(bodies: Iterable[Any], places: Iterable[Any], symbols: ModelSymbols) -> dict[Any, Any]:
-    """The bodies by the number of places, tidied; `places` has the numbers of each layer."""
+    """The bodies by the number of places in all layers; `places` has the numbers of each layer."""
     settled: dict[Any, Any] = {}
     for body, numbers in zip(bodies, zip(*places, strict=True), strict=True):
         times = symbols.occurrences(required("sympy").Add(*numbers))
@@ -76,7 +78,7 @@ def _settled(bodies: Iterable[Any], places: Iterable[Any], symbols: ModelSymbols
 
 
 def split_path(index: LayerIndex, path: str) -> tuple[str, str]:
-    """A row's path as that of its layer, empty outside of layers, and the steps below it."""
+    """A row's path as (path of its layer, steps below it); the former is empty outside of layers."""
     for prefix in index.prefixes:
         if path.startswith(prefix):
             number, _, rest = path.removeprefix(prefix).partition(".")
@@ -92,7 +94,7 @@ def _mixer(term: Term, step: str) -> str:
 
 
 def _bodies(steps: Iterable[tuple[str, Term]], symbols: ModelSymbols) -> dict[Any, Any]:
-    """By the number of places, what is added once in each."""
+    """By a number of places, the sum of the terms that is added once in each."""
     sympify = required("sympy").sympify
     sums: dict[Any, Number] = {}
     for _, term in steps:
@@ -102,7 +104,7 @@ def _bodies(steps: Iterable[tuple[str, Term]], symbols: ModelSymbols) -> dict[An
 
 
 def _name(parts: Iterable[Component]) -> None:
-    """Give each its heading as a name, as other reports do; of several with one heading, also where it is."""
+    """Name each component by its heading; several of one heading by their layers too."""
     kin: dict[tuple[str, str], list[Component]] = {}
     for part in parts:
         kin.setdefault((part.heading, part.mixer), []).append(part)
@@ -158,38 +160,40 @@ def total(parts: Iterable[Component], symbols: ModelSymbols) -> Any:
     return sympy.Add(*(times * symbols.factored(sympy.Add(*bodies)) for times, bodies in sums.items()))
 
 
-def selected(model: Model, terms: Iterable[Term], wanted: str, stated: Model) -> Iterator[Term]:
+def selected(model: Model, terms: Iterable[Term], below: str, numeric: Model) -> Iterator[Term]:
     """The terms at or below a path: `layers.*.attention` of all layers, `layers.3.attention` of that one.
 
-    `stated` is the model with whole numbers as sizes, `model` the same or one with symbols.
+    `numeric` is the model with whole numbers as sizes, `model` the same or one with symbols.
     """
-    single = _counted_path(model, wanted, stated)
+    single = _counted_path(model, below, numeric)
     for term in terms:
         path = term.path if single is not None else folded_path(term.path)
-        if f"{path}.".startswith(f"{wanted if single is None else single}."):
+        if f"{path}.".startswith(f"{below if single is None else single}."):
+            # a single layer is counted once
             yield term._replace(times=1) if single is not None and term.times != 0 else term
 
 
-def _counted_path(model: Model, wanted: str, stated: Model) -> str | None:
-    """The path of the row that stands for a path with a layer's number; None of a path without."""
-    index = LayerIndex(stated)
-    layer, rest = split_path(index, index.counted_path(wanted))
+def _counted_path(model: Model, path: str, numeric: Model) -> str | None:
+    """The path of the row that counts for a path with a layer's number; None for one without."""
+    index = LayerIndex(numeric)
+    layer, rest = split_path(index, index.counted_path(path))
     if not layer or layer.endswith("*"):
         return None
-    yaml_paths = {known.path: known.yaml_path for known in stated_layers(stated)}
-    rows = {known.yaml_path: known.path for known in stated_layers(model)}
-    found = rows.get(yaml_paths.get(layer, ""), layer)
-    return f"{found}.{rest}" if rest else found
+    # both models have the same YAML paths, but may fold their layers at other numbers
+    yaml_paths = {layer.path: layer.yaml_path for layer in stated_layers(numeric)}
+    rows = {layer.yaml_path: layer.path for layer in stated_layers(model)}
+    counted = rows.get(yaml_paths.get(layer, ""), layer)
+    return f"{counted}.{rest}" if rest else counted
 
 
-def require_known(terms: Iterable[Term], stated: Model, wanted: str) -> None:
+def require_known(terms: Iterable[Term], numeric: Model, path: str) -> None:
     """Raise ArchError for a path at which there are no parameters."""
-    paths = list(terms)
-    if any(selected(stated, paths, wanted, stated)):
+    terms = list(terms)
+    if any(selected(numeric, terms, path, numeric)):
         return
     known: dict[str, None] = {}
-    for term in paths:
+    for term in terms:
         steps = folded_path(term.path).split(".")
         known |= dict.fromkeys(".".join(steps[:n]) for n in range(1, len(steps) + 1))
-    hint = suggest(folded_path(wanted), known, "`archcli params` lists")
-    raise ArchError(Problem(f"no parameters at {quote(wanted, 80)}", hint))
+    hint = suggest(folded_path(path), known, "`archcli params` lists")
+    raise ArchError(Problem(f"no parameters at {quote(path, 80)}", hint))

@@ -13,9 +13,10 @@ Record = dict[str, Any]
 def growth_of(total: Any, name: str, symbols: ModelSymbols) -> Record:
     """How the total grows with the symbol of this name.
 
-    `derivative` is what one more adds, at the margin; `elasticity` by how many percent the total grows with
-    one percent more; `doubled` the total with twice the size, as a multiple; `powers` the share of the total
-    that grows with each power of the symbol, empty where it is no polynomial in it.
+    derivative: what one more adds, at the margin; `at` is its value.
+    elasticity: by how many percent the total grows with one percent more.
+    doubled: the total with twice the size, as a multiple.
+    powers: the share of the total that grows with each power of the symbol, empty if it is no polynomial.
     """
     sympy = required("sympy")
     symbol = next(known for known in symbols.values if known.name == name)
@@ -40,7 +41,7 @@ def _smooth(total: Any, symbol: Any, symbols: ModelSymbols) -> Any:
 
     def branch(*numbers: Any) -> Any:
         # of two that are equal the one that stays the smaller when the symbol grows
-        return min(numbers, key=lambda one: (symbols.value(one), symbols.value(sympy.diff(one, symbol))))
+        return min(numbers, key=lambda n: (symbols.value(n), symbols.value(sympy.diff(n, symbol))))
 
     # sympy leaves the derivative of a floor unevaluated, and makes Heaviside steps of a minimum's
     floorless = total.replace(sympy.floor, lambda inner: inner)
@@ -51,11 +52,11 @@ def _powers(total: Any, symbol: Any, symbols: ModelSymbols) -> list[Record]:
     """{power, share} of the total, the highest power first."""
     sympy = required("sympy")
     others = {known: sympy.Integer(n) for known, n in symbols.values.items() if known != symbol}
-    alone = sympy.expand(total.xreplace(others))
+    polynomial = sympy.expand(total.xreplace(others))
     value, whole = symbols.values[symbol], symbols.value(total)
-    if not whole or not alone.is_polynomial(symbol):
+    if not whole or not polynomial.is_polynomial(symbol):
         return []
-    terms = sympy.Poly(alone, symbol).terms()
+    terms = sympy.Poly(polynomial, symbol).terms()
     return [
         {"power": int(power), "share": float(factor * value**power / whole)} for (power,), factor in terms
     ]

@@ -1,4 +1,4 @@
-"""Question: what is to be explained of a model, and the symbols that its answer is written in."""
+"""Question: the quantity to explain of a model, and the symbols of its formula."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ MEANINGS = {
     "n_layers": "Layers of the group.",
     "max_seq_len": "The context it was trained for.",
 }
-"""Sizes of a pass, and fields of which a class says more than a legend holds."""
+"""Meanings in a legend of sizes of a pass, and of fields with longer docstrings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: a quantity of a pass, and what is told beside its formula.
+    """A quantity of a pass, and what to show beside its formula.
 
-    `symbols` are the names that stay symbols, all where it is empty; `at` those whose growth is told;
-    `path` the row of parameters that is explained alone.
+    symbols: names of the sizes that stay symbols; all if empty.
+    at: names of the sizes whose growth is shown.
+    path: the module whose parameters are explained alone.
     """
 
     quantity: Quantity = "params"
@@ -48,39 +49,40 @@ class Question:
         """The sizes of the pass by name, as far as the quantity depends on them."""
         if self.quantity == "params":
             return {}
-        asked = self.request.resolved()
+        request = self.request.resolved()
         if self.quantity == "kvcache":
-            return {"batch_size": asked.batch_size, "context": asked.seq_len}
-        tokens = {} if asked.phase == "decode" else {"seq_len": asked.seq_len}
-        tokens |= {"past": asked.past} if asked.past else {}
-        source = asked.source_len
+            return {"batch_size": request.batch_size, "context": request.seq_len}
+        tokens = {} if request.phase == "decode" else {"seq_len": request.seq_len}
+        tokens |= {"past": request.past} if request.past else {}
+        source = request.source_len
         # an encoder of fixed length, such as Whisper's, has another length than the one asked for
         if source is not None and model.source_length(source) == source:
             tokens["source_len"] = source
-        return {"batch_size": asked.batch_size, **tokens}
+        return {"batch_size": request.batch_size, **tokens}
 
-    def with_sizes(self, asked: Mapping[str, Number]) -> Request:
+    def with_sizes(self, symbols: Mapping[str, Number]) -> Request:
         """The request with symbols in the place of its sizes."""
         # the cache is read off a prefill, whose new tokens are the context
-        named = {"seq_len" if name == "context" else name: size for name, size in asked.items()}
-        return replace(self.request, **named)
+        by_field = {"seq_len" if name == "context" else name: symbol for name, symbol in symbols.items()}
+        return replace(self.request, **by_field)
 
     def symbols_of(self, model: Model) -> ModelSymbols:
         """The model with symbols as sizes: all, or those that are asked for by name."""
-        asked = self.sizes(model)
+        of_pass = self.sizes(model)
         if not self.symbols:
-            return ModelSymbols(model, asked)
-        kept = {name for one in (*self.symbols, *self.at) for name in named(model, asked, one)}
-        return ModelSymbols(model, asked, kept.__contains__)
+            return ModelSymbols(model, of_pass)
+        kept = {name for text in (*self.symbols, *self.at) for name in named(model, of_pass, text)}
+        return ModelSymbols(model, of_pass, kept.__contains__)
 
 
-def named(model: Model, asked: Mapping[str, int], name: str) -> list[str]:
+def named(model: Model, of_pass: Mapping[str, int], name: str) -> list[str]:
     """The symbols that a user's name stands for: a symbol's own name, a field's name, or its full path.
 
-    Raises ArchError for a name that no size has, and for fields of one name with different values.
+    `of_pass` are the sizes of the pass. Raises ArchError for a name that no size has, and for fields of one
+    name with different values.
     """
     by_path = size_names(model)
-    known = dict.fromkeys((*asked, *by_path.values()))
+    known = dict.fromkeys((*of_pass, *by_path.values()))
     if name.replace(".", "_") in known:
         return [name.replace(".", "_")]
     fields = [path for path, _, value in sizes(model) if value is not None]
@@ -105,8 +107,10 @@ def legend(model: Model, symbols: ModelSymbols, used: Any, meaning: Any) -> list
         if symbol not in used:
             continue
         field_name = paths[0].rsplit(".", 1)[-1] if paths else ""
-        told = MEANINGS.get(field_name or symbol.name)
+        short = MEANINGS.get(field_name or symbol.name)
         classes = dict.fromkeys(specs[path] for path in paths)
-        several = dict.fromkeys(meaning(cls, field_name) for cls in classes) if told is None else [told]
-        records.append({"symbol": symbol.name, "value": value, "meaning": " ".join(several), "fields": paths})
+        meanings = dict.fromkeys(meaning(cls, field_name) for cls in classes) if short is None else [short]
+        records.append(
+            {"symbol": symbol.name, "value": value, "meaning": " ".join(meanings), "fields": paths}
+        )
     return records

@@ -88,7 +88,7 @@ def _growth(quantity: Quantity, growth: Entry) -> Table:
         ("1% more adds", f"{growth['elasticity']:.3g}%", "text"),
         (f"total with twice the {name}", growth["doubled"], "ratio"),
     ]
-    lines += [(_power(name, one["power"]), one["share"], "share") for one in growth["powers"]]
+    lines += [(_power(name, term["power"]), term["share"], "share") for term in growth["powers"]]
     table = facts(f"Growth with {name} = {growth['value']:,}", *lines)
     return replace(table, columns=[replace(column, wraps=True) for column in table.columns])
 
@@ -146,21 +146,21 @@ def explain(model: Model, question: Question, meaning: Meaning) -> Report:
 
 
 def _inputs(answer: Answer) -> Record:
-    """What was asked, by JSON's keys."""
+    """The question, by JSON's keys."""
     question, counted = answer.question, answer.counted
-    asked: Record = {"quantity": question.quantity}
+    inputs: Record = {"quantity": question.quantity}
     if question.quantity == "flops":
-        asked |= {**counted.inputs(), "mask": question.mask}
+        inputs |= {**counted.inputs(), "mask": question.mask}
     elif question.quantity == "kvcache":
-        asked |= {"context": counted.new, "batch_size": counted.batch_size}
-    told = {"symbols": question.symbols, "at": question.at, "path": question.path}
-    return asked | {
-        name: value if isinstance(value, str) else list(value) for name, value in told.items() if value
+        inputs |= {"context": counted.new, "batch_size": counted.batch_size}
+    options = {"symbols": question.symbols, "at": question.at, "path": question.path}
+    return inputs | {
+        name: value if isinstance(value, str) else list(value) for name, value in options.items() if value
     }
 
 
 def _row(answer: Answer, part: Component) -> Record:
-    """A component: its formula, with numbers, its value; where it is, and its steps where asked for."""
+    """A component: its formula, with numbers, its value; its place, and its steps where asked for."""
     row: Record = {
         "component": part.name,
         **_formula(answer, part.formula),
@@ -176,7 +176,7 @@ def _row(answer: Answer, part: Component) -> Record:
 
 
 def _formula(answer: Answer, expression: Any) -> Record:
-    """An expression as text, with numbers, its value, and as LaTeX where that is asked for."""
+    """An expression as text, with numbers, its value, and in LaTeX where asked for."""
     values, text = names(answer.symbols), str(expression)
     record: Record = {"formula": text, "numbers": numbered(text, values)}
     if answer.question.latex:
@@ -186,22 +186,22 @@ def _formula(answer: Answer, expression: Any) -> Record:
 
 
 def _totals(answer: Answer, meaning: Meaning) -> Record:
-    """The whole, the figure beside it, the symbols, and what else was asked for."""
+    """The total, the figure beside it, the symbols, and growth and approximations where asked for."""
     model, question, beside = answer.model, answer.question, answer.quantity.beside
     used = answer.total.free_symbols | answer.beside.free_symbols
-    told = legend(model, answer.symbols, used, meaning)
+    symbols = legend(model, answer.symbols, used, meaning)
     totals: Record = {
         "quantity": answer.quantity.title,
         **_formula(answer, answer.total),
-        "symbols": {record["symbol"]: record["value"] for record in told},
+        "symbols": {record["symbol"]: record["value"] for record in symbols},
         **{f"{beside}_{key}": value for key, value in _formula(answer, answer.beside).items()},
-        "legend": told,
+        "legend": symbols,
     }
     if question.at:
-        wanted = dict.fromkeys(
-            name for one in question.at for name in named(model, question.sizes(model), one)
-        )
-        totals["growth"] = [growth_of(answer.total, name, answer.symbols) for name in wanted]
+        sizes = question.sizes(model)
+        # two of --at may name the same symbol
+        growing = dict.fromkeys(name for text in question.at for name in named(model, sizes, text))
+        totals["growth"] = [growth_of(answer.total, name, answer.symbols) for name in growing]
     if question.approx:
         totals["approximations"] = approximations(model, question, answer.counted)
     return totals

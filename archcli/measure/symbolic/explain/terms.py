@@ -1,4 +1,4 @@
-"""Terms: what each operation of a pass adds to a quantity, with ints or symbols as sizes."""
+"""Terms: the contribution of each operation of a pass to a quantity, with ints or symbols as sizes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 from archcli.arith import Number, prod
-from archcli.graph import OpClass, Row, StateKind
+from archcli.graph import OpClass, StateKind
 from archcli.measure.flops import component
 from archcli.measure.passes import Pass, cache_pass, checked_pass, count_pass, shape_pass
 from archcli.modules import Model
@@ -19,9 +19,9 @@ OWN = (StateKind.TOKENS, StateKind.WINDOW, StateKind.FIXED)
 
 
 class Term(NamedTuple):
-    """What one operation adds: `each` time, for each of `experts`, in `times` places.
+    """The contribution of one operation: `each`, times `experts`, times the `times` places that it has.
 
-    `heading` is what reports count it under, `name` a weight, a part of the cost or what a state holds.
+    `heading` is its heading in reports; `name` that of a weight, a part of the cost, or a state's content.
     """
 
     path: str
@@ -33,7 +33,7 @@ class Term(NamedTuple):
 
     @property
     def total(self) -> Number:
-        """What it adds in all."""
+        """The contribution of all places."""
         return self.each * self.experts * self.times
 
 
@@ -41,9 +41,9 @@ Terms: TypeAlias = Callable[[Pass], Iterator[Term]]
 
 
 class Quantity(NamedTuple):
-    """What is explained: how a pass is read, its terms, and those of a second figure beside it.
+    """A quantity to explain: how a pass is read, its terms, and those of a second figure beside it.
 
-    `title` and `unit` are of what the terms add up to, `beside` is the name of the second figure.
+    `title` and `unit` are those of the sum of the terms, `beside` is the name of the second figure.
     """
 
     title: str
@@ -74,14 +74,11 @@ def flop_terms(counted: Pass, *, contractions: bool, unmasked: bool = False) -> 
 
 def _elements(counted: Pass, kinds: Container[StateKind]) -> Iterator[Term]:
     """A term for each state of these kinds."""
-    held: list[tuple[Row, Number, str]] = [
-        (row, state.elements, state.holds.value)
-        for row in counted.rows
-        for state in row.states
-        if state.kind in kinds
-    ]
-    for row, elements, content in held:
-        yield Term(row.path, content, content, elements, row.times)
+    for row in counted.rows:
+        for state in row.states:
+            if state.kind in kinds:
+                content = state.holds.value
+                yield Term(row.path, content, content, state.elements, row.times)
 
 
 def quantity(name: arguments.Quantity, *, unmasked: bool = False) -> Quantity:
@@ -90,11 +87,11 @@ def quantity(name: arguments.Quantity, *, unmasked: bool = False) -> Quantity:
         all_of_them, active = partial(_parameters, active=False), partial(_parameters, active=True)
         return Quantity("parameters", "count", _shapes, all_of_them, "active", "active per token", active)
     if name == "kvcache":
-        own, cross = partial(_elements, kinds=OWN), partial(_elements, kinds=(StateKind.SOURCE,))
-        return Quantity("elements", "count", cache_pass, own, "cross", "of the encoder's output", cross)
+        tokens, cross = partial(_elements, kinds=OWN), partial(_elements, kinds=(StateKind.SOURCE,))
+        return Quantity("elements", "count", cache_pass, tokens, "cross", "of the encoder's output", cross)
     matmul = partial(flop_terms, contractions=True, unmasked=unmasked)
-    other = partial(flop_terms, contractions=False, unmasked=unmasked)
-    return Quantity("matmul FLOPs", "flops", _costs, matmul, "other", "non-matmul FLOPs", other)
+    non_matmul = partial(flop_terms, contractions=False, unmasked=unmasked)
+    return Quantity("matmul FLOPs", "flops", _costs, matmul, "other", "non-matmul FLOPs", non_matmul)
 
 
 def _shapes(model: Model, _: Request) -> Pass:

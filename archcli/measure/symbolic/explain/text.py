@@ -15,7 +15,7 @@ from archcli.measure.symbolic.symbols import ModelSymbols
 
 
 def figure(value: Any) -> int:
-    """A value of an expression as an int; an expected value to the nearest."""
+    """A value as an int: an expected value, such as experts reached, is rounded to the nearest."""
     exact = required("sympy").Rational(value)
     # `rounded`, as for counts: halves go up, which `round` takes to the even neighbour
     return int(rounded(Fraction(int(exact.p), int(exact.q))))
@@ -25,7 +25,7 @@ NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 def numbered(formula: str, values: Mapping[str, int]) -> str:
-    """The same line with numbers in place of the names."""
+    """A formula with numbers in place of the names."""
     # Min and floor are names without a value, and stay
     return NAME.sub(lambda match: str(values.get(match[0], match[0])), formula)
 
@@ -47,11 +47,11 @@ def latex_name(name: str) -> str:
     r"""A name as LaTeX: d_model is d_{\mathrm{model}}, vocab_size \mathrm{vocab\_size}."""
     first, _, rest = name.partition("_")
     if len(first) == 1 and rest:
-        return rf"{first}_{{\mathrm{{{_words(rest)}}}}}"
-    return rf"\mathrm{{{_words(name)}}}"
+        return rf"{first}_{{\mathrm{{{_escaped(rest)}}}}}"
+    return rf"\mathrm{{{_escaped(name)}}}"
 
 
-def _words(name: str) -> str:
+def _escaped(name: str) -> str:
     return name.replace("_", r"\_")
 
 
@@ -61,7 +61,7 @@ Line = dict[str, Any]
 def steps_of(component: Component, symbols: ModelSymbols, textbook: Line | None) -> list[Line]:
     """The lines of a component: {step, formula, numbers, value}.
 
-    Each operation, their sum in one place, and all places; after the form that textbooks give, if any.
+    First the textbook's form, if there is one; then each operation, their sum in one place, and all places.
     """
     places = list(component.bodies)
     lines = [] if textbook is None else [textbook]
@@ -88,7 +88,7 @@ def _by_times(component: Component) -> dict[Any, list[tuple[str, Term]]]:
 
 
 def _place(pairs: list[tuple[str, Term]], symbols: ModelSymbols) -> Iterator[Line]:
-    """What is added in one place; of routed experts one, then all."""
+    """The lines of one place: its operations, of routed experts one and all of them, and the sum."""
     by_experts: dict[Any, list[tuple[str, Term]]] = {}
     for step, term in pairs:
         by_experts.setdefault(term.experts, []).append((step, term))
@@ -109,26 +109,26 @@ def _place(pairs: list[tuple[str, Term]], symbols: ModelSymbols) -> Iterator[Lin
 
 
 def _line(step: str, term: Term, symbols: ModelSymbols) -> Line:
-    """One operation."""
-    each = required("sympy").factor_terms(symbols.tidied(term.each))
+    """The line of one operation."""
+    body = required("sympy").factor_terms(symbols.tidied(term.each))
     name = term.name.removeprefix("forward ")
-    return line(step if name == term.heading else f"{step} {name}", each, symbols)
+    return line(step if name == term.heading else f"{step} {name}", body, symbols)
 
 
 def line(step: str, expression: Any, symbols: ModelSymbols) -> Line:
-    """An expression, the same with numbers, and its value."""
+    """A line: an expression, the same with numbers, and its value."""
     text = str(expression)
     numbers = numbered(text, names(symbols))
     return {"step": step, "formula": text, "numbers": numbers, "value": figure(symbols.value(expression))}
 
 
 def _sum(step: str, lines: list[Line]) -> Line:
-    values = [one["value"] for one in lines]
+    values = [summand["value"] for summand in lines]
     return {"step": step, "formula": "", "numbers": " + ".join(map(str, values)), "value": sum(values)}
 
 
 def _times(step: str, times: Any, body: Line, symbols: ModelSymbols) -> Line:
-    """A line that repeats another."""
+    """The line of another one times a number."""
     number = figure(symbols.value(times))
     numbers = f"{number}*{body['value']}"
     return {"step": step, "formula": f"x {times}", "numbers": numbers, "value": number * body["value"]}

@@ -1,8 +1,7 @@
 """Textbook: the approximations in common use, beside the exact count of a model.
 
-Scores: the textbook's FLOPs of attention scores and their mix, for what the layers of a model see. A query
-and a key that it sees cost 4 d FLOPs: a product for the score, and one for the value that it weighs. A
-causal mask leaves half of all pairs, a window w about w keys for each query.
+Attention scores: a query and a key that it sees cost 4 d FLOPs, one product for the score and one for the
+value that it weighs. A causal mask leaves half of all pairs, a window w about w keys for each query.
 
 L layers of width d, V tokens in the vocabulary, T tokens. N are the parameters without embeddings and head,
 as Kaplan et al. 2020 (arXiv:2001.08361, section 2.1 and table 1) count them, P all parameters. The forms are
@@ -28,9 +27,9 @@ from archcli.modules.spec.request import Request
 
 
 class SeenKeys(NamedTuple):
-    """What a query sees: `keys`, S or the number of a window, at `flops` times d for each of them.
+    """The keys that a query sees, S or the number of a window, at `flops` times d for each.
 
-    Half of 4 d stands for queries of which each sees half of the keys on average.
+    `flops` is 4, or 2 for queries that see half of the keys on average.
     """
 
     flops: int
@@ -45,7 +44,7 @@ EVERY_KEY, EARLIER_KEYS = SeenKeys(4, "S"), SeenKeys(2, "S")
 
 
 def score_forms(model: Model, question: Question) -> list[str]:
-    """A form for each number of keys that layers see; a number in place of L counts those layers."""
+    """A form for each number of keys; if not all layers see that many, a number stands for L."""
     counts: dict[SeenKeys, int] = {}
     for layer in LayerIndex(model):
         for seen in _of_layer(layer, model, question):
@@ -57,13 +56,13 @@ def score_forms(model: Model, question: Question) -> list[str]:
 def score_form(model: Model, question: Question, places: Sequence[str]) -> str | None:
     """The form of layers that are alike, by their YAML paths; None where they have no scores."""
     layers = zip(stated_layers(model), LayerIndex(model), strict=True)
-    layer = next((layer for stated, layer in layers if stated.yaml_path in places), None)
+    layer = next((layer for source, layer in layers if source.yaml_path in places), None)
     seen = None if layer is None else _seen(layer.facts(model.d_model), question)
     return None if seen is None else seen.form("L")
 
 
 def attending_layers(model: Model, question: Question) -> Iterator[tuple[int, int | None]]:
-    """(layers, their window) of those whose keys and values are cached; the window None for all tokens."""
+    """(number of layers, window) of the layers that cache keys and values; None without a window."""
     length = question.request.resolved().seq_len
     counts: dict[int | None, int] = {}
     for layer in LayerIndex(model):
@@ -87,19 +86,19 @@ def _of_layer(layer: DistinctLayer, model: Model, question: Question) -> Iterato
 
 
 def _seen(facts: MixerFacts, question: Question) -> SeenKeys | None:
-    """What a query of a mixer sees under the mask that is asked for; None without softmax attention."""
+    """What a query of a mixer sees under the question's mask; None without softmax attention."""
     if not facts.has_scores:
         return None
-    asked = question.request.resolved()
-    if question.mask == "dense" and asked.phase != "decode":
+    request = question.request.resolved()
+    if question.mask == "dense" and request.phase != "decode":
         return EVERY_KEY
-    length = asked.past + asked.seq_len
+    length = request.past + request.seq_len
     bounds = [n for n in (facts.window, facts.sparse_window, facts.indexed) if n is not None and n < length]
     if bounds:
         return SeenKeys(4, str(min(bounds)))
     if facts.chunk is not None and facts.chunk < length:
         return SeenKeys(2, str(facts.chunk))  # of its chunk, a query sees the earlier half
-    return EARLIER_KEYS if facts.causal and asked.phase != "decode" else EVERY_KEY
+    return EARLIER_KEYS if facts.causal and request.phase != "decode" else EVERY_KEY
 
 
 KAPLAN = "Kaplan et al. 2020, arXiv:2001.08361"
@@ -129,13 +128,13 @@ class Approximation(NamedTuple):
 
 def letters(model: Model, question: Question) -> dict[str, int]:
     """The values of the letters that textbooks write; S is the length of a sequence."""
-    asked = question.request.resolved()
-    length = asked.past + asked.seq_len
+    request = question.request.resolved()
+    length = request.past + request.seq_len
     return {
         "L": layer_count(model),
         "d": model.d_model,
         "V": model.vocab_size,
-        "T": asked.batch_size * asked.seq_len,
+        "T": request.batch_size * request.seq_len,
         "S": length,
     }
 
@@ -177,21 +176,20 @@ def approximations(model: Model, question: Question, counted: Pass) -> list[dict
     values["N"] = totals["active_params"] - (totals["params"] - totals["non_embedding_params"])
     forms = {"params": _of_params(totals), "kvcache": _of_cache(model, question, counted)}
     chosen = forms.get(question.quantity) or _of_flops(model, question, counted)
-    return [_record(one, values) for one in chosen]
+    return [_record(approximation, values) for approximation in chosen]
 
 
-def _record(one: Approximation, values: Mapping[str, int]) -> dict[str, Any]:
-    numbers = numbered(one.formula, values)
+def _record(approximation: Approximation, values: Mapping[str, int]) -> dict[str, Any]:
+    numbers, exact = numbered(approximation.formula, values), approximation.exact
     value = evaluated(numbers)
-    error = value / one.exact - 1 if one.exact else None
     return {
-        "of": one.of,
-        "formula": one.formula,
+        "of": approximation.of,
+        "formula": approximation.formula,
         "numbers": numbers,
         "value": value,
-        "exact": one.exact,
-        "error": error,
-        "source": one.source,
+        "exact": exact,
+        "error": value / exact - 1 if exact else None,
+        "source": approximation.source,
     }
 
 
@@ -201,9 +199,9 @@ def _of_params(totals: Mapping[str, int]) -> Iterator[Approximation]:
 
 
 def _of_cache(model: Model, question: Question, counted: Pass) -> Iterator[Approximation]:
-    asked, every = question.request.resolved(), layer_count(model)
+    batch_size, every = question.request.resolved().batch_size, layer_count(model)
     forms = [
-        f"2*{'L' if layers == every else layers}*d*{'T' if window is None else window * asked.batch_size}"
+        f"2*{'L' if layers == every else layers}*d*{'T' if window is None else window * batch_size}"
         for layers, window in attending_layers(model, question)
     ]
     if forms:
@@ -213,8 +211,8 @@ def _of_cache(model: Model, question: Question, counted: Pass) -> Iterator[Appro
 
 def _of_flops(model: Model, question: Question, counted: Pass) -> Iterator[Approximation]:
     unmasked = question.mask == "dense"
-    asked = question.request.resolved()
-    if asked.phase != "train":
+    request = question.request.resolved()
+    if request.phase != "train":
         flops = int(counted.flops(unmasked=unmasked)[0])
         yield Approximation("forward, N non-embedding parameters", "2*N*T", flops, KAPLAN)
         scores = score_forms(model, question)
@@ -222,10 +220,11 @@ def _of_flops(model: Model, question: Question, counted: Pass) -> Iterator[Appro
             form = " + ".join(("2*N*T", *scores))
             yield Approximation("forward, N and attention scores", form, flops, f"{KAPLAN}, table 1")
         yield Approximation("forward, P all active parameters", "2*P*T", flops, HOFFMANN)
-    if asked.phase in {"prefill", "decode"}:
+    if request.phase in {"prefill", "decode"}:
         return
+    sizes = request.batch_size, request.seq_len, None, request.source_len
     try:
-        trained = count_pass(model, Request("train", asked.batch_size, asked.seq_len, None, asked.source_len))
+        trained = count_pass(model, Request("train", *sizes))
     except ArchError:  # too few tokens to train on
         return
     flops = int(trained.flops(unmasked=unmasked)[0])

@@ -1,4 +1,4 @@
-"""Figures: what a sweep can ask of a candidate, and what is counted of many candidates at a time."""
+"""Figures of a sweep: names, units and settings, and how each is read of many candidates at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from archcli.units import parse_count
 
 
 class Reading:
-    """The passes of a model whose sizes may stand for many candidates, traced when they are asked for."""
+    """The passes of a model whose sizes may stand for many candidates, each traced when first needed."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -58,7 +58,7 @@ class Reading:
         return rounded(matmul), rounded(others), counted.batch_size * counted.new
 
     def cached(self, request: Request, kinds: Container[StateKind]) -> Counter[StateContent]:
-        """Cached elements by what they hold, after a prefill."""
+        """Cached elements by content, after a prefill."""
         contents: Counter[StateContent] = Counter()
         for row in self._cache(request).rows:
             for state in row.states:
@@ -99,10 +99,11 @@ def no_length(_: Model, __: Settings) -> dict[str, Number]:
 
 
 class SweepFigure(NamedTuple):
-    """A figure: its name, unit, the values that its settings take when asked, and how it is read.
+    """A figure: its name and unit, the types of its settings, and the function that reads it.
 
-    One that is `slow` is read of one model at a time, after all others. `check` refuses settings that no
-    model could be asked with. `length` gives the tokens that a figure is read at, by the setting's name.
+    slow: read of one model at a time, after all other figures.
+    check: refuses settings that contradict each other.
+    length: the tokens at which it is read, by the setting's name.
     """
 
     name: str

@@ -21,11 +21,11 @@ from archcli.units import parse_count
 VARY = "--vary"
 DOTS = r" *(?:\.{2,3}|…|–) *"
 RANGE = re.compile(rf"\w+{DOTS}\w+(?:(?:{DOTS}| *: *)\w+)?", re.ASCII)
-"""A range as conditions or Python's neighbours write it: 16..96, 16...96, 16..96:4."""
+"""A range in the notation of conditions and of other languages: 16..96, 16...96, 16..96:4."""
 MOST = 10**11
-"""Candidates: as many as a day counts."""
+"""The most candidates: as many as are counted in a day."""
 LARGEST = 2**62
-"""A size that a grid may state."""
+"""The largest size in a grid."""
 
 
 class Axis(NamedTuple):
@@ -156,10 +156,10 @@ class Structure(NamedTuple):
 
 
 class Chunk:
-    """Candidates with their sizes and figures, an array [N] each. Dropped ones are gone from all arrays.
+    """Candidates with their sizes and figures, an array [N] each; dropped ones leave all arrays.
 
-    `refusal` says why the first of those that have no such pass has none; `unread` how many were left when an
-    interrupt came.
+    `refusal` is the error of the first candidate without a pass, `unread` the number of candidates left when
+    an interrupt came.
     """
 
     def __init__(self, structure: Structure, sizes: dict[str, Any], length: int) -> None:
@@ -180,7 +180,7 @@ class Chunk:
         return math.nan if value is None else value
 
     def keep(self, flags: Any) -> int:
-        """Drop the candidates of which a flag [N] is false; says how many they were."""
+        """Drop the candidates whose flag [N] is false; returns their number."""
         np = required("numpy")
         kept = int(np.count_nonzero(flags))
         dropped, self.length = self.length - kept, kept
@@ -190,7 +190,7 @@ class Chunk:
         return dropped
 
     def tie(self, name: str, expression: Any) -> int:
-        """Give a field the values of an expression; drops candidates that it gives no size."""
+        """Give a field the values of an expression; drop candidates for which it is no size."""
         np = required("numpy")
         exact = expression.exact(self.of)
         values = np.broadcast_to(exact.over // exact.under, (self.length,))
@@ -202,7 +202,7 @@ class Chunk:
         return dropped
 
     def drop_conflicts(self) -> Counter[str]:
-        """Drop candidates whose values contradict each other; how many by the conflict's code."""
+        """Drop candidates whose values contradict each other; returns their number by the conflict's code."""
         codes, parts = Counter[str](), []
         for branch in self._branches(first_conflict):
             codes[branch.result] += len(branch.places)
@@ -213,7 +213,7 @@ class Chunk:
         return codes
 
     def count(self, terms: Iterable[FigureTerm]) -> int:
-        """Read figures of all candidates; drops those that have no such pass."""
+        """Read figures of all candidates; drop those without such a pass, and return their number."""
         terms = list(terms)
         parts = list(self._branches(lambda model: self._read(model, terms)))
         readable = gathered(
@@ -225,9 +225,9 @@ class Chunk:
         return self.keep(readable.astype(bool))
 
     def count_one_by_one(self, terms: Iterable[FigureTerm], tell: Callable[[int], None]) -> int:
-        """Read slow figures of one candidate after the other; drops those that have no such pass.
+        """Read slow figures of one candidate after the other; drop those without such a pass.
 
-        An interrupt leaves the others `unread`.
+        An interrupt leaves the rest `unread`.
         """
         np = required("numpy")
         terms, rows = list(terms), []
@@ -261,7 +261,7 @@ class Chunk:
         return branches(self.sizes, self.length, lambda sizes: read(self.structure.sized(sizes)))
 
     def _read(self, model: Model, terms: Sequence[FigureTerm]) -> list[Number] | None:
-        """The figures of a model; None where it has no such pass, and why."""
+        """The figures of a model; None without such a pass, with the reason in `refusal`."""
         reading = Reading(model)
         try:
             return [term.figure.read(reading, term.settings) for term in terms]

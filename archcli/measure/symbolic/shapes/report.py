@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
@@ -26,7 +27,7 @@ Record = dict[str, Any]
 
 
 class SweepInputs(NamedTuple):
-    """What was asked, as it was written, and kinds that were left out with the reason."""
+    """The options as they were written, and a note for each kind that was left out."""
 
     texts: Mapping[str, Any]
     refused: Sequence[str] = ()
@@ -97,7 +98,7 @@ def best_models(question: SweepQuestion, outcome: Outcome) -> Iterator[Model]:
 
 
 def _plain(value: Any) -> Any:
-    """A number of an array as JSON has it, whole ones as ints; None for a figure that there is not."""
+    """A number of an array as JSON has it, whole ones as ints; None for a figure that a model lacks."""
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, float):
         return None if math.isnan(number) else as_int(number)
@@ -118,9 +119,8 @@ def _columns(question: SweepQuestion) -> Iterator[Column]:
 def _notes(question: SweepQuestion, outcome: Outcome, inputs: SweepInputs) -> Iterator[str]:
     tally = outcome.tally
     yield from inputs.refused
-    lengths = dict.fromkeys(
-        text for terms in question.terms for term in terms for text in _length(question, term)
-    )
+    terms = chain.from_iterable(question.terms)
+    lengths = dict.fromkeys(text for term in terms for text in _length(question, term))
     if lengths and tally.matching:
         yield f"default lengths: {', '.join(lengths)}."
     if outcome.interrupted:
@@ -136,11 +136,11 @@ def _notes(question: SweepQuestion, outcome: Outcome, inputs: SweepInputs) -> It
 
 
 def _length(question: SweepQuestion, term: FigureTerm) -> Iterator[str]:
-    """`kv_bytes at context=8192`, where the settings leave the length out and candidates share it."""
+    """`kv_bytes at context=8192`, if the settings leave the length out and all candidates share it."""
     lengths: set[tuple[str, Number]] = set()
     for structure in question.structures:
         varied = [name for name, paths in structure.paths.items() if "max_seq_len" in paths]
-        # asked with another max_seq_len as well: where that gives another length, candidates share none
+        # with another max_seq_len as well: where that gives another length, candidates share none
         for model in (structure.model, structure.sized(dict.fromkeys(varied, 1))):
             lengths.update(term.figure.length(model, term.settings).items())
     if len(lengths) == 1:
@@ -150,7 +150,7 @@ def _length(question: SweepQuestion, term: FigureTerm) -> Iterator[str]:
 
 
 def _reason(reason: str, number: int, refusal: str) -> str:
-    """Why candidates are no model, and how many: of those without a pass with what was said of the first."""
+    """Why candidates are no model, and how many; those without a pass with the first one's error."""
     example = f", such as: {refusal}" if reason == UNCOUNTED and refusal else ""
     return f"{reason}: {number:,}{example}"
 

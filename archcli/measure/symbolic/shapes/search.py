@@ -20,11 +20,10 @@ Columns = Mapping[str, Any]
 
 
 class Best:
-    """The first N candidates in the order of the objectives, or those that none other is better than.
+    """The first `top` candidates by an objective, or the Pareto front of several objectives.
 
-    With one objective they are sorted by it, without any they stay in the order of the grid. With several the
-    Pareto front is kept: a candidate leaves it where another is at least as good by all objectives and better
-    by one. Equals stay in the order of the grid.
+    Without an objective they stay in the order of the grid, as do equals. A candidate leaves the front if
+    another is at least as good by all objectives and better by one.
     """
 
     def __init__(self, objectives: int, top: int | None) -> None:
@@ -33,11 +32,11 @@ class Best:
         self.columns: dict[str, Any] = {}
 
     def add(self, keys: Sequence[Any], columns: Columns) -> None:
-        """More candidates, later in the grid: what is to be small [N] by objective, and their columns."""
+        """Add candidates later in the grid: for each objective the key [N] to minimize, and their columns."""
         np = required("numpy")
         new = _stacked(np, keys) if keys else None
         length = len(next(iter(columns.values())))
-        # first among themselves, so that few are joined with those that are held
+        # first among themselves, so that few are joined with those that are kept
         places = self._chosen(new, length)
         new = None if new is None else new[:, places]
         merged = {name: array[places] for name, array in columns.items()}
@@ -66,7 +65,7 @@ class Best:
 
     @property
     def size(self) -> int:
-        """How many are held: of a Pareto front all."""
+        """How many are kept: of a Pareto front all."""
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
 
@@ -93,7 +92,7 @@ def _front(keys: Any) -> Any:
 
 
 UNCOUNTED = "no such pass"
-"""Why candidates were dropped that a figure cannot be read of."""
+"""The reason to drop candidates for which a figure cannot be read."""
 STRUCTURE = "structure"
 """The column that says which structure a candidate has."""
 
@@ -106,7 +105,7 @@ def no_tick(what: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class SweepQuestion:
-    """What is asked: candidates, conditions, objectives, and figures to show.
+    """The question of a sweep: candidates, conditions, objectives, and figures to show.
 
     `ties` are expressions by the name of the field that they give a value, each from those before it.
     `objectives` are (expression, whether the largest is best). `breaks_rule` says whether a model breaks a
@@ -129,7 +128,7 @@ class SweepQuestion:
 
     @cached_property
     def terms(self) -> tuple[list[FigureTerm], list[FigureTerm]]:
-        """The figures that are needed: (of all candidates at a time, of one after the other)."""
+        """The figures to read: (those of all candidates at once, those of one after the other)."""
         expressions = (*self.where, *(expression for expression, _ in self.objectives), *self.shown)
         terms = self.names.terms(expressions)
         return [term for term in terms if not term.figure.slow], [term for term in terms if term.figure.slow]
@@ -144,11 +143,12 @@ class SweepQuestion:
 
 @dataclass
 class SweepTally:
-    """How many candidates were looked at, how many match, and why the others do not.
+    """How many candidates were seen, how many match, and why the others do not.
 
-    `dropped` counts candidates that are no model, by the reason; `failed` by condition those of the others
-    that do not meet it, `broken` those that break a rule. `refusal` says why the first of those without a
-    figure has none.
+    dropped: candidates that are no model, by reason.
+    failed: models that do not meet a condition, by condition.
+    broken: models that break a rule.
+    refusal: the error of the first candidate without a figure.
     """
 
     seen: int = 0
@@ -174,7 +174,7 @@ class SweepTally:
 
 
 class Outcome(NamedTuple):
-    """What a search found: the best candidates, the tally of all, and whether it was interrupted."""
+    """The result of a search: the best candidates, the tally of all, and whether it was interrupted."""
 
     best: Best
     tally: SweepTally
@@ -182,7 +182,7 @@ class Outcome(NamedTuple):
 
 
 def search(question: SweepQuestion, tick: Tick = no_tick) -> Outcome:
-    """Walk all candidates; an interrupt ends with what was found until then."""
+    """Walk all candidates; an interrupt ends the walk with the best so far."""
     keep_freed_memory()
     best, tally, total = Best(len(question.objectives), question.top), SweepTally(), question.candidates
     try:
@@ -232,7 +232,7 @@ def _meet(chunk: Chunk, conditions: Iterable[Any], tally: SweepTally) -> None:
 
 
 def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[Any], dict[Any, Any]]:
-    """(what is to be small, by objective; the columns) of the candidates of a chunk."""
+    """(key to minimize for each objective, columns) of the candidates of a chunk."""
     np = required("numpy")
     # a structure may lack a varied field: its zeros are told from sizes by `paths` in the report
     keys, columns = [], {name: np.zeros(chunk.length, dtype=np.int64) for name in question.names.varied}
@@ -246,6 +246,6 @@ def _ranked(question: SweepQuestion, chunk: Chunk, number: int) -> tuple[list[An
 
 
 def _without_gaps(key: Any) -> Any:
-    """What is to be small [N], infinite for candidates that lack the figure."""
+    """A key to minimize [N], infinite for candidates that lack the figure."""
     missing = key != key  # noqa: PLR0124 - true of NaN alone
     return required("numpy").where(missing, math.inf, key) if missing.any() else key

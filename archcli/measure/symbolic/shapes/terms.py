@@ -1,4 +1,4 @@
-"""Terms: what the names and calls of conditions and objectives stand for."""
+"""Terms: the figures and sizes behind the names and calls of conditions and objectives."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SweepNames(Vocabulary):
         self.sizes = {path: None for model in models for path, _, _ in sizes(model)}
 
     def terms(self, expressions: Iterable[Any]) -> list[FigureTerm]:
-        """The figures that expressions ask for, each once; ArchError with all that nobody knows."""
+        """The figures in expressions, each once. Raises ArchError with all unknown names."""
         terms: dict[Key, FigureTerm] = {}
         problems: list[Problem] = []
         for expression in expressions:

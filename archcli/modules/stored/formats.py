@@ -88,6 +88,11 @@ class StoredFormat(NamedTuple):
     cache: bool = False
     mix: str = ""
 
+    @property
+    def bits(self) -> float:
+        """Bits of a packed weight with its scales; of a mixture those of most matrices, which have least."""
+        return sum(self.packing.bits_of((1, SUPER_BLOCK), 0)) / SUPER_BLOCK
+
     def packing_of(self, layers: LayerIndex) -> PackingOf:
         """The packing of each matrix of the model whose layers these are."""
         if self.mix:

@@ -13,6 +13,7 @@ from archcli.measure.memory.answers.tables import plan_options
 from archcli.measure.memory.training.optimizers import OPTIMIZERS
 from archcli.measure.report import Column, Table
 from archcli.modules.spec.arguments import ZeroStage
+from archcli.modules.stored.formats import stored_format
 
 Record = dict[str, Any]
 
@@ -95,11 +96,16 @@ def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
 
 def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
     """The question with weights in each known format; of a YAML that states its own bits none."""
-    model = question.model
-    if model.quantization is not None and not model.stored_as:
+    model, device = question.model, question.device
+    if device is None or (model.quantization is not None and not model.stored_as):
         return
-    plain = model.replace(quantization=None)
+    plain, answer = model.replace(quantization=None), question.answer()
+    bits = stored_format(model.stored_as).bits if model.stored_as else 8 * question.settings.width
+    weights = float(answer.largest.peak.weights)
     for name in FORMATS:
+        # the least that its weights can take: a pass is traced for what may fit alone
+        if answer.needed_bytes - weights + weights * stored_format(name).bits / bits > device.memory_bytes:
+            continue
         try:
             stored, settings = replace(question.settings, dtype=name).stored(plain)
         except ArchError:

@@ -6,6 +6,7 @@ import pytest
 
 H100 = "predict gpt2 --device h100-sxm"
 MIXTRAL = "memory mixtral-8x7b --memory 48GB"
+SMALLER = "memory mixtral-8x7b --memory 12GB"
 NOT_ONE = "No one option would make it fit: "
 PIPELINE = "memory gpt2 --pp 2"
 INTERLEAVED = "memory gpt2 --schedule interleaved"
@@ -97,10 +98,14 @@ HINTS = {
     ),
     "memory gpt2 --memory 80": ("write 80GB (", ["memory gpt2 --memory 80GB", "memory gpt2 --memory 80GiB"]),
     "memory gpt2 --memory 0GB": ("such as 80GiB", ["memory gpt2 --memory 80GiB"]),
-    f"{MIXTRAL} --phase serve": (f"{NOT_ONE}--fit devices may.", [f"{MIXTRAL} --phase serve --fit devices"]),
-    f"{MIXTRAL} --phase forward": (
+    f"{MIXTRAL} --phase serve": (
+        "With --dtype q6_k it would fit",
+        [f"{MIXTRAL} --phase serve --dtype q6_k"],
+    ),
+    f"{SMALLER} --phase serve": (f"{NOT_ONE}--fit devices may.", [f"{SMALLER} --phase serve --fit devices"]),
+    f"{SMALLER} --phase forward": (
         f"{NOT_ONE}--fit devices may.",
-        [f"{MIXTRAL} --phase forward --fit devices"],
+        [f"{SMALLER} --phase forward --fit devices"],
     ),
     MIXTRAL: (
         f"{NOT_ONE}--fit recompute or --fit devices may.",

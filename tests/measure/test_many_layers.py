@@ -215,7 +215,6 @@ def test_work_grows_as_the_number_of_different_layers(tmp_path, reading):
         path.write_text(different_layers(n_layers, windows=True))
         # what a former question has read of operations would make the second one cheaper
         op_reader._known.clear()
-        op_reader._running.clear()
         return calls(lambda: plain(READINGS[reading](subject(str(path), ()).model)))
 
     answer(1)  # modules are imported

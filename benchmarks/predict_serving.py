@@ -32,7 +32,8 @@ def question(row):
     settings = MemorySettings(
         "serve", int(row["batch"]), int(row["input_len"]), dtype="bf16" if dtype == "fp8" else dtype
     )
-    asked = PredictSettings(1 if first else int(row["output_len"]), "trtllm", "heads", dtype)
+    new = 1 if first else int(row["output_len"])
+    asked = PredictSettings(new, engine="trtllm", kv_read="heads", dtype=dtype)
     device = predicted_device(DEVICES[row["device"]])
     return PredictQuestion(load(row["model"]), settings, device, Plan(tp=int(row["tp"])), asked)
 

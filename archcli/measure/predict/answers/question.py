@@ -73,11 +73,11 @@ class PredictSettings:
     new: AboveZero = DEFAULT_NEW
     engine: EngineName = "none"
     kv_read: CacheReads = "groups"
-    kv_dtype: str | None = None
     dtype: str = "bf16"
     tokens: AboveZero | None = None
     price_per_hour: Price | None = None
     compiled: bool = False
+    kv_dtype: str | None = None
 
     def __post_init__(self) -> None:
         check_values("predict", self)

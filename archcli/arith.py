@@ -61,6 +61,14 @@ def maximum(a: Number, b: Number) -> Number:
     return a + b - minimum(a, b)
 
 
+def touched(experts: Number, top_k: Number, tokens: Number) -> Number:
+    """Experts that get a token, on average, where each token goes to `top_k` of E evenly at random.
+
+    N tokens miss an expert with probability (1 - top_k / E)^N: 32 tokens touch 163 of 256 with a top_k of 8.
+    """
+    return experts * (1 - (1 - top_k / experts) ** tokens)
+
+
 def ceil_div(a: Number, b: Number) -> Number:
     """a / b rounded up."""
     # not math.ceil(a / b): a float is exact only below 2^53, and a symbol has no ceil

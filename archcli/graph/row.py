@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from archcli.arith import Number, Shape, prod, rounded
+from archcli.arith import Number, Shape, prod, rounded, touched
 from archcli.graph.op import Op
 from archcli.graph.part import Part, State
 
@@ -24,14 +24,10 @@ class Experts(NamedTuple):
     def reached(self, assigned: int) -> float:
         """How many of the experts get a token, on average, of `assigned` pairs of token and expert.
 
-        Each token goes to `top_k` of E evenly at random, so that N tokens miss an expert with
-        probability (1 - top_k / E)^N: 163 of 256 experts at 32 tokens and a top_k of 8.
+        A rank of a plan has fewer experts than the router chooses from, and at times fewer than `top_k`.
         """
-        share = float(self.top_k) / int(self.n_experts)
-        if share >= 1:
-            return float(self.n_experts)
-        reached: float = self.n_experts * (1 - (1 - share) ** (assigned / float(self.top_k)))
-        return reached
+        top_k = min(float(self.top_k), float(self.n_experts))
+        return float(touched(float(self.n_experts), top_k, assigned / float(self.top_k)))
 
 
 class PassPart(NamedTuple):

@@ -1,5 +1,6 @@
 """Tables of docs/engines.md that are made from engines/*.yaml: errors, calls worked out, and examples."""
 
+from archcli.arith import touched
 from archcli.load.devices.datasheet import load_datasheet
 from archcli.load.devices.engines import engines, load_kernels
 from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
@@ -55,7 +56,7 @@ EXAMPLES = (
         "64 tokens choose 8 of 128 experts of 768 in 2,048",
         experts.ExpertsConstants,
         experts.experts_seconds,
-        experts.ExpertsCall(2048, 768, 3, experts.touched_experts(128, 8, 64), 64 * 8, 64 * 8),
+        experts.ExpertsCall(2048, 768, 3, touched(128, 8, 64), 64 * 8, 64 * 8),
     ),
     (
         "collective_graph",

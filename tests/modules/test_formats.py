@@ -283,6 +283,17 @@ def test_an_engines_cache_has_a_type_of_its_own():
     assert quick["per_token_s"]["floor"] < slow["per_token_s"]["floor"]
 
 
+def test_an_engine_holds_no_scores_of_all_pairs():
+    """gpt-oss has sinks, which torch does not fuse: scores of 64 heads are 2 bytes for each pair at least."""
+    tokens = 8192
+    scores = 64 * tokens**2 * 2
+    served, eager = (
+        archcli.count_memory("gpt-oss-20b", phase, seq_len=tokens).totals["parts"]["temporaries"]
+        for phase in ("serve", "prefill")
+    )
+    assert served < scores < eager
+
+
 def test_a_type_of_the_cache_is_an_engines():
     with pytest.raises(ArchError, match="--kv-dtype is of an engine's cache, and the phase is decode"):
         archcli.count_memory("gpt2", "decode", kv_dtype="fp8")

@@ -115,10 +115,6 @@ class Prediction(NamedTuple):
         seconds[BUBBLE] = self.bubble_s
         return dict(sorted(((k, s) for k, s in seconds.items() if s), key=lambda pair: -pair[1]))
 
-    def by_bound(self) -> dict[Bound, float]:
-        """Seconds by what limits them."""
-        return bounds(self.rows, self._exposed_s)
-
     @property
     def _exposed_s(self) -> float:
         """Seconds of communication that no compute hides."""

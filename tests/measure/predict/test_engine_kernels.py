@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from archcli.arith import touched
 from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
 from archcli.measure.predict.engine_kernels.terms import KernelDevice, joined, moved, width_factor
 
@@ -142,8 +143,8 @@ def test_an_expert_with_one_row_costs_a_tile():
 
 
 def test_touched_experts_of_random_choices():
-    assert experts.touched_experts(256, 8, 32) == pytest.approx(256 * (1 - (248 / 256) ** 32))
-    assert experts.touched_experts(256, 8, 1) == pytest.approx(8)
+    assert touched(256, 8, 32) == pytest.approx(256 * (1 - (248 / 256) ** 32))
+    assert touched(256, 8, 1) == pytest.approx(8)
 
 
 def test_collectives_by_hand():

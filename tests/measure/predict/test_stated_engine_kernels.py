@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from archcli.arith import touched
 from archcli.load.devices.engines import engines, load_kernels
 from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
 from archcli.measure.predict.engine_kernels.choice import (
@@ -103,7 +104,7 @@ CALLS = {
         [
             doublings(
                 lambda tokens, ep=ep: experts.ExpertsCall(
-                    4096, 768, 3, experts.touched_experts(128, 8, tokens) / ep, tokens * 8 / ep, tokens * 8
+                    4096, 768, 3, touched(128, 8, tokens) / ep, tokens * 8 / ep, tokens * 8
                 ),
                 0,
                 16,

@@ -118,7 +118,10 @@ OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum")
 OF_TRAINING_PLANS = ("pp", "micro_batches", "schedule", "virtual_stages", "cp", "zero")
 DEFAULTS = MemorySettings()
 CACHE_TWICE = "The pass copies the cache into a longer one: until that is complete, both take memory."
-ENGINES = "Serving: the cache counts once, as engines allocate it once and write in place."
+ENGINES = (
+    "Serving: the cache counts once, as engines allocate it once and write in place, and attention of any "
+    "kind runs in one kernel, which holds no scores of all pairs."
+)
 DDP = "dp without zero is DDP with gradient_as_bucket_view, which holds no second copy of the gradients."
 NO_HEAD = "The model has no head: the backward begins at its hidden states, and no loss is counted."
 SHOWN = 3

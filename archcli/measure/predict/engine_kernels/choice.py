@@ -25,7 +25,7 @@ PROCESSORS: Mapping[str, int] = {
     "rtx-5090": 170,
     "rtx-pro-6000-server": 188,
 }
-"""Multiprocessors of a device, as its driver reports them."""
+"""Multiprocessors of a device: of NVIDIA's architecture papers, from memory; none was read off a driver."""
 
 GENERATIONS: Mapping[str, str] = {
     "sm_80": "Ampere",

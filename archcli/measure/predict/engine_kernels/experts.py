@@ -47,11 +47,6 @@ class ExpertsConstants(NamedTuple):
     foreign: float = 0.0
 
 
-def touched_experts(experts: Size, topk: Size, tokens: Size) -> Size:
-    """Experts that get a token, on average, where each token chooses `topk` of them evenly at random."""
-    return experts * (1 - (1 - topk / experts) ** tokens)
-
-
 def experts_seconds(constants: ExpertsConstants, call: ExpertsCall, device: KernelDevice) -> Size:
     """Seconds of routed experts: call + (weights, products) + activations + the cost of each expert."""
     elements = call.matrices * call.hidden * call.inner

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from archcli.commands.line.interrupts import INTERRUPTED, exit_at_interrupts
+from archcli.commands.line.interrupts import INTERRUPTED, exit_at_interrupts, exit_at_lost_interrupts
 
 GARBAGE = 20_000
 """New objects before the collector looks through them: a trace of 700 layers makes a million, all in use."""
@@ -19,6 +19,7 @@ GARBAGE = 20_000
 
 def main() -> None:
     """Run the command line, and exit with its code."""
+    exit_at_lost_interrupts()
     gc.disable()  # imported modules stay until the end: looking for garbage in them took a tenth of a start
     try:
         with _exit_at_interrupts():

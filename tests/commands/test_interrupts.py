@@ -47,3 +47,30 @@ def test_a_library_leaves_interrupts_alone():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stdout == "True\n"
+
+
+LOST = """
+import os, signal, sys, weakref
+from archcli.cli import main
+import archcli.commands.line.application as application
+
+class Dies: pass
+
+def exit_code(*_):
+    dies = Dies()
+    kept = weakref.ref(dies, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    del dies
+    print("went on")
+
+application.exit_code = exit_code
+main()
+"""
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_that_python_would_lose_ends_quietly():
+    """In a callback of a weak reference, as importlib has them."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOST], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

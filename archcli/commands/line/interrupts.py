@@ -36,5 +36,17 @@ def exit_now(*_: object) -> None:
     os._exit(INTERRUPTED)
 
 
+def exit_at_lost_interrupts() -> None:
+    """Exit where Python would print an interrupt and go on, as in a callback of its import system."""
+    report = sys.unraisablehook
+
+    def exit_or_report(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is KeyboardInterrupt:
+            exit_now()
+        report(unraisable)
+
+    sys.unraisablehook = exit_or_report
+
+
 if is_program():
     exit_at_interrupts()

@@ -9,7 +9,7 @@
     profile, plot, verify      measured on this machine; its picture; counts beside torch's
     scale                      a family at another size, or for a budget of training
     formula, sweep             closed forms with sympy; which of a million shapes meet conditions, with numpy
-    presets, families, devices, design_rules, yaml_schema    what archcli knows
+    presets, families, devices, engines, design_rules, yaml_schema what archcli knows
     register                   a kind of your own, for YAML files to name
 
 A model is a path, a preset's name, `org/name` on the hub, a mapping as YAML or config.json hold it, or a
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from archcli.api.compare import compare
     from archcli.api.design_rules import design_rules
     from archcli.api.devices import devices
+    from archcli.api.engines import engines
     from archcli.api.explain import explain, formula
     from archcli.api.families import families
     from archcli.api.flops import count_flops
@@ -68,6 +69,7 @@ HOMES = {
     ".api.compare": ["compare"],
     ".api.design_rules": ["design_rules"],
     ".api.devices": ["devices"],
+    ".api.engines": ["engines"],
     ".api.explain": ["explain", "formula"],
     ".api.families": ["families"],
     ".api.flops": ["count_flops"],
@@ -136,6 +138,7 @@ __all__ = [
     "count_params",
     "design_rules",
     "devices",
+    "engines",
     "explain",
     "families",
     "flops",

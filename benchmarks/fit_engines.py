@@ -28,7 +28,7 @@ from engine_fits.kinds import KINDS, device_of
 from engine_fits.tables import MOST_DROPPED, dropped, length, read, table_of, taken, write_sample
 from engine_fits.write import SOURCES, renewed, rounded, versions
 
-from archcli.load.devices.engines import engines, folder, load_kernels
+from archcli.load.devices.engines import kernels_folder, load_kernels, measured_engines
 from archcli.measure.predict.engine_kernels.choice import entry_for
 
 LIMITS = {
@@ -161,7 +161,7 @@ def _fit_task(folder, number, table, key):
 def ordered(found, only):
     """Entries by engine, devices and operations in their order, with those that were not fitted this time."""
     names = [kind.name for kind in KINDS]
-    for engine in engines():
+    for engine in measured_engines():
         stated = load_kernels(engine)
         of_engine = {}
         for device in sorted({*stated, *found}):
@@ -261,7 +261,7 @@ def show(errors):
 def show_stated():
     """Print the errors that engines/*.yaml state, by operation."""
     groups = defaultdict(list)
-    for engine in engines():
+    for engine in measured_engines():
         for device, operations in load_kernels(engine).items():
             for operation, entries in operations.items():
                 groups[operation].extend((entry["error"], entry["rows"], device, engine) for entry in entries)
@@ -320,7 +320,7 @@ def main():
         show(errors)
         if asked.write:
             for engine, devices in ordered(found, asked.only):
-                path = folder() / f"{engine}.yaml"
+                path = kernels_folder() / f"{engine}.yaml"
                 path.write_text(renewed(path.read_text(encoding="utf-8"), devices), encoding="utf-8")
     else:
         show_stated()

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archcli.load.devices.engines import engines, load_kernels
+from archcli.load.devices.engines import load_kernels, measured_engines
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MOST_BYTES = 2_000_000
@@ -60,7 +60,7 @@ def test_the_stated_errors_of_held_out_shapes_keep_the_limits(script):
     for kind in sys.modules["engine_fits.kinds"].KINDS:
         entries = [
             entry
-            for engine in engines()
+            for engine in measured_engines()
             for operations in load_kernels(engine).values()
             for entry in operations.get(kind.name, ())
         ]

@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from archcli.api.asking.device import device_memory
-from archcli.api.asking.options import BatchSize, Context, Dtype, SourceLen, StateDtype, Tp
+from archcli.api.asking.engine import chosen_engine, share_of
+from archcli.api.asking.options import (
+    BatchSize,
+    Context,
+    Dtype,
+    Engine,
+    SourceLen,
+    StateDtype,
+    Tp,
+    Utilization,
+)
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
@@ -42,6 +52,8 @@ class KvcacheOptions:
     memory: Memory = field(default=None, kw_only=True)
     device: Device = field(default=None, kw_only=True)
     tp: Tp = field(default=1, kw_only=True)
+    engine: Engine = field(default=None, kw_only=True)
+    utilization: Utilization = field(default=None, kw_only=True)
 
 
 def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
@@ -54,6 +66,9 @@ def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
 
         wider = f"--tp {chosen.n_devices}, or " if Plan(tp=chosen.n_devices).suits(subject.model) else ""
         raise ArchError(what, f"{wider}--device {chosen.name}")
+    usual = "vllm" if chosen is None else chosen.usual_engine
+    engine = chosen_engine(options.engine, subject.model, "decode", usual)
+    chosen = share_of(chosen, engine, options.utilization)
     available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
     report = count(
         subject.model,
@@ -65,6 +80,7 @@ def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
         options.state_dtype,
         tp=tp,
         architecture=architecture,
+        engine=engine,
     )
     return subject.named(report)
 

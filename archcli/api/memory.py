@@ -7,30 +7,34 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory, known_gpus
+from archcli.api.asking.engine import run_by_engine, share_of
 from archcli.api.asking.options import (
     Backend,
     BatchSize,
     Chunk,
     Device,
+    Engine,
     GradAccum,
     KvDtype,
+    New,
     Recompute,
     SourceLen,
     Tokens,
+    Utilization,
 )
 from archcli.api.asking.plan_options import PlanOptions
 from archcli.api.asking.question import Option, asks, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.question import Fit, MemoryQuestion
+from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory as count
+from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import DtypeName, memory_bytes
 from archcli.modules.spec.values import Conversion
-from archcli.modules.stored.formats import cache_bytes
 
 Phase = Annotated[
     MemoryPhase,
@@ -77,8 +81,8 @@ Memory = Annotated[
 ]
 
 
-OF_SERVING = {"cache_dtype", "past", "served"}
-"""Fields of MemorySettings that predict and serving set."""
+SET_BY_ENGINE = {"cache_dtype", "past", "engine", "new"}
+"""Fields of MemorySettings that depend on more than the option of their name."""
 
 
 @dataclass(frozen=True)
@@ -104,22 +108,24 @@ class MemoryOptions(PlanOptions):
     memory: Memory = None
     fit: FitOption = None
     alternatives: Alternatives = False
+    engine: Engine = None
+    utilization: Utilization = None
+    new: New = None
 
     def settings(self) -> MemorySettings:
         """What the memory of a pass depends on. Raises ArchError for values that it cannot have."""
-        settings = part(self, MemorySettings, beside=OF_SERVING)
-        if self.kv_dtype is None:
-            return settings
-        if self.phase != "serve":
-            what = f"--kv-dtype is of an engine's cache, and the phase is {self.phase}"
-            raise ArchError(what, "ask for --phase serve, or leave --kv-dtype out")
-        cache_bytes(1, self.kv_dtype)  # refuses what no engine keeps
-        return replace(settings, cache_dtype=self.kv_dtype)
+        if self.new is not None and self.phase != "serve":
+            what = f"--new applies to serving only, and the phase is {self.phase}"
+            raise ArchError(what, "ask for --phase serve, or leave --new out")
+        return replace(part(self, MemorySettings, beside=SET_BY_ENGINE), new=self.new or 0)
 
     def question(self, model: Model) -> MemoryQuestion:
         """The question about a loaded model."""
         device = device_memory(self.device, self.memory)
-        return MemoryQuestion(*self.settings().stored(model), self.devices_plan(), device)
+        model, settings = self.settings().stored(model)
+        settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
+        device = share_of(device, settings.engine, self.utilization)
+        return MemoryQuestion(model, settings, self.devices_plan(), device)
 
 
 def memory_report(
@@ -135,9 +141,15 @@ def memory_report(
         show_alternatives=options.alternatives,
         tell=tell,
         # reads a file for each device of the package, so only where the fewest devices are looked for
-        devices=known_gpus() if options.fit == "devices" and question.device is None else (),
+        devices=_gpus(question, options) if options.fit == "devices" and question.device is None else (),
     )
     return subject.named(report)
+
+
+def _gpus(question: MemoryQuestion, options: MemoryOptions) -> tuple[DeviceMemory, ...]:
+    """All known GPUs, each with what the question's engine takes of it."""
+    engine = question.settings.engine or NO_ENGINE
+    return tuple(gpu.taken_by(engine, options.utilization) for gpu in known_gpus())
 
 
 @asks(MemoryOptions)

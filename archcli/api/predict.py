@@ -6,21 +6,27 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Annotated
 
 from archcli.api.asking.device import predicted_device
+from archcli.api.asking.engine import run_by_engine
 from archcli.api.asking.options import (
     Backend,
     BatchSize,
+    Chunk,
+    Engine,
     Files,
     GradAccum,
     KvDtype,
+    New,
     Past,
     Recompute,
     SourceLen,
     Tokens,
+    Utilization,
 )
 from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
+from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import (
@@ -33,7 +39,7 @@ from archcli.measure.predict.answers.question import (
 )
 from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
-from archcli.measure.predict.serving import FP8, EngineName
+from archcli.measure.predict.serving import FP8
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
@@ -52,10 +58,6 @@ Phase = Annotated[
         "decode: one token of each sequence; serve: a prompt and --new tokens after it."
     ),
 ]
-New = Annotated[
-    AboveZero | None,
-    count_option("With --phase serve: tokens made of each sequence. [default: 128]"),
-]
 ComputedDtype = Annotated[
     DtypeName | None,
     Option(
@@ -67,7 +69,6 @@ ComputedDtype = Annotated[
     ),
 ]
 Attention = Annotated[AttentionForm, Option("One fused kernel (flash, sdpa), or step by step.")]
-Engine = Annotated[EngineName, Option("Add the overhead of an inference engine, by one factor.")]
 KvRead = Annotated[
     CacheReads,
     Option("Read keys and values once for the query heads that share them, or once for each query head."),
@@ -118,13 +119,15 @@ class PredictOptions(PlanOptions):
     compiled: Compiled = False
     recompute: Recompute = "none"
     grad_accum: GradAccum = 1
-    engine: Engine = "none"
+    engine: Engine = None
     kv_read: KvRead = "groups"
     kv_dtype: KvDtype = None
     price_per_hour: PriceOption = None
     tokens: TrainedTokens = None
     curve: CurveOption = None
     fit: FitOption = None
+    chunk: Chunk = None
+    utilization: Utilization = None
 
     def settings(self) -> MemorySettings:
         """The MemorySettings of the pass. Raises ArchError for `past` in a phase that takes none."""
@@ -145,12 +148,13 @@ class PredictOptions(PlanOptions):
             backend=self.backend,
             recompute=self.recompute,
             grad_accum=self.grad_accum,
-            served=self.engine != "none" and self.phase not in {"train", "forward"},
         )
 
     def beyond(self) -> PredictSettings:
         """The PredictSettings: what a prediction takes beyond the settings of memory."""
-        settings = replace(self, new=self.new or DEFAULT_NEW, dtype=self.dtype or "bf16")
+        settings = replace(
+            self, new=self.new or DEFAULT_NEW, dtype=self.dtype or "bf16", engine=self.engine or "none"
+        )
         return part(settings, PredictSettings)
 
 
@@ -160,7 +164,14 @@ def predict_question(model: Model, options: PredictOptions) -> PredictQuestion:
     usual = device.timing.usual_dtype
     model, dtype = in_format(model, options.dtype or usual, (*COMPUTED, FP8), usual)
     options = replace(options, dtype=dtype)
-    settings = options.settings()
+    name = "none" if options.compiled and options.engine is None else options.engine
+    settings = replace(options.settings(), chunk=options.chunk)
+    settings = run_by_engine(settings, model, name, options.kv_dtype, device.memory)
+    engine = settings.engine or NO_ENGINE
+    options = replace(options, engine=engine.name, chunk=settings.chunk)
+    # passes are timed as a whole; chunks are of memory
+    settings = replace(settings, chunk=None, cache_dtype=None)
+    device = device._replace(memory=device.memory.taken_by(engine, options.utilization))
     # a device that was measured has constants of its own kernels, whatever --backend says
     if device.backend is not None:
         settings = replace(settings, backend=device.backend)

@@ -2,7 +2,7 @@
 
 from archcli.arith import touched
 from archcli.load.devices.datasheet import load_datasheet
-from archcli.load.devices.engines import engines, load_kernels
+from archcli.load.devices.engines import load_kernels, measured_engines
 from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
 from archcli.measure.predict.engine_kernels.choice import PROCESSORS, entry_for
 from archcli.measure.predict.engine_kernels.terms import KernelDevice
@@ -125,7 +125,7 @@ def engine_examples_table():
 def engine_errors_table():
     """Errors of engines' kernels on held-out shapes, by operation and engine."""
     cells = {}
-    for engine in engines():
+    for engine in measured_engines():
         for device, operations in load_kernels(engine).items():
             for operation, entries in operations.items():
                 pairs = [(entry["error"], entry["rows"]) for entry in entries]

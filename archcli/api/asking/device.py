@@ -11,6 +11,7 @@ from archcli.measure.memory.answers.question import DeviceMemory
 
 if TYPE_CHECKING:
     from archcli.load.devices.budget import Budget
+    from archcli.measure.memory.engine import EngineName
     from archcli.measure.predict.answers.question import PredictedDevice
 
 
@@ -36,7 +37,14 @@ def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
         budget.certainty,
         budget.source,
         stated=stated,
+        usual_engine=_usual_engine(budget),
     )
+
+
+def _usual_engine(budget: Budget) -> EngineName:
+    """The engine that people serve with on a device: llama.cpp on Macs and CPUs."""
+    is_mac = budget.datasheet is not None and budget.datasheet.vendor == "Apple"
+    return "llamacpp" if is_mac or budget.kind == "cpu" else "vllm"
 
 
 def known_gpus() -> tuple[DeviceMemory, ...]:

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 from archcli.api.asking.question import Option, count_option, tokens_option
 from archcli.graph.kept import Backend as KernelBackend
+from archcli.measure.memory.engine import EngineName
 from archcli.modules.spec import arguments, request
-from archcli.modules.spec.values import AboveZero, Conversion, ZeroOrMore, refused
+from archcli.modules.spec.values import AboveZero, Conversion, Interval, ZeroOrMore, refused
 
 
 def _files(value: Any) -> tuple[Path, ...]:
@@ -22,6 +23,7 @@ def _files(value: Any) -> tuple[Path, ...]:
     return tuple(map(Path, value))
 
 
+Share = Annotated[float, Interval(gt=0, le=1)]
 Files = Annotated[Sequence[Path], Conversion("a list of files", _files)]
 
 # sizes of a pass
@@ -40,7 +42,13 @@ SourceLen = Annotated[
     AboveZero | None,
     tokens_option("Tokens that the encoder of an encoder-decoder reads. [default: as many as the decoder]"),
 ]
-Chunk = Annotated[AboveZero | None, count_option("Tokens of a prefill at a time.")]
+Chunk = Annotated[
+    AboveZero | None, count_option("Tokens of a prefill at a time. [default: the engine's, or all]")
+]
+New = Annotated[
+    AboveZero | None,
+    count_option("With --phase serve: tokens made of each sequence. [default: 128]"),
+]
 GradAccum = Annotated[AboveZero, count_option("Micro batches per step.")]
 
 # what runs
@@ -97,6 +105,17 @@ KvDtype = Annotated[
         reads="text",
         completes="dtypes",
     ),
+]
+Engine = Annotated[
+    EngineName | None,
+    Option(
+        "What runs inference, of `archcli engines`; none: eager torch. [default: llamacpp for its formats, Macs "
+        "and CPUs, else vllm; none in training]",
+    ),
+]
+Utilization = Annotated[
+    Share | None,
+    Option("The part of a device's memory that the engine takes. [default: the engine's]", metavar="SHARE"),
 ]
 StateDtype = Annotated[
     arguments.PlainDtype | None,

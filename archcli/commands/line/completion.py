@@ -229,6 +229,13 @@ def devices(incomplete: str) -> list[str]:
     return _offered([f"{count[0] if count else ''}{name}" for name in (*known(), LOCAL)], incomplete)
 
 
+def engines(incomplete: str) -> list[str]:
+    """Engines by name."""
+    from archcli.load.devices.engines import engines as known
+
+    return _offered(known(), incomplete)
+
+
 def torch_devices(incomplete: str) -> list[str]:
     """Devices that torch runs on."""
     return _offered(("cpu", "cuda"), incomplete)

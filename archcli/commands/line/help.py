@@ -27,6 +27,7 @@ COMMANDS_MEANT = {
     **dict.fromkeys(("ls", "models", "presets"), "list"),
     **dict.fromkeys(("config", "cat", "print", "info"), "show"),
     **dict.fromkeys(("gpu", "gpus", "hardware"), "devices"),
+    **dict.fromkeys(("engine", "servers", "runtimes"), "engines"),
     **dict.fromkeys(("formula", "derive"), "explain"),
     **dict.fromkeys(("search", "grid"), "sweep"),
     "lint": "check",

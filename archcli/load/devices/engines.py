@@ -1,4 +1,4 @@
-"""Engines: what servers of models run, one YAML file each, with the constants of their kernels."""
+"""Engines: what servers of models do, one YAML file each, and the constants of their kernels."""
 
 from __future__ import annotations
 
@@ -22,19 +22,41 @@ def folder() -> Path:
     return shipped("engines")
 
 
+def kernels_folder() -> Path:
+    """The folder of the constants of kernels."""
+    return folder() / "kernels"
+
+
 def engines() -> list[str]:
     """The names of the engines that come with archcli, in alphabetical order."""
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
+def measured_engines() -> list[str]:
+    """The names of engines and libraries whose kernels were measured."""
+    return sorted(path.stem for path in kernels_folder().glob("*.yaml"))
+
+
 @cache
-def load_kernels(name: str) -> KernelEntries:
-    """The constants of an engine's kernels. Raises ArchError for an engine that is not known."""
+def load_engine(name: str) -> Mapping[str, Any]:
+    """The facts of an engine by their names. Raises ArchError for an engine that is not known."""
     if name not in engines():
         raise ArchError(f"no engine {quote(name)}", suggest(name, engines()))
-    shown_as = f"{name}.yaml"
-    document = parse(text_of(decode(read_start(folder() / shown_as, shown_as), shown_as), shown_as))
+    return _read(folder() / f"{name}.yaml")
+
+
+@cache
+def load_kernels(name: str) -> KernelEntries:
+    """The constants of an engine's kernels. Raises ArchError where none were measured."""
+    if name not in measured_engines():
+        raise ArchError(f"no kernels of engine {quote(name)}", suggest(name, measured_engines()))
+    kernels: KernelEntries = _read(kernels_folder() / f"{name}.yaml").get("kernels", {})
+    return kernels
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    document = parse(text_of(decode(read_start(path, path.name), path.name), path.name))
     if document.problems or document.root is None:
         raise ArchError(document.problems)
-    kernels: KernelEntries = plain(document.root).get("kernels", {})
-    return kernels
+    facts: Mapping[str, Any] = plain(document.root)
+    return facts

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
@@ -127,13 +128,17 @@ OWN = (*GROWING, StateKind.FIXED)
 SIZES = {name: Unknown(name) for name in ("batch_size", "context", "source_len")}
 
 
-def state_contents(rows: Iterable[Row], kinds: Container[StateKind] = OWN) -> Counter[StateContent]:
-    """Cached elements of rows by content, of states of these kinds."""
+def state_contents(
+    rows: Iterable[Row],
+    kinds: Container[StateKind] = OWN,
+    held: Callable[[State], Number] = attrgetter("elements"),
+) -> Counter[StateContent]:
+    """Cached elements of rows by content, of states of these kinds; `held` are those of one state."""
     contents: Counter[StateContent] = Counter()
     for row in rows:
         for state in row.states:
             if state.kind in kinds:
-                contents[state.holds] += state.elements * row.times
+                contents[state.holds] += held(state) * row.times
     return contents
 
 

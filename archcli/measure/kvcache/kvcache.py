@@ -16,6 +16,7 @@ from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.kvcache.served import fits, longest
 from archcli.measure.kvcache.tables import ATTENTION_ONLY, notes_of, state_notes, tables_of
 from archcli.measure.kvcache.variants import attention_only, expanded, to_gqa, to_mha, to_mla, to_mqa
+from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.notes import cached_form_notes, context_notes, plan_convention, source_notes
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
@@ -50,11 +51,12 @@ def count_kv_cache(  # noqa: PLR0913
     *,
     tp: int = 1,
     architecture: str = "",
+    engine: InferenceEngine = ANY_ENGINE,
 ) -> Report:
     """The report of `archcli kvcache`, of one of `tp` ranks that share each matrix.
 
     `context` None is max_seq_len, or 2048 where the model names none; `state_dtype` None is `dtype`.
-    `architecture` is that of the GPU with `memory_bytes`, such as sm_90.
+    `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` serves the model.
     """
     dtypes = CacheDtypes(dtype, state_dtype)
     context = context or model.max_seq_len or DEFAULT_CONTEXT
@@ -68,7 +70,7 @@ def count_kv_cache(  # noqa: PLR0913
     }
     if memory_bytes is not None:
         totals["fits"] = fits(model, size, memory_bytes, context, batch_size, dtypes)
-        of_each = (size, dtypes, architecture, tp)
+        of_each = (size, dtypes, architecture, tp, engine)
         totals["fits"] |= _served(whole, totals["fits"], context, batch_size, of_each)
     rows = _by_layer(model, size, context, batch_size, dtypes)
     return Report(
@@ -82,6 +84,7 @@ def count_kv_cache(  # noqa: PLR0913
             "memory_bytes": memory_bytes,
             "source_len": positions,
             **({"tp": tp} if tp > 1 else {}),
+            "engine": engine.name,
         },
         convention=_convention(model, totals),
         totals=totals,
@@ -98,11 +101,11 @@ def _served(
     fit: Record,
     context: int,
     batch_size: int,
-    of_each: tuple[CacheSize, CacheDtypes, str, int],
+    of_each: tuple[CacheSize, CacheDtypes, str, int, InferenceEngine],
 ) -> Record:
     """What fits beside weights and a prefill; empty for a model that caches nothing.
 
-    `of_each`: the cache of each GPU, its types, the GPU's architecture, the number of GPUs.
+    `of_each`: the cache of each GPU, its types, the GPU's architecture, the number of GPUs, the engine.
     """
     if not model.caches:
         return {}

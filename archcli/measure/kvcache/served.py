@@ -8,6 +8,7 @@ from typing import Any
 
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
 from archcli.measure.memory.traced import TracedModel
@@ -72,7 +73,7 @@ MOST = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model on `tp` GPUs that serves sequences: `size` is the cache of one GPU.
+    """A model on `tp` GPUs whose `engine` serves sequences: `size` is the cache of one GPU.
 
     `architecture` is that of the GPUs, such as sm_90; empty where it is not known.
     """
@@ -82,6 +83,7 @@ class ServedModel:
     dtypes: CacheDtypes
     architecture: str = ""
     tp: int = 1
+    engine: InferenceEngine = ANY_ENGINE
     known: TracedModel = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -117,7 +119,8 @@ class ServedModel:
         """Bytes of the prefill of one sequence, and of what is beyond the model."""
         dtype = self.dtypes.dtype if self.dtypes.dtype in COMPUTED else COMPUTES
         device = DeviceMemory("", 0, self.tp, self.architecture)
-        settings = MemorySettings("serve", 1, tokens, dtype=dtype)
+        chunk = self.engine.chunk(None)
+        settings = MemorySettings("serve", 1, tokens, dtype=dtype, engine=self.engine, chunk=chunk)
         answer = MemoryQuestion(self.model, settings, Plan(tp=self.tp), device, self.known).answer()
         return int(answer.largest.peak.temporaries), answer.beyond.bytes
 

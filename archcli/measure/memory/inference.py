@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from archcli.arith import Number
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.engine import ANY_ENGINE
 from archcli.measure.memory.traced import (
     MemoryMoment,
     TracedModel,
@@ -14,7 +15,7 @@ from archcli.measure.memory.traced import (
     peak_bytes,
     trace_memory,
 )
-from archcli.measure.passes import shape_pass
+from archcli.measure.passes import cache_pass, shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
 from archcli.modules.models.model import inferring
@@ -73,24 +74,36 @@ def _passed(traced: TracedPass, settings: MemorySettings, weights: Number) -> In
 
 
 def serving(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> InferencePass:
-    """Trace what an engine holds: weights, the cache of all sequences once, and the prefill of one chunk.
+    """Trace what an engine holds: weights, the cache of all sequences once, and the pass.
 
-    The cache counts once, as engines allocate it once and write into it. Sequences are prefilled one after
-    the other, in chunks of `chunk` tokens.
+    The cache counts once, as engines allocate it once and write into it. The pass is a decoded token of all
+    sequences, or the prefill of one sequence, in chunks of `chunk` tokens: they come one after the other.
     """
+    known, model = known or TracedModel(model), inferring(model)
+    decodes = settings.phase == "decode"
+    weights = _weights(model, settings, known)
+    traced = _traced(model, settings if decodes else settings.alone(), known)
+    cache = _allocated(model, settings, traced[-1])
+    passes = []
+    for one in traced:
+        moments = tuple(
+            MemoryMoment(one.request.phase, moment.path, weights, temporaries=moment.temporaries, cache=cache)
+            for moment in one.ledger.moments
+        )
+        passes.append(InferencePass(one, weights, moments))
+    return max(passes, key=lambda passed: peak_bytes(passed.moments))
+
+
+def _allocated(model: Model, settings: MemorySettings, last: TracedPass) -> Number:
+    """Bytes of the cache of all sequences, as the engine holds their tokens."""
     from archcli.measure.kvcache.cache_size import CacheDtypes, state_contents  # of serving alone
 
-    known, model = known or TracedModel(model), inferring(model)
-    weights, traced = _weights(model, settings, known), _traced(model, settings.alone(), known)
-    # after the last chunk all tokens of one sequence are cached
-    contents = state_contents(traced[-1].rows)
+    # after the last chunk all tokens of one sequence are cached; one more is decoded
+    more = settings.new + (settings.phase == "decode")
+    tokens, rows = settings.past + settings.tokens(model) + more, last.rows
+    if more:
+        rows = cache_pass(model, Request("prefill", 1, tokens, source_len=settings.source_len)).rows
+    engine = settings.engine or ANY_ENGINE
+    contents = state_contents(rows, held=lambda state: engine.holds(state, tokens))
     dtypes = CacheDtypes(settings.cache_dtype or settings.dtype, None)
-    cache = dtypes.bytes_of({content: n * settings.batch_size for content, n in contents.items()})
-    passes = []
-    for chunk in traced:
-        moments = tuple(
-            MemoryMoment("prefill", moment.path, weights, temporaries=moment.temporaries, cache=cache)
-            for moment in chunk.ledger.moments
-        )
-        passes.append(InferencePass(chunk, weights, moments))
-    return max(passes, key=lambda passed: peak_bytes(passed.moments))
+    return dtypes.bytes_of({content: n * settings.batch_size for content, n in contents.items()})

@@ -172,7 +172,7 @@ def _single(known: TracedModel, settings: MemorySettings) -> RankPeak:
 
         step = training_step(model, settings, known=known)
         return RankPeak(0, 0, highest(step.moments), step.traced, step.moments)
-    run = serving if settings.phase == "serve" else inference_pass
+    run = serving if settings.served else inference_pass
     passed = run(model, settings, known)
     return RankPeak(0, 0, highest(passed.moments), passed.traced, passed.moments)
 

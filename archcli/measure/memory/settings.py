@@ -8,6 +8,7 @@ from typing import Literal
 from archcli.arith import Number, to_bytes
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend, Execution
+from archcli.measure.memory.engine import ANY_ENGINE, ChosenEngine
 from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
 from archcli.modules.spec.request import Request
@@ -39,7 +40,8 @@ class MemorySettings:
     chunk: the tokens of each piece into which a prefill is cut.
     cache_dtype: of a served cache; None is `dtype`.
     past: tokens that a prefill finds in the cache.
-    served: an engine runs the pass, as it does in serving.
+    engine: what runs inference; None is eager torch, and of serving what all engines have in common.
+    new: tokens that serving generates for each sequence, which the cache has room for.
 
     Raises ArchError for a value that a field does not accept.
     """
@@ -58,11 +60,12 @@ class MemorySettings:
     chunk: AboveZero | None = None
     cache_dtype: str | None = None
     past: ZeroOrMore = 0
-    served: bool = False
+    engine: ChosenEngine = None
+    new: ZeroOrMore = 0
 
     def __post_init__(self) -> None:
-        if self.phase == "serve":
-            object.__setattr__(self, "served", True)  # and so of its prefill and decoding, by `replace`
+        if self.engine is None and self.phase == "serve":
+            object.__setattr__(self, "engine", ANY_ENGINE)  # and so of its prefill and decoding, by `replace`
         # a token can be decoded against an empty cache; any other pass has tokens
         check_values("memory", self, **({} if self.phase == "decode" else {"seq_len": NOT_EMPTY}))
 
@@ -92,6 +95,11 @@ class MemorySettings:
             hint = f"{', '.join(COMPUTED)}, or a format of the weights alone: fp8, q4_k_m, nf4-double"
             raise ArchError(f"memory does not support dtype {self.dtype}", hint)
         return to_bytes(1, self.dtype)
+
+    @property
+    def served(self) -> bool:
+        """Whether an engine runs the pass that writes into a cache allocated before."""
+        return self.engine is not None and self.engine.serves
 
     def execution(self) -> Execution:
         """How torch runs the pass."""

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import OpClass, Row, StateKind
+from archcli.measure.memory.engine import EngineName
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.collective import Exposed
@@ -28,8 +29,6 @@ from archcli.measure.predict.rank.kernels import CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
-
-EngineName = Literal["none", "vllm", "trtllm"]
 
 
 class Engine(NamedTuple):
@@ -45,8 +44,9 @@ class Engine(NamedTuple):
     source: str
 
 
+KERNELS = Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else")
 ENGINES: Mapping[EngineName, Engine] = {
-    "none": Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else"),
+    **{name: KERNELS for name in ("none", "transformers", "mlx", "llamacpp", "sglang")},
     # of live servers, whose measurements are not kept with the others: a rule of thumb
     "vllm": Engine("vLLM", 0.78, 0.78, 1.0, "live serving: about 0.78 of what its kernels allow"),
     "trtllm": Engine(

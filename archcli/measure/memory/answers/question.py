@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
+from archcli.measure.memory.engine import EngineName, InferenceEngine
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
 from archcli.measure.memory.settings import MemorySettings
@@ -20,7 +21,8 @@ from archcli.modules.models.layers import folded_path
 class DeviceMemory(NamedTuple):
     """A device to fit into: its bytes, the number of devices, the certainty (A, B, C) and the source.
 
-    `stated`: an amount of memory without a device, such as 80GiB.
+    `stated`: an amount of memory without a device, such as 80GiB. `usual_engine` is what people serve with on
+    it; `utilization` the share of a device's memory that an engine takes, which `memory_bytes` are then.
     """
 
     name: str
@@ -30,6 +32,13 @@ class DeviceMemory(NamedTuple):
     certainty: str = ""
     source: str = ""
     stated: bool = False
+    usual_engine: EngineName = "vllm"
+    utilization: float = 1.0
+
+    def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
+        """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""
+        share = utilization or (1.0 if self.stated else engine.utilization)
+        return self._replace(memory_bytes=int(self.memory_bytes * share), utilization=share)
 
 
 Fit = Literal["batch", "context", "recompute", "devices"]
@@ -222,9 +231,9 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
     tokens = settings.tokens(model)
     yield from context_notes(model, tokens)
     yield from source_notes(model, settings.source_len)
-    if settings.phase in {"prefill", "decode"} and model.caches:
+    if settings.phase in {"prefill", "decode"} and model.caches and not settings.served:
         yield CACHE_TWICE
-    if settings.phase == "serve":
+    if settings.served:
         yield ENGINES
     if settings.phase == "train" and model.output_head is None:
         yield NO_HEAD

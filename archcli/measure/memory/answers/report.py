@@ -18,6 +18,7 @@ from archcli.measure.memory.answers.question import (
 )
 from archcli.measure.memory.answers.recomputations import kept_rows
 from archcli.measure.memory.answers.tables import bytes_in_words, title
+from archcli.measure.memory.engine import CACHING, NO_ENGINE
 from archcli.measure.memory.ranks import RankPeak
 from archcli.measure.memory.traced import MemoryMoment, highest
 from archcli.measure.report import Report, Table
@@ -106,10 +107,18 @@ def _inputs(question: MemoryQuestion) -> Record:
     of_training = ("optimizer", "recompute", "loss", "grad_accum")
     names = ("phase", "batch_size", "dtype", "attention", "backend", *(of_training if train else ("chunk",)))
     of_device = {"device": device and device.name, "memory_bytes": device and device.memory_bytes}
+    engine = settings.engine or NO_ENGINE
+    of_engine: Record = {"engine": engine.name}
+    if settings.phase in CACHING:
+        of_engine["kv_dtype"] = settings.cache_dtype or settings.dtype
+    if settings.phase == "serve":
+        of_engine["new"] = settings.new
+    if device is not None and settings.phase in CACHING:
+        of_device["utilization"] = device.utilization
     return {
         **{name: getattr(settings, name) for name in names},
         "dtype": question.model.stored_as or settings.dtype,
-        **({"kv_dtype": settings.cache_dtype or settings.dtype} if settings.phase == "serve" else {}),
+        **of_engine,
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
         **({} if plan.devices == 1 else {"plan": plan.inputs()}),

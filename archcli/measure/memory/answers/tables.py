@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from archcli.errors import either
 from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
 from archcli.measure.memory.answers.recomputations import folded_rows
+from archcli.measure.memory.engine import CACHING, NO_ENGINE
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Column, Table
@@ -50,16 +51,26 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
     yield stored_in_words(question.model, settings.dtype)
     if settings.phase == "train":
         yield settings.optimizer
-    for name in ("attention", "backend", "recompute", "loss", "grad_accum", "chunk"):
+    for name in ("attention", "backend", "recompute", "loss", "grad_accum"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
             yield f"{name.replace('_', ' ')} {value}"
+    if settings.chunk is not None and settings.chunk < settings.tokens(question.model):
+        yield f"chunk {settings.chunk}"
+    if settings.phase in CACHING:
+        yield engine_in_words(settings)
     if settings.cache_dtype is not None:
         yield f"cache in {settings.cache_dtype}"
     if question.plan.devices > 1:
         yield plan_in_words(question.plan)
     if question.device is not None:
         yield f"{'in' if question.device.stated else 'on'} {device_in_words(question.device)}"
+
+
+def engine_in_words(settings: MemorySettings) -> str:
+    """What runs the pass: `vllm`, or `eager torch`."""
+    engine = settings.engine or NO_ENGINE
+    return engine.title if engine.name == "none" else engine.name
 
 
 def stored_in_words(model: Model, dtype: str) -> str:

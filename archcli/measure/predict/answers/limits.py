@@ -10,6 +10,7 @@ from archcli.measure.memory.answers.tables import (
     PHASES,
     bytes_in_words,
     device_in_words,
+    engine_in_words,
     plan_in_words,
     stored_in_words,
 )
@@ -43,8 +44,8 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
             yield f"{name.replace('_', ' ')} {value}"
     if predicted.compiled:
         yield "compiled"
-    if predicted.engine != PREDICT_DEFAULTS.engine:
-        yield predicted.engine
+    if question.caches:
+        yield engine_in_words(settings)
     if predicted.kv_read != PREDICT_DEFAULTS.kv_read:
         yield "cache read once per query head"
     if predicted.kv_dtype is not None:

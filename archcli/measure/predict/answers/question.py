@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
-from archcli.arith import Number
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
@@ -63,6 +62,7 @@ class PredictSettings:
     kv_read: how the kernel of a decoded token reads grouped keys and values.
     dtype: fp8 has matrix products and cache in fp8, and all else in bf16.
     kv_dtype: of an engine's cache, where it is another.
+    chunk: tokens of a prefill that run at a time, of which memory depends.
     tokens: those of a whole training.
     price_per_hour: of one device.
     compiled: run the groups into which torch's compiler fuses the kernels.
@@ -78,6 +78,7 @@ class PredictSettings:
     price_per_hour: Price | None = None
     compiled: bool = False
     kv_dtype: str | None = None
+    chunk: AboveZero | None = None
 
     def __post_init__(self) -> None:
         check_values("predict", self)
@@ -112,8 +113,8 @@ class PredictQuestion:
 
     @property
     def is_served(self) -> bool:
-        """Whether an engine runs the pass, which writes into a cache allocated before."""
-        return self.phase == "serve" or (self.caches and self.asked.engine != "none")
+        """Whether the pass writes into a cache allocated before, as engines do."""
+        return self.settings.served
 
     @property
     def new_tokens(self) -> int:
@@ -147,22 +148,16 @@ class PredictQuestion:
         return at_peak_of_fp8(prediction, self.timing) if self.asked.dtype == FP8 else prediction
 
     def memory(self) -> MemoryQuestion:
-        """The question whether it fits; a served model has all its tokens in the cache."""
+        """The question whether it fits, as `archcli memory` asks it."""
         settings, model = self.settings, self.model
-        if self.is_served:
-            settings = self._as_served(settings.tokens(model))
         if self.asked.dtype == FP8:
             model = in_eight_bits(model)
-        if settings.phase == "serve":
-            settings = replace(settings, cache_dtype=self.cache.cache_dtype or None)
+        if settings.served:
+            cache_dtype, chunk = self.cache.cache_dtype or None, None
+            if settings.phase != "decode":
+                chunk = self.asked.chunk
+            settings = replace(settings, cache_dtype=cache_dtype, chunk=chunk, new=self.new_tokens)
         return MemoryQuestion(model, settings, self.plan, self.device.memory)
-
-    def _as_served(self, tokens: Number) -> MemorySettings:
-        """The settings of an engine: all tokens in the cache, and the prefill of those not yet in it."""
-        past = self.settings.past
-        chunk = int(tokens) if past else None
-        longest = past + tokens + self.new_tokens or 1  # with nothing before it, the decoded token itself
-        return replace(self.settings, phase="serve", seq_len=longest, past=0, chunk=chunk)
 
     def changed(self, **settings: Any) -> PredictQuestion:
         """This question with some fields of its `MemorySettings` replaced."""
@@ -217,7 +212,7 @@ def _of_cache(question: PredictQuestion) -> Iterator[Problem]:
                 yield Problem(what, f"leave {option} out")
     if asked.kv_dtype is not None and not question.is_served:
         what = f"--kv-dtype is of an engine's cache, and the phase is {phase} without an engine"
-        yield Problem(what, "ask for --phase serve or --engine, or leave --kv-dtype out")
+        yield Problem(what, "ask for an engine, or leave --kv-dtype out")
 
 
 def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:

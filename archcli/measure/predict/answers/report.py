@@ -157,8 +157,10 @@ def _inputs(question: PredictQuestion) -> Record:
     settings, predicted, train = question.settings, question.asked, question.phase == "train"
     names = ("phase", "batch_size", "attention", "backend", *(("recompute", "grad_accum") if train else ()))
     of_phase: Record = {} if train else {name: getattr(predicted, name) for name in OF_INFERENCE}
-    if question.is_served:
+    if question.caches:
         of_phase["kv_dtype"] = question.cache.cache_dtype or settings.dtype
+        of_phase["chunk"] = predicted.chunk
+        of_phase["utilization"] = question.device.memory.utilization
     if question.phase == "serve":
         of_phase["new"] = predicted.new
     if question.phase == "prefill":

@@ -1,0 +1,119 @@
+"""engines: `archcli engines` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from archcli.api.asking.question import Option, asks
+from archcli.load.devices.engines import engines as names_of_engines
+from archcli.load.devices.engines import load_engine, load_kernels, measured_engines
+from archcli.measure.report import Column, Report, Table
+
+CONVENTION = (
+    "What an engine does by default, by its own source and documents; its version is the one that was read. "
+    "`--engine` of memory, predict and kvcache takes a name; `none` is the model as archcli builds it."
+)
+MEANINGS = {
+    "serves": "the cache is allocated once, and attention of any kind is one kernel",
+    "fuses": "",
+    "graphs": "passes whose kernels are launched together",
+    "formats": "of weights that it reads",
+    "cache_dtypes": "types of the cache",
+    "cache_block": "a cache has a multiple of so many tokens",
+    "window_extra": "tokens that a cache holds beyond a window",
+    "chunk": "tokens of a prompt at a time, by the memory of a device",
+    "utilization": "the share of a device's memory that it takes",
+    "in_ram": "left in the memory of the CPU",
+    "all_reduce": "",
+    "experts": "",
+}
+"""Facts in the order of their table, with what a name alone does not say."""
+COLUMNS = (
+    Column("name", "engine"),
+    Column("title", "title", minor=True),
+    Column("version", "version"),
+    Column("chunk", "chunk"),
+    Column("cache_block", "block", "number"),
+    Column("utilization", "takes", "share"),
+    Column("source", "source", minor=True),
+)
+FACTS = (
+    Column("fact", "fact"),
+    Column("value", "value", wraps=True),
+    Column("meaning", "meaning", minor=True),
+    Column("source", "source", minor=True),
+)
+EngineArgument = Annotated[
+    str | None, Option("One engine.", metavar="[ENGINE]", completes="engines", argument=True)
+]
+
+
+@dataclass(frozen=True)
+class EnginesOptions:
+    """What `archcli engines` asks."""
+
+    engine: EngineArgument = None
+
+
+@asks(EnginesOptions)
+def engines(options: EnginesOptions) -> Report:
+    """Engines that run inference, or one with its facts: the report of `archcli engines`.
+
+    Example: `engines("vllm").rows[0]["fact"]` is serves.
+    """
+    if options.engine is None:
+        return _list_report()
+    return _engine_report(load_engine(options.engine))
+
+
+def _list_report() -> Report:
+    rows = [dict(_record(load_engine(name))) for name in names_of_engines()]
+    keys = tuple(rows[0])
+    return Report(
+        "engines", {}, {}, CONVENTION, {"engines": len(rows)}, rows, (Table("", COLUMNS, rows),), keys=keys
+    )
+
+
+def _record(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The facts of one engine in a line."""
+    for key in ("name", "title", "version", "source"):
+        yield key, facts[key]
+    yield from ((key, _plain(facts.get(key))) for key in MEANINGS if key != "fuses")
+
+
+def _engine_report(facts: Mapping[str, Any]) -> Report:
+    rows = list(_facts(facts))
+    about = {"name": facts["name"], "source": f"engine {facts['name']}"}
+    notes = (f"{facts['title']} {facts['version']}: {facts['source']}", *_measured(facts["name"]))
+    totals = {"facts": len(rows), "version": facts["version"], "source": facts["source"]}
+    table = Table("", FACTS, rows)
+    return Report("engines", about, {}, CONVENTION, totals, rows, (table,), notes)
+
+
+def _measured(name: str) -> Iterator[str]:
+    """The devices on which the engine's kernels were measured."""
+    if name in measured_engines():
+        yield f"kernels measured on {', '.join(sorted(load_kernels(name)))}"
+
+
+def _facts(facts: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A record for each fact; of what is fused one for each part."""
+    sources = facts.get("sources", {})
+    for key, meaning in MEANINGS.items():
+        if key == "fuses":
+            for part, how in facts["fuses"].items():
+                yield {"fact": f"fuses {part}", "value": how, "meaning": "", "source": ""}
+        elif key in facts:
+            source = sources.get(key, "")
+            yield {"fact": key, "value": _plain(facts[key]), "meaning": meaning, "source": source}
+
+
+def _plain(value: Any) -> Any:
+    """A value in one cell: lists and mappings in words."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{number:,} from {key}" for key, number in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value

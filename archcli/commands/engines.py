@@ -1,0 +1,19 @@
+"""`archcli engines`: servers of models, with what they fuse, hold and take."""
+
+from __future__ import annotations
+
+from archcli.api.engines import EnginesOptions, engines
+from archcli.commands.line.options import Form, Json, Output, asking
+from archcli.render import show
+
+
+@asking(EnginesOptions)
+def run(
+    options: EnginesOptions,
+    *,
+    form: Form = None,
+    as_json: Json = False,
+    output: Output = None,
+) -> None:
+    """List engines that run inference, or show what one fuses, holds and takes, with sources."""
+    show(engines(options.engine), form, output, as_json=as_json)

@@ -1,0 +1,80 @@
+"""InferenceEngine: what a server of models does with memory: its cache, the chunks of its prompts, its share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from archcli.arith import Number, ceil_div, minimum
+from archcli.errors import ArchError, either
+from archcli.graph import State
+from archcli.modules.spec.values import Conversion, refused
+
+EngineName = Literal["none", "vllm", "sglang", "trtllm", "llamacpp", "mlx", "transformers"]
+GIB = 2**30
+CACHING = ("prefill", "decode", "serve")
+"""Phases that an engine runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceEngine:
+    """An engine that runs inference, by the facts of `archcli engines NAME`.
+
+    serves: it allocates the cache once and writes in place, and attention of any kind is one kernel.
+    formats: of weights that it reads; of none without an entry archcli knows nothing.
+    cache_dtypes: types of a cache; the first of them and the model's own need no option.
+    cache_block: the tokens of a cache are a multiple of these.
+    window_extra: tokens that a cache holds beyond a window.
+    chunks: tokens of a prompt that run at a time, from a device with so many GiB on.
+    utilization: the share of a device's memory that it takes.
+    in_ram: parts of a model that it leaves in the memory of the CPU.
+    """
+
+    name: EngineName = "none"
+    title: str = "eager torch"
+    serves: bool = False
+    formats: tuple[str, ...] = ()
+    cache_dtypes: tuple[str, ...] = ()
+    cache_block: int = 1
+    window_extra: int = 0
+    chunks: tuple[tuple[int, int], ...] = ()
+    utilization: float = 1.0
+    in_ram: tuple[str, ...] = ()
+
+    def chunk(self, memory_bytes: int | None) -> int | None:
+        """Tokens of a prompt at a time on a device with so much memory, the largest if it is not known."""
+        if not self.chunks:
+            return None
+        fitting = [tokens for gib, tokens in self.chunks if memory_bytes is None or memory_bytes >= gib * GIB]
+        return fitting[-1]
+
+    def holds(self, state: State, tokens: Number) -> Number:
+        """Elements that the engine allocates for a state of one sequence of so many tokens."""
+        if state.tokens is None or (self.cache_block == 1 and not self.window_extra):
+            return state.elements
+        # a window keeps fewer tokens than there are
+        kept = state.tokens + self.window_extra if state.tokens < tokens else state.tokens
+        return state.elements // state.tokens * self._padded(minimum(kept, tokens))
+
+    def _padded(self, tokens: Number) -> Number:
+        return ceil_div(tokens, self.cache_block) * self.cache_block
+
+    def check_cache(self, dtype: str) -> None:
+        """Raise ArchError for a type of cache that the engine does not keep."""
+        if self.cache_dtypes and dtype not in self.cache_dtypes:
+            what = f"{self.title} keeps no cache in {dtype}"
+            raise ArchError(what, f"--kv-dtype {either(self.cache_dtypes)}")
+
+
+def _engine(value: object) -> InferenceEngine | None:
+    if value is not None and not isinstance(value, InferenceEngine):
+        raise refused(value, "an InferenceEngine")
+    return value
+
+
+ChosenEngine = Annotated[InferenceEngine | None, Conversion("an InferenceEngine", _engine)]
+"""The annotation of a record's field."""
+NO_ENGINE = InferenceEngine()
+"""Eager torch: the model as archcli builds it."""
+ANY_ENGINE = InferenceEngine("vllm", "an engine", serves=True)
+"""What all engines that serve have in common; of settings that name none."""

@@ -66,8 +66,7 @@ def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
 
         wider = f"--tp {chosen.n_devices}, or " if Plan(tp=chosen.n_devices).suits(subject.model) else ""
         raise ArchError(what, f"{wider}--device {chosen.name}")
-    usual = "vllm" if chosen is None else chosen.usual_engine
-    engine = chosen_engine(options.engine, subject.model, "decode", usual)
+    engine = chosen_engine(options.engine, subject.model, "decode", chosen)
     chosen = share_of(chosen, engine, options.utilization)
     available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
     report = count(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory, known_gpus
@@ -16,14 +16,13 @@ from archcli.api.asking.options import (
     Engine,
     GradAccum,
     KvDtype,
-    New,
     Recompute,
     SourceLen,
     Tokens,
     Utilization,
 )
 from archcli.api.asking.plan_options import PlanOptions
-from archcli.api.asking.question import Option, asks, part
+from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
@@ -34,7 +33,7 @@ from archcli.measure.report import Report
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import DtypeName, memory_bytes
-from archcli.modules.spec.values import Conversion
+from archcli.modules.spec.values import Conversion, ZeroOrMore
 
 Phase = Annotated[
     MemoryPhase,
@@ -60,6 +59,9 @@ Optimizer = Annotated[
     ),
 ]
 Loss = Annotated[str, Option("plain, chunked:N or fused cross entropy.", metavar="FORM")]
+MoreTokens = Annotated[
+    ZeroOrMore, count_option("With --phase serve: tokens made of each sequence beside --seq-len.")
+]
 FitOption = Annotated[
     Fit | None,
     Option("Find what fits: the largest batch or context, the least recomputation, the fewest devices."),
@@ -81,7 +83,7 @@ Memory = Annotated[
 ]
 
 
-SET_BY_ENGINE = {"cache_dtype", "past", "engine", "new"}
+SET_BY_ENGINE = {"cache_dtype", "past", "engine"}
 """Fields of MemorySettings that depend on more than the option of their name."""
 
 
@@ -110,14 +112,14 @@ class MemoryOptions(PlanOptions):
     alternatives: Alternatives = False
     engine: Engine = None
     utilization: Utilization = None
-    new: New = None
+    new: MoreTokens = 0
 
     def settings(self) -> MemorySettings:
         """What the memory of a pass depends on. Raises ArchError for values that it cannot have."""
-        if self.new is not None and self.phase != "serve":
+        if self.new and self.phase != "serve":
             what = f"--new applies to serving only, and the phase is {self.phase}"
             raise ArchError(what, "ask for --phase serve, or leave --new out")
-        return replace(part(self, MemorySettings, beside=SET_BY_ENGINE), new=self.new or 0)
+        return part(self, MemorySettings, beside=SET_BY_ENGINE)
 
     def question(self, model: Model) -> MemoryQuestion:
         """The question about a loaded model."""

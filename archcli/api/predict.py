@@ -15,7 +15,6 @@ from archcli.api.asking.options import (
     Files,
     GradAccum,
     KvDtype,
-    New,
     Past,
     Recompute,
     SourceLen,
@@ -57,6 +56,10 @@ Phase = Annotated[
         "train: a training step; forward: a pass without a cache, as of an encoder; prefill: a prompt; "
         "decode: one token of each sequence; serve: a prompt and --new tokens after it."
     ),
+]
+New = Annotated[
+    AboveZero | None,
+    count_option("With --phase serve: tokens made of each sequence. [default: 128]"),
 ]
 ComputedDtype = Annotated[
     DtypeName | None,

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from archcli.api.asking.plan_options import PlanOptions
+from archcli.api.memory import MemoryOptions
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion, check_question
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Unit
 from archcli.measure.symbolic.shapes.figures import Reading, Settings, SweepFigure
 from archcli.modules import Model
@@ -19,22 +19,22 @@ from archcli.modules.spec.values import ValueType, accepted
 from archcli.modules.stored.formats import is_format
 
 OF_PLAN = {name: known for name, known in accepted(PlanOptions).items() if name != "plan"}
-OF_MEMORY = {**accepted(MemorySettings), **OF_PLAN}
-ANSWERED = {"calibrate", "curve", "fit", "plan", "price_per_hour", "tokens"}
-"""Options of predict that change its answer, and not the time of a pass."""
+ANSWERED = {"alternatives", "calibrate", "curve", "fit", "memory", "plan", "price_per_hour", "tokens"}
+"""Options of memory and predict that change the answer, and not the bytes or the time of a pass."""
+OF_MEMORY = {name: known for name, known in accepted(MemoryOptions).items() if name not in ANSWERED}
 
 
 def _memory(total: Callable[[MemoryQuestion], int]) -> Callable[[Reading, Settings], int]:
     def read(reading: Reading, settings: Settings) -> int:
-        question = MemoryQuestion(*_memory_settings(settings).stored(reading.model), _plan(settings))
+        question = _memory_options(settings, reading.model).question(reading.model)
         check_question(question)
         return total(question)
 
     return read
 
 
-def _memory_settings(settings: Settings) -> MemorySettings:
-    return MemorySettings(**{name: value for name, value in settings.items() if name not in OF_PLAN})
+def _memory_options(settings: Settings, model: Model | str = "") -> MemoryOptions:
+    return MemoryOptions(model, **settings)
 
 
 def _plan(settings: Settings) -> Plan:
@@ -42,7 +42,7 @@ def _plan(settings: Settings) -> Plan:
 
 
 def _check_memory(settings: Settings) -> None:
-    asked = _memory_settings(settings)
+    asked = _memory_options(settings).settings()
     if not is_format(asked.dtype):
         _ = asked.width  # refuses a type that torch computes nothing in
     _plan(settings)
@@ -95,7 +95,7 @@ def _check_time(settings: Settings) -> None:
 
 
 def _tokens(model: Model, settings: Settings) -> dict[str, Number]:
-    return {"seq_len": _memory_settings(settings).tokens(model)}
+    return {"seq_len": _memory_options(settings).settings().tokens(model)}
 
 
 def _predicted_tokens(model: Model, settings: Settings) -> dict[str, Number]:

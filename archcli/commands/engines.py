@@ -15,5 +15,5 @@ def run(
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """List engines that run inference, or show what one fuses, holds and takes, with sources."""
+    """List engines, or show what one fuses, holds and takes."""
     show(engines(options.engine), form, output, as_json=as_json)

@@ -48,7 +48,10 @@ def heading(done):
         (("flops", *DECODE, "--mask", "dense"), "flops, phase decode, past 5, mask dense"),
         (("flops", "--mla", "absorbed", "--source-len", "9"), "flops, phase forward, seq len 2,048"),
         (("kvcache",), "kvcache, context 1,024"),
-        (("kvcache", "--memory", "80GiB", "--source-len", "9"), "kvcache, context 1,024, memory 80.0 GiB"),
+        (
+            ("kvcache", "--memory", "80GiB", "--source-len", "9"),
+            "kvcache, context 1,024, memory 80.0 GiB, engine vllm",
+        ),
         (("params",), "params"),
         (("params", "--dtype", "fp8", "--depth", "1"), "params, dtype fp8, depth 1"),
         (("show",), "show, seq len 2,048"),

@@ -122,7 +122,7 @@ def test_a_question_in_vain_says_what_would_do(cli, args, told, hint):
         (("gpt2", "--phase", "serve", "--device", "2xl4"), "uses 1 of 2 devices; --tp 2 would use more"),
         (("bert-base-uncased",), "The model has no head"),
         (("gpt2", "--source-len", "9"), "--source-len has no effect"),
-        (("gpt2", "--phase", "decode"), "until that is complete, both take memory"),
+        (("gpt2", "--phase", "decode", "--engine", "none"), "until that is complete, both take memory"),
         (("gpt2", "--phase", "serve"), "the cache counts once"),
         (("gpt2", "--dp", "2"), "dp without zero is DDP"),
         (("gpt2", "--memory", "2GB"), "With --loss fused it would fit"),

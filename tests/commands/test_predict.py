@@ -80,7 +80,7 @@ def test_a_device_without_constants_has_a_floor_and_says_so(cli, predicted):
 
 
 def test_the_sentence_says_how_many_tokens_and_what_limits(cli, predicted):
-    asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm", "-b", "1")
+    asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm", "-b", "1", "--engine", "none")
     totals = predicted(*asked)["totals"]
     expected, low, high = (f"{totals['tokens_per_s'][name]:.0f}" for name in ("expected", "low", "high"))
     spent, whole = totals["limits"][0]["time_s"], totals["time_s"]["expected"]
@@ -128,7 +128,8 @@ def test_a_prefill_behind_tokens_in_the_cache(predicted):
 def test_a_recurrent_model_has_a_state_and_no_kv_cache(predicted):
     """Of one sequence each scan's launches take longest, of many the state is read and written."""
     asked = ("predict", "mamba-130m", "--device", "h100-sxm")
-    one, many = predicted(*asked), predicted(*asked, "-b", "512")
+    eager = (*asked, "--engine", "none")
+    one, many = predicted(*eager), predicted(*eager, "-b", "512")
     assert one["totals"]["limits"][0]["what"] == "launching kernels"
     trained = predicted(*asked, "--phase", "train", "-s", "16")
     assert trained["totals"]["limits"][0]["what"] == "launching kernels"
@@ -167,7 +168,7 @@ def test_what_does_not_fit_is_marked(cli, predicted):
 @pytest.mark.parametrize(
     ("model", "device", "heading"),
     [
-        ("deepseek-v3", "rtx-4090", "Does not fit into rtx-4090 (needs 1.22 TiB, has 23.5 GiB); all times "),
+        ("deepseek-v3", "rtx-4090", "Does not fit into rtx-4090 (needs 1.22 TiB, has 21.2 GiB); all times "),
         ("llama-3.1-70b", "2xl4", "Does not fit into 2 x l4 (each needs "),
         ("llama-3.1-70b", "2xh100-sxm", "Decoding 1 sequence: "),
     ],
@@ -189,9 +190,9 @@ def test_headings_of_figures_and_their_names_in_json(cli, predicted):
 
 def test_an_engine_and_reads_of_each_head_take_longer(predicted):
     asked = ("predict", "llama-3.1-8b", "--device", "h100-sxm", "--phase", "serve", "-b", "64", "--new", "8")
-    plain = predicted(*asked)["totals"]["time_s"]
+    plain = predicted(*asked, "--engine", "trtllm")["totals"]["time_s"]
     vllm = predicted(*asked, "--engine", "vllm")["totals"]["time_s"]
-    heads = predicted(*asked, "--kv-read", "heads")["totals"]["time_s"]
+    heads = predicted(*asked, "--engine", "trtllm", "--kv-read", "heads")["totals"]["time_s"]
     assert (vllm["floor"], vllm["expected"]) == (plain["floor"], pytest.approx(plain["expected"] / 0.78))
     assert heads["floor"] > plain["floor"]
 
@@ -244,7 +245,18 @@ def test_curves(predicted, curve, key, sizes):
 
 
 def test_the_fastest_plan_that_fits(predicted, cli):
-    asked = ("predict", "llama-3.1-70b", "--device", "8xh100-sxm", "-b", "8", "--fit", "time")
+    asked = (
+        "predict",
+        "llama-3.1-70b",
+        "--device",
+        "8xh100-sxm",
+        "-b",
+        "8",
+        "--engine",
+        "trtllm",
+        "--fit",
+        "time",
+    )
     found = predicted(*asked)
     fit, plan = found["totals"]["fit"], found["inputs"]["plan"]
     assert found["totals"]["fits"]
@@ -256,7 +268,18 @@ def test_the_fastest_plan_that_fits(predicted, cli):
 
 def test_the_fastest_plan_that_serves_is_that_of_every_plan(predicted):
     """Its last token of each sequence is the quickest, of the plans whose devices hold the weights."""
-    asked = ("predict", "llama-3.1-70b", "--device", "8xh100-sxm", "--phase", "serve", "-b", "64")
+    asked = (
+        "predict",
+        "llama-3.1-70b",
+        "--device",
+        "8xh100-sxm",
+        "--phase",
+        "serve",
+        "-b",
+        "64",
+        "--engine",
+        "trtllm",
+    )
     sizes = ("-s", "1000", "--new", "2")
     fit = predicted(*asked, *sizes, "--fit", "time")["totals"]["fit"]
     tokens = {}

@@ -78,4 +78,5 @@ def test_no_sequence_is_too_long(cli, model):
     asked = ("predict", model, "--device", "h100-sxm", "--phase", "prefill", "-s", "1e29", "--json")
     totals = json.loads(cli(*asked).out)["totals"]
     assert totals["time_s"]["expected"] > 1e20
-    assert totals["fits"] is False
+    # an engine computes a chunk at a time, so that a constant state is all that a longer sequence keeps
+    assert totals["fits"] is (model == "mamba-130m")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import get_args
 
@@ -12,13 +13,14 @@ from archcli.measure.memory.engine import CACHING, NO_ENGINE, EngineName, Infere
 from archcli.measure.memory.settings import MemorySettings
 from archcli.modules import Model
 from archcli.modules.stored.formats import cache_bytes
+from archcli.units import parse_bytes
 
 OF_TORCH = (("attention", "sdpa"), ("attention", "eager"), ("backend", "cpu"), ("backend", "mps"))
 """Options that speak of eager torch alone, with the values that are not their defaults."""
 
 
-def engine_of(name: EngineName) -> InferenceEngine:
-    """The engine of a name."""
+def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEngine:
+    """The engine of a name, as it runs on a device with so much memory."""
     facts = load_engine(name)
     return InferenceEngine(
         name,
@@ -28,10 +30,19 @@ def engine_of(name: EngineName) -> InferenceEngine:
         tuple(facts["cache_dtypes"]),
         facts["cache_block"],
         facts["window_extra"],
-        tuple((int(gib.removesuffix("GiB")), n) for gib, n in facts.get("chunk", {}).items()),
+        _chunk(facts.get("chunk", {}), memory_bytes),
         facts["utilization"],
         tuple(facts.get("in_ram", ())),
     )
+
+
+def _chunk(by_memory: Mapping[str, int], memory_bytes: int | None) -> int | None:
+    """Tokens of a prompt at a time, by the least memory of a device; the most where that is not known."""
+    chunk = None
+    for least, tokens in by_memory.items():
+        if memory_bytes is None or memory_bytes >= parse_bytes(least):
+            chunk = tokens
+    return chunk
 
 
 def run_by_engine(
@@ -49,7 +60,7 @@ def run_by_engine(
     stated = [f"--{option} {value}" for option, value in OF_TORCH if getattr(settings, option) == value]
     if stated and name is None:
         name = "none"
-    engine = chosen_engine(name, model, settings.phase, device.usual_engine if device else "vllm")
+    engine = chosen_engine(name, model, settings.phase, device)
     if stated and engine.serves:
         what = f"{stated[0]} is of eager torch, and --engine is {name}"
         raise ArchError(what, f"--engine none, or leave {stated[0].split()[0]} out")
@@ -61,7 +72,7 @@ def run_by_engine(
         engine.check_cache(kv_dtype)
     chunk = settings.chunk
     if chunk is None and settings.phase in {"prefill", "serve"}:
-        chunk = engine.chunk(device.memory_bytes if device else None)
+        chunk = engine.chunk
     return replace(settings, engine=engine, chunk=chunk, cache_dtype=kv_dtype)
 
 
@@ -77,34 +88,33 @@ def share_of(
 
 
 def chosen_engine(
-    name: EngineName | None, model: Model, phase: str, usual: EngineName = "vllm"
+    name: EngineName | None, model: Model, phase: str, device: DeviceMemory | None
 ) -> InferenceEngine:
-    """The engine of a name, or the usual one for the model's format: `usual` if that reads it.
+    """The engine of a name, or the usual one of a device if that reads the model's format, else another.
 
     Without a cache none runs. Raises ArchError for an engine in such a phase, or that does not read the
     format.
     """
     if phase not in CACHING or not model.caches:
         if name not in {None, "none"}:
-            what = f"--engine {name} runs inference with a cache, and the phase is {phase}"
+            what = f"--engine applies to inference with a cache only, and the phase is {phase}"
             raise ArchError(what, "leave --engine out")
         return NO_ENGINE
+    usual: EngineName = "vllm" if device is None else device.usual_engine
+    memory_bytes = None if device is None else device.memory_bytes
     if name is None:
-        return next((engine for engine in _by_use(usual) if reads(engine, model.stored_as)), engine_of(usual))
-    engine = engine_of(name)
-    if name != "none" and not reads(engine, model.stored_as):
-        others = [other.name for other in _by_use(usual) if reads(other, model.stored_as)]
+        return engine_of(next(_readers(model.stored_as, usual), usual), memory_bytes)
+    engine = engine_of(name, memory_bytes)
+    if name != "none" and model.stored_as and model.stored_as not in engine.formats:
+        others = list(_readers(model.stored_as, usual))
         if others:  # of a format that no engine is known to read nothing can be said
             what = f"{engine.title} does not read weights in {model.stored_as}"
             raise ArchError(what, f"--engine {either(others)}")
     return engine
 
 
-def reads(engine: InferenceEngine, stored_as: str) -> bool:
-    """Whether an engine reads weights in a named format; in no format every engine does."""
-    return not stored_as or stored_as in engine.formats
-
-
-def _by_use(usual: EngineName) -> list[InferenceEngine]:
-    """The engines that read files of weights, the usual one first."""
-    return [engine_of(name) for name in dict.fromkeys((usual, "vllm", "llamacpp", *get_args(EngineName)[1:]))]
+def _readers(stored_as: str, usual: EngineName) -> Iterator[EngineName]:
+    """The engines that read weights in a named format, or in none; the usual one first."""
+    for name in dict.fromkeys((usual, "vllm", "llamacpp", *get_args(EngineName)[1:])):
+        if not stored_as or stored_as in load_engine(name)["formats"]:
+            yield name

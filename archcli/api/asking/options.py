@@ -45,10 +45,6 @@ SourceLen = Annotated[
 Chunk = Annotated[
     AboveZero | None, count_option("Tokens of a prefill at a time. [default: the engine's, or all]")
 ]
-New = Annotated[
-    AboveZero | None,
-    count_option("With --phase serve: tokens made of each sequence. [default: 128]"),
-]
 GradAccum = Annotated[AboveZero, count_option("Micro batches per step.")]
 
 # what runs
@@ -109,8 +105,8 @@ KvDtype = Annotated[
 Engine = Annotated[
     EngineName | None,
     Option(
-        "What runs inference, of `archcli engines`; none: eager torch. [default: llamacpp for its formats, Macs "
-        "and CPUs, else vllm; none in training]",
+        "What runs inference, of `archcli engines`; none: eager torch. [default: llamacpp for its formats, "
+        "Macs and CPUs, else vllm; none in training]",
     ),
 ]
 Utilization = Annotated[

@@ -150,11 +150,11 @@ class CacheSize:
         request = Request("prefill", batch_size, context, source_len=source_len)
         rows = cache_pass(model, request).rows
         self._layers = LayerIndex(model).by_layer(rows)
-        self._elements: Counter[tuple[StateKind, StateContent, Number]] = Counter()
+        self._states: Counter[State] = Counter()
         for row in rows:
             for state in row.states:
                 # equal expressions are equal keys, so that layers that cache alike are one entry
-                self._elements[state.kind, state.holds, state.elements] += row.times
+                self._states[state] += row.times
 
     def elements(
         self, context: int, batch_size: int = 1, source_len: int = 1, kinds: Container[StateKind] = OWN
@@ -163,14 +163,19 @@ class CacheSize:
         return sum(self.contents(context, batch_size, source_len, kinds).values())
 
     def contents(
-        self, context: int, batch_size: int = 1, source_len: int = 1, kinds: Container[StateKind] = OWN
+        self,
+        context: int,
+        batch_size: int = 1,
+        source_len: int = 1,
+        kinds: Container[StateKind] = OWN,
+        held: Callable[[State], Number] = attrgetter("elements"),
     ) -> Counter[StateContent]:
-        """The same elements by content."""
+        """The same elements by content; `held` are those of one state."""
         sizes = _sizes(context, batch_size, source_len)
         contents: Counter[StateContent] = Counter()
-        for (kind, content, elements), times in self._elements.items():
-            if kind in kinds:
-                contents[content] += times * value_at(elements, sizes)
+        for state, times in self._states.items():
+            if state.kind in kinds:
+                contents[state.holds] += times * held(_evaluated(state, sizes))
         return contents
 
     @property

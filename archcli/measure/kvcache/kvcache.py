@@ -13,7 +13,7 @@ from typing import Any
 from archcli.errors import ArchError
 from archcli.graph import State, StateContent, StateKind
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
-from archcli.measure.kvcache.served import fits, longest
+from archcli.measure.kvcache.served import ServedModel, fits, held_bytes, longest
 from archcli.measure.kvcache.tables import ATTENTION_ONLY, notes_of, state_notes, tables_of
 from archcli.measure.kvcache.variants import attention_only, expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
@@ -58,20 +58,19 @@ def count_kv_cache(  # noqa: PLR0913
     `context` None is max_seq_len, or 2048 where the model names none; `state_dtype` None is `dtype`.
     `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` serves the model.
     """
-    dtypes = CacheDtypes(dtype, state_dtype)
-    context = context or model.max_seq_len or DEFAULT_CONTEXT
-    whole, model = model, _share(model, tp)
-    size, positions = CacheSize(model), model.source_length(source_len or context)
+    dtypes, context = CacheDtypes(dtype, state_dtype), context or model.max_seq_len or DEFAULT_CONTEXT
+    whole, positions = model, model.source_length(source_len or context)
+    size = CacheSize(model := _share(model, tp))
     totals = {
         "cross_elements": size.elements(context, batch_size, positions or 1, kinds=(StateKind.SOURCE,)),
         **_held(size, context, batch_size, dtypes),
         **_growing_and_constant(size, context, batch_size, dtypes),
         **_alternatives(whole, tp, context, batch_size, dtypes),
+        "held": {"engine": engine.name, "bytes": held_bytes(size, dtypes, engine, context, batch_size)},
     }
     if memory_bytes is not None:
-        totals["fits"] = fits(model, size, memory_bytes, context, batch_size, dtypes)
-        of_each = (size, dtypes, architecture, tp, engine)
-        totals["fits"] |= _served(whole, totals["fits"], context, batch_size, of_each)
+        served = ServedModel(whole, size, dtypes, architecture, tp, engine)
+        totals["fits"] = _fits(served, model, memory_bytes, context, batch_size)
     rows = _by_layer(model, size, context, batch_size, dtypes)
     return Report(
         command="kvcache",
@@ -83,36 +82,26 @@ def count_kv_cache(  # noqa: PLR0913
             "state_dtype": state_dtype,
             "memory_bytes": memory_bytes,
             "source_len": positions,
-            **({"tp": tp} if tp > 1 else {}),
             "engine": engine.name,
+            **({"tp": tp} if tp > 1 else {}),
         },
         convention=_convention(model, totals),
         totals=totals,
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
         notes=(*_notes(model, context, source_len), *notes_of(totals), *state_notes(totals, dtypes)),
-        usual={"batch_size": 1, "dtype": "bf16"},
+        # an engine speaks in what fits, not in what an architecture needs
+        usual={"batch_size": 1, "dtype": "bf16", "engine": engine.name if memory_bytes is None else ""},
         keys=KEYS,
     )
 
 
-def _served(
-    model: Model,
-    fit: Record,
-    context: int,
-    batch_size: int,
-    of_each: tuple[CacheSize, CacheDtypes, str, int, InferenceEngine],
-) -> Record:
-    """What fits beside weights and a prefill; empty for a model that caches nothing.
-
-    `of_each`: the cache of each GPU, its types, the GPU's architecture, the number of GPUs, the engine.
-    """
-    if not model.caches:
-        return {}
-    from archcli.measure.kvcache.served import ServedModel  # traces passes, for --memory alone
-
-    budget = fit["memory_bytes"] - fit["weights_bytes"]
-    return {"served": ServedModel(model, *of_each).fits(budget, context, batch_size)}
+def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, batch_size: int) -> Record:
+    """What fits beside weights; where a cache grows also beside a prefill. `model` is one rank's share."""
+    fit = fits(model, served.size, memory_bytes, context, batch_size, served.dtypes)
+    if served.model.caches:
+        fit["served"] = served.fits(memory_bytes - fit["weights_bytes"], context, batch_size)
+    return fit
 
 
 def _notes(model: Model, context: int, source_len: int | None) -> Iterator[str]:

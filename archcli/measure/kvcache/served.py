@@ -113,16 +113,24 @@ class ServedModel:
         return self._cache(tokens, batch_size) + sum(self._beside(tokens))
 
     def _cache(self, tokens: int, batch_size: int) -> int:
-        return self.dtypes.bytes_of(self.size.contents(tokens, batch_size))
+        return held_bytes(self.size, self.dtypes, self.engine, tokens, batch_size)
 
     def _beside(self, tokens: int) -> tuple[int, int]:
         """Bytes of the prefill of one sequence, and of what is beyond the model."""
         dtype = self.dtypes.dtype if self.dtypes.dtype in COMPUTED else COMPUTES
         device = DeviceMemory("", 0, self.tp, self.architecture)
-        chunk = self.engine.chunk(None)
-        settings = MemorySettings("serve", 1, tokens, dtype=dtype, engine=self.engine, chunk=chunk)
+        settings = MemorySettings(
+            "serve", 1, tokens, dtype=dtype, engine=self.engine, chunk=self.engine.chunk
+        )
         answer = MemoryQuestion(self.model, settings, Plan(tp=self.tp), device, self.known).answer()
         return int(answer.largest.peak.temporaries), answer.beyond.bytes
+
+
+def held_bytes(
+    size: CacheSize, dtypes: CacheDtypes, engine: InferenceEngine, tokens: int, batch_size: int
+) -> int:
+    """Bytes of the caches of sequences as an engine holds them: in whole blocks, with more than a window."""
+    return dtypes.bytes_of(size.contents(tokens, batch_size, held=lambda state: engine.holds(state, tokens)))
 
 
 def most_within(needed: Callable[[int], int], budget: int, most: int) -> int:

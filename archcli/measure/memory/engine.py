@@ -1,4 +1,4 @@
-"""InferenceEngine: what a server of models does with memory: its cache, the chunks of its prompts, its share."""
+"""InferenceEngine: what an engine does with memory: its cache, the chunks of prompts, its share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from archcli.graph import State
 from archcli.modules.spec.values import Conversion, refused
 
 EngineName = Literal["none", "vllm", "sglang", "trtllm", "llamacpp", "mlx", "transformers"]
-GIB = 2**30
 CACHING = ("prefill", "decode", "serve")
 """Phases that an engine runs."""
 
@@ -25,7 +24,7 @@ class InferenceEngine:
     cache_dtypes: types of a cache; the first of them and the model's own need no option.
     cache_block: the tokens of a cache are a multiple of these.
     window_extra: tokens that a cache holds beyond a window.
-    chunks: tokens of a prompt that run at a time, from a device with so many GiB on.
+    chunk: tokens of a prompt that run at a time; None is all.
     utilization: the share of a device's memory that it takes.
     in_ram: parts of a model that it leaves in the memory of the CPU.
     """
@@ -37,19 +36,12 @@ class InferenceEngine:
     cache_dtypes: tuple[str, ...] = ()
     cache_block: int = 1
     window_extra: int = 0
-    chunks: tuple[tuple[int, int], ...] = ()
+    chunk: int | None = None
     utilization: float = 1.0
     in_ram: tuple[str, ...] = ()
 
-    def chunk(self, memory_bytes: int | None) -> int | None:
-        """Tokens of a prompt at a time on a device with so much memory, the largest if it is not known."""
-        if not self.chunks:
-            return None
-        fitting = [tokens for gib, tokens in self.chunks if memory_bytes is None or memory_bytes >= gib * GIB]
-        return fitting[-1]
-
     def holds(self, state: State, tokens: Number) -> Number:
-        """Elements that the engine allocates for a state of one sequence of so many tokens."""
+        """Elements that the engine allocates for a state after so many tokens."""
         if state.tokens is None or (self.cache_block == 1 and not self.window_extra):
             return state.elements
         # a window keeps fewer tokens than there are

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from archcli.arith import Number
-from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.engine import ANY_ENGINE
+from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import (
     MemoryMoment,
     TracedModel,

@@ -46,7 +46,7 @@ class Engine(NamedTuple):
 
 KERNELS = Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else")
 ENGINES: Mapping[EngineName, Engine] = {
-    **{name: KERNELS for name in ("none", "transformers", "mlx", "llamacpp", "sglang")},
+    **dict.fromkeys(("none", "transformers", "mlx", "llamacpp", "sglang"), KERNELS),
     # of live servers, whose measurements are not kept with the others: a rule of thumb
     "vllm": Engine("vLLM", 0.78, 0.78, 1.0, "live serving: about 0.78 of what its kernels allow"),
     "trtllm": Engine(

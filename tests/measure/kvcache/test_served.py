@@ -25,7 +25,7 @@ def fitted(name, what, memory, tp, **sizes):
 @pytest.mark.parametrize("name", CASES)
 def test_tokens_and_sequences_are_those_of_memory(name):
     memory, context, tp = CASES[name]
-    fits = count_kv_cache(archcli.load(name), context, 3, memory_bytes=memory, tp=tp).totals["fits"]
+    fits = archcli.count_kv_cache(name, context, 3, memory=memory, tp=tp).totals["fits"]
     assert (fits["served"]["tokens"] or None) == fitted(name, "context", memory, tp, batch_size=3)
     assert (fits["served"]["sequences"] or None) == fitted(name, "batch", memory, tp, seq_len=context)
     assert fits["served"]["tokens"] <= fits["beside_weights"]["tokens"]

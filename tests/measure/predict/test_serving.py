@@ -5,6 +5,7 @@ import math
 import pytest
 
 from archcli.load.source import load
+from archcli.measure.memory.engine import ANY_ENGINE
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
@@ -34,7 +35,9 @@ def device(peak=HUGE, bandwidth=GB_S, constants=None, **peaks):
 
 
 def settings(phase="serve", **changes):
-    return MemorySettings(**{"phase": phase, "batch_size": B, "seq_len": PROMPT, "served": True} | changes)
+    return MemorySettings(
+        **{"phase": phase, "batch_size": B, "seq_len": PROMPT, "engine": ANY_ENGINE} | changes
+    )
 
 
 def step(past, on=None, model=None):
@@ -63,7 +66,7 @@ LATENT, ROTARY = 512, 64
 
 def attention_of(model, phase, batch, tokens):
     """The row of attention in one layer as an engine runs it: bytes and FLOPs of one call."""
-    asked = MemorySettings(phase, batch, tokens, served=True)
+    asked = MemorySettings(phase, batch, tokens, engine=ANY_ENGINE)
     rows = predict_pass(load(model).model, asked, device(), Plan(), IN_PLACE).rows
     [row, *_] = [row for row in rows if row.path.endswith("attention.attend")]
     return row.bytes / row.times, row.flops / row.times

@@ -106,7 +106,7 @@ def _inputs(question: MemoryQuestion) -> Record:
     train = settings.phase == "train"
     of_training = ("optimizer", "recompute", "loss", "grad_accum")
     names = ("phase", "batch_size", "dtype", "attention", "backend", *(of_training if train else ("chunk",)))
-    of_device = {"device": device and device.name, "memory_bytes": device and device.memory_bytes}
+    of_device: Record = {"device": device and device.name, "memory_bytes": device and device.memory_bytes}
     engine = settings.engine or NO_ENGINE
     of_engine: Record = {"engine": engine.name}
     if settings.phase in CACHING:

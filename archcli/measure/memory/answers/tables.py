@@ -55,7 +55,8 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
             yield f"{name.replace('_', ' ')} {value}"
-    if settings.chunk is not None and settings.chunk < settings.tokens(question.model):
+    # an engine's own chunk goes without saying
+    if settings.chunk != (settings.engine or NO_ENGINE).chunk:
         yield f"chunk {settings.chunk}"
     if settings.phase in CACHING:
         yield engine_in_words(settings)

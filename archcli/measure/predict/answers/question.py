@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.engine import EngineName
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
 from archcli.measure.predict.prediction import Prediction, predict_pass
@@ -17,7 +18,6 @@ from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving import (
     ENGINES,
     FP8,
-    EngineName,
     ServedTokens,
     at_peak_of_fp8,
     in_fp8,
@@ -217,10 +217,9 @@ def _of_cache(question: PredictQuestion) -> Iterator[Problem]:
 
 def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:
     """Problems of a compiled pass with an engine, with several devices, or with recomputation."""
-    if question.is_served:
-        yield Problem(
-            "--compile is of the model itself, not of an engine", "--phase prefill or decode without --engine"
-        )
+    if question.is_served or question.phase == "serve":
+        hint = "--phase prefill or decode with --engine none"
+        yield Problem("--compile is of the model itself, not of an engine", hint)
     if question.plan.devices > 1:
         yield Problem("--compile is predicted for one device alone", "leave --compile out")
     if question.settings.recompute != "none":

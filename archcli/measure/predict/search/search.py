@@ -91,7 +91,9 @@ class PlanTimer:
     def _times_of(self, candidate: Candidate) -> RankTimes:
         plan, settings = candidate
         if settings.phase != self.question.settings.phase:
-            settings = replace(settings, phase=self.question.settings.phase)
+            # the last token that serving makes, with all others in the cache
+            tokens = settings.tokens(self.question.model) + settings.new
+            settings = replace(settings, phase=self.question.settings.phase, seq_len=tokens, chunk=None)
         alike = degrees_of(plan), of_replica(candidate)
         key = alike, settings.recompute
         if key not in self._times:

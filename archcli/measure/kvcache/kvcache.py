@@ -56,7 +56,7 @@ def count_kv_cache(  # noqa: PLR0913
     """The report of `archcli kvcache`, of one of `tp` ranks that share each matrix.
 
     `context` None is max_seq_len, or 2048 where the model names none; `state_dtype` None is `dtype`.
-    `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` serves the model.
+    `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` says what is held and fits.
     """
     dtypes, context = CacheDtypes(dtype, state_dtype), context or model.max_seq_len or DEFAULT_CONTEXT
     whole, positions = model, model.source_length(source_len or context)
@@ -90,7 +90,6 @@ def count_kv_cache(  # noqa: PLR0913
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
         notes=(*_notes(model, context, source_len), *notes_of(totals), *state_notes(totals, dtypes)),
-        # an engine speaks in what fits, not in what an architecture needs
         usual={"batch_size": 1, "dtype": "bf16", "engine": engine.name if memory_bytes is None else ""},
         keys=KEYS,
     )

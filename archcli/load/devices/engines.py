@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,8 @@ from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import decode, read_start, text_of
 
+DEVICE = re.compile(r"^  ([a-z0-9-]+):\n((?:    .*\n)+)", re.MULTILINE)
+"""A device of `kernels`, and the lines below it."""
 KernelEntries = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Constants of kernels by device and by operation, such as attention_prefill."""
 
@@ -27,13 +30,46 @@ def engines() -> list[str]:
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
+def measured_devices(name: str) -> list[str]:
+    """The devices whose kernels an engine's file states. Raises ArchError for an engine that is not known."""
+    return list(_blocks(name))
+
+
 @cache
-def load_kernels(name: str) -> KernelEntries:
-    """The constants of an engine's kernels. Raises ArchError for an engine that is not known."""
+def device_kernels(name: str, device: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """The constants of an engine's kernels on one device, by operation; empty without any.
+
+    Only the lines of this device are parsed. Raises ArchError for an engine that is not known.
+    """
+    block = _blocks(name).get(device)
+    if block is None:
+        return {}
+    document = parse(text_of(block, f"{name}.yaml"))
+    if document.problems or document.root is None:
+        raise ArchError(document.problems)
+    entries: Mapping[str, Sequence[Mapping[str, Any]]] = plain(document.root)
+    return entries
+
+
+@cache
+def _blocks(name: str) -> Mapping[str, str]:
+    """The text below each device of an engine's `kernels`."""
+    text = _text(name)
+    kernels = text[text.find("\nkernels:") :]
+    return {block[1]: block[2] for block in DEVICE.finditer(kernels)}
+
+
+def _text(name: str) -> str:
     if name not in engines():
         raise ArchError(f"no engine {quote(name)}", suggest(name, engines()))
     shown_as = f"{name}.yaml"
-    document = parse(text_of(decode(read_start(folder() / shown_as, shown_as), shown_as), shown_as))
+    return decode(read_start(folder() / shown_as, shown_as), shown_as)
+
+
+@cache
+def load_kernels(name: str) -> KernelEntries:
+    """The constants of an engine's kernels. Raises ArchError for an engine that is not known."""
+    document = parse(text_of(_text(name), f"{name}.yaml"))
     if document.problems or document.root is None:
         raise ArchError(document.problems)
     kernels: KernelEntries = plain(document.root).get("kernels", {})

@@ -29,7 +29,7 @@ from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
 
-EngineName = Literal["none", "vllm", "trtllm"]
+EngineName = Literal["none", "vllm", "trtllm", "sglang"]
 
 
 class Engine(NamedTuple):
@@ -56,6 +56,7 @@ ENGINES: Mapping[EngineName, Engine] = {
         1.0,
         "live serving: 0.88 to 1.00 of what its kernels allow; a batch of fixed size has no scheduler",
     ),
+    "sglang": Engine("SGLang", 0.78, 0.78, 1.0, "live serving: taken to be like vLLM"),
 }
 """Factors by name. A server that was measured against its kernels would give others."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -12,6 +12,7 @@ from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
+from archcli.measure.predict.engine_kernels.clock import EngineClock
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
@@ -37,16 +38,22 @@ Price = Annotated[float, Interval(ge=0, le=1e9)]
 """The price of a device for an hour, in any currency."""
 
 
+def _nothing_measured(engine: str) -> None:
+    """The kernels of an engine on a device on which nobody measured any."""
+
+
 class PredictedDevice(NamedTuple):
     """A kind of device to predict for: how many, their times and memory, and their power in W if known.
 
-    `backend` says whose kernels run on it, None where that is asked apart.
+    `backend` says whose kernels run on it, None where that is asked apart. `kernels_of` an engine are those
+    that were measured on it or on its like.
     """
 
     timing: TimingDevice
     memory: DeviceMemory
     tdp_w: float | None = None
     backend: Backend | None = None
+    kernels_of: Callable[[str], EngineClock | None] = _nothing_measured
 
     @property
     def name(self) -> str:
@@ -140,8 +147,17 @@ class PredictQuestion:
 
     @property
     def timing(self) -> TimingDevice:
-        """The device with the constants of the dtype."""
-        return in_fp8(self.device.timing) if self.asked.dtype == FP8 else self.device.timing
+        """The device with the constants of the dtype, and the kernels of the engine."""
+        timing = in_fp8(self.device.timing) if self.asked.dtype == FP8 else self.device.timing
+        kernels = self.engine_kernels
+        return timing if kernels is None else timing._replace(clock=timing.clock._replace(engine=kernels))
+
+    @property
+    def engine_kernels(self) -> EngineClock | None:
+        """The measured kernels of the engine; those that read a cache once per query head are older."""
+        if not self.settings.served or self.asked.kv_read == "heads":
+            return None
+        return self.device.kernels_of(self.asked.engine)
 
     def _of_peak(self, prediction: Prediction) -> Prediction:
         return at_peak_of_fp8(prediction, self.timing) if self.asked.dtype == FP8 else prediction

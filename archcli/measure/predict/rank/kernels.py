@@ -175,7 +175,11 @@ def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelC
     cached = use.cached_width(width) if int(keys[1]) > int(queries[1]) else width
     # an engine's kernel reads values that are part of the keys once, one of torch's at times an expanded copy
     of_keys = min(kernel.read - width * int(prod(queries)), width * int(prod(keys) + prod(values)))
-    return kernel._replace(read=kernel.read + round(of_keys * (max(shared, 1) * cached / width - 1)))
+    read = kernel.read + round(of_keys * (max(shared, 1) * cached / width - 1))
+    call = kernel.call
+    if call is not None and use.cache_dtype:
+        call = call._replace(cache=use.cache_dtype)
+    return kernel._replace(read=read, call=call)
 
 
 def _written_in_place(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:

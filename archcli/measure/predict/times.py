@@ -21,14 +21,14 @@ from archcli.measure.predict.constants import (
 from archcli.measure.predict.engine_kernels.clock import EngineClock, Measured
 from archcli.recording.classes import TimeClass, is_product
 
-PRODUCTS, ATTENTION = "matrix_products", "attention"
+PRODUCTS, ATTENTION, NORMALIZATION = "matrix_products", "attention", "normalization"
 ADDITIONS = ("add", "add_", "sub", "sub_")
 GATHERS = ("embedding", "embedding_dense_backward", "index", "index_select", "gather", "index_copy")
 ACTIVATIONS = ("silu", "gelu", "relu", "tanh", "sigmoid")
 KINDS: Mapping[str, str] = {
     TimeClass.CONTRACTION: PRODUCTS,
     TimeClass.FUSED_ATTENTION: ATTENTION,
-    TimeClass.NORMALIZATION: "normalization",
+    TimeClass.NORMALIZATION: NORMALIZATION,
     # in the devices' YAML the constants of additions: nothing nearer was measured
     TimeClass.MOVEMENT: "movement",
 }

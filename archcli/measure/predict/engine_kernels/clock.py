@@ -27,10 +27,11 @@ PEAKS = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp
 PEAKS |= {"int4_wo": "bf16", "w4a16_mxfp4": "bf16", "w4a8_mxfp4_mxfp8": "fp8"}
 """The peak of a dtype's products; weights of 4 bits alone are multiplied as bf16."""
 ALIKE: Mapping[str, tuple[str, ...]] = {
-    "fp8": ("fp8", "fp8_block"),
-    "fp8_block": ("fp8_block", "fp8"),
+    # mixtures that are published in fp8 have a scale for each block of 128 x 128
+    "fp8": ("fp8_block", "fp8"),
     "int4_wo": ("int4_wo", "w4a16_mxfp4"),
-    "w4a16_mxfp4": ("w4a16_mxfp4", "w4a8_mxfp4_mxfp8", "int4_wo"),
+    # Blackwell multiplies in fp8 what it stores in mxfp4
+    "mxfp4": ("w4a8_mxfp4_mxfp8", "w4a16_mxfp4", "int4_wo"),
     "nvfp4": ("nvfp4",),
 }
 """Dtypes of experts whose kernels are nearest, the nearest first; bf16 stands in for none of them."""
@@ -142,13 +143,9 @@ def _chosen(
         # to absorb in a prefill is a choice of the engine
         entries = [entry for entry in entries if not entry.get("absorbed")]
     if operation == "experts":
-        names = ALIKE.get(wanted["dtype"], (wanted["dtype"],))
-        return next(
-            (
-                entry
-                for name in names
-                if (entry := entry_for([one for one in entries if one["dtype"] == name], {}))
-            ),
-            None,
-        )
+        for name in ALIKE.get(wanted["dtype"], (wanted["dtype"],)):
+            alike = [entry for entry in entries if entry["dtype"] == name]
+            if alike:
+                return min(alike, key=lambda entry: float(entry["error"]))
+        return None
     return entry_for(entries, wanted, width)

@@ -111,6 +111,11 @@ def rank_kernels(
         from archcli.measure.predict.rank.stored import reading_stored  # of quantized weights alone
 
         kernels = [*reading_stored(kernels, named, planned.model, settings.dtype)]
+    if settings.served and use.reads == "groups":
+        from archcli.measure.predict.rank.fused import served_runs  # of engines alone
+
+        kernels = [*served_runs(kernels, named, planned.model.stored_as)]
+        placement = StagePlacement(planned.model, [*(run.path for run in kernels), LOSS])
     if planned.request.phase == "train":
         kernels.append(_loss(planned, settings))
     return RankKernels(planned, tuple(kernels), placement)

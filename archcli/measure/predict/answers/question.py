@@ -12,16 +12,18 @@ from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
+from archcli.measure.predict.engine_kernels.choice import BORROWED
 from archcli.measure.predict.engine_kernels.clock import EngineClock
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving import (
-    ENGINES,
     FP8,
+    Engine,
     EngineName,
     ServedTokens,
     at_peak_of_fp8,
+    engine_of,
     in_fp8,
     serve,
     with_engine,
@@ -136,13 +138,16 @@ class PredictQuestion:
 
     def answer(self) -> PredictAnswer:
         """The prediction. Raises ArchError for what cannot be predicted."""
-        engine, timing = ENGINES[self.asked.engine], self.timing
+        engine, timing, plan = self.engine, self.timing, self.plan
         if self.phase == "serve":
-            served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
+            served = serve(
+                self.model, self.settings, self.asked.new, timing, plan, self.cache, engine, self.widened
+            )
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
         one_pass = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
-        with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine))
+        seconds = one_pass.seconds
+        with_overhead = one_pass._replace(seconds=with_engine(seconds, engine, self.widened))
         return PredictAnswer(self._of_peak(with_overhead))
 
     @property
@@ -151,6 +156,17 @@ class PredictQuestion:
         timing = in_fp8(self.device.timing) if self.asked.dtype == FP8 else self.device.timing
         kernels = self.engine_kernels
         return timing if kernels is None else timing._replace(clock=timing.clock._replace(engine=kernels))
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that runs the pass, if one does."""
+        return engine_of(self.asked.engine, self.asked.kv_read)
+
+    @property
+    def widened(self) -> float:
+        """The factor that widens a live server's range where its kernels are those of another device."""
+        kernels = self.engine_kernels
+        return BORROWED if kernels is None or kernels.lender else 1.0
 
     @property
     def engine_kernels(self) -> EngineClock | None:

@@ -12,14 +12,39 @@ Stage = Literal["forward", "backward", "sums"]
 """`sums` are the additions by which autograd accumulates gradients of a tensor that was used twice."""
 
 
+class AttentionCall(NamedTuple):
+    """The sizes of an engine's call of attention, of one rank.
+
+    heads, kv_heads: query heads, and heads of keys and values. width, value_width: elements of a key and a
+    value. window: keys that a query sees, 0 for all before it. queries, length: tokens of each sequence,
+    and with those before them. latent: values are a part of the keys. cache: dtype of the cache, empty for
+    the kernel's own.
+    """
+
+    batch: int
+    queries: int
+    length: int
+    heads: int
+    kv_heads: int
+    width: int
+    value_width: int
+    window: int = 0
+    latent: bool = False
+    cache: str = ""
+
+
 class KernelCost(NamedTuple):
-    """One launch: torch's name of it, FLOPs, bytes read and written, and the number type it computes in."""
+    """One launch: torch's name of it, FLOPs, bytes read and written, and the number type it computes in.
+
+    `call` has the sizes of an engine's kernel, None for others.
+    """
 
     name: str
     flops: int
     read: int
     written: int
     dtype: str
+    call: Any = None
 
     @property
     def bytes(self) -> int:
@@ -43,11 +68,15 @@ class KernelRun(NamedTuple):
 
 
 class StatedWork(NamedTuple):
-    """FLOPs of a kernel and the bytes that it reads and writes, where its tensors do not tell."""
+    """FLOPs of a kernel and the bytes that it reads and writes, where its tensors do not tell.
+
+    `call` are the sizes of an engine's kernel.
+    """
 
     flops: int | None = None
     read: int | None = None
     written: int | None = None
+    call: Any = None
 
 
 TOLD_BY_TENSORS = StatedWork()
@@ -59,7 +88,7 @@ def cost_of(name: str, inputs: Sequence[Any], outputs: Sequence[Any], work: Stat
     flops = _flops(name, both) if work.flops is None else work.flops
     read = sum(x.bytes for x in inputs) if work.read is None else work.read
     written = sum(x.bytes for x in outputs) if work.written is None else work.written
-    return KernelCost(name, flops, read, written, _computes_in(both))
+    return KernelCost(name, flops, read, written, _computes_in(both), work.call)
 
 
 def _flops(name: str, tensors: Sequence[Any]) -> Any:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from archcli.load.devices.budget import Budget
     from archcli.measure.memory.engine import EngineName
     from archcli.measure.predict.answers.question import PredictedDevice
+    from archcli.measure.predict.engine_kernels.clock import EngineClock
 
 
 def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory | None:
@@ -88,4 +89,12 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
     clock = KernelClock(Rates.of(memory.name, figures), Efficiency(budget.datasheet.efficiency))
     links = (figures.get("link_gb_s"), figures.get("network_gb_s"))
     fabric = Fabric(memory.name, *links, int(figures.get("devices_per_node", DEVICES_PER_NODE)))
-    return PredictedDevice(TimingDevice(clock, fabric), memory, figures.get("tdp_w"))
+    sheet, rates = budget.datasheet, clock.rates
+
+    def kernels_of(engine: str) -> EngineClock | None:
+        from archcli.api.asking.engine_clock import engine_clock  # of served models alone
+
+        return engine_clock(engine, sheet, rates)
+
+    tdp_w = figures.get("tdp_w")
+    return PredictedDevice(TimingDevice(clock, fabric), memory, tdp_w, kernels_of=kernels_of)

@@ -8,7 +8,7 @@ from archcli.arith import Number, ceil_div
 from archcli.launches.dtypes import BOOL, FP32, INT64
 from archcli.launches.functions.pieces import pad
 from archcli.launches.functions.pointwise import where
-from archcli.launches.kernel import StatedWork
+from archcli.launches.kernel import AttentionCall, StatedWork
 from archcli.launches.launching import launch, launch_gradients, launch_many, save_for_backward, view
 from archcli.launches.layouts import dense_strides
 from archcli.launches.log import current
@@ -71,16 +71,23 @@ def scaled_dot_product_attention(
 
 
 @in_torch
-def served_attention(q: Any, k: Any, v: Any, flops: Number, seen: Number) -> Any:
+def served_attention(
+    q: Any, k: Any, v: Any, flops: Number, seen: Number, length: Number = 0, window: Number = 0
+) -> Any:
     """An engine's attention of q [B, T, H, d], k [B, S, K, d] and v [B, S, K, e]: no function of torch.
 
     It reads the `seen` tokens of keys and values once. Values in the storage of the keys are part of them,
-    as in latent attention, and not read again.
+    as in latent attention, and not read again. Each query sees those up to its own of `length` tokens, or of
+    a `window`; a `length` of 0 stands for attention that no engine's kernel is known for.
     """
-    held = [k] if v.storage is k.storage else [k, v]
-    read = q.bytes + sum(x.numel() // x.shape[1] * seen * x.itemsize for x in held)
-    shape = (*q.shape[:3], v.shape[3])
-    return launch("_flash_attention_of_engine", [q, k, v], shape, q.dtype, work=StatedWork(flops, read))
+    latent = v.storage is k.storage
+    read = q.bytes + sum(x.numel() // x.shape[1] * seen * x.itemsize for x in ([k] if latent else [k, v]))
+    shape, call = (*q.shape[:3], v.shape[3]), None
+    if length:
+        sizes = (q.shape[2], k.shape[2], k.shape[3], v.shape[3])
+        call = AttentionCall(q.shape[0], q.shape[1], length, *sizes, window, latent)
+    work = StatedWork(flops, read, call=call)
+    return launch("_flash_attention_of_engine", [q, k, v], shape, q.dtype, work=work)
 
 
 @in_torch

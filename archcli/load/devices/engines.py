@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,8 @@ from archcli.load.yaml.nodes import plain
 from archcli.load.yaml.reader import parse
 from archcli.load.yaml.text import decode, read_start, text_of
 
+DEVICE = re.compile(r"^  ([a-z0-9-]+):\n((?:    .*\n)+)", re.MULTILINE)
+"""A device of `kernels`, and the lines below it."""
 KernelEntries = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Constants of kernels by device and by operation, such as attention_prefill."""
 
@@ -42,20 +45,48 @@ def load_engine(name: str) -> Mapping[str, Any]:
     """The facts of an engine by their names. Raises ArchError for an engine that is not known."""
     if name not in engines():
         raise ArchError(f"no engine {quote(name)}", suggest(name, engines()))
-    return _read(folder() / f"{name}.yaml")
+    shown_as = f"{name}.yaml"
+    return _parsed(decode(read_start(folder() / shown_as, shown_as), shown_as), shown_as)
+
+
+def measured_devices(name: str) -> list[str]:
+    """The devices whose kernels were measured under an engine; of one without measurements none."""
+    return list(_blocks(name)) if name in measured_engines() else []
+
+
+@cache
+def device_kernels(name: str, device: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """The constants of an engine's kernels on one device, by operation; empty without any.
+
+    Only the lines of this device are parsed. Raises ArchError where none of the engine's were measured.
+    """
+    block = _blocks(name).get(device)
+    return {} if block is None else _parsed(block, f"{name}.yaml")
 
 
 @cache
 def load_kernels(name: str) -> KernelEntries:
     """The constants of an engine's kernels. Raises ArchError where none were measured."""
-    if name not in measured_engines():
-        raise ArchError(f"no kernels of engine {quote(name)}", suggest(name, measured_engines()))
-    kernels: KernelEntries = _read(kernels_folder() / f"{name}.yaml").get("kernels", {})
+    kernels: KernelEntries = _parsed(_kernels_text(name), f"{name}.yaml").get("kernels", {})
     return kernels
 
 
-def _read(path: Path) -> Mapping[str, Any]:
-    document = parse(text_of(decode(read_start(path, path.name), path.name), path.name))
+@cache
+def _blocks(name: str) -> Mapping[str, str]:
+    """The text below each device of an engine's `kernels`."""
+    text = _kernels_text(name)
+    return {block[1]: block[2] for block in DEVICE.finditer(text[text.find("\nkernels:") :])}
+
+
+def _kernels_text(name: str) -> str:
+    if name not in measured_engines():
+        raise ArchError(f"no kernels of engine {quote(name)}", suggest(name, measured_engines()))
+    shown_as = f"{name}.yaml"
+    return decode(read_start(kernels_folder() / shown_as, shown_as), shown_as)
+
+
+def _parsed(text: str, shown_as: str) -> Mapping[str, Any]:
+    document = parse(text_of(text, shown_as))
     if document.problems or document.root is None:
         raise ArchError(document.problems)
     facts: Mapping[str, Any] = plain(document.root)

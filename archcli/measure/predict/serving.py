@@ -1,7 +1,8 @@
 """Serving: a prefill of B sequences, a decoding step for each new token, and break-even points.
 
-The overhead of an inference engine beside its kernels is one factor. With `--dtype fp8` products have
-constants of their own.
+A live server takes in a sequence when another ends. Each prefill is run alone, between steps of the others: a
+sequence waits for some of them before its first token, and for the rest while it decodes. What an engine does
+beside its kernels is one factor. With `--dtype fp8` products have constants of their own.
 
 Break-even points of decoding: the batch from which compute hides the reading of the weights, the context from
 which the cache is larger than they are. Each step reads all weights once, W bytes, and computes F FLOPs for
@@ -25,16 +26,35 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Efficiency, Entry
 from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass
-from archcli.measure.predict.rank.kernels import CacheUse
+from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
 
 
+class LiveServer(NamedTuple):
+    """What was measured of an engine's live servers.
+
+    waits: share of the other sequences' prefills that a sequence waits for before its first token.
+    first_s: seconds to a first token beside kernels: tokenizing, queues, the network.
+    low, high: measured over expected time of a token, at the 10% and 90% quantile of held-out servers.
+    first_low, first_high: the same of the first token. error: mean error of the time of a token.
+    """
+
+    waits: float
+    first_s: float
+    low: float
+    high: float
+    first_low: float
+    first_high: float
+    error: float
+
+
 class Engine(NamedTuple):
     """The tokens a second of an engine over those of its kernels alone: expected, and the range.
 
-    `source` says where the factor is from: live servers, whose batches change from step to step.
+    `source` says where the factor is from. `live` are constants of live servers, whose batches change from
+    step to step; None for batches that begin and end together.
     """
 
     label: str
@@ -42,31 +62,59 @@ class Engine(NamedTuple):
     low: float
     high: float
     source: str
+    live: LiveServer | None = None
 
 
+LIVE = "live servers, their batches of 1 to 256"
 KERNELS = Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else")
 ENGINES: Mapping[EngineName, Engine] = {
-    **dict.fromkeys(("none", "transformers", "mlx", "llamacpp", "sglang"), KERNELS),
-    # of live servers, whose measurements are not kept with the others: a rule of thumb
-    "vllm": Engine("vLLM", 0.78, 0.78, 1.0, "live serving: about 0.78 of what its kernels allow"),
+    **dict.fromkeys(("none", "transformers", "mlx", "llamacpp"), KERNELS),
+    "vllm": Engine("vLLM", 0.97, 0.97, 0.97, LIVE, LiveServer(0.064, 0.0228, 0.86, 1.26, 0.84, 1.65, 0.14)),
     "trtllm": Engine(
-        "TensorRT-LLM",
-        1.0,
-        0.88,
-        1.0,
-        "live serving: 0.88 to 1.00 of what its kernels allow; a batch of fixed size has no scheduler",
+        "TensorRT-LLM", 0.98, 0.98, 0.98, LIVE, LiveServer(0.083, 0.0853, 0.8, 1.21, 0.63, 2.0, 0.13)
+    ),
+    "sglang": Engine(
+        "SGLang", 0.965, 0.965, 0.965, LIVE, LiveServer(0.321, 0.121, 0.69, 1.11, 0.47, 1.41, 0.15)
     ),
 }
-"""Factors by name. A server that was measured against its kernels would give others."""
+"""Factors by name, fitted by benchmarks/fit_serving.py."""
+FIXED_BATCH = Engine(
+    "TensorRT-LLM",
+    1.0,
+    0.88,
+    1.0,
+    "0.88 to 1.00 of what its kernels allow; a batch of fixed size has no scheduler",
+)
+"""Engines of 2023, which read a cache once per query head, in batches that begin and end together."""
 
 
-def with_engine(seconds: Seconds, engine: Engine) -> Seconds:
-    """The seconds of an engine; the floor stays that of the kernels."""
+def engine_of(name: EngineName, reads: CacheReads) -> Engine:
+    """The engine of a name; that of a cache read once per query head is older."""
+    return FIXED_BATCH if name != "none" and reads == "heads" else ENGINES[name]
+
+
+def with_engine(seconds: Seconds, engine: Engine, widened: float = 1.0) -> Seconds:
+    """The seconds of an engine; the floor stays that of the kernels.
+
+    The range is that of live servers, `widened` to either side, or that of the kernels.
+    """
     if not seconds.is_calibrated:
         return seconds
     floor, expected, low, high, _ = seconds
-    # the fastest engine has the shortest time
-    return Seconds(floor, expected / engine.speed, low / engine.high, high / engine.low, is_calibrated=True)
+    if engine.live is None:
+        # the fastest engine has the shortest time
+        return Seconds(
+            floor, expected / engine.speed, low / engine.high, high / engine.low, is_calibrated=True
+        )
+    expected = max(floor, expected / engine.speed)
+    return _ranged(floor, expected, engine.live.low / widened, engine.live.high * widened)
+
+
+def _ranged(floor: float, expected: float, low: float, high: float) -> Seconds:
+    """Seconds with a range of shares of the expected ones, not below the floor."""
+    return Seconds(
+        floor, expected, max(floor, min(1.0, low) * expected), max(1.0, high) * expected, is_calibrated=True
+    )
 
 
 FP8 = "fp8"
@@ -178,8 +226,9 @@ class WeightedStep(NamedTuple):
 class ServedTokens:
     """A prediction of serving: all of it, the first token, and each of the others.
 
-    `whole` has the rows, the tokens and the seconds of the prefill and all steps together. `first_token` is
-    that of all sequences; its floor and low are those of one that an engine prefills before the others.
+    `whole` has the rows, the tokens and the seconds of the prefill and all steps together. Without an engine
+    `first_token` is that of all sequences; its floor and low are those of one that is prefilled before the
+    others. With a live server both are means over sequences that come one after the other.
     """
 
     whole: Prediction
@@ -195,10 +244,11 @@ def serve(
     plan: Plan,
     use: CacheUse,
     engine: Engine = ENGINES["none"],
+    widened: float = 1.0,
 ) -> ServedTokens:
     """Predict B = `batch_size` sequences of `seq_len` tokens, and `new` more of each.
 
-    One prefill, then a step for each new token. Raises ArchError as `predict_pass` does.
+    One prefill, then a step for each new token. `widened`: a factor on the range. Raises ArchError as `predict_pass` does.
     """
     prompt = int(settings.tokens(model))
 
@@ -213,11 +263,34 @@ def serve(
     first = prefill.seconds._replace(floor=alone.seconds.floor, low=alone.seconds.low)
     steps = spanned(step, prompt, prompt + new - 1)
     parts = [("prefill", WeightedStep(1.0, prefill)), *(("decode", step) for step in steps)]
+    whole = joined(parts, int(settings.batch_size) * new, engine, widened)
+    per_token = added(steps, 1 / new)
+    if engine.live is None or not per_token.is_calibrated:
+        return ServedTokens(whole, with_engine(first, engine), with_engine(per_token, engine))
+    others = int(plan.of_replica(settings).batch_size) - 1
     return ServedTokens(
-        joined(parts, int(settings.batch_size) * new, engine),
-        with_engine(first, engine),
-        with_engine(added(steps, 1 / new), engine),
+        whole,
+        _live_first(alone.seconds, steps[0].step.seconds, others, engine.live, engine.speed, widened),
+        with_engine(
+            per_token.plus(_no_floor(alone.seconds).scaled((1 - engine.live.waits) * others / new)),
+            engine,
+            widened,
+        ),
     )
+
+
+def _live_first(
+    alone: Seconds, step: Seconds, others: int, live: LiveServer, speed: float, widened: float
+) -> Seconds:
+    """The first token of a live server: its prefill, a share of those of others, a step under way, the host."""
+    prefills = alone.expected * (1 + live.waits * others)
+    expected = max(alone.floor, (prefills + step.expected) / speed + live.first_s)
+    return _ranged(alone.floor, expected, live.first_low / widened, live.first_high * widened)
+
+
+def _no_floor(seconds: Seconds) -> Seconds:
+    """The seconds without a floor: a server may have no other sequence to prefill."""
+    return seconds._replace(floor=0.0)
 
 
 def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:
@@ -266,7 +339,9 @@ def longest(steps: list[WeightedStep]) -> Prediction:
     return max(steps, key=lambda part: part.weight * part.step.seconds.expected).step
 
 
-def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -> Prediction:
+def joined(
+    parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine, widened: float = 1.0
+) -> Prediction:
     """All parts as one prediction of so many tokens; the `stage` of a row is the name of its part."""
     steps = [step for _, step in parts]
     first = steps[0].step
@@ -275,7 +350,7 @@ def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -
         for name in ("bubble_s", "model_flops", "executed_flops")
     }
     return first._replace(
-        seconds=with_engine(added(steps), engine),
+        seconds=with_engine(added(steps), engine, widened),
         bound_by=longest(steps).bound_by,
         rows=tuple(_rows(parts)),
         communication=tuple(_sent(steps)),

@@ -18,16 +18,17 @@ from archcli.measure.predict.constants import (
     Rates,
     Terms,
 )
+from archcli.measure.predict.engine_kernels.clock import EngineClock, Measured
 from archcli.recording.classes import TimeClass, is_product
 
-PRODUCTS, ATTENTION = "matrix_products", "attention"
+PRODUCTS, ATTENTION, NORMALIZATION = "matrix_products", "attention", "normalization"
 ADDITIONS = ("add", "add_", "sub", "sub_")
 GATHERS = ("embedding", "embedding_dense_backward", "index", "index_select", "gather", "index_copy")
 ACTIVATIONS = ("silu", "gelu", "relu", "tanh", "sigmoid")
 KINDS: Mapping[str, str] = {
     TimeClass.CONTRACTION: PRODUCTS,
     TimeClass.FUSED_ATTENTION: ATTENTION,
-    TimeClass.NORMALIZATION: "normalization",
+    TimeClass.NORMALIZATION: NORMALIZATION,
     # in the devices' YAML the constants of additions: nothing nearer was measured
     TimeClass.MOVEMENT: "movement",
 }
@@ -155,11 +156,27 @@ def roofline(kernel: KernelCost, op_class: str, rates: Rates) -> Roofline:
     return Roofline(kind, bare, floor, least)
 
 
+def _of_engine(known: Roofline, kernel: KernelCost, measured: Measured, rates: Rates) -> KernelTime:
+    """The time of an engine's kernel, not below its floor."""
+    floor = known.limit
+    if getattr(kernel.call, "cache", "") == "fp8" and "fp8" in rates.peaks:
+        # an engine may compute in the dtype of its cache
+        floor = max(kernel.flops / rates.peak("fp8"), known.floor.memory)
+    expected = max(floor, measured.seconds)
+    low, high = max(floor, expected * measured.low), expected * measured.high
+    bound: Bound = "launch" if measured.launches else known.floor.bound_by()
+    return KernelTime(Seconds(floor, expected, low, high, is_calibrated=True), bound, known.kind)
+
+
 class KernelClock(NamedTuple):
-    """The seconds of kernels on a device, from its peaks and constants."""
+    """The seconds of kernels on a device, from its peaks and constants.
+
+    `engine` has those of kernels that an engine runs in place of torch's.
+    """
 
     rates: Rates
     efficiency: Efficiency
+    engine: EngineClock | None = None
 
     def time(self, kernel: KernelCost, op_class: str) -> KernelTime:
         """Seconds of one run of a kernel of a class of `archcli.recording.classes`.
@@ -168,6 +185,9 @@ class KernelClock(NamedTuple):
         """
         known = roofline(kernel, op_class, self.rates)
         kind, bare, floor, least = known
+        measured = self.engine and self.engine.kernel(kernel)
+        if measured is not None:
+            return _of_engine(known, kernel, measured, self.rates)
         constants, is_cached = self._constants(kernel, kind), self.rates.is_cached(kernel.bytes)
         if constants is None:
             return KernelTime(Seconds.at_limit(known.limit), floor.bound_by(is_cached=is_cached), kind)

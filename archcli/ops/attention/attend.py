@@ -211,7 +211,8 @@ class Attend(Op):
         flops = sum(part.flops for part in parts if part.op_class is OpClass.CONTRACTION)
         # keys that no query sees, such as those before all windows, are not read
         seen = minimum(visible, self.mask.pairs(new, self.past, visible))
-        return torch.served_attention(q, k, v, flops, seen)
+        length = (seen if self.selects else self.past + new) if self.mask.causal else 0
+        return torch.served_attention(q, k, v, flops, seen, length, self.mask.span)
 
     def _alibi(self, torch: Any, positions: Any, scores: Any) -> Any:
         """The penalty of each head for the distance of each key, [H, T, S]."""

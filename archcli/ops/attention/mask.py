@@ -36,6 +36,11 @@ class Mask(ABC):
         """The number of `past` tokens that later queries can still see, so that the cache keeps them."""
         return past
 
+    @property
+    def span(self) -> Number:
+        """The most keys that a query sees, itself among them; 0 for all before it."""
+        return 0
+
     def covers(self, new: int, visible: int) -> bool:
         """Whether only later keys are masked, if any, for `new` queries over `visible` keys."""
         return True
@@ -82,6 +87,10 @@ class SlidingWindow(Mask):
     def keep(self, past: Number) -> Number:
         return minimum(past, self.window - 1)
 
+    @property
+    def span(self) -> Number:
+        return self.window
+
     def covers(self, new: int, visible: int) -> bool:
         return at_most(visible, self.window)
 
@@ -105,6 +114,10 @@ class Chunked(Mask):
 
     def keep(self, past: Number) -> Number:
         return minimum(past, self.chunk - 1)
+
+    @property
+    def span(self) -> Number:
+        return self.chunk
 
     def covers(self, new: int, visible: int) -> bool:
         # cached keys may lie in the chunk before

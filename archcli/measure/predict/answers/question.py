@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -12,14 +12,17 @@ from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import EngineName
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
+from archcli.measure.predict.engine_kernels.choice import BORROWED
+from archcli.measure.predict.engine_kernels.clock import EngineClock
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving import (
-    ENGINES,
     FP8,
+    Engine,
     ServedTokens,
     at_peak_of_fp8,
+    engine_of,
     in_fp8,
     serve,
     with_engine,
@@ -36,16 +39,22 @@ Price = Annotated[float, Interval(ge=0, le=1e9)]
 """The price of a device for an hour, in any currency."""
 
 
+def _nothing_measured(engine: str) -> None:
+    """The kernels of an engine on a device on which nobody measured any."""
+
+
 class PredictedDevice(NamedTuple):
     """A kind of device to predict for: how many, their times and memory, and their power in W if known.
 
-    `backend` says whose kernels run on it, None where that is asked apart.
+    `backend` says whose kernels run on it, None where that is asked apart. `kernels_of` an engine are those
+    that were measured on it or on its like.
     """
 
     timing: TimingDevice
     memory: DeviceMemory
     tdp_w: float | None = None
     backend: Backend | None = None
+    kernels_of: Callable[[str], EngineClock | None] = _nothing_measured
 
     @property
     def name(self) -> str:
@@ -130,19 +139,42 @@ class PredictQuestion:
 
     def answer(self) -> PredictAnswer:
         """The prediction. Raises ArchError for what cannot be predicted."""
-        engine, timing = ENGINES[self.asked.engine], self.timing
+        engine, timing, plan = self.engine, self.timing, self.plan
         if self.phase == "serve":
-            served = serve(self.model, self.settings, self.asked.new, timing, self.plan, self.cache, engine)
+            served = serve(
+                self.model, self.settings, self.asked.new, timing, plan, self.cache, engine, self.widened
+            )
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
         one_pass = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
-        with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine))
+        seconds = one_pass.seconds
+        with_overhead = one_pass._replace(seconds=with_engine(seconds, engine, self.widened))
         return PredictAnswer(self._of_peak(with_overhead))
 
     @property
     def timing(self) -> TimingDevice:
-        """The device with the constants of the dtype."""
-        return in_fp8(self.device.timing) if self.asked.dtype == FP8 else self.device.timing
+        """The device with the constants of the dtype, and the kernels of the engine."""
+        timing = in_fp8(self.device.timing) if self.asked.dtype == FP8 else self.device.timing
+        kernels = self.engine_kernels
+        return timing if kernels is None else timing._replace(clock=timing.clock._replace(engine=kernels))
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that runs the pass, if one does."""
+        return engine_of(self.asked.engine, self.asked.kv_read)
+
+    @property
+    def widened(self) -> float:
+        """The factor that widens a live server's range where its kernels are those of another device."""
+        kernels = self.engine_kernels
+        return BORROWED if kernels is None or kernels.lender else 1.0
+
+    @property
+    def engine_kernels(self) -> EngineClock | None:
+        """The measured kernels of the engine; those that read a cache once per query head are older."""
+        if not self.settings.served or self.asked.kv_read == "heads":
+            return None
+        return self.device.kernels_of(self.asked.engine)
 
     def _of_peak(self, prediction: Prediction) -> Prediction:
         return at_peak_of_fp8(prediction, self.timing) if self.asked.dtype == FP8 else prediction

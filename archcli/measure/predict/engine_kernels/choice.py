@@ -19,6 +19,7 @@ PROCESSORS: Mapping[str, int] = {
     "b200-sxm": 148,
     "b300-sxm": 148,
     "gb200": 152,
+    "gb300": 152,
     "l4": 58,
     "l40s": 142,
     "rtx-4090": 128,

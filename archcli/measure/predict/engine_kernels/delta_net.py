@@ -34,6 +34,13 @@ class DeltaCall(NamedTuple):
     length: Size = 1
 
 
+class DeltaKernelCall(NamedTuple):
+    """A call in a model: recurrence or convolution, and its sizes."""
+
+    operation: str
+    sizes: DeltaCall
+
+
 class DeltaConstants(NamedTuple):
     """Constants of a convolution or a recurrence.
 

@@ -25,6 +25,13 @@ class ExpertsCall(NamedTuple):
     weight_bytes: Size = 2
 
 
+class RoutedCall(NamedTuple):
+    """A call of the experts' kernel in a model: its sizes, and the dtype of weights as entries name it."""
+
+    sizes: ExpertsCall
+    dtype: str
+
+
 class ExpertsConstants(NamedTuple):
     """Constants of routed experts.
 

@@ -111,6 +111,11 @@ def rank_kernels(
         from archcli.measure.predict.rank.stored import reading_stored  # of quantized weights alone
 
         kernels = [*reading_stored(kernels, named, planned.model, settings.dtype)]
+    if settings.served and use.reads == "groups":
+        from archcli.measure.predict.rank.fused import served_runs  # of engines alone
+
+        kernels = [*served_runs(kernels, named, planned.model.stored_as)]
+        placement = StagePlacement(planned.model, [*(run.path for run in kernels), LOSS])
     if planned.request.phase == "train":
         kernels.append(_loss(planned, settings))
     return RankKernels(planned, tuple(kernels), placement)
@@ -175,7 +180,11 @@ def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelC
     cached = use.cached_width(width) if int(keys[1]) > int(queries[1]) else width
     # an engine's kernel reads values that are part of the keys once, one of torch's at times an expanded copy
     of_keys = min(kernel.read - width * int(prod(queries)), width * int(prod(keys) + prod(values)))
-    return kernel._replace(read=kernel.read + round(of_keys * (max(shared, 1) * cached / width - 1)))
+    read = kernel.read + round(of_keys * (max(shared, 1) * cached / width - 1))
+    call = kernel.call
+    if call is not None and use.cache_dtype:
+        call = call._replace(cache=use.cache_dtype)
+    return kernel._replace(read=read, call=call)
 
 
 def _written_in_place(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:

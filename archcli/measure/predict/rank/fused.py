@@ -1,0 +1,200 @@
+"""Kernels that engines run in place of several: sibling products, rotations, gates, sums with norms, experts.
+
+vLLM, SGLang and TensorRT-LLM all have them: one product for q, k and v and one for gate and up, a rotation of
+queries and keys that writes the cache, an activation that multiplies, a norm that adds the residual, and the
+routed experts from their choice to their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from archcli.arith import prod
+from archcli.graph import Row
+from archcli.launches.kernel import KernelCost, KernelRun
+from archcli.measure.predict.constants import WIDTHS
+from archcli.measure.predict.engine_kernels.experts import ExpertsCall, RoutedCall
+from archcli.measure.predict.times import NORMALIZATION, PRODUCTS, kind_of
+from archcli.recording.classes import TimeClass
+from archcli.recording.operations import JOIN
+
+TOGETHER: tuple[tuple[str, ...], ...] = (
+    ("q_proj", "k_proj", "v_proj"),
+    ("q_a_proj", "kv_a_proj"),
+    ("gate_proj", "up_proj"),
+    ("q_rotate", "k_rotate", "k_cache", "v_cache", "latent_cache", "k_pe_cache"),
+    ("activation", "gated"),
+)
+"""Operations of a module that one kernel runs, by name."""
+GROUP_OF = {name: group for group in TOGETHER for name in group}
+GROUPED = "_grouped_mm"
+OF_EXPERTS = ".experts."
+
+
+def served_runs(
+    kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], stored_as: str = ""
+) -> Iterator[KernelRun]:
+    """The kernels of a pass as an engine runs them; `rows` are by the path of the kernels.
+
+    A joined kernel has the paths of all, in the order in which they run.
+    """
+    joined: dict[tuple[str, ...], list[KernelRun]] = {}
+    for run in kernels:
+        joined.setdefault(_group(run, rows), []).append(run)
+    residual: KernelRun | None = None
+    for key, group in joined.items():
+        run = _one(group, rows, stored_as) if key[0] == MIXTURE else _together(group, rows)
+        if residual is not None and _adds_before(residual, run):
+            run, residual = _with_sum(residual, run), None
+        if residual is not None:
+            yield residual
+            residual = None
+        if run.path.endswith("residual"):
+            residual = run
+        else:
+            yield run
+    if residual is not None:
+        yield residual
+
+
+MIXTURE = "mixture"
+
+
+def _group(run: KernelRun, rows: Mapping[str, Row | None]) -> tuple[str, ...]:
+    """What tells the kernels that run as one from others."""
+    parent, _, name = run.path.rpartition(".")
+    row = rows.get(run.path)
+    if row is not None and row.experts is not None:
+        return MIXTURE, run.path.partition(OF_EXPERTS)[0], run.stage
+    if run.op_class == TimeClass.ROUTING:
+        return MIXTURE, parent, run.stage
+    group = GROUP_OF.get(name)
+    # a kernel of another kind, such as the sum of a bias, stays apart
+    return (
+        (name, run.path, run.stage, run.kernel.name)
+        if group is None
+        else (
+            group[0],
+            parent,
+            run.stage,
+            (kind_of(run.op_class, run.kernel.name) == PRODUCTS and PRODUCTS) or "",
+        )
+    )
+
+
+def _together(group: Sequence[KernelRun], rows: Mapping[str, Row | None]) -> KernelRun:
+    """One kernel that does what all do; products of siblings read what they multiply once."""
+    *before, last = group
+    if not before:
+        return last
+    read = sum(run.kernel.read for run in group)
+    row = rows.get(last.path)
+    if row is not None and kind_of(last.op_class, last.kernel.name) == PRODUCTS:
+        read -= len(before) * round(int(prod(row.inputs[0])) * WIDTHS[last.kernel.dtype])
+    elif last.path.endswith("gated"):
+        # what the activation writes is multiplied at once
+        read -= sum(run.kernel.written for run in before)
+    written = last.kernel.written if last.path.endswith("gated") else sum(run.kernel.written for run in group)
+    flops = sum(run.kernel.flops for run in group)
+    kernel = last.kernel._replace(flops=flops, read=read, written=written)
+    return last._replace(path=JOIN.join(run.path for run in group), kernel=kernel)
+
+
+def _adds_before(residual: KernelRun, run: KernelRun) -> bool:
+    return run.times == residual.times and kind_of(run.op_class, run.kernel.name) == NORMALIZATION
+
+
+def _with_sum(residual: KernelRun, norm: KernelRun) -> KernelRun:
+    """A norm that adds its input to the residual, which it reads and writes, too."""
+    added, kernel = residual.kernel, norm.kernel
+    # the sum is not read again
+    read = kernel.read - added.written + added.read
+    joined = kernel._replace(
+        flops=kernel.flops + added.flops, read=read, written=kernel.written + added.written
+    )
+    return norm._replace(path=JOIN.join((residual.path, norm.path)), kernel=joined)
+
+
+def _one(group: Sequence[KernelRun], rows: Mapping[str, Row | None], stored_as: str) -> KernelRun:
+    """The kernel of all routed experts of a mixture: it reads their weights and the tokens, and sums."""
+    products = [Product.of(run, row) for run in group if (row := rows[run.path]) and _is_grouped(run, row)]
+    if not products:
+        return _together(group, rows)
+    last, experts = products[-1], products[-1].row.experts
+    kernel, times = last.run.kernel, last.run.times
+    assigned, elements = last.tokens, sum(product.elements for product in products)
+    touched = experts.reached(assigned) if experts else 1.0
+    weights = sum(product.weights for product in products)
+    tokens = group[-1].kernel.written
+    sizes = ExpertsCall(
+        last.written,
+        last.read,
+        elements / (last.written * last.read),
+        touched,
+        assigned,
+        max(assigned, _sent(group, rows)),
+        weights / (touched * elements),
+    )
+    flops = sum(product.run.kernel.flops for product in products)
+    dtype = _dtype_of(kernel.dtype, sizes.weight_bytes, stored_as)
+    cost = KernelCost(GROUPED, flops, round(weights) + tokens, tokens, kernel.dtype, RoutedCall(sizes, dtype))
+    return last.run._replace(
+        path=JOIN.join(dict.fromkeys(run.path for run in group)), kernel=cost, times=times
+    )
+
+
+def _is_grouped(run: KernelRun, row: Row) -> bool:
+    return run.kernel.name == GROUPED and "weight" in row.weights
+
+
+class Product(NamedTuple):
+    """A grouped product of routed experts: its tokens, and the width that an expert reads and writes."""
+
+    run: KernelRun
+    row: Row
+    tokens: int
+    read: int
+    written: int
+
+    @classmethod
+    def of(cls, run: KernelRun, row: Row) -> Product:
+        """The product of a kernel and its row, whose weight is that of one expert."""
+        written, read = (int(size) for size in row.weights["weight"])
+        return cls(run, row, round(run.kernel.flops / (2 * written * read)), read, written)
+
+    @property
+    def elements(self) -> int:
+        """Numbers of an expert's matrix."""
+        return self.read * self.written
+
+    @property
+    def weights(self) -> float:
+        """Bytes of the matrices that are read."""
+        return self.run.kernel.read - self.tokens * self.read * WIDTHS[self.run.kernel.dtype]
+
+
+def _sent(group: Sequence[KernelRun], rows: Mapping[str, Row | None]) -> int:
+    """Pairs of token and expert that the router chooses, on all ranks."""
+    routers = (rows[run.path] for run in group if run.path.endswith(".route"))
+    return max((int(prod(row.outputs[-1])) for row in routers if row is not None), default=0)
+
+
+OF_FORMATS = {
+    "fp8": "fp8",
+    "fp8-block": "fp8",
+    "mxfp4": "mxfp4",
+    "nvfp4": "nvfp4",
+    "awq-int4": "int4_wo",
+    "gptq-int4": "int4_wo",
+}
+"""Formats of weights as entries of experts name them."""
+
+
+def _dtype_of(computed: str, width: float, stored_as: str) -> str:
+    """The dtype of an entry of experts, of the format of weights or of their bytes."""
+    if stored_as in OF_FORMATS:
+        return OF_FORMATS[stored_as]
+    if width > 1.5:  # noqa: PLR2004
+        return "bf16"
+    return "fp8" if width > 0.75 else "int4_wo"  # noqa: PLR2004

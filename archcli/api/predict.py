@@ -46,7 +46,7 @@ from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import DtypeName
 from archcli.modules.spec.values import AboveZero
 
-CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep")
+CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep", "dp_attention")
 """Degrees that --fit time chooses."""
 
 

@@ -15,19 +15,21 @@ class Experts(NamedTuple):
     """How many routed experts a row inside a mixture stands for, and how many each token uses.
 
     `n_experts` copies of its weights are stored, each token passes through `top_k` of them: a fraction where
-    some of the experts that it is sent to compute nothing.
+    some of the experts that it is sent to compute nothing. On one of `ranks` that share the experts,
+    `n_experts` are its own, and `top_k` are those of all ranks.
     """
 
     n_experts: Number
     top_k: Number
+    ranks: Number = 1
 
     def reached(self, assigned: int) -> float:
         """How many of the experts get a token, on average, of `assigned` pairs of token and expert.
 
-        A rank of a plan has fewer experts than the router chooses from, and at times fewer than `top_k`.
+        A rank of a plan has its part of the pairs, and of the experts that get a token.
         """
-        top_k = min(float(self.top_k), float(self.n_experts))
-        return float(touched(float(self.n_experts), top_k, assigned / float(self.top_k)))
+        ranks, top_k = float(self.ranks), float(self.top_k)
+        return float(touched(ranks * float(self.n_experts), top_k, assigned * ranks / top_k)) / ranks
 
 
 class PassPart(NamedTuple):

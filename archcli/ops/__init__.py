@@ -51,7 +51,16 @@ HOMES = {
         "ScatterAdd",
         "Select",
     ],
-    ".communicate": ["AllGather", "AllReduce", "AllToAll", "OwnPart", "ReduceScatter", "SumGradient"],
+    ".communicate": [
+        "AllGather",
+        "AllReduce",
+        "AllToAll",
+        "BesideOthers",
+        "OwnExperts",
+        "OwnPart",
+        "ReduceScatter",
+        "SumGradient",
+    ],
     ".dense": ["Conv1d", "Einsum", "Gather", "Linear", "Lookup", "Parameter", "Fourier"],
     ".attention.difference": ["WeightedDifference"],
     ".pointwise": [

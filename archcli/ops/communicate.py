@@ -218,6 +218,49 @@ class AllToAll(Communication):
         return _first(x, self.shared_by, 0).clone()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnExperts(Communication):
+    """Of tokens [n, D] that all ranks have, those of the rank's own experts: a view of [n / ranks, D]."""
+
+    collective_back: ClassVar[str] = "all_gather"
+    is_view: ClassVar[bool] = True
+    expected: ClassVar[str] = AllToAll.expected
+
+    def shape(self, x: Shape) -> Shape:
+        return (part_of(x[0], 1, self.ranks), *x[1:])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        back = Part("d_0", OpClass.MOVEMENT, 0, prod(self.shape(x)), prod(x), wrt=0)
+        return (Part("part", OpClass.MOVEMENT, 0, 0, 0, (back,)),)
+
+    def among(self, peers: Any) -> Self:
+        raise ArchError(f"{self.name}: experts that ranks share are counted, not run")
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        # rounded up: of few tokens the rank that gets one decides
+        return x.narrow(0, 0, -(-x.shape[0] // self.ranks))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BesideOthers(Communication):
+    """Outputs [m, D] of the rank's experts among zeros for those of other ranks: [m ranks, D]."""
+
+    collective_back: ClassVar[str] = "all_gather"
+
+    def shape(self, x: Shape) -> Shape:
+        return (x[0] * self.ranks, *x[1:])
+
+    def parts(self, x: Shape) -> tuple[Part, ...]:
+        back = Part("d_0", OpClass.MOVEMENT, 0, prod(x), prod(x), wrt=0)
+        return (movement("zeros", prod(x), prod(x) * self.ranks, (back,)),)
+
+    def among(self, peers: Any) -> Self:
+        raise ArchError(f"{self.name}: experts that ranks share are counted, not run")
+
+    def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
+        return torch.cat([x] + [torch.zeros_like(x)] * (self.ranks - 1))
+
+
 def _first(x: Any, parts: int, axis: int) -> Any:
     """The first of equal parts along an axis."""
     return x.narrow(axis, 0, x.shape[axis] // parts)

@@ -9,6 +9,7 @@ from archcli.modules import Mixer, MixtureOfExperts, MultiHeadLatentAttention, P
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.base import find
 from archcli.modules.tensor_parallel.checks import counts_of
+from archcli.modules.tensor_parallel.degrees import Degrees
 from archcli.modules.tensor_parallel.layouts import layout_of
 from archcli.rules.base import (
     DIVISOR,
@@ -65,19 +66,21 @@ class TensorParallel(DesignRule):
                 cause=DIVISOR,
             )
         for path, value in widths(case):
-            # --ep gives whole experts to devices, so that their d_ff is not cut
-            if value % tp and not (case.parallel.ep > 1 and path.endswith(".expert.d_ff")):
-                fixes = (Fix(path, nearest_multiple(value, TILE * tp)),)
-                message = f"d_ff {value:,} is not divisible by --tp {tp}"
-                yield Finding(path, message, value, f"a multiple of {tp}", fixes=fixes, cause=DIVISOR)
+            # --ep gives whole experts to devices, or what is left of --tp divides their d_ff
+            ranks = Degrees(tp, ep=case.parallel.ep).of_expert if path.endswith(".expert.d_ff") else tp
+            if value % ranks:
+                fixes = (Fix(path, nearest_multiple(value, TILE * ranks)),)
+                of_experts = "" if ranks == tp else f" and --ep {case.parallel.ep}, {ranks} for each expert"
+                message = f"d_ff {value:,} is not divisible by --tp {tp}{of_experts}"
+                yield Finding(path, message, value, f"a multiple of {ranks}", fixes=fixes, cause=DIVISOR)
 
 
 def _counts(case: Case) -> Iterator[tuple[str, str, int]]:
     """(path, name, number) of what --tp has to divide and does not, but for d_ff."""
     tp = case.parallel.tp
-    for count in counts_of(case.model, experts_whole=case.parallel.ep > 1):
+    for count in counts_of(case.model, Degrees(tp, ep=case.parallel.ep)):
         stem, _, name = count.path.rpartition(".")
-        if name != "d_ff" and not count.fits(tp):
+        if name != "d_ff" and not count.fits(count.degree):
             yield stem, name, count.value
     for path, mixer in find(case.model, Mixer):
         heads = getattr(mixer, "n_heads", None)  # mixers without heads are split by other sizes
@@ -232,7 +235,7 @@ class HeadsOfFourDevices(DesignRule):
         if case.parallel.tp > 1 or case.totals["params"] < LARGE:
             return
         seen: set[tuple[str, int]] = set()
-        for count in counts_of(case.model, experts_whole=True):
+        for count in counts_of(case.model, Degrees(DEVICES, ep=DEVICES)):
             name = count.path.rpartition(".")[2]
             if name.endswith("heads") and not count.fits(DEVICES) and (name, count.value) not in seen:
                 seen.add((name, count.value))

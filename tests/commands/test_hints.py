@@ -61,11 +61,18 @@ HINTS = {
     "memory gpt2 --ep 2 --dp 2": ("leave ep out", ["memory gpt2 --dp 2"]),
     "memory mixtral-8x7b --ep 2": ("dp 2 would do", ["memory mixtral-8x7b --ep 2 --dp 2"]),
     "memory mixtral-8x7b --ep 2 --dp 3": ("dp 6 would do", ["memory mixtral-8x7b --ep 2 --dp 6"]),
-    "memory mixtral-8x7b --tp 4 --dp 2 --ep 2": (
-        "4 or 8 would do",
-        [f"memory mixtral-8x7b --tp 4 --dp 2 --ep {n}" for n in (4, 8)],
+    "memory mixtral-8x7b --tp 4 --dp 2 --ep 6": (
+        "2, 4 or 8 would do",
+        [f"memory mixtral-8x7b --tp 4 --dp 2 --ep {n}" for n in (2, 4, 8)],
     ),
-    "memory mixtral-8x7b --tp 3 --dp 2 --ep 2": ("2 would do", ["memory mixtral-8x7b --tp 2 --dp 2 --ep 2"]),
+    "memory mixtral-8x7b --tp 3 --dp 2 --ep 2": (
+        "2, 4, 8, 16 or 32 would do",
+        [f"memory mixtral-8x7b --tp {n} --dp 2 --ep 2" for n in (2, 4, 8, 16, 32)],
+    ),
+    "memory mixtral-8x7b --tp 4 --phase decode --dp-attention 3": (
+        "2 or 4 would do",
+        [f"memory mixtral-8x7b --tp 4 --phase decode --dp-attention {n}" for n in (2, 4)],
+    ),
     f"{PIPELINE} --virtual-stages 2": (
         "leave virtual_stages out, or state schedule with micro_batches, a multiple of pp",
         [PIPELINE, f"{PIPELINE} --virtual-stages 2 --schedule interleaved --micro-batches 2"],

@@ -2,7 +2,16 @@
 
 import torch
 
-from archcli.ops import AllGather, AllReduce, AllToAll, OwnPart, ReduceScatter, SumGradient
+from archcli.ops import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    BesideOthers,
+    OwnExperts,
+    OwnPart,
+    ReduceScatter,
+    SumGradient,
+)
 from ops.case import M, X, ledger, n
 
 RANKS = 3
@@ -25,6 +34,11 @@ CASES = {
     "all-to-all-shared": ledger(
         AllToAll("y", RANKS, 2), ((6, 6),), (3, 6), [(M, 0, 18, 18)], [(M, 0, 18, 18)]
     ),
+    # all ranks have the six tokens: each reads those of its experts, and writes zeros for the others
+    "own-experts": ledger(OwnExperts("y", RANKS), ((6, 6),), (2, 6), [(M, 0, 0, 0)], [(M, 0, 12, 36)]),
+    "beside-others": ledger(
+        BesideOthers("y", RANKS), ((6, 6),), (18, 6), [(M, 0, 36, 108)], [(M, 0, 36, 36)]
+    ),
 }
 
 
@@ -40,5 +54,7 @@ REFERENCES = {
     "ReduceScatter": rows,
     "OwnPart": rows,
     "AllToAll": lambda op, weights, x: x[: len(x) // op.shared_by],
+    "OwnExperts": lambda op, weights, x: x[: len(x) // op.ranks],
+    "BesideOthers": lambda op, weights, x: torch.nn.functional.pad(x, (0, 0, 0, (op.ranks - 1) * len(x))),
 }
 PASSED_ON = {"AllReduce": {0}}

@@ -36,6 +36,13 @@ Cp = Annotated[
     AboveZero,
     count_option("In training, devices that share the tokens of a sequence (context parallelism)."),
 ]
+DpAttention = Annotated[
+    AboveZero,
+    count_option(
+        "Groups of the devices of --tp, each with whole attention, and a cache and sequences of its own; all "
+        "share the feed-forward networks (attention data parallelism)."
+    ),
+]
 
 
 def _degrees(value: Any) -> Mapping[str, Any]:
@@ -70,6 +77,7 @@ class PlanOptions:
     virtual_stages: VirtualStages = 1
     ep: Ep = 1
     cp: Cp = 1
+    dp_attention: DpAttention = 1
     plan: Degrees = None
 
     def devices_plan(self) -> Plan:

@@ -15,6 +15,7 @@ from archcli.modules.models.stack import stacks
 from archcli.modules.spec.arguments import Schedule, ZeroStage
 from archcli.modules.spec.base import find
 from archcli.modules.spec.values import AboveZero
+from archcli.modules.tensor_parallel.degrees import Degrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,11 @@ class Plan:
     tp: devices that share each matrix. sp: they share the tokens of norms and residuals as well.
     pp: stages, which have the layers one after the other and pass on `micro_batches` by a `schedule`.
     virtual_stages: groups of layers of each stage in an interleaved schedule (arXiv:2104.04473).
-    ep: devices within a stage that share the experts.
+    ep: devices within a stage that share the experts. Of the devices of tp each expert is divided among those
+        that ep leaves: moe_tp x moe_ep in TensorRT-LLM.
     cp: devices that share the tokens of a sequence.
+    dp_attention: groups of the devices of tp, each of which has whole attention, and a cache and sequences
+        of its own; all share the feed-forward networks (SGLang's --enable-dp-attention).
     """
 
     dp: AboveZero = 1
@@ -41,6 +45,7 @@ class Plan:
     virtual_stages: AboveZero = 1
     ep: AboveZero = 1
     cp: AboveZero = 1
+    dp_attention: AboveZero = 1
 
     @property
     def devices(self) -> int:
@@ -54,8 +59,18 @@ class Plan:
 
     @property
     def expert_replicas(self) -> int:
-        """The number of devices with the same experts."""
-        return self.dp * self.cp * self.tp // self.ep if self.ep > 1 else self.replicas
+        """The number of devices with the same experts, or with the same part of them."""
+        return self.dp * self.cp * self.tp // max(self.tp, self.ep)
+
+    @property
+    def batches(self) -> int:
+        """The number of groups of devices with sequences of their own."""
+        return self.dp * self.dp_attention
+
+    @property
+    def degrees(self) -> Degrees:
+        """How the devices of a stage split a model."""
+        return Degrees(self.tp // self.dp_attention, self.sp, self.ep, groups=self.dp_attention)
 
     @property
     def waited(self) -> float:
@@ -70,11 +85,11 @@ class Plan:
         return self.micro_batches * settings.grad_accum if settings.phase == "train" else 1
 
     def of_replica(self, settings: MemorySettings) -> MemorySettings:
-        """The settings of one replica: in training its micro batch, else its part of all sequences."""
+        """The settings of a replica or group: in training its micro batch, else its part of all sequences."""
         if settings.phase == "train":
             return settings
-        # rounded up: the replica with most sequences decides
-        return replace(settings, batch_size=-(-settings.batch_size // self.dp))
+        # rounded up: the one with most sequences decides
+        return replace(settings, batch_size=-(-settings.batch_size // self.batches))
 
     def inputs(self) -> dict[str, Any]:
         """The plan by JSON's keys."""
@@ -86,7 +101,8 @@ class Plan:
             return model
         from archcli.modules.tensor_parallel.shard import shard  # of several devices alone
 
-        return shard(model, self.tp, sp=self.sp, ep=self.ep, rank=rank)
+        tp, sp, ep, _, groups = self.degrees
+        return shard(model, tp, sp=sp, ep=ep, rank=rank % tp, groups=groups)
 
     @property
     def _is_whole(self) -> bool:
@@ -121,13 +137,18 @@ class Plan:
             if name not in {"zero", "sp", "schedule"} and value < 1:
                 yield Problem(f"{name} {value} is below 1", "1 is the least", path=name)
                 return
+        if self.tp % self.dp_attention:
+            would = either(str(n) for n in range(2, self.tp + 1) if self.tp % n == 0)
+            what = f"dp_attention {self.dp_attention} does not divide tp {self.tp}"
+            hint = f"{would} would do" if would else "state tp, the devices of all groups"
+            yield Problem(what, hint, path="dp_attention")
+            return
         if self._is_whole:
             return
         from archcli.modules.tensor_parallel.checks import check_degrees  # of several devices alone
-        from archcli.modules.tensor_parallel.degrees import Degrees
 
         try:
-            check_degrees(model, Degrees(self.tp, self.sp, self.ep))
+            check_degrees(model, self.degrees)
         except ArchError as error:
             yield from error.problems
 

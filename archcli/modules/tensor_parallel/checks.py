@@ -14,16 +14,29 @@ from archcli.modules.tensor_parallel.layouts import COMPOSED, Layout, layout_of
 
 SPLIT = {"attention", "cross_attention", "ffn"}
 """The families whose modules are split."""
+EXPERT = ".expert"
+"""The end of the path of a mixture's expert."""
 MOST = 4096
 """No degree beyond it is looked for."""
 
 
+def degree_of(path: str, module: Spec, degrees: Degrees) -> int:
+    """How many ranks share a module's matrices."""
+    if path.endswith(EXPERT):
+        return degrees.of_expert
+    return degrees.of_networks if module.family == "ffn" else degrees.tp
+
+
 class Count(NamedTuple):
-    """A number that a degree must divide; if `copied`, it may also be a multiple of the number."""
+    """A number that a degree must divide; if `copied`, it may also be a multiple of the number.
+
+    `degree`: by how many ranks its module is shared.
+    """
 
     path: str
     value: int
     copied: bool = False
+    degree: int = 1
 
     def fits(self, tp: int) -> bool:
         """Whether tp ranks can share it."""
@@ -57,23 +70,33 @@ def unshared_tokens(phase: str, lengths: Mapping[str, int], tp: int, cp: int = 1
             yield Problem(what, f"{would:,} tokens would do", path=name)
 
 
-def fitting_degrees(model: Model, *, experts_whole: bool = False) -> list[int]:
-    """Every tp above 1 by which the model can be split."""
-    counts = list(counts_of(model, experts_whole=experts_whole))
+def fitting_degrees(model: Model, degrees: Degrees) -> list[int]:
+    """Every tp above 1 by which the model can be split, with these ep and groups."""
     # copied heads bound nothing: any multiple of them fits
-    strict = [count.value for count in counts if not count.copied]
+    strict = [count.value for count in counts_of(model, degrees) if not count.copied]
+    most = min([max(strict, default=1), MOST])
+    tried = (degrees._replace(tp=tp) for tp in range(2, most + 1))
     return [
-        tp for tp in range(2, min([*strict, MOST]) + 1) if strict and all(count.fits(tp) for count in counts)
+        asked.tp
+        for asked in tried
+        if _are_alike(asked) and all(count.fits(count.degree) for count in counts_of(model, asked))
     ]
 
 
-def counts_of(model: Model, *, experts_whole: bool) -> Iterator[Count]:
-    """The numbers of heads, groups and channels that tp has to divide; symbols and arrays are left out."""
+def _are_alike(degrees: Degrees) -> bool:
+    """Whether every group of experts has whole groups of ranks with the same tokens, or a part of one."""
+    ep, ranks = degrees.ep, degrees.of_networks
+    return ranks % ep == 0 or (degrees.groups == 1 and ep % ranks == 0)
+
+
+def counts_of(model: Model, degrees: Degrees) -> Iterator[Count]:
+    """The numbers of heads, groups and channels that are divided; symbols and arrays are left out."""
     for path, module in find(model, Spec):
-        layout = layout_of(module)
-        if layout is None or (experts_whole and path.endswith(".expert")):
+        layout, degree = layout_of(module), degree_of(path, module, degrees)
+        if layout is None or degree == 1:
             continue
-        yield from (count for count in _counts(path, module, layout) if is_whole(count.value))
+        counts = _counts(path, module, layout)
+        yield from (count._replace(degree=degree) for count in counts if is_whole(count.value))
 
 
 def _counts(path: str, module: Any, layout: Layout) -> Iterator[Count]:
@@ -91,43 +114,58 @@ def _counts(path: str, module: Any, layout: Layout) -> Iterator[Count]:
 
 def _uneven(model: Model, degrees: Degrees) -> Iterator[Problem]:
     """The first number of each name and value that tp does not divide."""
-    tp, whole = degrees.tp, degrees.ep > 1
     uneven = {
         (count.path.rpartition(".")[2], count.value): count
         # reversed: of equal keys the first of the model is the one that stays
-        for count in reversed(list(counts_of(model, experts_whole=whole)))
-        if not count.fits(tp)
+        for count in reversed(list(counts_of(model, degrees)))
+        if not count.fits(count.degree)
     }
-    would = fitting_degrees(model, experts_whole=whole) if uneven else []
-    would = [n for n in would if not whole or degrees.ep % n == 0]
-    hint = f"{either(map(str, would))} would do" if would else "no tp above 1 would do"
+    would = fitting_degrees(model, degrees) if uneven else []
+    # in groups tp is that of all of them
+    numbers = [str(n * degrees.groups) for n in would]
+    hint = f"{either(numbers)} would do" if would else "no tp above 1 would do"
     for (name, value), count in sorted(uneven.items()):
-        yield Problem(f"tp {tp} does not divide {name} {value:,}", hint, path=count.path)
+        ranks = _ranks_in_words(degrees, count.degree)
+        yield Problem(f"{ranks} does not divide {name} {value:,}", hint, path=count.path)
+
+
+def _ranks_in_words(degrees: Degrees, degree: int) -> str:
+    """The ranks that share a module: `tp 8`, or of those the ones that share a head or an expert."""
+    tp = degrees.of_networks
+    if degree == tp:
+        return f"tp {tp}"
+    if degree == degrees.tp:
+        return f"tp {tp} in {degrees.groups} groups, {degree} ranks each,"
+    return f"tp {tp} with ep {degrees.ep}, {degree} ranks for each expert,"
 
 
 def _experts(model: Model, degrees: Degrees) -> Iterator[Problem]:
     """Experts that ep does not divide."""
-    tp, ep = degrees.tp, degrees.ep
+    tp, ep = degrees.of_networks, degrees.ep
     if ep == 1:
         return
     numbers = {path: moe.n_experts for path, moe in find(model, Spec) if hasattr(moe, "n_experts")}
     if not numbers:
         yield Problem(f"ep {ep} splits experts, and the model has none", "leave ep out", path="ep")
         return
-    if ep % tp:
-        what = f"ep {ep} is no multiple of tp {tp}: the ranks that share a matrix are in one group of experts"
-        yield Problem(what, _fitting_experts(numbers.values(), tp), path="ep")
+    hint = _fitting_experts(numbers.values(), degrees)
+    if not _are_alike(degrees):
+        multiple = "" if degrees.groups > 1 else ", and is no multiple of it"
+        yield Problem(f"ep {ep} does not divide tp {tp}{multiple}", hint, path="ep")
         return
     for path, n_experts in numbers.items():
         if n_experts % ep:
-            hint = _fitting_experts(numbers.values(), tp)
             yield Problem(f"ep {ep} does not divide n_experts {n_experts}", hint, path=f"{path}.n_experts")
             return
 
 
-def _fitting_experts(numbers: Collection[int], tp: int) -> str:
-    """Which ep divide all numbers of experts, and are multiples of tp."""
-    would = [n for n in range(max(2, tp), min(numbers) + 1, tp) if all(e % n == 0 for e in numbers)]
+def _fitting_experts(numbers: Collection[int], degrees: Degrees) -> str:
+    """Which ep divide all numbers of experts, and divide tp or are multiples of it."""
+    would = [
+        n
+        for n in range(2, min(numbers) + 1)
+        if all(e % n == 0 for e in numbers) and _are_alike(degrees._replace(ep=n))
+    ]
     return f"{either(map(str, would))} would do" if would else "leave ep out"
 
 
@@ -135,25 +173,32 @@ def _refused(model: Model, degrees: Degrees) -> Iterator[Problem]:
     """Modules for which nothing says how they are split."""
     if degrees.sp:
         yield from _refused_tokens(model, degrees)
-    if degrees.tp == 1:
+    if degrees.groups > 1:
+        yield from _refused_groups(model, degrees)
+    if degrees.of_networks == 1:
         return
     head = getattr(model, "head", None)
     if head is not None and head.group == "lm_head" and getattr(head, "by_targets", False):
         yield _unsplit("head", f"a head of kind {head.kind}", "its clusters are of unequal sizes", "tp")
     for path, module in find(model, Spec):
-        if module.family not in SPLIT or getattr(module, "kind", "") in COMPOSED:
-            continue
-        kind, layout = getattr(module, "kind", type(module).__name__), layout_of(module)
-        if layout is None:
-            word = "a network" if module.family == "ffn" else "a mixer"
-            yield _unsplit(path, f"{word} of kind {kind}", "no plan says how", "tp")
-            continue
-        for name, why in layout.refused.items():
-            if getattr(module, name, None):
-                yield _unsplit(f"{path}.{name}", f"{kind} with {name}", why, "tp")
-        if getattr(getattr(module, "router", None), "zero_experts", None) is not None:
-            why = "what they return is no partial sum"
-            yield _unsplit(f"{path}.router.zero_experts", f"{kind} with zero_experts", why, "tp")
+        of_family = module.family in SPLIT and getattr(module, "kind", "") not in COMPOSED
+        if of_family and (module.family == "ffn" or degrees.tp > 1):
+            yield from _refused_module(path, module)
+
+
+def _refused_module(path: str, module: Any) -> Iterator[Problem]:
+    """Reasons why a mixer or a network is not split."""
+    kind, layout = getattr(module, "kind", type(module).__name__), layout_of(module)
+    if layout is None:
+        word = "a network" if module.family == "ffn" else "a mixer"
+        yield _unsplit(path, f"{word} of kind {kind}", "no plan says how", "tp")
+        return
+    for name, why in layout.refused.items():
+        if getattr(module, name, None):
+            yield _unsplit(f"{path}.{name}", f"{kind} with {name}", why, "tp")
+    if getattr(getattr(module, "router", None), "zero_experts", None) is not None:
+        why = "what they return is no partial sum"
+        yield _unsplit(f"{path}.router.zero_experts", f"{kind} with zero_experts", why, "tp")
 
 
 def _refused_tokens(model: Model, degrees: Degrees) -> Iterator[Problem]:
@@ -171,6 +216,20 @@ def _refused_tokens(model: Model, degrees: Degrees) -> Iterator[Problem]:
         if getattr(module, "kind", "") == "convolved":
             yield _unsplit(path, "a convolved network", "its convolution reads the tokens before", "sp")
             return
+
+
+def _refused_groups(model: Model, degrees: Degrees) -> Iterator[Problem]:
+    """Modules that groups with sequences of their own cannot share."""
+    if degrees.sp:
+        what = "sp shares the tokens of a sequence, and dp_attention whole sequences"
+        yield Problem(what, "leave sp out, or leave dp_attention out", path="sp")
+    for path, module in find(model, Spec):
+        if module.family == "ffn" and module.keeps_state:
+            why = "its state is that of its own sequences"
+            yield _unsplit(path, "a network that keeps a state", why, "dp_attention")
+        elif module.family in SPLIT and module.family != "ffn" and hasattr(module, "n_experts"):
+            why = "its experts read the sequences of one group"
+            yield _unsplit(path, "a mixer with experts", why, "dp_attention")
 
 
 def _unsplit(path: str, what: str, why: str, option: str) -> Problem:

@@ -13,7 +13,7 @@ from archcli.modules.attention.mixer import Mixer
 from archcli.modules.models.model import Model
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.base import Spec, find, substitute
-from archcli.modules.tensor_parallel.checks import check_degrees
+from archcli.modules.tensor_parallel.checks import check_degrees, degree_of
 from archcli.modules.tensor_parallel.degrees import Degrees
 from archcli.modules.tensor_parallel.gathered import GatheredNorm
 from archcli.modules.tensor_parallel.layouts import Layout, layout_of
@@ -24,20 +24,21 @@ FULL = "full"
 """The norm of queries and keys that sees all heads at once."""
 
 
-def shard(model: M, tp: int = 1, *, sp: bool = False, ep: int = 1, rank: int = 0) -> M:
+def shard(model: M, tp: int = 1, *, sp: bool = False, ep: int = 1, rank: int = 0, groups: int = 1) -> M:
     """The model of one rank: its rows are the rank's shapes, parameters, FLOPs, cache and communication.
 
     Heads, hidden channels and words are divided by `tp`, heads of keys and values held by several ranks where
-    there are fewer of them (arXiv:1909.08053, arXiv:2305.13245 section 2.2); experts by `ep`, or their hidden
-    channels by `tp`. Every rank has norms, routers, latents, position tables and what else is small. With
-    `sp` norms and residuals have 1/tp of the tokens (arXiv:2205.05198). Ranks differ in their part of the
-    vocabulary alone; 0, the default, has the largest.
+    there are fewer of them (arXiv:1909.08053, arXiv:2305.13245 section 2.2). Experts are divided by `ep`, and
+    what is left of `tp` divides the hidden channels of each. With `groups` of so many ranks, feed-forward
+    networks are divided among all ranks, all else within each group. Every rank has norms, routers, latents,
+    position tables and what else is small. With `sp` norms and residuals have 1/tp of the tokens
+    (arXiv:2205.05198). Ranks differ in their part of the vocabulary alone; 0, the default, has the largest.
 
     Raises ArchError for a model that cannot be split so, with the degrees that would do.
     """
-    degrees = Degrees(tp, sp, ep, rank)
+    degrees = Degrees(tp, sp, ep, rank, groups)
     check_degrees(model, degrees)
-    if tp == 1 and ep == 1:
+    if degrees.of_networks == 1 and ep == 1:
         return model
     changed = substitute(model, dict(_changes(model, degrees)))
     cls: Any = type(changed)  # mypy takes no class of a type variable for hashable
@@ -61,7 +62,7 @@ def _around(tape: Tape, lora: Any, degrees: Degrees) -> ShardTape:
         from archcli.modules.adapters.lora import AdaptTape  # few models have adapters
 
         tape = AdaptTape(tape, lora)
-    return ShardTape(tape, degrees, scattered=degrees.sp)
+    return ShardTape(tape, degrees, scattered=degrees.sp, ranks=degrees.tp)
 
 
 @cache
@@ -76,11 +77,11 @@ def _changes(model: Model, degrees: Degrees) -> Iterator[tuple[str, Any]]:
     if degrees.tp > 1:
         yield from _vocabulary(model, degrees)
     for path, module in find(model, Spec):
-        layout = layout_of(module)
-        if layout is None or degrees.tp == 1 or (degrees.ep > 1 and path.endswith(".expert")):
+        layout, ranks = layout_of(module), degree_of(path, module, degrees)
+        if layout is None or ranks == 1:
             continue
-        yield from _fields(path, module, layout, degrees.tp)
-        yield from _norms(path, module, layout, degrees.tp)
+        yield from _fields(path, module, layout, ranks)
+        yield from _norms(path, module, layout, ranks)
         if isinstance(module, Mixer):
             yield from _widths(path, module, width_at(model, path), degrees.tp)
 

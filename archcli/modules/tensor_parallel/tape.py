@@ -21,6 +21,7 @@ from archcli.ops import (
     AllGather,
     AllReduce,
     AllToAll,
+    BesideOthers,
     Combine,
     CombineReal,
     Dispatch,
@@ -30,16 +31,17 @@ from archcli.ops import (
     KeepLast,
     LogSumExp,
     Lookup,
+    OwnExperts,
     OwnPart,
     ReduceScatter,
     SumGradient,
 )
 
-TOKENS = 1
-"""The axis of tokens, [B, T, D]."""
+SEQUENCES, TOKENS = 0, 1
+"""The axes of sequences and of tokens, [B, T, D]."""
 TABLES = {"tokens", "source", "embedding"}
 """The lookups in tables that are split by words, by the names of their ops."""
-LM_HEAD = "lm_head"
+LM_HEAD, FFN = "lm_head", "ffn"
 HEADS = {LM_HEAD, "logits"}
 """The projections whose outputs are split by words."""
 
@@ -48,14 +50,15 @@ HEADS = {LM_HEAD, "logits"}
 class ShardTape:
     """A stateless tape around another.
 
-    `layout` is that of the module that runs. `scattered`: of the tensors on this tape, those of tokens have
-    1/tp of the tokens (sequence parallelism).
+    `layout` is that of the module that runs, `ranks` the number of those that share it. `scattered`: of the
+    tensors on this tape, those of tokens have 1/tp of the tokens (sequence parallelism).
     """
 
     inner: Tape
     degrees: Degrees
     layout: Layout = WITHIN
     scattered: bool = False
+    ranks: int = 1
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Emit the op, with the collectives that it needs before and behind it."""
@@ -95,16 +98,34 @@ class ShardTape:
             return self._called(self._within(), module, name, *args, **{**options, "experts": local})
         if isinstance(unadapted(module), Embedding):
             return self._embedded(module, name, *args, **options)
-        layout = layout_of(unadapted(module))
+        plain = unadapted(module)
+        layout = layout_of(plain)
         # a block or a norm is not split itself; its children are looked at one by one
         if layout is None:
             return self._called(replace(self, layout=WITHIN), module, name, *args, **options)
+        if plain.family == FFN and self.ranks < self.degrees.of_networks:
+            return self._of_groups(layout, module, name, *args, **options)
         x, *rest = args
         entering = self._entering(name, x, sums=layout.enters)
         y = self._called(replace(self._within(), layout=layout), module, name, entering, *rest, **options)
         if self.layout.leaves:  # inside of a mixture: a term of the sum that leaves the mixture
             return y
         return self._first(y, lambda out: self._leaving(name, out, sums=layout.leaves))
+
+    def _of_groups(
+        self, layout: Layout, module: Module, name: str, x: Tensor, *rest: Any, **options: Any
+    ) -> Any:
+        """Call a network that all groups share: it reads the tokens of all, and each group gets its own."""
+        groups, tp = self.degrees.groups, self.degrees.tp
+        joined = on_tape(self, AllGather(f"{name}_gather", groups, SEQUENCES)(self._inner(x)))
+        tape = replace(self._within(), layout=layout, ranks=self.degrees.of_networks)
+        y = self._called(tape, module, name, joined, *rest, **options)
+        if not layout.leaves:
+            return self._first(y, lambda out: OwnPart(f"{name}_part", groups, SEQUENCES)(self._inner(out)))
+        own = self._first(
+            y, lambda out: ReduceScatter(f"{name}_reduce_scatter", groups, SEQUENCES)(self._inner(out))
+        )
+        return own if tp == 1 else self._first(own, lambda out: self._summed(name, out))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Emit a module's ops on this tape; a head reads all tokens."""
@@ -139,55 +160,64 @@ class ShardTape:
     def _local(self, experts: Experts) -> Experts:
         """The rank's share of the experts, each of which sees as many tokens as before."""
         ep = self.degrees.ep
-        return experts if ep == 1 else experts._replace(n_experts=experts.n_experts // ep)
+        return experts if ep == 1 else experts._replace(n_experts=experts.n_experts // ep, ranks=ep)
 
     def _read(self, op: Op, xs: tuple[Tensor, ...]) -> list[Tensor]:
         """The op's inputs, after the exchanges before it."""
-        read, tp, ep = list(xs), self.degrees.tp, self.degrees.ep
+        read, ep = list(xs), self.degrees.ep
         summed = self.layout is SUMMED
         # of a gathered head the gather has summed the gradients: not a second time
         index = 0 if op.name in HEADS and not summed else self.layout.reads.get(op.name)
-        if index is not None and tp > 1:
-            read[index] = SumGradient(f"{op.name}_copy", tp)(self._inner(read[index]))
+        if index is not None and self.ranks > 1:
+            read[index] = SumGradient(f"{op.name}_copy", self.ranks)(self._inner(read[index]))
         if ep > 1 and isinstance(op, Combine | CombineReal):
-            read[0] = AllToAll(f"{op.name}_all_to_all", ep)(self._inner(read[0]))
+            back = (
+                AllToAll(f"{op.name}_all_to_all", ep)
+                if self.degrees.sends_tokens
+                else BesideOthers(f"{op.name}_others", ep)
+            )
+            read[0] = back(self._inner(read[0]))
         return read
 
     def _written(self, op: Op, y: Any) -> Any:
         """The op's output, after the exchanges behind it."""
         tp, ep = self.degrees.tp, self.degrees.ep
         if ep > 1 and isinstance(op, Dispatch):
-            sent = AllToAll(f"{op.name}_all_to_all", ep, tp)
-            return self._first(y, lambda x: sent(self._inner(x)))
+            # ranks that have the same tokens need no others: each takes those of its experts
+            own = (
+                AllToAll(f"{op.name}_all_to_all", ep, tp)
+                if self.degrees.sends_tokens
+                else OwnExperts(f"{op.name}_own", ep)
+            )
+            return self._first(y, lambda x: own(self._inner(x)))
         by_words = isinstance(op, LogSumExp | GatherLast) or (
             isinstance(op, Lookup | Gather) and op.name in TABLES
         )
-        if tp == 1 or not (by_words or op.name in self.layout.writes):
+        if self.ranks == 1 or not (by_words or op.name in self.layout.writes):
             return y
         return self._summed(op.name, y)
 
     def _summed(self, name: str, x: Tensor) -> Tensor:
         """The sum over the ranks, of all tokens or of the rank's."""
-        tp = self.degrees.tp
         op = (
-            ReduceScatter(f"{name}_reduce_scatter", tp, TOKENS)
+            ReduceScatter(f"{name}_reduce_scatter", self.ranks, TOKENS)
             if self.scattered
-            else AllReduce(f"{name}_all_reduce", tp)
+            else AllReduce(f"{name}_all_reduce", self.ranks)
         )
         total: Tensor = on_tape(self, op(self._inner(x)))
         return total
 
     def _entering(self, name: str, x: Tensor, *, sums: bool) -> Tensor:
         """What a split module reads: all tokens, whose gradients are summed over the ranks if `sums`."""
-        if self.degrees.tp == 1:
+        if self.ranks == 1:
             return x
         if self.scattered:
             return self._gather(f"{name}_gather", x, sums=sums)
-        return SumGradient(f"{name}_copy", self.degrees.tp)(self._inner(x)) if sums else x
+        return SumGradient(f"{name}_copy", self.ranks)(self._inner(x)) if sums else x
 
     def _leaving(self, name: str, y: Tensor, *, sums: bool) -> Tensor:
         """What a split module returns: partial sums added up, or what each rank has already."""
-        if self.degrees.tp == 1:
+        if self.ranks == 1:
             return y
         if sums:
             return self._summed(name, y)

@@ -56,7 +56,7 @@ def test_of_experts_those_are_read_that_a_token_goes_to():
 
 
 def test_a_rank_reads_experts_for_the_tokens_that_it_has_received():
-    """tp 2 and ep 2: each rank has half of the experts and receives half of the tokens of both."""
+    """tp 2 and ep 2: each rank has half of the experts and computes half of the pairs."""
     experts = MixtureOfExperts(n_experts=EXPERTS, top_k=PER_TOKEN, expert=GLU(d_ff=F))
     model = decoder(Group(n_layers=LAYERS, layer=layer(ffn=experts)), d_model=D)
     settings, plan = MemorySettings("decode", B, 8), Plan(tp=2, ep=2)
@@ -64,7 +64,8 @@ def test_a_rank_reads_experts_for_the_tokens_that_it_has_received():
     [up] = [one.kernel for one in kernels if one.path == "layers.0.ffn.experts.up_proj"]
     assert up.flops == B * PER_TOKEN // 2 * 2 * D * F
     held = EXPERTS // 2
-    reached = held * (1 - (1 - PER_TOKEN / held) ** (B / 2))
+    # half of the experts that the B tokens of both ranks reach
+    reached = EXPERTS * (1 - (1 - PER_TOKEN / EXPERTS) ** B) / 2
     rows = B * PER_TOKEN // 2
     assert up.read == round(reached * F * D * BF16) + rows * D * BF16 + held * 4
 

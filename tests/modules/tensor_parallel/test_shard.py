@@ -146,8 +146,8 @@ def test_a_gathered_norm_of_all_heads_is_counted_apart_from_other_norms():
         assert (flops["qk_norm"], flops["norms"]) == (7 * B * T * (4 + 2) * 2, 4 * B * T * 3 * D)
 
 
-def moe(**fields):
-    experts = MixtureOfExperts(n_experts=4, top_k=2, expert=MLP(d_ff=12), **fields)
+def moe(n_experts=4, **fields):
+    experts = MixtureOfExperts(n_experts=n_experts, top_k=2, expert=MLP(d_ff=12), **fields)
     return decoder(Group(n_layers=1, layer=layer(ffn=experts)))
 
 
@@ -221,6 +221,53 @@ def test_whole_experts_of_ranks_that_share_matrices():
     assert rows["layers.0.ffn_all_reduce"].inputs == ((B, T, 8),)
 
 
+def test_experts_of_ranks_with_the_same_tokens():
+    """Of four ranks two share each expert: it has 6 of 12 channels, of half of the 4 experts, and no sends.
+
+    Each rank computes for its own experts, half of the copies; the sum over ranks adds up the rest.
+    """
+    counted = forward_pass(shard(moe(), 4, ep=2), B, T)
+    rows = {row.path: row for row in counted.rows}
+    up = rows["layers.0.ffn.experts.up_proj"]
+    assert (up.params, up.inputs) == (2 * 6 * 8, ((B * T * 2 // 2, 8),))
+    assert rows["layers.0.ffn_all_reduce"].inputs == ((B, T, 8),)
+    assert not [row for row in counted.rows if row.op.collective == "all_to_all"]
+    # as many FLOPs as where every expert is divided among all four
+    assert counted.flops()[0] == forward_pass(shard(moe(), 4), B, T).flops()[0]
+
+
+def test_groups_with_sequences_of_their_own():
+    """Two groups of two ranks: a group's attention is that of tp 2, of its own B sequences.
+
+    The network reads the 2 B sequences of both, each of four ranks with a fourth of its channels; the sums
+    are scattered to the groups, and added up among the two ranks of one.
+    """
+    counted = forward_pass(shard(decoder(), 2, groups=2), B, T)
+    rows = {row.path: row for row in counted.rows}
+    of_two = {row.path: row for row in forward_pass(shard(decoder(), 2), B, T).rows}
+    for path in ("layers.0.attention.q_proj", "layers.0.attention.o_proj", "lm_head"):
+        assert (rows[path].weights, rows[path].inputs) == (of_two[path].weights, of_two[path].inputs)
+    assert rows["layers.0.ffn_gather"].outputs == ((2 * B, T, 8),)
+    assert rows["layers.0.ffn.up_proj"].weights == {"weight": (12 // 4, 8)}
+    assert rows["layers.0.ffn.up_proj"].inputs == ((2 * B, T, 8),)
+    assert rows["layers.0.ffn_reduce_scatter"].outputs == ((B, T, 8),)
+    assert rows["layers.0.ffn_all_reduce"].op.ranks == 2
+
+
+@pytest.mark.parametrize("ep", [1, 2, 4])
+def test_experts_of_groups(ep):
+    """Four ranks share four experts of 12 channels: 1 / 4 of them in whatever form, the tokens of all."""
+    counted = forward_pass(shard(moe(), 1, ep=ep, groups=4), B, T)
+    rows = {row.path: row for row in counted.rows}
+    assert rows["layers.0.ffn.experts.up_proj"].params == 4 * 12 * 8 // 4
+    assert rows["layers.0.ffn.experts.up_proj"].inputs == ((4 * B * T * 2 // ep, 8),)
+    assert rows["layers.0.attention.q_proj"].weights == {"weight": (8, 8)}
+    assert {row.op.collective for row in counted.rows if row.op.collective} == {
+        "all_gather",
+        "reduce_scatter",
+    }
+
+
 def test_adapters():
     """Of q's A is whole and B split, of o's A is split and B whole."""
     model = decoder(lora=LoRA(rank=2, targets=("q", "o")))
@@ -264,9 +311,14 @@ def test_impossible_plans(plan, told):
 
 def test_impossible_experts():
     assert problem(moe(), ep=3)[1:] == ("ep 3 does not divide n_experts 4", "2 or 4 would do")
-    assert problem(moe(), tp=4, ep=2)[1:] == (
-        "ep 2 is no multiple of tp 4: the ranks that share a matrix are in one group of experts",
-        "4 would do",
+    assert problem(moe(n_experts=6), tp=4, ep=3)[1:] == (
+        "ep 3 does not divide tp 4, and is no multiple of it",
+        "2 would do",
+    )
+    # of ten ranks with the same tokens five share each expert
+    assert problem(moe(), tp=2, ep=2, groups=5)[1:] == (
+        "tp 10 with ep 2, 5 ranks for each expert, does not divide d_ff 12",
+        "no tp above 1 would do",
     )
 
 

@@ -175,6 +175,9 @@ def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
     if device is not None and 1 < device.n_devices < plan.devices:
         what = f"the plan takes {plan.devices:,} devices, and there are {device.n_devices:,}"
         yield Problem(what, f"--device {plan.devices}x{device.name}, or a smaller plan")
+    if question.settings.phase == "train" and plan.dp_attention > 1:
+        what = "--dp-attention shares a model that is served, and the phase is train"
+        yield Problem(what, "leave --dp-attention out: --dp has whole replicas")
     if question.settings.phase != "train":
         for name in OF_TRAINING_PLANS:
             if getattr(plan, name) != getattr(ONE_DEVICE, name):

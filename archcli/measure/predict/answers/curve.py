@@ -36,7 +36,7 @@ def curve_points(question: PredictQuestion, curve: Curve) -> list[Record]:
 def _batches(question: PredictQuestion) -> Iterator[tuple[int, PredictQuestion]]:
     for n in range(DOUBLINGS):
         # of inference the batch is that of all replicas, of training that of one
-        size = 2**n * question.plan.dp if question.phase != "train" else 2**n
+        size = 2**n * question.plan.batches if question.phase != "train" else 2**n
         yield size, question.changed(batch_size=size)
 
 

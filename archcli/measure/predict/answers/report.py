@@ -148,7 +148,7 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
     points = break_even(rows, of_replica, (stored, cached), question.timing, question.asked.dtype)
     batch = {"floor": points.floor_batch, "expected": points.batch}
     return {
-        "batch_size": {name: size and size * question.plan.dp for name, size in batch.items()},
+        "batch_size": {name: size and size * question.plan.batches for name, size in batch.items()},
         "context": points.context,
     }
 

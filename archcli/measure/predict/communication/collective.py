@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.measure.memory.plan import Plan
+
+SEQUENCES = 0
+"""The axis of sequences, which groups of ranks with their own exchange."""
 
 
 class GroupOfRanks(NamedTuple):
@@ -27,9 +30,12 @@ class GroupOfRanks(NamedTuple):
         return min(self.ranks, max(1, devices_per_node // self.stride))
 
 
-def tensor_group(plan: Plan) -> GroupOfRanks:
-    """The ranks that share each matrix."""
-    return GroupOfRanks(plan.tp)
+def tensor_group(plan: Plan, op: Any) -> GroupOfRanks:
+    """The ranks that exchange by an op: those that share each matrix, or of each group of them one."""
+    if plan.dp_attention == 1:
+        return GroupOfRanks(plan.tp)
+    crosses = getattr(op, "axis", None) == SEQUENCES
+    return GroupOfRanks(int(op.ranks), plan.tp // plan.dp_attention if crosses else 1)
 
 
 def expert_group(plan: Plan) -> GroupOfRanks:
@@ -46,7 +52,7 @@ def replica_group(plan: Plan, *, routed: bool = False) -> GroupOfRanks:
     """The ranks that hold the same weights, or with `routed` the same experts."""
     if routed and plan.ep > 1:
         # neighbours share experts, so that the replicas of one expert lie ep ranks apart
-        return GroupOfRanks(plan.expert_replicas, plan.ep)
+        return GroupOfRanks(plan.expert_replicas, max(plan.tp, plan.ep))
     return GroupOfRanks(plan.replicas, plan.tp)
 
 

@@ -75,16 +75,16 @@ def of_rows(
         sent, back = op.sent(*row.inputs), op.sent_back(*row.inputs)
         ahead = times * (2 if repeated is not None and row.path in repeated else 1)
         if op.collective and sent:
-            yield _of(op.collective, plan, ahead, ahead * sent * width)
+            yield _of(op, op.collective, plan, ahead, ahead * sent * width)
         if repeated is not None and op.collective_back and back:
-            yield _of(op.collective_back, plan, times, times * back * width, "backward")
+            yield _of(op, op.collective_back, plan, times, times * back * width, "backward")
 
 
-def _of(name: Any, plan: Plan, times: Number, sent: Number, stage: Any = "forward") -> Collective:
+def _of(op: Any, name: Any, plan: Plan, times: Number, sent: Number, stage: Any = "forward") -> Collective:
     routed = name == "all_to_all"
     # tokens go to experts by all-to-all; all else adds up split matrices (arXiv:1909.08053 section 3) or
     # shares tokens between them (arXiv:2205.05198 section 4.2)
-    group = expert_group(plan) if routed else tensor_group(plan)
+    group = expert_group(plan) if routed else tensor_group(plan, op)
     return Collective(name, "experts" if routed else "tensor", group, sent, times, stage)
 
 

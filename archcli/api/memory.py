@@ -13,7 +13,9 @@ from archcli.api.asking.options import (
     Chunk,
     Device,
     GradAccum,
+    Gradients,
     KvDtype,
+    Optimizer,
     Recompute,
     SourceLen,
     Tokens,
@@ -49,12 +51,6 @@ ComputedDtype = Annotated[
     ),
 ]
 Attention = Annotated[AttentionForm, Option("torch's fused kernel (flash, sdpa), or step by step.")]
-Optimizer = Annotated[
-    str,
-    Option(
-        "adamw, adamw-fused, adamw-mixed, sgd, sgd-momentum, adafactor, adam8bit or muon.", metavar="NAME"
-    ),
-]
 Loss = Annotated[str, Option("plain, chunked:N or fused cross entropy.", metavar="FORM")]
 FitOption = Annotated[
     Fit | None,
@@ -94,7 +90,7 @@ class MemoryOptions(PlanOptions):
     dtype: ComputedDtype = "bf16"
     attention: Attention = "flash"
     backend: Backend = "cuda"
-    optimizer: Optimizer = "adamw"
+    optimizer: Optimizer = "adamw-mixed"
     recompute: Recompute = "none"
     loss: Loss = "plain"
     grad_accum: GradAccum = 1
@@ -104,6 +100,7 @@ class MemoryOptions(PlanOptions):
     memory: Memory = None
     fit: FitOption = None
     alternatives: Alternatives = False
+    gradients: Gradients = None
 
     def settings(self) -> MemorySettings:
         """What the memory of a pass depends on. Raises ArchError for values that it cannot have."""

@@ -11,7 +11,9 @@ from archcli.api.asking.options import (
     BatchSize,
     Files,
     GradAccum,
+    Gradients,
     KvDtype,
+    Optimizer,
     Past,
     Recompute,
     SourceLen,
@@ -125,6 +127,8 @@ class PredictOptions(PlanOptions):
     tokens: TrainedTokens = None
     curve: CurveOption = None
     fit: FitOption = None
+    optimizer: Optimizer = "adamw-mixed"
+    gradients: Gradients = None
 
     def settings(self) -> MemorySettings:
         """The MemorySettings of the pass. Raises ArchError for `past` in a phase that takes none."""
@@ -145,6 +149,8 @@ class PredictOptions(PlanOptions):
             backend=self.backend,
             recompute=self.recompute,
             grad_accum=self.grad_accum,
+            optimizer=self.optimizer,
+            gradients=self.gradients,
             served=self.engine != "none" and self.phase not in {"train", "forward"},
         )
 

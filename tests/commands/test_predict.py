@@ -130,7 +130,7 @@ def test_a_recurrent_model_has_a_state_and_no_kv_cache(predicted):
     asked = ("predict", "mamba-130m", "--device", "h100-sxm")
     one, many = predicted(*asked), predicted(*asked, "-b", "512")
     assert one["totals"]["limits"][0]["what"] == "launching kernels"
-    trained = predicted(*asked, "--phase", "train", "-s", "16")
+    trained = predicted(*asked, "--phase", "train", "-s", "16", "--optimizer", "sgd")
     assert trained["totals"]["limits"][0]["what"] == "launching kernels"
     for document in (one, trained):
         assert any("many small kernels" in note for note in document["notes"])

@@ -10,6 +10,7 @@ from archcli.errors import ArchError
 from archcli.graph.kept import Backend, Execution
 from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
+from archcli.modules.spec.arguments import GradientDtype
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.values import (
     AboveZero,
@@ -40,6 +41,7 @@ class MemorySettings:
     cache_dtype: of a served cache; None is `dtype`.
     past: tokens that a prefill finds in the cache.
     served: an engine runs the pass, as it does in serving.
+    gradients: the dtype that gradients are summed and kept in; None is `dtype`.
 
     Raises ArchError for a value that a field does not accept.
     """
@@ -51,7 +53,7 @@ class MemorySettings:
     dtype: str = "bf16"
     attention: AttentionForm = "flash"
     backend: Backend = "cuda"
-    optimizer: str = "adamw"
+    optimizer: str = "adamw-mixed"
     recompute: str = "none"
     loss: str = "plain"
     grad_accum: AboveZero = 1
@@ -59,6 +61,7 @@ class MemorySettings:
     cache_dtype: str | None = None
     past: ZeroOrMore = 0
     served: bool = False
+    gradients: GradientDtype | None = None
 
     def __post_init__(self) -> None:
         if self.phase == "serve":
@@ -92,6 +95,11 @@ class MemorySettings:
             hint = f"{', '.join(COMPUTED)}, or a format of the weights alone: fp8, q4_k_m, nf4-double"
             raise ArchError(f"memory does not support dtype {self.dtype}", hint)
         return to_bytes(1, self.dtype)
+
+    @property
+    def gradient_width(self) -> Number:
+        """Bytes of an element of a kept gradient."""
+        return to_bytes(1, self.gradients or self.dtype)
 
     def execution(self) -> Execution:
         """How torch runs the pass."""

@@ -103,12 +103,13 @@ def _tables(
 def _inputs(question: MemoryQuestion) -> Record:
     settings, plan, device = question.settings, question.plan, question.device
     train = settings.phase == "train"
-    of_training = ("optimizer", "recompute", "loss", "grad_accum")
+    of_training = ("optimizer", "recompute", "loss", "grad_accum", "gradients")
     names = ("phase", "batch_size", "dtype", "attention", "backend", *(of_training if train else ("chunk",)))
     of_device = {"device": device and device.name, "memory_bytes": device and device.memory_bytes}
     return {
         **{name: getattr(settings, name) for name in names},
         "dtype": question.model.stored_as or settings.dtype,
+        **({"gradients": settings.gradients or settings.dtype} if train else {}),
         **({"kv_dtype": settings.cache_dtype or settings.dtype} if settings.phase == "serve" else {}),
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),

@@ -54,6 +54,8 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
             yield f"{name.replace('_', ' ')} {value}"
+    if settings.gradients is not None:
+        yield f"gradients in {settings.gradients}"
     if settings.cache_dtype is not None:
         yield f"cache in {settings.cache_dtype}"
     if question.plan.devices > 1:

@@ -15,7 +15,9 @@ from archcli.api.asking.options import (
     Device,
     Engine,
     GradAccum,
+    Gradients,
     KvDtype,
+    Optimizer,
     Recompute,
     SourceLen,
     Tokens,
@@ -52,12 +54,6 @@ ComputedDtype = Annotated[
     ),
 ]
 Attention = Annotated[AttentionForm, Option("torch's fused kernel (flash, sdpa), or step by step.")]
-Optimizer = Annotated[
-    str,
-    Option(
-        "adamw, adamw-fused, adamw-mixed, sgd, sgd-momentum, adafactor, adam8bit or muon.", metavar="NAME"
-    ),
-]
 Loss = Annotated[str, Option("plain, chunked:N or fused cross entropy.", metavar="FORM")]
 MoreTokens = Annotated[
     ZeroOrMore, count_option("With --phase serve: tokens made of each sequence beside --seq-len.")
@@ -100,7 +96,7 @@ class MemoryOptions(PlanOptions):
     dtype: ComputedDtype = "bf16"
     attention: Attention = "flash"
     backend: Backend = "cuda"
-    optimizer: Optimizer = "adamw"
+    optimizer: Optimizer = "adamw-mixed"
     recompute: Recompute = "none"
     loss: Loss = "plain"
     grad_accum: GradAccum = 1
@@ -113,6 +109,7 @@ class MemoryOptions(PlanOptions):
     engine: Engine = None
     utilization: Utilization = None
     new: MoreTokens = 0
+    gradients: Gradients = None
 
     def settings(self) -> MemorySettings:
         """What the memory of a pass depends on. Raises ArchError for values that it cannot have."""

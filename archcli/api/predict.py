@@ -14,7 +14,9 @@ from archcli.api.asking.options import (
     Engine,
     Files,
     GradAccum,
+    Gradients,
     KvDtype,
+    Optimizer,
     Past,
     Recompute,
     SourceLen,
@@ -131,6 +133,8 @@ class PredictOptions(PlanOptions):
     fit: FitOption = None
     chunk: Chunk = None
     utilization: Utilization = None
+    optimizer: Optimizer = "adamw-mixed"
+    gradients: Gradients = None
 
     def settings(self) -> MemorySettings:
         """The MemorySettings of the pass. Raises ArchError for `past` in a phase that takes none."""
@@ -151,6 +155,8 @@ class PredictOptions(PlanOptions):
             backend=self.backend,
             recompute=self.recompute,
             grad_accum=self.grad_accum,
+            optimizer=self.optimizer,
+            gradients=self.gradients,
         )
 
     def beyond(self) -> PredictSettings:

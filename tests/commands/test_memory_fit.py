@@ -83,7 +83,7 @@ def test_the_fewest_devices_train_and_one_fewer_do_not(cli):
     plan = ("--tp", tp, "--device", "rtx-4090", "--zero", "3")
     assert asked(cli, "llama-3.1-8b", "--dp", dp, *plan)["totals"]["fits"] is True
     assert asked(cli, "llama-3.1-8b", "--tp", tp, "--device", "rtx-4090")["totals"]["fits"] is False
-    assert found["value"] == 4
+    assert found["value"] == 8
 
 
 def test_serving_takes_a_tensor_degree_that_divides_heads(cli):

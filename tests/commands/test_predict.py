@@ -131,7 +131,7 @@ def test_a_recurrent_model_has_a_state_and_no_kv_cache(predicted):
     eager = (*asked, "--engine", "none")
     one, many = predicted(*eager), predicted(*eager, "-b", "512")
     assert one["totals"]["limits"][0]["what"] == "launching kernels"
-    trained = predicted(*asked, "--phase", "train", "-s", "16")
+    trained = predicted(*asked, "--phase", "train", "-s", "16", "--optimizer", "sgd")
     assert trained["totals"]["limits"][0]["what"] == "launching kernels"
     for document in (one, trained):
         assert any("many small kernels" in note for note in document["notes"])

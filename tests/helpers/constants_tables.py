@@ -6,7 +6,7 @@ from archcli.load.devices.efficiency import GROUPS, ORIGIN
 from archcli.measure.predict.communication.collective import DEVICES_PER_NODE
 from archcli.measure.predict.communication.exchanges import BUCKET_BYTES
 from archcli.measure.predict.constants import SMALL_BYTES
-from archcli.measure.predict.rank.kernels import LOSS_PASSES, UPDATE_PASSES
+from archcli.measure.predict.rank.kernels import LOSS_PASSES
 from archcli.measure.predict.serving import ENGINES, MOST_HALVINGS, OFF_THE_CHORD
 from engine_tables import GENERATORS as OF_ENGINES
 from engine_tables import table
@@ -75,14 +75,13 @@ def engines_table():
 def assumptions_table():
     """Numbers of the code that no measurement gave: where each is from."""
     read, written = LOSS_PASSES
-    update_read, update_written = UPDATE_PASSES
     rows = [
         ["bytes of gradients in an all-reduce of DDP", "torch's `bucket_cap_mb`", f"{BUCKET_BYTES:,}"],
         ["devices that a link joins, where its YAML says nothing", "HGX, OAM boards", DEVICES_PER_NODE],
         ["the loss: times that the logits are read", "the least there can be", read],
         ["the loss: times that as many bytes are written", "their gradient", written],
-        ["the update: times that as many bytes as weights are read", "AdamW in one kernel", update_read],
-        ["the update: times that they are written", "all but the gradient", update_written],
+        ["the update: times that gradients, states and weights are read", "in one kernel", 1],
+        ["the update: times that states and weights are written", "in one kernel", 1],
         ["bytes from which all-reduces were fitted", "those of smaller ones scatter", f"{SMALL_BYTES:,}"],
         ["serving: part of a step by which a chord may miss it", "a choice", f"{OFF_THE_CHORD:g}"],
         ["serving: halvings of a span of steps at most", "a choice", MOST_HALVINGS],

@@ -82,6 +82,17 @@ Recompute = Annotated[
         metavar="WHAT",
     ),
 ]
+Optimizer = Annotated[
+    str,
+    Option(
+        "adamw, adamw-fused, adamw-mixed, adamw-mixed-fused, sgd, sgd-momentum, adafactor, adam8bit or muon.",
+        metavar="NAME",
+    ),
+]
+Gradients = Annotated[
+    arguments.GradientDtype | None,
+    Option("Type in which gradients are summed and kept. [default: that of the weights]"),
+]
 
 # number formats
 Dtype = Annotated[

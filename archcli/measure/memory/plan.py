@@ -17,6 +17,9 @@ from archcli.modules.spec.base import find
 from archcli.modules.spec.values import AboveZero
 from archcli.modules.tensor_parallel.degrees import Degrees
 
+OF_GRADIENTS, OF_WEIGHTS = 2, 3
+"""The stages of ZeRO that shard gradients, and weights."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -83,6 +86,12 @@ class Plan:
     def micro_batches_of(self, settings: MemorySettings) -> int:
         """Micro batches that a replica runs in a training step; one pass of any other phase."""
         return self.micro_batches * settings.grad_accum if settings.phase == "train" else 1
+
+    def sums_gradients(self, settings: MemorySettings) -> bool:
+        """Whether gradients are added to a buffer that is there all through the last micro batch."""
+        # of gradients in fp32 Megatron-LM and DeepSpeed keep one; FSDP2 scatters what it has reduced
+        in_buffer = settings.gradient_width > settings.width and self.zero != OF_WEIGHTS
+        return in_buffer or self.micro_batches_of(settings) > 1
 
     def of_replica(self, settings: MemorySettings) -> MemorySettings:
         """The settings of a replica or group: in training its micro batch, else its part of all sequences."""

@@ -67,6 +67,8 @@ LABELS = {
 }
 """Names of the libraries, by the beginning of the architecture."""
 
+MATRIX = 2
+"""Axes of a matrix."""
 ROUNDING = 512
 """Bytes that torch's caching allocator rounds a block up to (kMinBlockSize of c10/cuda)."""
 ROUNDING_SOURCE = (
@@ -224,33 +226,36 @@ def held_bytes(
     """The bytes that a rank holds all through the step, under the plan's stage of ZeRO."""
     from archcli.measure.memory.training.step import Held  # of training alone
 
-    width = settings.width
+    width, summed = settings.width, settings.gradient_width
     elements, whole = shares(plan, weights, stage, rank), shares(replace(plan, zero=0), weights, stage)
     others = gathered(plan, weights, stage)
     return Held(
         elements.weights * width,
-        elements.gradients * width,
-        _states(weights, settings, plan, stage, rank),
-        others.elements * width,
-        (elements.gradients, max(whole.gradients, 1)),
+        elements.gradients * summed,
+        optimizer_bytes(weights, settings, plan, stage, rank),
+        others.elements * width + others.reduced * (summed - width),
+        (elements.gradients * summed, max(whole.gradients, 1) * width),
         in_flight(plan, stage.number),
         plan.virtual_stages,
-        plan.micro_batches_of(settings) > 1,
+        plan.sums_gradients(settings),
     )
 
 
-def _states(
-    weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int
+def optimizer_bytes(
+    weights: tuple[PlacedWeight, ...], settings: MemorySettings, plan: Plan, stage: Stage, rank: int = 0
 ) -> OptimizerBytes:
     """The optimizer's bytes: of each tensor's shard, or with ZeRO 1 and 2 of a part of one flat vector."""
     # of training alone
     from archcli.measure.memory.training.optimizers import TrainedTensor, optimizer
 
     rule, width = optimizer(settings.optimizer, settings.backend), settings.width
+    summed = settings.gradient_width
     if plan.zero in {1, 2}:
-        return rule.state([TrainedTensor((shares(plan, weights, stage, rank).states,), width)])
+        return rule.state(
+            [TrainedTensor((shares(plan, weights, stage, rank).states,), width, summed_width=summed)]
+        )
     tensors = [
-        TrainedTensor(shape, width, count, is_matrix=bool(weight.layers) and len(shape) == 2)  # noqa: PLR2004
+        TrainedTensor(shape, width, count, bool(weight.layers) and len(shape) == MATRIX, summed)
         for weight, shape, count in local_shapes(
             plan if plan.zero else replace(plan, dp=1, cp=1, ep=1), weights, stage, rank if plan.zero else 0
         )

@@ -11,6 +11,7 @@ from archcli.graph.kept import Backend, Execution
 from archcli.measure.memory.engine import ANY_ENGINE, ChosenEngine
 from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
+from archcli.modules.spec.arguments import GradientDtype
 from archcli.modules.spec.request import Request
 from archcli.modules.spec.values import (
     AboveZero,
@@ -42,6 +43,7 @@ class MemorySettings:
     past: tokens that a prefill finds in the cache.
     engine: what runs inference; None is eager torch, and of serving what all engines have in common.
     new: tokens that serving generates for each sequence, which the cache has room for.
+    gradients: the dtype that gradients are summed and kept in; None is `dtype`.
 
     Raises ArchError for a value that a field does not accept.
     """
@@ -53,7 +55,7 @@ class MemorySettings:
     dtype: str = "bf16"
     attention: AttentionForm = "flash"
     backend: Backend = "cuda"
-    optimizer: str = "adamw"
+    optimizer: str = "adamw-mixed"
     recompute: str = "none"
     loss: str = "plain"
     grad_accum: AboveZero = 1
@@ -62,6 +64,7 @@ class MemorySettings:
     past: ZeroOrMore = 0
     engine: ChosenEngine = None
     new: ZeroOrMore = 0
+    gradients: GradientDtype | None = None
 
     def __post_init__(self) -> None:
         if self.engine is None and self.phase == "serve":
@@ -100,6 +103,11 @@ class MemorySettings:
     def served(self) -> bool:
         """Whether an engine runs the pass that writes into a cache allocated before."""
         return self.engine is not None and self.engine.serves
+
+    @property
+    def gradient_width(self) -> Number:
+        """Bytes of an element of a kept gradient."""
+        return to_bytes(1, self.gradients or self.dtype)
 
     def execution(self) -> Execution:
         """How torch runs the pass."""

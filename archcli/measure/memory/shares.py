@@ -12,7 +12,7 @@ from typing import NamedTuple
 from archcli.arith import Number, Shape, prod, to_bytes
 from archcli.graph import Row
 from archcli.measure.memory.pipeline import Stage, stages_of
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import OF_GRADIENTS, OF_WEIGHTS, Plan
 from archcli.measure.memory.training.optimizers import has_gradients
 from archcli.measure.passes import Pass
 from archcli.modules import Model
@@ -21,8 +21,6 @@ from archcli.modules.models.stack import stacks
 from archcli.modules.tensor_parallel.degrees import Degrees
 
 TABLE = "embedding.tokens"
-OF_GRADIENTS, OF_WEIGHTS = 2, 3
-"""The stages of ZeRO that shard gradients, and weights."""
 
 
 class PlacedWeight(NamedTuple):
@@ -55,6 +53,13 @@ class PlacedWeight(NamedTuple):
         """Its shape on one of the ranks that share its first axis: ceil(rows / parts), less on the last."""
         rows, *rest = self.shape or (1,)
         return (Degrees(parts, rank=rank).chunk(rows), *rest)
+
+
+class Widths(NamedTuple):
+    """Bytes of an element of a weight, and of its gradient."""
+
+    weight: Number
+    gradient: Number
 
 
 class DeviceElements(NamedTuple):

@@ -28,6 +28,8 @@ Schedule = Literal["1f1b", "interleaved"]
 """The order in which a pipeline's stages take micro batches: arXiv:2104.04473."""
 ZeroStage = Literal[0, 1, 2, 3]
 """What ZeRO shards: nothing, the optimizer's states, gradients too, weights too."""
+GradientDtype = Literal["bf16", "fp32"]
+"""The types that gradients are summed in."""
 Quantity = Literal["params", "flops", "kvcache"]
 """What a closed form is of."""
 AttentionKernel = Literal["sdpa", "eager"]

@@ -29,6 +29,7 @@ BY_HAND = {
     "adamw": (2 * 2 * N, 7 * 4, 2 * N),
     "adamw-fused": (2 * 2 * N + 7 * 4, 0, 0),
     "adamw-mixed": (3 * 4 * N + 7 * 4, 0, 4 * 100 * 100),
+    "adamw-mixed-fused": (3 * 4 * N + 7 * 4, 0, 0),
     "sgd": (0, 0, 0),
     "sgd-momentum": (2 * N, 0, 0),
     # a table after a matrix: both updates, the means of its rows and columns, and the mean of those
@@ -51,6 +52,11 @@ BY_HAND = {
         max(6 * 48 * 128 + 4 * 48 * 48, 2 * (100 * 100 + 3 * 128)),
     ),
 }
+
+
+def test_gradients_in_fp32_are_not_cast():
+    summed = [tensor._replace(summed_width=4) for tensor in (MATRIX, TABLE, VECTOR)]
+    assert optimizer("adamw-mixed").state(summed) == OptimizerBytes(3 * 4 * N + 7 * 4, 0, 0)
 
 
 @every_row("name", OPTIMIZERS)

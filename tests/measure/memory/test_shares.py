@@ -1,5 +1,7 @@
 """Elements on a device, by hand: V 50, D 8, 3 layers, 4 query heads and 2 kv heads of width 2, F 12."""
 
+import pytest
+
 from archcli.load.source import load
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.pipeline import stages_of
@@ -107,7 +109,7 @@ def test_optimizer_states_of_whole_experts():
     experts = MixtureOfExperts(n_experts=4, top_k=2, expert=MLP(d_ff=12))
     model = decoder(Group(n_layers=3, layer=layer(ffn=experts)))
     held = 3 * (2 * 8 * 8 + 2 * 8 * 4 + 2 * 8 + 4 * 8 + 2 * 8 * 12) + 2 * TABLE + NORM
-    settings, plan = MemorySettings("train", 1, 8), Plan(dp=4, ep=4)
+    settings, plan = MemorySettings("train", 1, 8, optimizer="adamw"), Plan(dp=4, ep=4)
     answer = MemoryQuestion(model, settings, plan).answer()
     assert answer.largest.peak.optimizer == 2 * 2 * held
 
@@ -134,3 +136,18 @@ def test_an_encoder_decoder_gathers_layers_of_both_halves():
     # a decoder's layer: four matrices of attention, four of cross attention, two of the network, three norms
     layer = 8 * 512 * 512 + 2 * 512 * 2048 + 3 * 512
     assert gathered(plan, weights, stage).layers == 2 * layer
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+def test_bytes_of_a_parameter_are_those_of_megatrons_distributed_optimizer(replicas):
+    """bf16 weights, fp32 gradients: 18 bytes, and 6 + 12 / d with states shared by d replicas.
+
+    NVIDIA/Megatron-LM, docs: Distributed Optimizer, the table of its theoretical memory.
+    """
+    recipe = {"optimizer": "adamw-mixed-fused", "gradients": "fp32"}
+    settings, plan = MemorySettings("train", 1, 8, **recipe), Plan(dp=replicas, zero=int(replicas > 1))
+    params = 3 * LAYER + 2 * TABLE + NORM
+    peak = MemoryQuestion(decoder(), settings, plan).answer().largest.peak
+    steps = 4 * (1 if plan.zero else 3 * 9 + 3)  # a step count of each tensor
+    assert peak.weights + peak.gradients == 6 * params
+    assert peak.optimizer == 12 * -(-params // replicas) + steps

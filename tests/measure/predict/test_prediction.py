@@ -54,11 +54,23 @@ def moved(model, phase):
 
 LOSS = 3 * B * T * V * BF16
 PARAMS = LAYERS * (2 * 8 * 8 + 2 * 8 * 4 + 3 * 8 * 12 + 2 * 8) + 2 * V * D + D
-UPDATE = 7 * PARAMS * BF16
+TENSORS = LAYERS * (4 + 3 + 2) + 3
+
+
+def update_bytes(share=1, gradient=2, tensors=TENSORS):
+    """AdamW on fp32 masters: gradient, master and two moments read; these and the weight written.
+
+    A step count of 4 bytes for each tensor is both. A rank has one of `share` parts.
+    """
+    states = 3 * 4 * PARAMS // share + 4 * tensors
+    return gradient * PARAMS // share + states + states + BF16 * PARAMS // share
+
+
+UPDATE = update_bytes()
 
 
 def test_all_that_is_moved():
-    """A step: kernels, logits thrice, and 7 passes over the parameters; nothing but bytes costs anything."""
+    """A step: kernels, logits thrice, and the update; nothing but bytes costs anything."""
     model = decoder()
     found = predict_pass(model, settings(), device())
     assert found.seconds.floor == pytest.approx((moved(model, "train") + LOSS + UPDATE) / GB_S)
@@ -125,7 +137,7 @@ def test_tensor_parallelism_waits_for_its_link():
 def test_gathers_hide_behind_computing():
     """FSDP on a slow link takes what it sends less what computing covers; on a fast one computing alone."""
     model, plan = decoder(), Plan(dp=2, zero=3)
-    update = UPDATE // 2
+    update = update_bytes(share=2)
     fast = predict_pass(model, settings(), device(), plan)
     assert fast.seconds.floor == pytest.approx((moved(model, "train") + LOSS + update) / GB_S)
     slow = predict_pass(model, settings(), device(link=GB_S / 1e6), plan)

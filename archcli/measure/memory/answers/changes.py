@@ -30,11 +30,12 @@ TRAINING = (
     Change("--attention flash", {"attention": "flash"}),
     Change("--loss fused", {"loss": "fused"}),
     Change("--loss chunked:8", {"loss": "chunked:8"}),
-    Change("--optimizer adamw-fused", {"optimizer": "adamw-fused"}),
+    Change("--optimizer adamw-mixed-fused", {"optimizer": "adamw-mixed-fused"}),
     Change("--recompute attention", {"recompute": "attention"}),
     Change("--recompute layers.*.ffn", {"recompute": "layers.*.ffn"}),
     Change("--recompute layer", {"recompute": "layer"}),
     Change(ONE, {"batch_size": 1}),
+    Change("--optimizer adamw-fused", {"optimizer": "adamw-fused"}),
     Change("--optimizer adam8bit", {"optimizer": "adam8bit"}),
 )
 """Changes of a training step, the cheapest first: none repeated, some operations, a layer; less precision."""

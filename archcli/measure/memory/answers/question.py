@@ -123,7 +123,7 @@ def _storages(rank: RankPeak) -> int:
     return per_weight * tensors + sum(int(s.record.times * s.record.pieces) for s in saved)
 
 
-OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum")
+OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients")
 OF_TRAINING_PLANS = ("pp", "micro_batches", "schedule", "virtual_stages", "cp", "zero")
 DEFAULTS = MemorySettings()
 CACHE_TWICE = "The pass copies the cache into a longer one: until that is complete, both take memory."
@@ -197,6 +197,22 @@ def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:
     if form.has_head and model.output_head is None:
         yield Problem(f"--loss {settings.loss} runs the model's head, and it has none", "leave --loss out")
     yield from _unmatched(settings.recompute, model)
+    yield from _of_gradients(settings)
+
+
+def _of_gradients(settings: MemorySettings) -> Iterator[Problem]:
+    """A problem of gradients in another dtype than the weights, which few recipes have."""
+    if settings.gradients in {None, settings.dtype}:
+        return
+    from archcli.measure.memory.training.optimizers import OPTIMIZERS, optimizer  # of training alone
+
+    if settings.gradients != "fp32":
+        what = f"--gradients {settings.gradients} of weights in {settings.dtype}"
+        yield Problem(what, f"fp32, or leave it out for {settings.dtype}")
+    elif not optimizer(settings.optimizer).has_masters:
+        what = f"{settings.optimizer} updates weights in {settings.dtype} by gradients of the same dtype"
+        known = " or ".join(name for name, rule in OPTIMIZERS.items() if rule.has_masters)
+        yield Problem(f"{what}, and --gradients is fp32", f"--optimizer {known}, or leave --gradients out")
 
 
 def _unmatched(setting: str, model: Model) -> Iterator[Problem]:

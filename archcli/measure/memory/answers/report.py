@@ -104,7 +104,7 @@ def _tables(
 def _inputs(question: MemoryQuestion) -> Record:
     settings, plan, device = question.settings, question.plan, question.device
     train = settings.phase == "train"
-    of_training = ("optimizer", "recompute", "loss", "grad_accum")
+    of_training = ("optimizer", "recompute", "loss", "grad_accum", "gradients")
     names = ("phase", "batch_size", "dtype", "attention", "backend", *(of_training if train else ("chunk",)))
     of_device: Record = {"device": device and device.name, "memory_bytes": device and device.memory_bytes}
     engine = settings.engine or NO_ENGINE
@@ -119,6 +119,7 @@ def _inputs(question: MemoryQuestion) -> Record:
         **{name: getattr(settings, name) for name in names},
         "dtype": question.model.stored_as or settings.dtype,
         **of_engine,
+        **({"gradients": settings.gradients or settings.dtype} if train else {}),
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
         **({} if plan.devices == 1 else {"plan": plan.inputs()}),

@@ -60,6 +60,8 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
         yield f"chunk {settings.chunk}"
     if settings.phase in CACHING:
         yield engine_in_words(settings)
+    if settings.gradients is not None:
+        yield f"gradients in {settings.gradients}"
     if settings.cache_dtype is not None:
         yield f"cache in {settings.cache_dtype}"
     if question.plan.devices > 1:

@@ -28,12 +28,14 @@ class TrainedTensor(NamedTuple):
 
     The routed experts of a layer are one tensor [E, out, in]. A shard is a tensor of the shard's shape.
     `is_matrix`: the [out, in] matrix of a layer, no table, vector, stack or head.
+    `summed_width`: bytes of an element of its gradient, where they differ from `width`.
     """
 
     shape: Shape
     width: int
     count: Number = 1
     is_matrix: bool = False
+    summed_width: int = 0
 
     @property
     def elements(self) -> Number:
@@ -45,17 +47,23 @@ class TrainedTensor(NamedTuple):
         """Bytes of one such tensor."""
         return self.elements * self.width
 
+    @property
+    def gradient_width(self) -> int:
+        """Bytes of an element of its gradient."""
+        return self.summed_width or self.width
 
-def trained_tensors(rows: Iterable[Row], width: int) -> Iterator[TrainedTensor]:
+
+def trained_tensors(rows: Iterable[Row], width: int, summed_width: int = 0) -> Iterator[TrainedTensor]:
     """The trained tensors of a training step's rows, in the order of `model.parameters()`.
 
-    `width`: bytes of an element of the model's dtype. Weights that several rows use appear where they are
-    stored. A repeated layer comes twice, once for its first occurrence and once for all others, so that
-    each tensor follows the one that an optimizer updates before it. In patterns of several kinds of layer,
-    a layer is taken to follow its like.
+    `width`: bytes of an element of the model's dtype, `summed_width` of a gradient's, 0 for the same.
+    Weights that several rows use appear where they are stored. A repeated layer comes twice, once for its
+    first occurrence and once for all others, so that each tensor follows the one that an optimizer updates
+    before it. In patterns of several kinds of layer, a layer is taken to follow its like.
     """
     for _, members in groupby(rows, _layer):
         tensors = [tensor for row in filter(has_gradients, members) for tensor in _tensors(row, width)]
+        tensors = [tensor._replace(summed_width=summed_width) for tensor in tensors]
         yield from (tensor._replace(count=minimum(tensor.count, 1)) for tensor in tensors)
         yield from (tensor._replace(count=tensor.count - minimum(tensor.count, 1)) for tensor in tensors)
 
@@ -103,6 +111,8 @@ class Optimizer(ABC):
 
     host_step: ClassVar[int] = 0
     """Bytes on the host for each tensor."""
+    has_masters: ClassVar[bool] = False
+    """Whether it updates fp32 copies of the weights, and so takes gradients in fp32."""
 
     def state(self, tensors: Iterable[TrainedTensor]) -> OptimizerBytes:
         """The bytes for these tensors, in the order that they are updated in."""
@@ -182,17 +192,29 @@ class AdamWMixed(Optimizer):
     """AdamW on an fp32 copy of the weights. Micikevicius et al. 2018, arXiv:1710.03740.
 
     Of weights below 4 bytes an element: 12 bytes of master weight and two moments, as K = 12 of ZeRO
-    (arXiv:1910.02054, section 3.1). Gradients stay in the model's dtype. The step goes tensor by tensor:
-    its gradient is cast to fp32, the fused kernel updates the master weight, which is copied back. So the
-    largest gradient in fp32 is the peak of the temporaries. fp32 weights are their own masters.
+    (arXiv:1910.02054, section 3.1). The step goes tensor by tensor: its gradient is cast to fp32 unless it
+    is summed in fp32, the fused kernel updates the master weight, which is copied back. So the largest
+    gradient in fp32 is the peak of the temporaries. fp32 weights are their own masters.
     """
+
+    has_masters = True
 
     def tensor_bytes(self, tensor: TrainedTensor) -> Number:
         master = 1 if tensor.width < FP32 else 0
         return (2 + master) * FP32 * tensor.elements + STEP
 
     def temporaries(self, tensors: Sequence[TrainedTensor]) -> Number:
-        return _largest(FP32 * tensor.elements if tensor.width < FP32 else 0 for tensor in tensors)
+        return _largest(FP32 * tensor.elements if tensor.gradient_width < FP32 else 0 for tensor in tensors)
+
+
+class AdamWMixedFused(AdamWMixed):
+    """AdamWMixed in one kernel, which reads gradients of any dtype and writes the weights: no temporaries.
+
+    FusedAdam of NVIDIA's Apex and TransformerEngine with `master_weights`, as Megatron-LM steps.
+    """
+
+    def temporaries(self, tensors: Sequence[TrainedTensor]) -> Number:
+        return 0
 
 
 class Adafactor(Optimizer):
@@ -323,6 +345,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "adafactor": Adafactor(),
     "adam8bit": AdamW8bit(),
     "muon": Muon(AdamW()),
+    "adamw-mixed-fused": AdamWMixedFused(),
 }
 ON_CPU: dict[str, Optimizer] = {"adamw": AdamWLoop(), "muon": Muon(AdamWLoop())}
 """Optimizers whose step differs on a CPU; there host and device are one, and both count as memory."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from archcli.arith import Number, prod
 from archcli.errors import ArchError
 from archcli.graph import Tensor, tree_map
+from archcli.measure.memory.plan import ONE_DEVICE
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass, trace_memory
 from archcli.measure.memory.training.backward import Backward
@@ -112,11 +113,12 @@ def held_alone(model: Model, settings: MemorySettings, known: TracedModel | None
     """The bytes on a device that trains the model alone."""
     known = known or TracedModel(model)
     rows = known.once("trained rows", lambda: shape_pass(model, settings.request(model)).rows)
-    tensors = tuple(trained_tensors(rows, settings.width))
-    gradients = sum((tensor.bytes * tensor.count for tensor in tensors), 0)
+    summed = settings.gradient_width
+    tensors = tuple(trained_tensors(rows, settings.width, summed))
+    gradients = sum((tensor.elements * summed * tensor.count for tensor in tensors), 0)
     state = optimizer(settings.optimizer, settings.backend).state(tensors)
     weights = weight_bytes(model, rows, settings.dtype)
-    return Held(weights, gradients, state, accumulates=settings.grad_accum > 1)
+    return Held(weights, gradients, state, accumulates=ONE_DEVICE.sums_gradients(settings))
 
 
 def _moments(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Iterator[MemoryMoment]:

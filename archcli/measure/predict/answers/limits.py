@@ -38,10 +38,12 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
         more = f" behind {settings.past:,}"
     yield tokens + (" in the cache" if question.phase == "decode" else more)
     yield stored_in_words(question.model, predicted.dtype)
-    for name in ("attention", "backend", "recompute", "grad_accum"):
+    for name in ("optimizer", "attention", "backend", "recompute", "grad_accum"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
             yield f"{name.replace('_', ' ')} {value}"
+    if settings.gradients is not None:
+        yield f"gradients in {settings.gradients}"
     if predicted.compiled:
         yield "compiled"
     if question.caches:

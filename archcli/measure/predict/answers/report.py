@@ -155,7 +155,8 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
 
 def _inputs(question: PredictQuestion) -> Record:
     settings, predicted, train = question.settings, question.asked, question.phase == "train"
-    names = ("phase", "batch_size", "attention", "backend", *(("recompute", "grad_accum") if train else ()))
+    of_training = ("recompute", "grad_accum", "optimizer")
+    names = ("phase", "batch_size", "attention", "backend", *(of_training if train else ()))
     of_phase: Record = {} if train else {name: getattr(predicted, name) for name in OF_INFERENCE}
     if question.caches:
         of_phase["kv_dtype"] = question.cache.cache_dtype or settings.dtype
@@ -167,6 +168,8 @@ def _inputs(question: PredictQuestion) -> Record:
         of_phase["past"] = settings.past
     if train and predicted.tokens is not None:
         of_phase["tokens"] = predicted.tokens
+    if train:
+        of_phase["gradients"] = settings.gradients or settings.dtype
     if predicted.compiled:
         of_phase["compiled"] = True
     return {

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from archcli.arith import Number, part_of, prod
 from archcli.graph import Row
 from archcli.measure.memory.pipeline import Stage
-from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.shares import OF_GRADIENTS, OF_WEIGHTS, PlacedWeight
+from archcli.measure.memory.plan import OF_GRADIENTS, OF_WEIGHTS, Plan
+from archcli.measure.memory.shares import PlacedWeight, Widths
 from archcli.measure.passes import SCORES
 from archcli.measure.predict.communication.collective import (
     Collective,
@@ -107,7 +107,7 @@ class Unit(NamedTuple):
 
 
 def of_replicas(
-    weights: Sequence[PlacedWeight], plan: Plan, stage: Stage, width: Number, micro_batches: int
+    weights: Sequence[PlacedWeight], plan: Plan, stage: Stage, widths: Widths, micro_batches: int
 ) -> Iterator[Collective]:
     """The collectives of a step of one rank of a stage, with so many micro batches."""
     for routed in (False, True):
@@ -116,41 +116,42 @@ def of_replicas(
         if group.ranks == 1 or not held:
             continue
         if plan.zero == OF_WEIGHTS:
-            yield from _sharded(held, group, stage, width, micro_batches)
+            yield from _sharded(held, group, stage, widths, micro_batches)
         else:
             # ZeRO 2: a rank keeps only its part of the gradients, so that each micro batch scatters its own
             often = micro_batches if plan.zero == OF_GRADIENTS else ONCE_A_STEP
-            yield from _summed(held, group, stage, width, often, plan.zero)
+            yield from _summed(held, group, stage, widths, often, plan.zero)
     if plan.pp > 1 and (stage.is_first or stage.is_last):
         # both end stages hold a tied table, and each has only its own part of the gradient
         tied = sum(weight.elements for weight in weights if weight.first and weight.last and weight.trained)
         if tied:
             ends = end_group(plan)
-            yield Collective("all_reduce", "gradients", ends, tied * width, ONCE_A_STEP, "step")
+            yield Collective("all_reduce", "gradients", ends, tied * widths.gradient, ONCE_A_STEP, "step")
 
 
 def _summed(
-    weights: list[PlacedWeight], group: GroupOfRanks, stage: Stage, width: Number, often: int, zero: int
+    weights: list[PlacedWeight], group: GroupOfRanks, stage: Stage, widths: Widths, often: int, zero: int
 ) -> Iterator[Collective]:
     """Gradients reduced `often` times a step; with ZeRO scattered, and the new weights gathered."""
     trained = sum(weight.count(stage) * weight.elements for weight in weights if weight.trained)
     if not trained:
         return
     n = group.ranks
-    sent = part_of(trained * width, n - 1, n)
+    sent = part_of(trained * widths.gradient, n - 1, n)
     if not zero:
-        buckets = -(-int(trained * width) // BUCKET_BYTES)
+        buckets = -(-int(trained * widths.gradient) // BUCKET_BYTES)
         # twice: over a ring an all-reduce is a scatter and a gather
         yield Collective("all_reduce", "gradients", group, 2 * sent, buckets, "backward", "backward")
         return
     # padded as a whole: DeepSpeed's ZeRO flattens weights into one buffer, FSDP2 pads each tensor
-    padded = -(-trained // n) * (n - 1) * width
-    yield Collective("reduce_scatter", "gradients", group, often * padded, often, "backward", "backward")
-    yield Collective("all_gather", "weights", group, padded, ONCE_A_STEP, "step")
+    padded = -(-trained // n) * (n - 1)
+    scattered = often * padded * widths.gradient
+    yield Collective("reduce_scatter", "gradients", group, scattered, often, "backward", "backward")
+    yield Collective("all_gather", "weights", group, padded * widths.weight, ONCE_A_STEP, "step")
 
 
 def _sharded(
-    weights: list[PlacedWeight], group: GroupOfRanks, stage: Stage, width: Number, micro_batches: int
+    weights: list[PlacedWeight], group: GroupOfRanks, stage: Stage, widths: Widths, micro_batches: int
 ) -> Iterator[Collective]:
     """Weights gathered forward and backward, gradients scattered, of each layer and of the root.
 
@@ -160,7 +161,7 @@ def _sharded(
         times = unit.times * micro_batches
         whole, trained = (
             times * elements // group.ranks * (group.ranks - 1) * width
-            for elements in (unit.whole, unit.trained)
+            for elements, width in zip((unit.whole, unit.trained), widths, strict=True)
         )
         ahead: Cover = "" if unit.is_root else "forward"
         back: Cover = "" if unit.is_root else "backward"

@@ -1,7 +1,8 @@
 """Kernels of one rank of a plan: of its pass, recomputed ones, the loss and the update of a step.
 
 An engine fuses the element-wise kernels of a row; a framework calls each operation. Loss and optimizer are
-taken at their least cost: a loss that reads the logits twice and writes their gradient, AdamW in one kernel.
+taken at their least cost: a loss that reads the logits twice and writes their gradient, an update in one
+kernel that reads and writes each of its tensors once.
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ from archcli.recording.classes import TimeClass
 
 LOSS_PASSES = (2, 1)
 """Logits read and read again, and their gradient written."""
-UPDATE_PASSES = (4, 3)
-"""AdamW: weight, gradient and two moments read, all but the gradient written."""
 LOSS = "loss"
 ELEMENTWISE = TimeClass.ELEMENTWISE
 CacheForm = Literal["grown", "in_place"]
@@ -135,8 +134,16 @@ def compiled_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[Kerne
 
 def update_kernel(planned: PlannedPass, settings: MemorySettings, plan: Plan, stage: Stage) -> KernelRun:
     """The optimizer's update of the weights whose states a rank of a stage has."""
-    held = shares(plan, planned.weights, stage).states
-    return _moving("update", held * int(planned.width), UPDATE_PASSES, settings.dtype)
+    from archcli.measure.memory.ranks import optimizer_bytes  # of training alone
+    from archcli.measure.memory.training.optimizers import FP32, optimizer
+
+    numbers = shares(plan, planned.weights, stage).states
+    state = int(optimizer_bytes(planned.weights, settings, plan, stage).device)
+    weights, gradients = numbers * int(planned.width), numbers * int(planned.gradient_width)
+    # a master weight is part of the state, and the weight is a copy of it
+    copied = optimizer(settings.optimizer).has_masters and planned.width < FP32
+    read = gradients + state + (0 if copied else weights)
+    return _moving("update", read, state + weights, settings.dtype)
 
 
 def _of_rows(
@@ -197,13 +204,13 @@ def _written_in_place(kernel: KernelCost, row: Row, width: int, use: CacheUse) -
 def _loss(planned: PlannedPass, settings: MemorySettings) -> KernelRun:
     """The cross entropy of the logits that the last row returns."""
     logits = int(prod(planned.rows[-1].outputs[0])) * int(planned.width)
-    return _moving(LOSS, logits, LOSS_PASSES, settings.dtype)
+    read, written = (passes * logits for passes in LOSS_PASSES)
+    return _moving(LOSS, read, written, settings.dtype)
 
 
-def _moving(name: str, size: int, passes: tuple[int, int], dtype: str) -> KernelRun:
-    """An element-wise kernel that reads and writes a tensor of `size` bytes in so many `passes`."""
-    read, written = passes
-    return KernelRun(name, name, KernelCost(name, 0, read * size, written * size, dtype), ELEMENTWISE, 1.0)
+def _moving(name: str, read: int, written: int, dtype: str) -> KernelRun:
+    """An element-wise kernel that reads and writes so many bytes."""
+    return KernelRun(name, name, KernelCost(name, 0, read, written, dtype), ELEMENTWISE, 1.0)
 
 
 def fused_rows(

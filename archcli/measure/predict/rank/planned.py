@@ -17,7 +17,7 @@ from archcli.launches.memory.op_reader import OpReader
 from archcli.measure.memory.pipeline import Stage, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.shares import PlacedWeight, layer_starts, placed_weights
+from archcli.measure.memory.shares import PlacedWeight, Widths, layer_starts, placed_weights
 from archcli.measure.passes import shape_pass
 from archcli.measure.predict.communication.collective import Collective, merged
 from archcli.modules import Model
@@ -96,7 +96,8 @@ class PlannedPass:
     """The pass of one rank's share of a model, in one piece: with a pipeline, the rows of all stages.
 
     It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `repeated` are the paths of recomputed
-    rows, `hidden` the B T d elements between two layers in all ranks, `width` the bytes of an element.
+    rows, `hidden` the B T d elements between two layers in all ranks, `width` the bytes of an element,
+    `gradient_width` those of a weight's gradient.
     """
 
     model: Model
@@ -107,7 +108,13 @@ class PlannedPass:
     repeated: frozenset[str]
     hidden: Number
     width: Number
+    gradient_width: Number
     _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def widths(self) -> Widths:
+        """Bytes of an element of a weight, and of its gradient."""
+        return Widths(self.width, self.gradient_width)
 
     def repeating(self, settings: MemorySettings) -> PlannedPass:
         """The same pass with the recomputation of these settings."""
@@ -131,7 +138,7 @@ class PlannedPass:
         micro_batches = plan.micro_batches * grad_accum
         yield from (collective.scaled(micro_batches) for collective in of_batch)
         yield from exchanges.of_stages(plan, stage, self.hidden, self.width, micro_batches)
-        yield from exchanges.of_replicas(self.weights, plan, stage, self.width, micro_batches)
+        yield from exchanges.of_replicas(self.weights, plan, stage, self.widths, micro_batches)
 
     def of_micro_batch(self, plan: Plan, stage: Stage) -> tuple[Collective, ...]:
         """What the rows of a stage send in one micro batch, or in a pass."""
@@ -171,6 +178,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         _repeated(passed.rows, settings),
         settings.batch_size * tokens * model.d_model,
         settings.width,
+        settings.gradient_width,
     )
 
 

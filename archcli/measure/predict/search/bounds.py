@@ -81,7 +81,7 @@ class LeastMemory:
     def peak_bytes(self, candidate: Candidate) -> int:
         """Bytes before the backward, with the gradients of earlier micro batches if there are any."""
         plan, settings = candidate
-        accumulates = plan.micro_batches_of(settings) > 1
+        accumulates = plan.sums_gradients(settings)
         return max(
             int(held.weights + held.optimizer.device + held.gathered + accumulates * held.gradients)
             + int(in_flight(plan, stage.number) * self._of_layers(candidate, stage) // plan.virtual_stages)
@@ -175,8 +175,8 @@ class LeastSending:
         return fixed + micro_batches * per_batch
 
     def _of_step(self, plan: Plan, stage: Stage, micro_batches: int) -> float:
-        weights, width = self._planned.weights, self._planned.width
-        sent = of_replicas(weights, _of_one_stage(plan), stage, width, micro_batches)
+        weights, widths = self._planned.weights, self._planned.widths
+        sent = of_replicas(weights, _of_one_stage(plan), stage, widths, micro_batches)
         return sum(collective.time_s for collective in timed(sent, self._device.fabric))
 
     def _by_place(self, plan: Plan) -> list[tuple[str, float]]:

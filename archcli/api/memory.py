@@ -24,8 +24,9 @@ from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory as count
-from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
+from archcli.measure.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.report import Report
+from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import DtypeName, memory_bytes
@@ -40,9 +41,10 @@ Phase = Annotated[
     ),
 ]
 ComputedDtype = Annotated[
-    DtypeName,
+    DtypeName | None,
     Option(
-        "Of weights and activations: bf16, fp16, fp32; or a format of the weights alone: q4_k_m, nf4-double.",
+        "Of weights and activations: bf16, fp16, fp32; or a format of the weights alone: q4_k_m, nf4-double. "
+        "[default: of inference the form that the weights are published in, else bf16]",
         metavar="TYPE",
         reads="text",
         completes="dtypes",
@@ -91,7 +93,7 @@ class MemoryOptions(PlanOptions):
     seq_len: Tokens = None
     _: KW_ONLY
     source_len: SourceLen = None
-    dtype: ComputedDtype = "bf16"
+    dtype: ComputedDtype = None
     attention: Attention = "flash"
     backend: Backend = "cuda"
     optimizer: Optimizer = "adamw"
@@ -107,7 +109,8 @@ class MemoryOptions(PlanOptions):
 
     def settings(self) -> MemorySettings:
         """What the memory of a pass depends on. Raises ArchError for values that it cannot have."""
-        settings = part(self, MemorySettings, beside=OF_SERVING)
+        asked = replace(self, dtype=self.dtype or COMPUTED[0])
+        settings = part(asked, MemorySettings, beside=OF_SERVING)
         if self.kv_dtype is None:
             return settings
         if self.phase != "serve":
@@ -119,7 +122,8 @@ class MemoryOptions(PlanOptions):
     def question(self, model: Model) -> MemoryQuestion:
         """The question about a loaded model."""
         device = device_memory(self.device, self.memory)
-        return MemoryQuestion(*self.settings().stored(model), self.devices_plan(), device)
+        asked = as_asked(model, self.dtype, trains=self.phase == "train")
+        return MemoryQuestion(*self.settings().stored(asked), self.devices_plan(), device)
 
 
 def memory_report(

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from archcli.api.asking.device import device_memory
-from archcli.api.asking.options import BatchSize, Context, Dtype, SourceLen, StateDtype, Tp
+from archcli.api.asking.options import BatchSize, Context, Dtype, KvDtype, SourceLen, StateDtype, Tp
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
+from archcli.measure.kvcache.cache_size import check_cache
 from archcli.measure.kvcache.kvcache import count_kv_cache as count
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
@@ -29,6 +30,9 @@ Device = Annotated[
 ]
 
 
+USUAL = "bf16"
+
+
 @dataclass(frozen=True)
 class KvcacheOptions:
     """What `archcli kvcache` asks."""
@@ -36,12 +40,21 @@ class KvcacheOptions:
     model: ModelLike
     context: Context = None
     batch_size: BatchSize = 1
-    dtype: Dtype = "bf16"
+    dtype: Dtype = USUAL
     state_dtype: StateDtype = field(default=None, kw_only=True)
     source_len: SourceLen = None
     memory: Memory = field(default=None, kw_only=True)
     device: Device = field(default=None, kw_only=True)
     tp: Tp = field(default=1, kw_only=True)
+    kv_dtype: KvDtype = field(default=None, kw_only=True)
+
+    @property
+    def cache_dtype(self) -> str:
+        """The dtype of the cache, which two options name."""
+        if self.kv_dtype is not None and self.dtype not in {USUAL, self.kv_dtype}:
+            what = f"--dtype {self.dtype} and --kv-dtype {self.kv_dtype} name one and the same"
+            raise ArchError(what, "leave --dtype out: here it is of the cache, too")
+        return self.kv_dtype or self.dtype
 
 
 def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
@@ -55,11 +68,12 @@ def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
         wider = f"--tp {chosen.n_devices}, or " if Plan(tp=chosen.n_devices).suits(subject.model) else ""
         raise ArchError(what, f"{wider}--device {chosen.name}")
     available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
+    check_cache(subject.model, options.cache_dtype)
     report = count(
         subject.model,
         options.context,
         options.batch_size,
-        options.dtype,
+        options.cache_dtype,
         available,
         options.source_len,
         options.state_dtype,

@@ -122,6 +122,10 @@ class MemoryOptions(PlanOptions):
     def question(self, model: Model) -> MemoryQuestion:
         """The question about a loaded model."""
         device = device_memory(self.device, self.memory)
+        if self.kv_dtype is not None:
+            from archcli.measure.kvcache.cache_size import check_cache  # of a cache in another type alone
+
+            check_cache(model, self.kv_dtype)
         asked = as_asked(model, self.dtype, trains=self.phase == "train")
         return MemoryQuestion(*self.settings().stored(asked), self.devices_plan(), device)
 

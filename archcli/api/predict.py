@@ -157,6 +157,10 @@ class PredictOptions(PlanOptions):
 
 def predict_question(model: Model, options: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
+    if options.kv_dtype is not None:
+        from archcli.measure.kvcache.cache_size import check_cache  # of a cache in another type alone
+
+        check_cache(model, options.kv_dtype)
     device, plan = predicted_device(options.device, options.calibrate), options.devices_plan()
     usual = device.timing.usual_dtype
     model = as_asked(model, options.dtype, trains=options.phase == "train")

@@ -81,14 +81,14 @@ def count_kv_cache(  # noqa: PLR0913
             "state_dtype": state_dtype,
             "memory_bytes": memory_bytes,
             "source_len": positions,
-            **({"tp": tp} if tp > 1 else {}),
+            **({"tp": tp} if tp > 1 else {}) | {"kv_dtype": dtype},
         },
         convention=_convention(model, totals),
         totals=totals,
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
         notes=(*_notes(model, context, source_len), *notes_of(totals), *state_notes(totals, dtypes)),
-        usual={"batch_size": 1, "dtype": "bf16"},
+        usual={"batch_size": 1, "dtype": "bf16", "kv_dtype": dtype},
         keys=KEYS,
     )
 

@@ -12,6 +12,7 @@ from archcli.api.asking.options import (
     Context,
     Dtype,
     Engine,
+    KvDtype,
     SourceLen,
     StateDtype,
     Tp,
@@ -20,6 +21,7 @@ from archcli.api.asking.options import (
 from archcli.api.asking.question import Option, asks
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
+from archcli.measure.kvcache.cache_size import check_cache
 from archcli.measure.kvcache.kvcache import count_kv_cache as count
 from archcli.measure.report import Report
 from archcli.modules.models.model import ModelLike
@@ -39,6 +41,9 @@ Device = Annotated[
 ]
 
 
+USUAL = "bf16"
+
+
 @dataclass(frozen=True)
 class KvcacheOptions:
     """What `archcli kvcache` asks."""
@@ -46,7 +51,7 @@ class KvcacheOptions:
     model: ModelLike
     context: Context = None
     batch_size: BatchSize = 1
-    dtype: Dtype = "bf16"
+    dtype: Dtype = USUAL
     state_dtype: StateDtype = field(default=None, kw_only=True)
     source_len: SourceLen = None
     memory: Memory = field(default=None, kw_only=True)
@@ -54,6 +59,15 @@ class KvcacheOptions:
     tp: Tp = field(default=1, kw_only=True)
     engine: Engine = field(default=None, kw_only=True)
     utilization: Utilization = field(default=None, kw_only=True)
+    kv_dtype: KvDtype = field(default=None, kw_only=True)
+
+    @property
+    def cache_dtype(self) -> str:
+        """The dtype of the cache, which two options name."""
+        if self.kv_dtype is not None and self.dtype not in {USUAL, self.kv_dtype}:
+            what = f"--dtype {self.dtype} and --kv-dtype {self.kv_dtype} name one and the same"
+            raise ArchError(what, "leave --dtype out: here it is of the cache, too")
+        return self.kv_dtype or self.dtype
 
 
 def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
@@ -69,11 +83,12 @@ def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
     engine = chosen_engine(options.engine, subject.model, "decode", chosen)
     chosen = share_of(chosen, engine, options.utilization)
     available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
+    check_cache(subject.model, options.cache_dtype)
     report = count(
         subject.model,
         options.context,
         options.batch_size,
-        options.dtype,
+        options.cache_dtype,
         available,
         options.source_len,
         options.state_dtype,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory, known_gpus
@@ -30,8 +30,9 @@ from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryQuestion
 from archcli.measure.memory.answers.report import count_memory as count
 from archcli.measure.memory.engine import NO_ENGINE
-from archcli.measure.memory.settings import AttentionForm, MemoryPhase, MemorySettings
+from archcli.measure.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.report import Report
+from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import DtypeName, memory_bytes
@@ -45,9 +46,10 @@ Phase = Annotated[
     ),
 ]
 ComputedDtype = Annotated[
-    DtypeName,
+    DtypeName | None,
     Option(
-        "Of weights and activations: bf16, fp16, fp32; or a format of the weights alone: q4_k_m, nf4-double.",
+        "Of weights and activations: bf16, fp16, fp32; or a format of the weights alone: q4_k_m, nf4-double. "
+        "[default: of inference the form that the weights are published in, else bf16]",
         metavar="TYPE",
         reads="text",
         completes="dtypes",
@@ -93,7 +95,7 @@ class MemoryOptions(PlanOptions):
     seq_len: Tokens = None
     _: KW_ONLY
     source_len: SourceLen = None
-    dtype: ComputedDtype = "bf16"
+    dtype: ComputedDtype = None
     attention: Attention = "flash"
     backend: Backend = "cuda"
     optimizer: Optimizer = "adamw-mixed"
@@ -116,12 +118,12 @@ class MemoryOptions(PlanOptions):
         if self.new and self.phase != "serve":
             what = f"--new applies to serving only, and the phase is {self.phase}"
             raise ArchError(what, "ask for --phase serve, or leave --new out")
-        return part(self, MemorySettings, beside=SET_BY_ENGINE)
+        return part(replace(self, dtype=self.dtype or COMPUTED[0]), MemorySettings, beside=SET_BY_ENGINE)
 
     def question(self, model: Model) -> MemoryQuestion:
         """The question about a loaded model."""
         device = device_memory(self.device, self.memory)
-        model, settings = self.settings().stored(model)
+        model, settings = self.settings().stored(as_asked(model, self.dtype, trains=self.phase == "train"))
         settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
         device = share_of(device, settings.engine, self.utilization)
         return MemoryQuestion(model, settings, self.devices_plan(), device)

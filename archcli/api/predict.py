@@ -42,7 +42,7 @@ from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.predict.serving import FP8
 from archcli.measure.report import Report
-from archcli.measure.weights.stored_bytes import in_format
+from archcli.measure.weights.stored_bytes import as_asked, in_format
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import DtypeName
@@ -67,7 +67,8 @@ ComputedDtype = Annotated[
     DtypeName | None,
     Option(
         "bf16, fp16, fp32; fp8: matrix products and the cache, all else in bf16; or a format of the weights "
-        "alone: q4_k_m, awq-int4. [default: bf16, or fp16 on a device that lacks bf16]",
+        "alone: q4_k_m, awq-int4. [default: of inference the form that weights are published in, else bf16, "
+        "or fp16 on a device that lacks bf16]",
         metavar="TYPE",
         reads="text",
         completes="dtypes",
@@ -169,8 +170,13 @@ class PredictOptions(PlanOptions):
 
 def predict_question(model: Model, options: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
+    if options.kv_dtype is not None:
+        from archcli.measure.kvcache.cache_size import check_cache  # of a cache in another type alone
+
+        check_cache(model, options.kv_dtype)
     device, plan = predicted_device(options.device, options.calibrate), options.devices_plan()
     usual = device.timing.usual_dtype
+    model = as_asked(model, options.dtype, trains=options.phase == "train")
     model, dtype = in_format(model, options.dtype or usual, (*COMPUTED, FP8), usual)
     options = replace(options, dtype=dtype)
     name = "none" if options.compiled and options.engine is None else options.engine

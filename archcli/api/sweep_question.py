@@ -45,6 +45,7 @@ UNPUBLISHED: dict[str, Any] = {
     "sibling_of": "",
     "released": None,
     "published": {},
+    "published_in": None,
 }
 """Fields that tell of a published model, as one of another shape has them: empty."""
 

@@ -39,6 +39,8 @@ def run(
     chosen = chosen_format(form, output, as_json=as_json, suffixes=SUFFIXES)
     loaded = subject(options.model, overrides)
     if chosen == "yaml":
-        write(to_yaml(loaded.model), output)
+        model = loaded.model
+        # one key says it: a config.json's form is its quantization as well
+        write(to_yaml(model.replace(published_in=None) if model.is_as_published else model), output)
     else:
         show(shown_forward(loaded, options), chosen, output)

@@ -38,7 +38,11 @@ def load_config(
         raise type(error)(dict.fromkeys(map(places.report, error.problems))) from None
     except RecursionError:
         raise too_deep(places.source.name) from None
-    return loaded._replace(notes=(*imported.notes, *loaded.notes), config=config.data)
+    model = loaded.model
+    if imported.is_quantized and model.quantization is not None:
+        model = model.replace(published_in=model.quantization)
+    notes = (*imported.notes, *loaded.notes)
+    return loaded._replace(model=model, notes=notes, config=config.data)
 
 
 def _without_sizes(config: ConfigJson) -> ArchError:
@@ -55,6 +59,7 @@ def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     from archcli.load.gguf.config import config_of
     from archcli.load.gguf.facts import facts_of
     from archcli.load.gguf.header import model_name, read_whole
+    from archcli.load.gguf.stored import stored_form
     from archcli.load.gguf.tensors import compare
 
     try:
@@ -65,13 +70,42 @@ def load_gguf(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     data, name, known = config_of(facts), sanitize(model_name(path)) or "model", dict(facts.arch.over)
     config = ConfigJson(data, header_places(str(path), header.metadata, facts.keys))
     loaded = load_config(config, name, (), known, strict=strict)
-    notes = (*loaded.notes, *facts.notes)
+    notes, form = (*loaded.notes, *facts.notes), None
     if header.tensors and not loaded.conflicts:
         depth = data.get("num_hidden_layers", sys.maxsize)
         notes += tuple(compare(loaded.model, header, facts.arch, str(path), depth))
+        form = stored_form(loaded.model, header, facts.arch)
     if overrides:
         loaded = load_config(config, name, overrides, known, strict=strict)
-    return loaded._replace(notes=notes)
+    return _in_form(loaded._replace(notes=notes), form)
+
+
+def _in_form(loaded: Loaded, form: Mapped | None) -> Loaded:
+    """The model with the form that its file stores it in."""
+    if form is None or loaded.conflicts:
+        return loaded
+    from archcli.modules.stored.quantization import Quantization, Rule  # of files with weights alone
+
+    rules = tuple(Rule(**rule) for rule in form.get("rules", ()))
+    stored = Quantization(**{**form, "rules": rules})
+    return loaded._replace(model=loaded.model.replace(published_in=stored))
+
+
+def in_folder(loaded: Loaded, folder: Path) -> Loaded:
+    """The model of a folder, with the form that its .safetensors have where its config.json states none."""
+    if loaded.config is None or loaded.model.quantization is not None:
+        return loaded
+    from archcli.load.checkpoint.checkpoint import read_checkpoint
+    from archcli.load.checkpoint.stored import stored_form
+    from archcli.load.huggingface.importer import weight_map
+
+    try:
+        tensors = read_checkpoint(str(folder)).tensors
+        form = stored_form(loaded.model, tensors, weight_map(loaded.config))
+    except ArchError as error:
+        note = f"the weights beside the config.json were not read: {error.problems[0].what}"
+        return loaded._replace(notes=(*loaded.notes, note))
+    return _in_form(loaded, form)
 
 
 def load_hub(model: str, overrides: Sequence[str], *, strict: bool) -> Loaded | None:

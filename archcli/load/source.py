@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from archcli.errors import ArchError, NoModelError, Problem, closest, either, quote, sanitize, with_article
 from archcli.load.huggingface.config_json import is_foreign, read_config
 from archcli.load.huggingface.keys import THEIRS_ALONE
-from archcli.load.imported import load_config, load_gguf, load_hub
+from archcli.load.imported import in_folder, load_config, load_gguf, load_hub
 from archcli.load.loaded import Loaded, load_tree
 from archcli.load.presets import alike, preset_file, preset_text, respelled
 from archcli.load.yaml.reader import parse
@@ -173,7 +173,8 @@ def _exists(path: Path) -> bool:
 def _load_path(path: Path, overrides: Sequence[str], *, strict: bool) -> Loaded:
     if path.is_dir():
         if (path / "config.json").is_file():
-            return _load_path(path / "config.json", overrides, strict=strict)
+            loaded = _load_path(path / "config.json", overrides, strict=strict)
+            return in_folder(loaded, path) if any(path.glob("*.safetensors")) else loaded
         hint = f"{NO_CONFIG}; hf://{path} asks the hub" if _may_be_on_hub(str(path)) else NO_CONFIG
         raise ArchError(Problem("this is a folder without a config.json", hint, path=str(path)))
     _refuse_beside(path)

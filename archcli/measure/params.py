@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from archcli.arith import Number
+from archcli.arith import ELEMENT_BITS, Number
 from archcli.graph import Row
 from archcli.measure.passes import shape_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
-from archcli.measure.weights.stored_bytes import WeightBits, WeightTotals, in_format, stored
+from archcli.measure.weights.stored_bytes import WeightBits, WeightTotals, in_format, stored, weight_bytes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import is_prediction
@@ -20,6 +20,7 @@ CONVENTION = (
     "embedding + head + other tables (position, token type, per layer) + non-embedding; a tied head is the "
     "token embedding."
 )
+PLAIN = "bf16"
 STORED = "Bits per weight are those of all weights but the adapters, divided by their number."
 EMBEDDING, HEAD = "embedding", "lm_head"
 OTHER_TABLES = ("position_embedding", "token_type_embedding", "per_layer_embedding")
@@ -33,8 +34,9 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     rows = shape_pass(model).rows
     totals = param_totals(model, rows) | prediction_totals(model, rows)
     weights = list(stored(model, rows, dtype))
+    forms = _published_totals(model, rows, dtype)
     model, _ = in_format(model, dtype)
-    totals |= _stored_totals(weights)
+    totals |= _stored_totals(weights) | forms
     folded = _by_path(weights, depth)
     return Report(
         command="params",
@@ -132,6 +134,18 @@ def _stored_totals(weights: Iterable[tuple[Row, WeightBits]]) -> Totals:
     }
 
 
+def _published_totals(model: Model, rows: Iterable[Row], dtype: str) -> Totals:
+    """Bytes of a model as it is published and in plain numbers of 16 bits; empty where both are the same."""
+    if model.published_in is None:
+        return {}
+    plain = model.replace(quantization=None)
+    unpacked = dtype if dtype in ELEMENT_BITS else PLAIN
+    return {
+        "plain_bytes": weight_bytes(plain, rows, PLAIN),
+        "published_bytes": weight_bytes(plain.as_published(), rows, unpacked),
+    }
+
+
 def _by_path(weights: Iterable[tuple[Row, WeightBits]], depth: int) -> list[dict[str, Any]]:
     """Parameters by path, in the order of the forward; layers are folded, paths cut after `depth` steps."""
     entries: dict[str, dict[str, Any]] = {}
@@ -173,8 +187,10 @@ def _summary(model: Model, totals: Totals, dtype: str) -> Table:
     if totals["mtp_params"]:
         new += [("multi-token prediction (not in the total)", totals["mtp_params"])]
     shown: list[tuple[str, int, Unit]] = [(what, n, "count") for what, n in new]
+    forms = _forms(model, totals)
     if model.quantization is None:
-        return facts("Parameters", *shown, (f"bytes in {dtype}", totals["bytes"], "bytes"))
+        plain = [(f"bytes in {dtype}", totals["bytes"]), *(forms if dtype != PLAIN else forms[1:])]
+        return facts("Parameters", *shown, *((what, size, "bytes") for what, size in plain))
     shown += [
         (f"of {width} bits" if width.isdecimal() else f"in {width}", n, "count")
         for width, n in totals["params_by_width"].items()
@@ -183,9 +199,19 @@ def _summary(model: Model, totals: Totals, dtype: str) -> Table:
         "Parameters",
         *shown,
         ("bytes as stored", totals["bytes"], "bytes"),
+        *((what, size, "bytes") for what, size in (forms[:1] if model.is_as_published else forms)),
         ("bits per weight, scales included", totals["bits_per_weight"], "bits"),
         ("bits per weight, without scales", totals["bits_per_weight_without_scales"], "bits"),
     )
+
+
+def _forms(model: Model, totals: Totals) -> list[tuple[str, int]]:
+    """Lines of a model that is published in other than plain numbers: bytes of those, and as published."""
+    if model.published_in is None:
+        return []
+    name = model.published_in.format
+    published = f"bytes as published, {name}" if name else "bytes as published"
+    return [(f"bytes in {PLAIN}", totals["plain_bytes"]), (published, totals["published_bytes"])]
 
 
 def _groups(totals: Totals) -> Table:

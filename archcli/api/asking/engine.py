@@ -12,7 +12,6 @@ from archcli.measure.memory.answers.question import DeviceMemory
 from archcli.measure.memory.engine import CACHING, NO_ENGINE, EngineName, InferenceEngine
 from archcli.measure.memory.settings import MemorySettings
 from archcli.modules import Model
-from archcli.modules.stored.formats import cache_bytes
 from archcli.units import parse_bytes
 
 OF_TORCH = (("attention", "sdpa"), ("attention", "eager"), ("backend", "cpu"), ("backend", "mps"))
@@ -68,7 +67,9 @@ def run_by_engine(
         if not engine.serves:
             what = f"--kv-dtype is of an engine's cache, and the phase is {settings.phase} without an engine"
             raise ArchError(what, "--phase serve and --engine vllm, or leave --kv-dtype out")
-        cache_bytes(1, kv_dtype)  # refuses what no engine keeps
+        from archcli.measure.kvcache.cache_size import check_cache  # of a cache in another type alone
+
+        check_cache(model, kv_dtype)
         engine.check_cache(kv_dtype)
     chunk = settings.chunk
     if chunk is None and settings.phase in {"prefill", "serve"}:

@@ -105,12 +105,13 @@ Dtype = Annotated[
     ),
 ]
 KvDtype = Annotated[
-    arguments.DtypeName | None,
+    arguments.CacheDtypeName | None,
     Option(
-        "Type of the keys and values that an engine keeps: bf16, fp8, q8_0, q4_0. [default: as computed]",
+        "Type of the keys and values that an engine keeps: bf16, fp8, int8, q8_0, q5_1, q4_0, nvfp4, or "
+        "fp8_ds_mla, DeepSeek's with scales. [default: as computed]",
         metavar="TYPE",
         reads="text",
-        completes="dtypes",
+        completes="cache_dtypes",
     ),
 ]
 Engine = Annotated[

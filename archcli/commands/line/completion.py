@@ -220,6 +220,15 @@ def dtypes(incomplete: str) -> list[str]:
     return [name for name in (*ELEMENT_BITS, *FORMATS) if name.startswith(incomplete)]
 
 
+def cache_dtypes(incomplete: str) -> list[str]:
+    """Names of data types, and of formats that engines keep a cache in."""
+    from archcli.arith import ELEMENT_BITS
+    from archcli.modules.stored.formats import CACHE_PACKINGS, FP8_OF_LATENTS
+
+    known = (*ELEMENT_BITS, *CACHE_PACKINGS, FP8_OF_LATENTS)
+    return [name for name in known if name.startswith(incomplete)]
+
+
 def devices(incomplete: str) -> list[str]:
     """Devices behind a count that is typed already: h100-sxm, 8xh100-sxm."""
     from archcli.load.devices.datasheet import devices as known

@@ -152,7 +152,7 @@ def compare(model: Model, header: Header, arch: Arch, file: str, n_layers: int) 
     problems, buffers, beyond, unread = [], set(), 0, 0
     for name, tensor in header.tensors.items():
         # a buffer of most families is a parameter of some (exp_probs_b of ERNIE 4.5): then it is compared
-        names = _as_counted(weights_of(name, arch), ours)
+        names = as_counted(weights_of(name, arch), ours)
         if (no_parameter := buffer(name)) and not names:
             buffers.add(no_parameter)
         elif (layer := IN_LAYER.fullmatch(name)) and int(layer[1]) >= n_layers:
@@ -188,7 +188,7 @@ def _is_unread(name: str, readers: Container[int]) -> bool:
     return match is not None and int(match[1]) in readers
 
 
-def _as_counted(names: tuple[str, ...], ours: Container[str]) -> tuple[str, ...]:
+def as_counted(names: tuple[str, ...], ours: Container[str]) -> tuple[str, ...]:
     """The names under which the model has these weights: a layer may have a mixer instead of attention."""
     mixing = tuple(ATTENTION.sub(r"\1mixer\2", name) for name in names)
     network_only = tuple(ATTENTION_NORM.sub(r"\1ffn_norm.", name) for name in names)
@@ -247,7 +247,7 @@ def _notes(header: Header, compared: int, buffers: set[str], beyond: int) -> Ite
     stored = {tensor.type for tensor in header.tensors.values()} - UNQUANTIZED
     if stored:
         named = ", ".join(sorted(TYPES.get(kind, f"type {kind}") for kind in stored))
-        yield f"the file is quantized ({named}): parameters are counted, not what they are stored as"
+        yield f"the file is quantized ({named}): memory and predict begin with its types"
 
 
 def counted_weights(model: Model) -> Iterator[tuple[str, Shape]]:

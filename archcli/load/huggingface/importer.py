@@ -47,12 +47,14 @@ INNER = "model_config"
 class ImportedConfig(NamedTuple):
     """The node tree of an imported architecture, with the places of its values and notes.
 
-    `is_sized`: the file states one of the sizes of its family at least.
+    `is_sized`: the file states one of the sizes of its family at least; `is_quantized`: how its weights are
+    stored, too.
     """
 
     tree: Node
     notes: tuple[str, ...]
     is_sized: bool
+    is_quantized: bool = False
 
 
 def import_config(
@@ -85,7 +87,9 @@ def import_config(
     if quantization is not None:
         weights = _weights(family, config, wrapped=part.wrapper is not None)
         tree = _quantized(quantization, imported, tree, weights)
-    return ImportedConfig(tree, tuple(config.notes), _is_sized(whole, config))
+    return ImportedConfig(
+        tree, tuple(config.notes), _is_sized(whole, config), is_quantized=quantization is not None
+    )
 
 
 def _check_width(config: Config) -> None:

@@ -15,12 +15,13 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from archcli.arith import Number
+from archcli.errors import ArchError
 from archcli.graph import Row, State, StateContent, StateKind
 from archcli.measure.passes import GROWING, cache_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.request import Request
-from archcli.modules.stored.formats import FORMATS, cache_bytes
+from archcli.modules.stored.formats import CACHED, FP8_OF_LATENTS, OF_LATENTS, cache_bytes
 
 
 class Deferred:
@@ -97,6 +98,10 @@ EXACT = "fp32"
 """The dtype of recurrent states in transformers, and of all states in llama.cpp, whatever the cache's."""
 
 
+UNPACKED_STATES = {"nvfp4": "bf16", FP8_OF_LATENTS: "bf16"}
+"""The dtype of all states beside keys and values that engines keep in these formats."""
+
+
 class CacheDtypes(NamedTuple):
     """The dtype of keys and values, and that of recurrent states.
 
@@ -109,18 +114,24 @@ class CacheDtypes(NamedTuple):
 
     def of(self, content: StateContent) -> str:
         """The dtype that a state of this content is kept in."""
-        plain = EXACT if self.dtype in FORMATS else self.dtype
+        plain = EXACT if self.dtype in CACHED else UNPACKED_STATES.get(self.dtype, self.dtype)
         if content is StateContent.RECURRENT:
             return self.state_dtype or plain
         return plain if content is StateContent.CONVOLUTION else self.dtype
 
+    @property
+    def of_weights(self) -> str:
+        """The dtype of weights beside the cache: its own, where weights are kept in it."""
+        return UNPACKED_STATES[self.dtype] if self.dtype == FP8_OF_LATENTS else self.dtype
+
     def bytes_of(self, elements: Mapping[StateContent, int]) -> int:
         """Bytes of this many elements of each content."""
-        by_dtype: Counter[str] = Counter()
+        alike: Counter[tuple[str, StateContent]] = Counter()
         for content, n in elements.items():
             # added up by dtype first: widths below a byte and blocks are rounded up once, not by content
-            by_dtype[self.of(content)] += n
-        return sum(cache_bytes(n, dtype) for dtype, n in by_dtype.items())
+            dtype = self.of(content)
+            alike[dtype, content if dtype == FP8_OF_LATENTS else StateContent.KEYS_VALUES] += n
+        return sum(cache_bytes(n, dtype, content) for (dtype, content), n in alike.items())
 
 
 OWN = (*GROWING, StateKind.FIXED)
@@ -190,6 +201,23 @@ class CacheSize:
         sizes = _sizes(context, batch_size, 1)
         states = chain.from_iterable(row.states for row in self._layers.get(path, ()))
         return [_evaluated(state, sizes) for state in states if state.kind in OWN]
+
+
+def check_cache(model: Model, dtype: str | None) -> None:
+    """Raise ArchError for a dtype of latents where some layer caches something of another width."""
+    if dtype != FP8_OF_LATENTS:
+        return
+    size = CacheSize(model)
+    for layer in LayerIndex(model):
+        widths = Counter[StateContent]()
+        for state in size.of_layer(layer.path, 1, 1):
+            widths[state.holds] += state.elements if state.tokens is not None else 0
+        for content, width in widths.items():
+            if width and OF_LATENTS.get(content, (0, 0))[0] != width:
+                latent, index = (numbers for numbers, _ in OF_LATENTS.values())
+                what = f"{dtype} is of latents of {latent} and index keys of {index}"
+                there = f"{what}, and {layer.path} caches {content.value} of {width:,} a token"
+                raise ArchError(there, "--kv-dtype fp8 keeps any keys and values in a byte each")
 
 
 def _evaluated(state: State, sizes: Mapping[str, int]) -> State:

@@ -27,7 +27,7 @@ def fits(
     `beside_weights` has the weights in memory too, quantized as the model says or else in the same dtype;
     `cache_alone` has not. None means that there is no bound, as every layer has a window or a constant state.
     """
-    weights = weight_bytes(model, shape_pass(model).rows, dtypes.dtype)
+    weights = weight_bytes(model.as_published(), shape_pass(model).rows, dtypes.of_weights)
     per_sequence = dtypes.bytes_of(size.contents(context))
 
     def held(tokens: int) -> int:

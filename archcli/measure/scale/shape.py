@@ -31,7 +31,13 @@ from archcli.modules import Model, substitute
 
 D_FF, GRAIN = "d_ff", 10**6
 """The name of the width that is stretched to meet a size; a stretch is a whole number of GRAIN-ths."""
-ABOUT: Mapping[str, Any] = {"released": None, "series": "", "sibling_of": "", "published": {}}
+ABOUT: Mapping[str, Any] = {
+    "released": None,
+    "series": "",
+    "sibling_of": "",
+    "published": {},
+    "published_in": None,
+}
 """Fields of a published model, which a scaled one does not have."""
 
 

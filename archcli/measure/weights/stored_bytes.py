@@ -84,6 +84,16 @@ class WeightTotals:
         return WeightTotals(self.whole + bits, self.base if row.group == ADAPTERS else self.base + bits)
 
 
+def as_asked(model: Model, dtype: str | None, *, trains: bool = False) -> Model:
+    """The model as it is published where no dtype is asked for, and without that form where one is.
+
+    What trains begins with the weights in the dtype that it computes in, unless a file says how it is stored.
+    """
+    if dtype is None:
+        return model if trains else model.as_published()
+    return model.replace(quantization=None) if model.is_as_published else model
+
+
 def in_format(
     model: Model, dtype: str, plain: Iterable[str] = ELEMENT_BITS, computed: str = "bf16"
 ) -> tuple[Model, str]:
@@ -115,7 +125,7 @@ def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row,
     model, dtype = in_format(model, dtype)
     packed, packings = model.quantization, None
     if packed is not None:
-        dtype, packings = packed.rest or dtype, packed.packings(LayerIndex(model))
+        dtype, packings = packed.unpacked or dtype, packed.packings(LayerIndex(model))
     width = ELEMENT_BITS[dtype]
     for row in rows:
         matrices = WeightBits()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from archcli.arith import Number, is_whole
 from archcli.errors import ArchError
@@ -45,9 +45,11 @@ class Model(Holder):
     "2024-07". `series` is the line of models it belongs to: llama, gpt; `sibling_of` names the preset that
     stands for its generation in surveys and in the evidence of rules. None changes a count. `lora` adds
     low-rank adapters, which alone are trained; `quantization` says in how many bits the weights are stored.
-    `ignore` lists codes of rules that `archcli check` is to leave out, `training` what of the recipe those
-    rules judge; neither is counted. `unread` are parameters that are stored and read by no pass, by name with
-    how many numbers each is, or its shape (vectors of Molmo 2's image tokens, a second table of BART's).
+    `published_in` is the form that weights were published in, where it is not bf16: `memory` and `predict`
+    begin with it, and --dtype asks for another. `ignore` lists codes of rules that `archcli check` is to
+    leave out, `training` what of the recipe those rules judge; neither is counted. `unread` are parameters
+    that are stored and read by no pass, by name with how many numbers each is, or its shape (vectors of
+    Molmo 2's image tokens, a second table of BART's).
     """
 
     family: ClassVar[str] = "model"
@@ -66,6 +68,7 @@ class Model(Holder):
     embedding: Embedding = Embedding()
     lora: LoRA | None = None
     quantization: Quantization | None = None
+    published_in: Quantization | None = None
 
     caches: ClassVar[bool] = True
     """Whether it generates token by token, and so has a cache to fill."""
@@ -98,6 +101,17 @@ class Model(Holder):
     def stored_as(self) -> str:
         """The name of the format that its weights are stored in, such as q4_k_m; empty for none."""
         return (self.quantization.format if self.quantization is not None else None) or ""
+
+    @property
+    def is_as_published(self) -> bool:
+        """Whether its weights are stored in the form that they were published in."""
+        return self.quantization is not None and self.quantization == self.published_in
+
+    def as_published(self) -> Self:
+        """The model with the weights that were published; itself where it states how it is stored."""
+        if self.published_in is None or self.quantization is not None:
+            return self
+        return self.replace(quantization=self.published_in)
 
     @property
     def adapted(self) -> Any:
@@ -196,8 +210,10 @@ def _check_lora(model: Model) -> Iterator[Conflict]:
 
 
 def _check_quantization(model: Model) -> Iterator[Conflict]:
-    rules = model.quantization
-    return iter(()) if rules is None else rules.check_model(model, LayerIndex(model))
+    stated = {name: getattr(model, name) for name in ("quantization", "published_in")}
+    for name, form in stated.items():
+        if form is not None and not (name == "published_in" and model.is_as_published):
+            yield from form.check_model(model, LayerIndex(model), name)
 
 
 FITTING = (_check_widths, _check_shared)

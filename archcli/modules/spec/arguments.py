@@ -47,6 +47,16 @@ def _dtype(value: Any) -> str:
     return parse_format(text)
 
 
+def _cache_dtype(value: Any) -> str:
+    """The name of a dtype, also one of torch, of a stored format, or of one that caches alone are kept in."""
+    text = TEXT.convert(_dtype_name(value))
+    if text.strip().lower() in ELEMENT_BITS:
+        return parse_dtype(text)
+    from archcli.modules.stored.formats import parse_cache_dtype  # formats need models
+
+    return parse_cache_dtype(text)
+
+
 def _plain_dtype(value: Any) -> str:
     """The name of a dtype, also one of torch, but of no stored format."""
     return parse_dtype(TEXT.convert(_dtype_name(value)))
@@ -82,6 +92,8 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 TEXT, BYTES = value_type(str), value_type(ZeroOrMore)
 DtypeName = Annotated[str, Conversion("the name of a dtype", _dtype)]
 """A dtype by name, one of torch's, or a stored format such as q8_0."""
+CacheDtypeName = Annotated[str, Conversion("the name of a dtype", _cache_dtype)]
+"""A dtype of a cache by name: bf16, q8_0, fp8_ds_mla."""
 PlainDtype = Annotated[str, Conversion("the name of a dtype", _plain_dtype)]
 """A dtype by name, and no stored format."""
 MemorySize = Annotated[int | str, Conversion("bytes", memory_bytes)]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, is_whole, prod, to_bytes
 from archcli.errors import ArchError
-from archcli.graph import Row
+from archcli.graph import Row, StateContent
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.stored.mixes import BLOCK, MIXES, SUPER_BLOCK, MixedModel
 from archcli.units import parse_dtype
@@ -253,17 +253,44 @@ def parse_format(text: str) -> str:
         ) from None
 
 
-def cache_bytes(elements: Number, dtype: str) -> Number:
+FP8_OF_LATENTS = "fp8_ds_mla"
+"""DeepSeek-V3.2's cache, by vLLM's name: latents in fp8 with scales, rotary keys in bf16."""
+OF_LATENTS: Mapping[StateContent, tuple[int, int]] = {
+    # 512 of fp8, 4 scales of fp32, and a rotary key of 64 in bf16: flash_mla's fp8 layout
+    StateContent.LATENT: (512 + 64, 512 + 4 * 4 + 2 * 64),
+    # 128 of fp8, and a scale of fp32
+    StateContent.INDEX_KEYS: (128, 128 + 4),
+}
+"""Numbers of a token's entry in that cache, and its bytes."""
+CACHE_PACKINGS: Mapping[str, Packing] = {
+    **{name: GGML[name] for name in CACHED},
+    # blocks of 16 with a scale of fp8, as TensorRT-LLM keeps them; the scale of a whole matrix is a weight
+    "nvfp4": Packing(4, 16, 8),
+}
+"""Packed formats that engines keep keys and values in."""
+
+
+def parse_cache_dtype(text: str) -> str:
+    """The name of a dtype or a format, also of one that caches alone are kept in; ArchError for any other."""
+    name = text.strip().lower().replace("-", "_")
+    return name if name == FP8_OF_LATENTS else parse_format(text)
+
+
+def cache_bytes(elements: Number, dtype: str, content: StateContent = StateContent.KEYS_VALUES) -> Number:
     """Bytes of this many cached elements, scales included; ArchError where no engine keeps a cache so."""
-    named = FORMATS.get(dtype)
-    if named is None:
-        return to_bytes(elements, dtype)
-    if not named.cache:
-        known = ", ".join(name for name, stored in FORMATS.items() if stored.cache)
+    if dtype == FP8_OF_LATENTS:
+        numbers, size = OF_LATENTS.get(content, (1, 1))
+        return ceil_div(elements * size, numbers)
+    packing = CACHE_PACKINGS.get(dtype)
+    if packing is None and dtype in FORMATS:
+        known = ", ".join(CACHED)
         raise ArchError(
-            f"no engine keeps a cache in {dtype}", f"those of llama.cpp: {known}; others: bf16, fp8"
+            f"no engine keeps a cache in {dtype}",
+            f"those of llama.cpp: {known}; others: bf16, fp16, fp8, int8, nvfp4",
         )
-    bits = named.packing.bits_of((1, elements), 0)
+    if packing is None:
+        return to_bytes(elements, dtype)
+    bits = packing.bits_of((1, elements), 0)
     return ceil_div(bits.values + bits.scales, 8)
 
 

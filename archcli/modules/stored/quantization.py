@@ -89,19 +89,20 @@ class Quantization(Format):
 
     `format` names a known one, such as q4_k_m or nf4-double; the name alone may stand in place of the
     mapping. Of the `rules` the last that names a matrix decides on it. Norms, biases and adapters keep the
-    dtype. GPTQ, arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of QLoRA, arXiv:2305.14314:
-    {bits: 4, group_size: 64, scale_bits: 8, second_group_size: 256}.
+    dtype, or have that of `rest`. GPTQ, arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of
+    QLoRA, arXiv:2305.14314: {bits: 4, group_size: 64, scale_bits: 8, second_group_size: 256}.
     """
 
     short: ClassVar[str] = "format"
     bits: Size | Literal["dtype"] | None = None
     format: FormatName | None = None
     rules: tuple[Rule, ...] = ()
+    rest: Literal["fp32", "bf16", "fp16"] | None = None
 
     @property
-    def rest(self) -> str | None:
-        """The dtype of matrices that are not packed; None for the model's."""
-        return None if self.format is None else stored_format(self.format).rest
+    def unpacked(self) -> str | None:
+        """The dtype of what is not packed; None for the model's."""
+        return self.rest or (None if self.format is None else stored_format(self.format).rest)
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts: both a format's name and what it consists of, or neither."""
@@ -163,8 +164,8 @@ class Quantization(Format):
             layers[by_rule[-1] if by_rule else named(row, number)] += 1
         yield from layers.items()
 
-    def check_model(self, model: Any, layers: LayerIndex) -> Iterator[Conflict]:
-        """Conflicts: rules that match no matrix of the model."""
+    def check_model(self, model: Any, layers: LayerIndex, key: str = "quantization") -> Iterator[Conflict]:
+        """Conflicts: rules that match no matrix of the model, which states them at `key`."""
         rows = [row for row in outline(model, model.adapted) if quantizable(row)]
         groups = ", ".join(dict.fromkeys(row.group for row in rows))
         for i, rule in enumerate(self.rules):
@@ -172,7 +173,7 @@ class Quantization(Format):
                 what = f"no matrix of this model is called {rule.match!r}"
                 yield Conflict(
                     "quantization-rule-unused",
-                    f"quantization.rules.{i}.match",
+                    f"{key}.rules.{i}.match",
                     what,
                     f"it has {groups}; or write steps of a path, such as layers.0-3.ffn",
                 )

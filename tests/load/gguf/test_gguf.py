@@ -190,7 +190,7 @@ def test_how_weights_are_stored_is_said(asked):
     )
     assert (
         asked(data).notes[1]
-        == "the file is quantized (Q4_K, Q6_K, type 99): parameters are counted, not what they are stored as"
+        == "the file is quantized (Q4_K, Q6_K, type 99): memory and predict begin with its types"
     )
 
 

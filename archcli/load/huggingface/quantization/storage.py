@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
@@ -19,6 +19,8 @@ from archcli.modules.stored.formats import Packing
 from archcli.modules.stored.quantization import quantizable
 from archcli.ops import Linear
 
+SIXTEEN = Packing(16, scale_bits=0)
+"""Plain numbers of fp16 or bf16, of which a form says nothing."""
 MOST_NUMBERED, MOST_RULES = 4096, 2000
 UNPACKED = "parameters are counted, and bytes as if it were not quantized"
 
@@ -77,6 +79,31 @@ def _decisions(scheme: Scheme, model: Model, weights: WeightMap | None) -> Itera
                 packing = scheme.packing_of(row.group, called, outputs, in_layer=in_layer)
             packing = packing if first else _without_shared(packing)
             yield Decision(row.group, path, numbers if in_layer else None, packing)
+
+
+def of_file(model: Model, packings: Mapping[str, Packing], rest: str) -> dict[str, Any] | None:
+    """The `quantization` of a file that has matrices in these formats by name, and all else in `rest`.
+
+    None where all have 16 bits, where the file lacks a matrix, and for far too many rules.
+    """
+    layers, decisions = LayerIndex(model), []
+    for row in outline(model):
+        if not quantizable(row) or row.stored == 0:
+            continue
+        in_layer = any(row.path.startswith(prefix) for prefix in layers.prefixes)
+        path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
+        for number, place in zip(layers.stored_span(row), layers.stored_paths(row), strict=True):
+            packing = packings.get(f"{place}.weight")
+            if packing is None:
+                return None
+            decided = range(number, number + 1) if in_layer else None
+            decisions.append(Decision(row.group, path, decided, packing))
+    if all(decision.packing == SIXTEEN for decision in decisions):
+        return None
+    quantization = rules(decisions)
+    if quantization is None or len(quantization.get("rules", ())) > MOST_RULES:
+        return None
+    return {**quantization, "rest": rest}
 
 
 def _names(path: str, weights: WeightMap | None, nth: int | None) -> tuple[list[str], bool]:

@@ -124,6 +124,7 @@ def _inputs(question: MemoryQuestion) -> Record:
         "source_len": question.model.source_length(settings.source_len),
         **({} if plan.devices == 1 else {"plan": plan.inputs()}),
         **({} if device is None else {**of_device, "n_devices": device.n_devices}),
+        **({"as_published": True} if question.model.is_as_published else {}),
     }
 
 

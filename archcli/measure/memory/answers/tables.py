@@ -78,7 +78,8 @@ def engine_in_words(settings: MemorySettings) -> str:
 
 def stored_in_words(model: Model, dtype: str) -> str:
     """The format of the weights, and the dtype of all else."""
-    return f"{model.stored_as}, computed in {dtype}" if model.stored_as else dtype
+    words = " ".join([*filter(None, [model.stored_as]), *(["as published"] if model.is_as_published else [])])
+    return f"{words}, computed in {dtype}" if words else dtype
 
 
 def device_in_words(device: DeviceMemory) -> str:

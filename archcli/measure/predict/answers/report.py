@@ -182,6 +182,7 @@ def _inputs(question: PredictQuestion) -> Record:
         "device": question.device.name,
         "n_devices": question.plan.devices,
         **({} if predicted.price_per_hour is None else {"price_per_hour": predicted.price_per_hour}),
+        **({"as_published": True} if question.model.is_as_published else {}),
     }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from archcli.arith import prod
-from archcli.graph import Row
+from archcli.graph import Row, StateContent
 from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.launches.trace import trace_kernels
 from archcli.measure.memory.pipeline import Stage
@@ -50,7 +50,9 @@ class CacheUse(NamedTuple):
 
     def cached_width(self, width: int) -> float:
         """Bytes of a cached number with its scales, in a model whose numbers have `width`."""
-        return float(cache_bytes(MANY, self.cache_dtype)) / MANY if self.cache_dtype else width
+        if not self.cache_dtype:
+            return width
+        return float(cache_bytes(MANY, self.cache_dtype, StateContent.LATENT)) / MANY
 
     def product(self, kernel: KernelCost) -> KernelCost:
         """A matrix product in the engine's dtype."""
@@ -61,8 +63,8 @@ class CacheUse(NamedTuple):
         return kernel._replace(read=read, written=written, dtype=self.low_dtype)
 
 
-MANY = 1 << 20
-"""Numbers of which the mean width is taken: whole blocks of every format."""
+MANY = 576 << 10
+"""Numbers of which the mean width is taken: whole blocks of every format, and entries of latents."""
 NO_CHANGE = CacheUse()
 
 

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError
 
-Bound = Literal["compute", "memory", "cache", "launch", "link"]
+Bound = Literal["compute", "memory", "cache", "launch", "link", "host"]
 
 
 class Terms(NamedTuple):

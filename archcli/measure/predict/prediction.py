@@ -16,6 +16,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Bound, Origin
+from archcli.measure.predict.rank.host import Host
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
 from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
 from archcli.measure.predict.rank.rank_times import RankTimes, TimedRun, TimingDevice, stage_step
@@ -24,6 +25,7 @@ from archcli.modules import Model
 from archcli.recording.classes import TimeClass
 
 LINK: Bound = "link"
+HOST: Bound = "host"
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
@@ -142,7 +144,9 @@ def predict_pass(
     steps = {stage: stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)}
     has_constants = device.has_constants(settings.dtype)
     slowest = max(steps, key=lambda stage: steps[stage].total.expected)
-    step, rows = steps[slowest], tuple(_rows(times, plan, slowest))
+    step = steps[slowest]
+    waits = tuple(_waits(times, plan, slowest, step.launching))
+    rows = (*_rows(times, plan, slowest), *waits)
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
     executed_rows = chain.from_iterable(
@@ -153,7 +157,7 @@ def predict_pass(
     total = _widened(step.total, device, settings, plan)
     return Prediction(
         _bounded(total),
-        next(iter(bounds(rows, step.exposed_s))),
+        HOST if waits else next(iter(bounds(rows, step.exposed_s))),
         rows,
         step.communication,
         step.waiting.expected,
@@ -165,7 +169,7 @@ def predict_pass(
         device.origin(settings) if has_constants else None,
         (
             *(_of_compiled(planned, rows, has_constants=has_constants) if compiled else ()),
-            *_not_modelled(rows, settings, plan, has_constants=has_constants),
+            *_not_modelled(rows, settings, plan, has_constants=has_constants, host=times.host),
         ),
     )
 
@@ -196,6 +200,15 @@ def _rows(times: RankTimes, plan: Plan, stage: Stage) -> Iterator[PredictedRow]:
         moved = 0 if op_class == TimeClass.FRAMEWORK else number * kernel.bytes
         flops, seconds = number * kernel.flops, time.seconds.scaled(number)
         yield PredictedRow(path, moment, kernel.name, op_class, number, flops, moved, seconds, time.bound_by)
+
+
+def _waits(times: RankTimes, plan: Plan, stage: Stage, waiting: Seconds) -> Iterator[PredictedRow]:
+    """What a rank waits for a host that is slower than its kernels; nothing where it is not."""
+    if waiting.expected:
+        parts = (times.rank.part(run, stage) for run in times.rank.launched)
+        number = plan.micro_batches_of(times.settings) * sum(part.times for part in parts if part)
+        of_host = (HOST, HOST, "launches", TimeClass.FRAMEWORK)
+        yield PredictedRow(*of_host, number, 0.0, 0.0, waiting, HOST)
 
 
 def _bounded(total: Seconds) -> Seconds:
@@ -252,7 +265,12 @@ def _of_compiled(planned: PlannedPass, rows: Iterable[PredictedRow], *, has_cons
 
 
 def _not_modelled(
-    rows: Iterable[PredictedRow], settings: MemorySettings, plan: Plan, *, has_constants: bool
+    rows: Iterable[PredictedRow],
+    settings: MemorySettings,
+    plan: Plan,
+    *,
+    has_constants: bool,
+    host: Host | None,
 ) -> Iterator[str]:
     """What the figures leave out, a sentence each."""
     if not has_constants:
@@ -264,7 +282,7 @@ def _not_modelled(
             yield f"Kernels without measurements, taken at the limit: {', '.join(classes)}."
         if _splits(settings, plan):
             yield "Steps with tp, pp, ep or cp: none was measured; the range is at least a matrix product's."
-    is_timed = any(row.op_class == TimeClass.FRAMEWORK for row in rows)
+    is_timed = host is not None or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
     yield f"The host: {'' if is_timed else 'launches that the device waits for, '}tokenizing and sampling."
     if settings.phase == "train":
         yield "Reading data and writing checkpoints."

@@ -76,6 +76,18 @@ class Seconds(NamedTuple):
         floor, expected, low, high, is_calibrated = self
         return Seconds(times * floor, times * expected, times * low, times * high, is_calibrated)
 
+    def beside(self, further: Seconds) -> Seconds:
+        """Both at once, as long as the longer one; unchanged without constants."""
+        if not self.is_calibrated:
+            return self
+        floor, expected, low, high = (max(pair) for pair in zip(self[:4], further[:4], strict=True))
+        return Seconds(floor, expected, low, high, is_calibrated=True)
+
+    def beyond(self, covered: Seconds) -> Seconds:
+        """What is left of these seconds behind others that run meanwhile; no floor is."""
+        expected, low, high = (max(a - b, 0.0) for a, b in zip(self[1:4], covered[1:4], strict=True))
+        return Seconds(0.0, expected, low, high, self.is_calibrated)
+
     def at_least_within(self, low: float, high: float) -> Seconds:
         """The seconds with a range widened to these shares of the expected time."""
         return self._replace(

@@ -55,19 +55,23 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
             yield f"{name.replace('_', ' ')} {value}"
-    # an engine's own chunk goes without saying
-    if settings.chunk != (settings.engine or NO_ENGINE).chunk:
-        yield f"chunk {settings.chunk}"
     if settings.phase in CACHING:
-        yield engine_in_words(settings)
+        yield from _serving_parts(settings)
     if settings.gradients is not None:
         yield f"gradients in {settings.gradients}"
-    if settings.cache_dtype is not None:
-        yield f"cache in {settings.cache_dtype}"
     if question.plan.devices > 1:
         yield plan_in_words(question.plan)
     if question.device is not None:
         yield f"{'in' if question.device.stated else 'on'} {device_in_words(question.device)}"
+
+
+def _serving_parts(settings: MemorySettings) -> Iterator[str]:
+    # an engine's own chunk goes without saying
+    if settings.chunk not in {None, (settings.engine or NO_ENGINE).chunk}:
+        yield f"chunk {settings.chunk}"
+    yield engine_in_words(settings)
+    if settings.cache_dtype is not None:
+        yield f"cache in {settings.cache_dtype}"
 
 
 def engine_in_words(settings: MemorySettings) -> str:

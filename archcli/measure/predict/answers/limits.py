@@ -89,7 +89,7 @@ def sequences(question: PredictQuestion) -> str:
 
 
 SENDING, WAITING, ENGINE = "communication between devices", "waiting for other stages", "the engine"
-LAUNCHING = "launching kernels"
+LAUNCHING, HOSTED = "launching kernels", "waiting for the host to launch kernels"
 OF_PRODUCTS = {
     "compute": "computing matrix products",
     "memory": "reading the weights",
@@ -146,6 +146,8 @@ def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
     kind, bound_by = kind_of(row.op_class, row.kernel), row.bound_by
     if bound_by == "launch":
         return LAUNCHING
+    if bound_by == "host":
+        return HOSTED
     if kind == PRODUCTS:
         # products of the backward read activations and gradients, too
         reads_none = row.stage not in {"forward", "decode", "prefill"} and bound_by != "compute"

@@ -15,6 +15,7 @@ from archcli.measure.memory.settings import COMPUTED, MemorySettings
 from archcli.measure.predict.engine_kernels.choice import BORROWED
 from archcli.measure.predict.engine_kernels.clock import EngineClock
 from archcli.measure.predict.prediction import Prediction, predict_pass
+from archcli.measure.predict.rank.host import COMPILED, EAGER
 from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving import (
@@ -153,8 +154,10 @@ class PredictQuestion:
 
     @property
     def timing(self) -> TimingDevice:
-        """The device with the constants of the dtype, and the kernels of the engine."""
+        """The device with the constants of the dtype; with the engine's kernels, or the host that launches."""
         timing = in_fp8(self.device.timing) if self.asked.dtype == FP8 else self.device.timing
+        if not self.settings.served:
+            return timing._replace(host=COMPILED if self.asked.compiled else EAGER)
         kernels = self.engine_kernels
         return timing if kernels is None else timing._replace(clock=timing.clock._replace(engine=kernels))
 

@@ -12,6 +12,7 @@ from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers import tables
 from archcli.measure.predict.answers.limits import (
+    HOSTED,
     LAUNCHING,
     OF_CACHE,
     OF_STATES,
@@ -234,7 +235,7 @@ def _of_states(question: PredictQuestion, totals: Record, kept: set[str]) -> Ite
     has_past = question.phase == "decode" or question.settings.past
     if has_past and not question.is_served and OF_CACHE in kept:
         yield GROWN
-    if totals["limits"][0]["what"] == LAUNCHING and OF_STATES in kept:
+    if totals["limits"][0]["what"] in {LAUNCHING, HOSTED} and OF_STATES in kept:
         yield SCANS
 
 

@@ -69,11 +69,15 @@ NO_CHANGE = CacheUse()
 
 
 class RankKernels(NamedTuple):
-    """The kernels of one rank's pass or micro batch, of all stages, and their placement in stages."""
+    """The kernels of one rank's pass or micro batch, of all stages, and their placement in stages.
+
+    `launched` are those that torch launches, before an engine fuses any.
+    """
 
     planned: PlannedPass
     kernels: tuple[KernelRun, ...]
     placement: StagePlacement
+    launched: tuple[KernelRun, ...] = ()
 
     def of_stage(self, stage: Stage) -> Iterator[KernelRun]:
         """The kernels of a stage, by the rows of counting."""
@@ -106,6 +110,7 @@ def rank_kernels(
     kernels = [*_of_rows(planned, runs, placement, plan, use)]
     rows = {placement.counted_path(row.path): row for row in planned.rows}
     named = {run.path: rows.get(placement.counted_path(run.path)) for run in kernels}
+    launched = tuple(kernels)
     if use.form == "in_place":
         kernels = [*fused_rows(kernels, named, int(planned.width))]
     if planned.model.quantization is not None and planned.request.phase != "train":
@@ -119,7 +124,7 @@ def rank_kernels(
         placement = StagePlacement(planned.model, [*(run.path for run in kernels), LOSS])
     if planned.request.phase == "train":
         kernels.append(_loss(planned, settings))
-    return RankKernels(planned, tuple(kernels), placement)
+    return RankKernels(planned, tuple(kernels), placement, launched)
 
 
 def traced_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[KernelRun, ...]:

@@ -19,6 +19,7 @@ from archcli.measure.predict.communication.collective import (
     timed,
 )
 from archcli.measure.predict.constants import FRAMEWORK, Origin, StepConstants
+from archcli.measure.predict.rank.host import Host
 from archcli.measure.predict.rank.kernels import RankKernels, operation_calls, update_kernel
 from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, Seconds
 
@@ -28,10 +29,14 @@ FORWARD, RECOMPUTED = "forward", "recomputed"
 
 
 class TimingDevice(NamedTuple):
-    """A device to time on: the clock of its kernels, and its links."""
+    """A device to time on: the clock of its kernels, its links, and the host that launches them.
+
+    Without a `host` launches take no time of it, as where a graph of them is launched at once.
+    """
 
     clock: KernelClock
     fabric: Fabric
+    host: Host | None = None
 
     @property
     def usual_dtype(self) -> str:
@@ -70,17 +75,26 @@ class TimingDevice(NamedTuple):
 
 
 class StageTimes(NamedTuple):
-    """Seconds of a stage's micro batch: forward and other kernels; of both, attention and recomputed ones."""
+    """Seconds of a stage's micro batch: forward and other kernels; of both, attention and recomputed ones.
+
+    `launching` is what the host takes meanwhile.
+    """
 
     forward: Seconds = Seconds()
     other: Seconds = Seconds()
     attention: Seconds = Seconds()
     recomputed: Seconds = Seconds()
+    launching: Seconds = Seconds()
+
+    @property
+    def kernels(self) -> Seconds:
+        """Seconds of all kernels."""
+        return self.forward.plus(self.other)
 
     @property
     def all(self) -> Seconds:
-        """Seconds of all kernels."""
-        return self.forward.plus(self.other)
+        """Seconds of all kernels, or of the host that launches them where it takes longer."""
+        return self.kernels.beside(self.launching)
 
     def plus(self, share: StageTimes, times: float) -> StageTimes:
         """The sum with `times` times a share."""
@@ -93,6 +107,10 @@ class StageTimes(NamedTuple):
         sums = ["forward" if run.stage == FORWARD else "other"]
         sums += ["attention"] * (time.kind == ATTENTION) + ["recomputed"] * (run.stage == RECOMPUTED)
         return self._replace(**{name: getattr(self, name).plus(seconds) for name in sums})
+
+    def with_launches(self, run: KernelRun, host: Host) -> StageTimes:
+        """The sum with what the host takes for a kernel's runs."""
+        return self._replace(launching=self.launching.plus(host.launch(run.stage).scaled(run.times)))
 
 
 class TimedRun(NamedTuple):
@@ -128,11 +146,24 @@ class RankTimes:
         self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
         self._places: dict[object, tuple[str, StageTimes]] = {}
         for timed_run in self.runs:
-            # kernels of the same layers have the same share of every stage: added up once for all stages
-            path = timed_run.run.path
-            place = rank.placement.place(path)
-            path, times = self._places.get(place, (path, StageTimes()))
-            self._places[place] = path, times.with_run(timed_run)
+            path, times = self._place(timed_run.run)
+            self._places[rank.placement.place(path)] = path, times.with_run(timed_run)
+        if self.host is not None:
+            for run in rank.launched:
+                path, times = self._place(run)
+                self._places[rank.placement.place(path)] = path, times.with_launches(run, self.host)
+
+    @property
+    def host(self) -> Host | None:
+        """The host whose launches are timed; None where kernels are not, or where calls of operations are."""
+        if not self.device.has_constants(self.settings.dtype):
+            return None
+        return self.device.host if self.device.clock.efficiency.memory_bound(FRAMEWORK) is None else None
+
+    def _place(self, run: KernelRun) -> tuple[str, StageTimes]:
+        """The layers of a kernel, by the path of their first one, and their sum so far."""
+        # kernels of the same layers have the same share of every stage: added up once for all stages
+        return self._places.get(self.rank.placement.place(run.path), (run.path, StageTimes()))
 
     def of_stage(self, stage: Stage) -> StageTimes:
         """The seconds of a stage's micro batch."""
@@ -194,7 +225,8 @@ class RankTimes:
 class StageStep(NamedTuple):
     """Seconds of a rank of a stage, in total, computing and waiting, and its communication.
 
-    `recomputed` is the part of the computing that the backward repeats.
+    `recomputed` is the part of the computing that the backward repeats, `launching` what the rank waits for
+    its host.
     """
 
     total: Seconds
@@ -202,6 +234,7 @@ class StageStep(NamedTuple):
     waiting: Seconds
     recomputed: Seconds
     communication: tuple[Exposed, ...]
+    launching: Seconds = Seconds()
 
     @property
     def exposed_s(self) -> float:
@@ -218,18 +251,19 @@ def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> S
     """
     micro_batch, training = times.of_stage(stage), times.settings.phase == "train"
     number = plan.micro_batches * grad_accum if training else 1
-    computing, waiting = micro_batch.all.scaled(number), Seconds()
+    computing, waiting = micro_batch.kernels.scaled(number), Seconds()
     if training:
         computing = computing.plus(times.update(plan, stage).time.seconds)
         # the pipeline fills and drains once for each accumulation
         waiting = micro_batch.all.scaled(plan.waited * grad_accum)
-    seconds, recomputed = computing.plus(waiting), micro_batch.recomputed.scaled(number)
+    recomputed = micro_batch.recomputed.scaled(number)
     collectives = tuple(times.rank.planned.collectives(plan, stage, grad_accum))
-    if not collectives:
-        return StageStep(seconds, computing, waiting, recomputed, ())
-
-    sent = sending(collectives, times, micro_batch, number)
-    return StageStep(seconds.plus(sent.seconds), computing, waiting, recomputed, sent.communication)
+    sent = sending(collectives, times, micro_batch, number) if collectives else Sending()
+    busy = computing.plus(sent.seconds)
+    # the host goes on to launch while a rank computes and sends
+    hosted = busy.beside(micro_batch.launching.scaled(number))
+    total, communication = hosted.plus(waiting), sent.communication
+    return StageStep(total, computing, waiting, recomputed, communication, hosted.beyond(busy))
 
 
 OF_REPLICAS = ("weights", "gradients")
@@ -239,8 +273,8 @@ OF_REPLICAS = ("weights", "gradients")
 class Sending(NamedTuple):
     """Seconds in which a rank sends and computes nothing, and the collectives with their times."""
 
-    seconds: Seconds
-    communication: tuple[Exposed, ...]
+    seconds: Seconds = Seconds()
+    communication: tuple[Exposed, ...] = ()
 
 
 def sending(

@@ -230,7 +230,9 @@ class TimedRank:
 
     def _computing(self, stage: Stage, recompute: str) -> float:
         seconds = self.times.of_stage(stage)
-        return seconds.all.expected - (0.0 if recompute == self.recompute else seconds.recomputed.expected)
+        return seconds.kernels.expected - (
+            0.0 if recompute == self.recompute else seconds.recomputed.expected
+        )
 
 
 class StageAtLeast(NamedTuple):

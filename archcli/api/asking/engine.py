@@ -59,7 +59,7 @@ def run_by_engine(
     stated = [f"--{option} {value}" for option, value in OF_TORCH if getattr(settings, option) == value]
     if stated and name is None:
         name = "none"
-    engine = chosen_engine(name, model, settings.phase, device)
+    engine = chosen_engine(name, model, settings.phase, device, kv_dtype)
     if stated and engine.serves:
         what = f"{stated[0]} is of eager torch, and --engine is {name}"
         raise ArchError(what, f"--engine none, or leave {stated[0].split()[0]} out")
@@ -89,9 +89,13 @@ def share_of(
 
 
 def chosen_engine(
-    name: EngineName | None, model: Model, phase: str, device: DeviceMemory | None
+    name: EngineName | None,
+    model: Model,
+    phase: str,
+    device: DeviceMemory | None,
+    kv_dtype: str | None = None,
 ) -> InferenceEngine:
-    """The engine of a name, or the usual one of a device if that reads the model's format, else another.
+    """The engine of a name; or the usual one of a device, if it reads the format and keeps such a cache.
 
     Without a cache none runs. Raises ArchError for an engine in such a phase, or that does not read the
     format.
@@ -104,7 +108,7 @@ def chosen_engine(
     usual: EngineName = "vllm" if device is None else device.usual_engine
     memory_bytes = None if device is None else device.memory_bytes
     if name is None:
-        return engine_of(next(_readers(model.stored_as, usual), usual), memory_bytes)
+        return engine_of(next(_readers(model.stored_as, usual, kv_dtype), usual), memory_bytes)
     engine = engine_of(name, memory_bytes)
     if name != "none" and model.stored_as and model.stored_as not in engine.formats:
         others = list(_readers(model.stored_as, usual))
@@ -114,8 +118,9 @@ def chosen_engine(
     return engine
 
 
-def _readers(stored_as: str, usual: EngineName) -> Iterator[EngineName]:
-    """The engines that read weights in a named format, or in none; the usual one first."""
+def _readers(stored_as: str, usual: EngineName, kv_dtype: str | None = None) -> Iterator[EngineName]:
+    """The engines that read weights in a named format and keep a type of cache, the usual one first."""
     for name in dict.fromkeys((usual, "vllm", "llamacpp", *get_args(EngineName)[1:])):
-        if not stored_as or stored_as in load_engine(name)["formats"]:
+        facts = load_engine(name)
+        if (not stored_as or stored_as in facts["formats"]) and kv_dtype in {None, *facts["cache_dtypes"]}:
             yield name

@@ -37,6 +37,8 @@ KEYS = (
     *("cached", "elements", "bytes", "contents"),
 )
 
+USUAL = {"batch_size": 1, "dtype": "bf16"}
+
 Record = dict[str, Any]
 
 
@@ -82,20 +84,14 @@ def count_kv_cache(  # noqa: PLR0913
             "state_dtype": state_dtype,
             "memory_bytes": memory_bytes,
             "source_len": positions,
-            "engine": engine.name,
-            **({"tp": tp} if tp > 1 else {}) | {"kv_dtype": dtype},
+            **({"tp": tp} if tp > 1 else {}) | {"kv_dtype": dtype, "engine": engine.name},
         },
         convention=_convention(model, totals),
         totals=totals,
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
         notes=(*_notes(model, context, source_len), *notes_of(totals), *state_notes(totals, dtypes)),
-        usual={
-            "batch_size": 1,
-            "dtype": "bf16",
-            "kv_dtype": dtype,
-            "engine": engine.name if memory_bytes is None else "",
-        },
+        usual={**USUAL, "kv_dtype": dtype, "engine": engine.name if memory_bytes is None else ""},
         keys=KEYS,
     )
 

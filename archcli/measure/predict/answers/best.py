@@ -57,7 +57,9 @@ def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
     candidates = PlanCandidates(memory, n_devices, question.device.timing.fabric.devices_per_node)
     timed = question.changed(phase="decode") if memory.settings.phase == "serve" else question
     step = MemoryQuestion(question.model, timed.settings, question.plan)
-    choice = best_plan(memory, candidates, PlanTimer(step, question.timing, question.cache))
+    choice = best_plan(
+        memory, candidates, PlanTimer(step, question.timing, question.cache, question.engine.speed)
+    )
     if choice.best is None:
         raise _no_plan(question, n_devices, choice.n_tried)
     plan, settings = choice.best.candidate

@@ -38,13 +38,14 @@ TracedRank = tuple[PlannedPass, Sequence[KernelRun]]
 class PlanTimer:
     """Times candidates of a question on a device: expected seconds, or the floor without constants.
 
-    The phase is the question's: a candidate that serves is timed by a decoded token of each sequence. Errors
+    `speed` is an engine's, over that of its kernels. The phase is the question's: a candidate that serves is timed by a decoded token of each sequence. Errors
     are ArchErrors for candidates that cannot be timed.
     """
 
     question: MemoryQuestion
     device: TimingDevice
     use: CacheUse = NO_CHANGE
+    speed: float = 1.0
     _times: dict[tuple[RankKey, str], RankTimes] = field(default_factory=dict)
     _traced: dict[RankKey, TracedRank] = field(default_factory=dict)
     _known: KnownTimes = field(default_factory=dict)
@@ -86,7 +87,8 @@ class PlanTimer:
         plan, settings = candidate
         times = self._times_of(candidate)
         steps = [stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)]
-        return _parts(max(steps, key=lambda step: step.total.expected))
+        slowest = _parts(max(steps, key=lambda step: step.total.expected))
+        return {part: seconds / self.speed for part, seconds in slowest.items()}
 
     def _times_of(self, candidate: Candidate) -> RankTimes:
         plan, settings = candidate

@@ -37,7 +37,8 @@ def test_a_cache_takes_its_blocks(dtype):
     asked = {"phase": "serve", "seq_len": TOKENS - 128, "new": 128, "kv_dtype": dtype}
     predicted = archcli.predict("llama-3.1-8b", "h100-sxm", **asked)
     assert predicted.inputs["kv_dtype"] == dtype
-    plain = archcli.predict("llama-3.1-8b", "h100-sxm", **{**asked, "kv_dtype": "bf16"})
+    same = {"kv_dtype": "bf16", "engine": predicted.inputs["engine"]}
+    plain = archcli.predict("llama-3.1-8b", "h100-sxm", **{**asked, **same})
     assert plain.totals["needed_bytes"] - predicted.totals["needed_bytes"] == expected("bf16") - expected(
         dtype
     )

@@ -98,6 +98,11 @@ class Op:
         """Memory of this run besides inputs and outputs."""
         return READ_OFF_RUN if self.follows_run else self.workspace(call.execution.width, *xs)
 
+    @property
+    def lacks_kernel(self) -> bool:
+        """Whether torch runs it step by step, where engines have one kernel."""
+        return False
+
     def skips_masked(self, *xs: Shape) -> bool:
         """Whether `run_fused` skips masked scores: it executes `flops` of the parts, not `unmasked_flops`."""
         return False

@@ -119,13 +119,15 @@ class State:
     """What one execution of an operation leaves in the cache.
 
     `elements` are those of the whole batch. `tokens` is for how many tokens there is an entry, None for a
-    fixed state. `content` left out is the recurrent state of a fixed size, else keys and values.
+    fixed state. `content` left out is the recurrent state of a fixed size, else keys and values. `in_engines`
+    are the elements that engines keep, where these are fewer.
     """
 
     elements: Number
     kind: StateKind
     tokens: Number = None
     content: StateContent | None = None
+    in_engines: Number | None = None
 
     @property
     def holds(self) -> StateContent:

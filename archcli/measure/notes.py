@@ -8,8 +8,9 @@ from typing import Any
 
 from archcli.arith import Number, rounded
 from archcli.errors import ArchError
-from archcli.measure.passes import count_pass
+from archcli.measure.passes import count_pass, shape_pass
 from archcli.modules import Model, settings
+from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.forms import forms_of, in_other_forms, unused_forms
 from archcli.modules.spec.request import Phase, Request
 
@@ -44,6 +45,17 @@ def source_notes(model: Model, source_len: int | None) -> Iterator[str]:
         else f"this model's encoder always has {length:,} positions"
     )
     yield f"--source-len has no effect: {reason}."
+
+
+def unfused_notes(model: Model) -> Iterator[str]:
+    """A note that names the operations which torch runs step by step, and engines in one kernel."""
+    rows = shape_pass(model).rows
+    paths = dict.fromkeys(folded_path(row.path) for row in rows if row.op.lacks_kernel)
+    if paths:
+        yield (
+            f"torch has no fused kernel for {', '.join(paths)} and holds scores of all pairs; an engine runs "
+            "one: --engine vllm."
+        )
 
 
 def form_notes(models: Sequence[Model], forms: Mapping[str, str]) -> Iterator[str]:

@@ -221,8 +221,10 @@ def check_cache(model: Model, dtype: str | None) -> None:
 
 
 def _evaluated(state: State, sizes: Mapping[str, int]) -> State:
-    tokens = None if state.tokens is None else value_at(state.tokens, sizes)
-    return replace(state, elements=value_at(state.elements, sizes), tokens=tokens)
+    tokens, in_engines = (
+        None if number is None else value_at(number, sizes) for number in (state.tokens, state.in_engines)
+    )
+    return replace(state, elements=value_at(state.elements, sizes), tokens=tokens, in_engines=in_engines)
 
 
 def _sizes(context: int, batch_size: int, source_len: int) -> dict[str, int]:

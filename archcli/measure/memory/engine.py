@@ -42,7 +42,9 @@ class InferenceEngine:
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""
-        if state.tokens is None or (self.cache_block == 1 and not self.window_extra):
+        if state.tokens is None:
+            return state.elements if state.in_engines is None else state.in_engines
+        if self.cache_block == 1 and not self.window_extra:
             return state.elements
         # a window keeps fewer tokens than there are
         kept = state.tokens + self.window_extra if state.tokens < tokens else state.tokens

@@ -21,6 +21,13 @@ from archcli.modules import Model
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
 
+IN_RAM = {
+    "token embedding": "embedding",
+    "position embedding": "position_embedding",
+    "token types": "token_type_embedding",
+}
+"""The groups of rows of parts that an engine leaves in RAM."""
+
 
 class InferencePass(NamedTuple):
     """A traced pass without a backward: its moments, and the weights beside it."""
@@ -81,7 +88,7 @@ def serving(model: Model, settings: MemorySettings, known: TracedModel | None = 
     """
     known, model = known or TracedModel(model), inferring(model)
     decodes = settings.phase == "decode"
-    weights = _weights(model, settings, known)
+    weights = _weights(model, settings, known) - _in_ram(model, settings)
     traced = _traced(model, settings if decodes else settings.alone(), known)
     cache = _allocated(model, settings, traced[-1])
     passes = []
@@ -92,6 +99,18 @@ def serving(model: Model, settings: MemorySettings, known: TracedModel | None = 
         )
         passes.append(InferencePass(one, weights, moments))
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
+
+
+def _in_ram(model: Model, settings: MemorySettings) -> Number:
+    """Bytes of the tables that the engine leaves in RAM; a tied one is on the device as well, as the head."""
+    engine = settings.engine or ANY_ENGINE
+    groups = {IN_RAM[part] for part in engine.in_ram}
+    if not groups:
+        return 0
+    rows = shape_pass(model).rows
+    if not any(row.weights for row in rows if row.group == "lm_head"):
+        groups -= {"embedding"}
+    return weight_bytes(model, [row for row in rows if row.group in groups], settings.dtype)
 
 
 def _allocated(model: Model, settings: MemorySettings, last: TracedPass) -> Number:

@@ -110,6 +110,10 @@ class Attend(Op):
         return not (self.softcap or self.alibi or {*self.extras} - {SELECTED} or self.relu)
 
     @property
+    def lacks_kernel(self) -> bool:
+        return not self.is_plain
+
+    @property
     def selects(self) -> bool:
         """Whether each query is given the keys that it sees."""
         return SELECTED in self.extras

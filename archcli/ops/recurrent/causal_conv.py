@@ -42,7 +42,7 @@ class CausalConv1d(Op):
         return (product, *((bias(n, x[2]),) if self.bias else ()), *moved)
 
     def states(self, x: Shape, *window: Shape) -> tuple[State, ...]:
-        return (_window(x[0] * self.kernel * x[2]),) if self.keep else ()
+        return (_window(x[0] * x[2], self.kernel, self.kernel - 1),) if self.keep else ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *window: Any) -> Any:
         before = window[0] if window else x.new_zeros(x.shape[0], self.kernel, x.shape[2])
@@ -62,9 +62,10 @@ class CausalConv1d(Op):
         return Workspace(running, 2 * joined)
 
 
-def _window(elements: Number) -> State:
-    """The cached inputs of a convolution."""
-    return State(elements, StateKind.FIXED, content=StateContent.CONVOLUTION)
+def _window(channels: Number, taps: int, in_engines: int) -> State:
+    """The cached inputs of a convolution; engines keep those before the next token alone."""
+    content, kept = StateContent.CONVOLUTION, channels * in_engines
+    return State(channels * taps, StateKind.FIXED, content=content, in_engines=kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +115,7 @@ class ConvPair(Op):
         return (depthwise, _bias("first", between, width), grouped, _bias("second", n, width), *moved)
 
     def states(self, x: Shape, *window: Shape) -> tuple[State, ...]:
-        return (_window(x[0] * self._reach * x[2]),) if self.keep else ()
+        return (_window(x[0] * x[2], self._reach, self._reach),) if self.keep else ()
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, *window: Any) -> Any:
         before = window[0] if window else x.new_zeros(x.shape[0], self._reach, x.shape[2])

@@ -10,6 +10,7 @@ from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.recomputations import recomputations
 from archcli.measure.memory.answers.tables import plan_options
+from archcli.measure.memory.engine import ANY_ENGINE
 from archcli.measure.memory.training.optimizers import OPTIMIZERS
 from archcli.measure.report import Column, Table
 from archcli.modules.spec.arguments import ZeroStage
@@ -40,6 +41,7 @@ TRAINING = (
 )
 """Changes of a training step, the cheapest first: none repeated, some operations, a layer; less precision."""
 SERVING = (
+    Change("--engine vllm", {"engine": ANY_ENGINE}),
     Change("--attention flash", {"attention": "flash"}),
     Change("--chunk 512", {"chunk": 512}),
     Change(ONE, {"batch_size": 1}),
@@ -50,9 +52,9 @@ FULL: ZeroStage = 3
 """The stage of ZeRO that shards everything."""
 CHANGES = {
     "train": TRAINING,
-    "forward": (SERVING[0], SERVING[2]),
+    "forward": (SERVING[1], SERVING[3]),
     "prefill": SERVING,
-    "decode": (SERVING[0], SERVING[2]),
+    "decode": (*SERVING[:2], SERVING[3]),
     "serve": SERVING,
 }
 
@@ -80,6 +82,8 @@ def _largest_batch(question: MemoryQuestion) -> Record:
 def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
     """(option, question) of each change; the last uses all devices."""
     for change in CHANGES[question.settings.phase]:
+        if "engine" in change.settings and question.settings.served:
+            continue
         changed = question.changed(**change.settings)
         if changed.settings != question.settings:
             yield change.option, changed

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
-from archcli.measure.memory.engine import EngineName, InferenceEngine
+from archcli.measure.memory.engine import CACHING, NO_ENGINE, EngineName, InferenceEngine
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
-from archcli.measure.notes import context_notes, source_notes
+from archcli.measure.notes import context_notes, source_notes, unfused_notes
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
@@ -250,15 +250,26 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
     tokens = settings.tokens(model)
     yield from context_notes(model, tokens)
     yield from source_notes(model, settings.source_len)
-    if settings.phase in {"prefill", "decode"} and model.caches and not settings.served:
-        yield CACHE_TWICE
-    if settings.served:
-        yield ENGINES
+    if settings.phase in CACHING and model.caches:
+        yield from _of_engine(question)
     if settings.phase == "train" and model.output_head is None:
         yield NO_HEAD
     if plan.dp > 1 and not plan.zero and settings.phase == "train":
         yield DDP
     yield from _idle_devices(question)
+
+
+def _of_engine(question: MemoryQuestion) -> Iterator[str]:
+    """How the cache is held; and of eager torch, which layers an engine runs in one kernel."""
+    settings, engine = question.settings, question.settings.engine or NO_ENGINE
+    if not engine.serves:
+        if settings.phase != "serve":
+            yield CACHE_TWICE
+        yield from unfused_notes(question.model)
+        return
+    yield ENGINES
+    if engine.in_ram:
+        yield f"{engine.title} leaves in RAM: {', '.join(engine.in_ram)}; a tied one is on the device, too."
 
 
 def _idle_devices(question: MemoryQuestion) -> Iterator[str]:

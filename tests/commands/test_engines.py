@@ -1,0 +1,50 @@
+"""`archcli engines`: a line for each engine, and the facts of one."""
+
+import json
+
+import pytest
+
+import archcli
+from archcli.load.devices.engines import engines
+
+
+def test_engines_are_listed(cli):
+    found = json.loads(cli("engines", "--json").out)
+    assert [row["name"] for row in found["rows"]] == engines()
+    assert all(row["version"] and row["source"] for row in found["rows"])
+    lines = cli("engines").out.splitlines()
+    assert [line.split()[0] for line in lines[1 : 1 + len(engines())]] == engines()
+
+
+def test_one_engine_shows_its_facts_with_sources(cli):
+    rows = {row["fact"]: row for row in archcli.engines("llamacpp").rows}
+    assert rows["cache_block"]["value"] == 256
+    assert rows["cache_block"]["source"]
+    assert "token embedding" in rows["in_ram"]["value"]
+    out = cli("engines", "vllm").out
+    assert "kernels measured on" in out
+    assert "fuses attention" in out
+
+
+def test_an_engine_that_is_not_known_names_the_nearest(cli):
+    done = cli("engines", "vlm")
+    assert (done.code, done.err) == (2, "error: no engine 'vlm'\n  = help: did you mean vllm?\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--engine", "vllm", "--dtype", "q4_k_m"), "vLLM does not read weights in q4_k_m"),
+        (("--engine", "llamacpp", "--dtype", "fp8"), "llama.cpp does not read weights in fp8"),
+        (("--engine", "vllm", "--kv-dtype", "q8_0"), "vLLM keeps no cache in q8_0"),
+        (("--engine", "none", "--kv-dtype", "fp8"), "--kv-dtype is of an engine's cache"),
+        (("--engine", "vllm", "--attention", "eager"), "--attention eager is of eager torch"),
+        (("--phase", "train", "--engine", "vllm"), "--engine applies to inference"),
+        (("--engine", "vlm"), "'vlm' is not one of"),
+        (("--utilization", "0.9"), "--utilization is a share of a device"),
+        (("--new", "9"), "--new applies to serving only"),
+    ],
+)
+def test_what_is_refused_in_a_line(cli, args, words):
+    done = cli("memory", "llama-3.2-1b", "--phase", "decode", *args)
+    assert (done.code, words in done.err, done.err.count("= help:")) == (2, True, 1), done.err

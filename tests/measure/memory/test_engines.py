@@ -1,0 +1,134 @@
+"""Engines in memory: what their caches hold, what they leave in RAM, their chunks and their shares."""
+
+from typing import get_args
+
+import pytest
+
+import archcli
+from archcli.api.asking.engine import engine_of
+from archcli.load.devices.engines import engines, load_engine
+from archcli.measure.memory.engine import ANY_ENGINE, NO_ENGINE, EngineName
+
+GIB = 2**30
+KV_HEADS, HEAD, LAYERS, BF16 = 8, 128, 32, 2
+TOKEN = 2 * KV_HEADS * HEAD * LAYERS * BF16
+"""Bytes of a token of llama-3.1-8b."""
+
+
+def cache(model, phase="serve", **options):
+    return archcli.count_memory(model, phase, **options).totals["parts"]["cache"]
+
+
+def test_every_engine_has_a_name_and_a_file():
+    assert sorted(get_args(EngineName)) == engines()
+    for name in engines():
+        engine = engine_of(name)
+        assert (engine.name, engine.title) == (name, load_engine(name)["title"])
+    assert engine_of("none").serves is NO_ENGINE.serves is False
+    assert engine_of("vllm").serves is ANY_ENGINE.serves is True
+
+
+@pytest.mark.parametrize(
+    ("engine", "block"), [("vllm", 16), ("sglang", 1), ("trtllm", 32), ("llamacpp", 256)]
+)
+def test_a_cache_is_made_of_whole_blocks(engine, block):
+    for tokens in (1, 15, 16, 17, 255, 256, 257):
+        assert cache("llama-3.1-8b", seq_len=tokens, engine=engine) == -(-tokens // block) * block * TOKEN
+    one_more = cache("llama-3.1-8b", "decode", seq_len=256, engine=engine)
+    assert one_more == (256 + block) * TOKEN
+    assert cache("llama-3.1-8b", seq_len=256, new=1, engine=engine) == one_more
+
+
+def test_a_window_holds_what_the_engine_says_and_no_more_than_there_is():
+    """Gemma 2 2B: 13 layers with a window of 4,096, 13 without; 4 key heads of 256."""
+    layer = 2 * 4 * 256 * BF16
+    assert cache("gemma-2-2b", seq_len=8192, engine="vllm") == 13 * layer * (8192 + 4096 + 16)
+    assert cache("gemma-2-2b", seq_len=8192, engine="llamacpp") == 13 * layer * (8192 + 4096 + 512)
+    assert cache("gemma-2-2b", seq_len=4352, engine="llamacpp") == 13 * layer * 2 * 4352
+    assert cache("gemma-2-2b", seq_len=2048, engine="llamacpp") == 26 * layer * 2048
+
+
+def test_engines_keep_one_input_of_a_convolution_less():
+    """Mamba 130M: 24 layers, 1,536 channels, 4 taps; a state of 16 a channel."""
+    state = 24 * 1536 * 16
+    held = archcli.count_kv_cache("mamba-130m", engine="vllm").totals
+    assert held["bytes"] == (state + 24 * 1536 * 4) * BF16
+    assert held["held"] == {"engine": "vllm", "bytes": (state + 24 * 1536 * 3) * BF16}
+    assert cache("mamba-130m", seq_len=64) == held["held"]["bytes"]
+
+
+def test_llama_cpp_leaves_tables_in_ram_unless_the_head_is_the_table():
+    def weights(model, engine):
+        return archcli.count_memory(model, "serve", seq_len=64, engine=engine).totals["parts"]["weights"]
+
+    table = 128_256 * 4096 * BF16
+    assert weights("llama-3.1-8b", "vllm") - weights("llama-3.1-8b", "llamacpp") == table
+    positions = 1024 * 768 * BF16
+    assert weights("gpt2", "vllm") - weights("gpt2", "llamacpp") == positions
+
+
+@pytest.mark.parametrize(
+    ("device", "chunk"), [("rtx-4090", 2048), ("h100-sxm", 8192), ("b200-sxm", 16384), (None, 16384)]
+)
+def test_a_chunk_depends_on_the_memory_of_the_device(device, chunk):
+    asked = {"phase": "serve", "engine": "vllm", "seq_len": 32768, "device": device}
+    report = archcli.count_memory("llama-3.1-8b", **asked)
+    assert report.inputs["chunk"] == chunk
+    stated = archcli.count_memory("llama-3.1-8b", **asked, chunk=chunk)
+    assert stated.totals["peak_bytes"] == report.totals["peak_bytes"]
+
+
+def test_the_share_of_a_device_is_the_engines_unless_it_is_stated():
+    share = load_engine("vllm")["utilization"]
+    whole = archcli.count_memory("gpt2", "serve", device="h100-sxm", utilization=1)
+    assert archcli.count_memory("gpt2", "serve", device="h100-sxm").inputs["memory_bytes"] == int(
+        whole.inputs["memory_bytes"] * share
+    )
+    stated = archcli.count_memory("gpt2", "serve", memory=80 * GIB)
+    assert (stated.inputs["memory_bytes"], stated.inputs["utilization"]) == (80 * GIB, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "engine"),
+    [
+        ({}, "vllm"),
+        ({"dtype": "q4_k_m"}, "llamacpp"),
+        ({"dtype": "mlx-4bit"}, "mlx"),
+        ({"device": "m3-pro"}, "llamacpp"),
+        ({"kv_dtype": "q8_0"}, "llamacpp"),
+        ({"attention": "eager"}, "none"),
+        ({"phase": "train"}, "none"),
+        ({"phase": "forward"}, "none"),
+    ],
+)
+def test_the_engine_that_is_usual(options, engine):
+    asked = {"phase": "decode", "seq_len": 64} | options
+    assert archcli.count_memory("llama-3.2-1b", **asked).inputs["engine"] == engine
+    if "attention" not in options and "mlx" not in engine:
+        predicted = {"device": "h100-sxm", **asked}
+        assert archcli.predict("llama-3.2-1b", **predicted).inputs.get("engine", "none") == engine
+
+
+def test_eager_torch_names_what_an_engine_fuses_and_an_engine_does_not():
+    def notes(engine):
+        return "\n".join(archcli.count_memory("gpt-oss-20b", "prefill", seq_len=64, engine=engine).notes)
+
+    assert "no fused kernel for layers.*.attention.attend" in notes("none")
+    assert "no fused kernel" not in notes("vllm")
+
+
+def test_what_does_not_fit_in_eager_torch_fits_in_an_engine():
+    asked = {"phase": "prefill", "seq_len": 32_768, "device": "rtx-4090"}
+    eager = archcli.count_memory("gpt-oss-20b", **asked, engine="none").totals
+    assert (eager["fits"], eager["change"]["change"]) == (False, "--engine vllm")
+    for device in ("rtx-4090", "rtx-5080"):
+        assert archcli.count_memory("gpt-oss-20b", **{**asked, "device": device}).totals["fits"]
+
+
+@pytest.mark.parametrize("phase", ["prefill", "decode", "serve"])
+def test_memory_and_predict_agree(phase):
+    asked = {"phase": phase, "batch_size": 4, "seq_len": 3000, "device": "l4"}
+    asked |= {"new": 64} if phase == "serve" else {}
+    memory, predict = (ask("llama-3.1-8b", **asked).totals for ask in (archcli.count_memory, archcli.predict))
+    assert memory["peak_bytes"] + memory["beyond_bytes"] == predict["needed_bytes"]
+    assert memory["fits"] == predict["fits"]

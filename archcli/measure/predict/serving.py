@@ -24,6 +24,7 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Efficiency, Entry
+from archcli.measure.predict.live import LiveServer
 from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
@@ -31,34 +32,6 @@ from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
 
 EngineName = Literal["none", "vllm", "trtllm", "sglang"]
-
-
-class LiveServer(NamedTuple):
-    """What was measured of an engine's live servers.
-
-    waits: share of the other sequences' prefills that a sequence waits for before its first token.
-    first_s: seconds to a first token beside kernels: tokenizing, queues, the network.
-    low, high: measured over expected time of a token, at the 10% and 90% quantile of held-out servers.
-    first_low, first_high: the same of the first token. error: mean error of the time of a token.
-    """
-
-    waits: float
-    first_s: float
-    low: float
-    high: float
-    first_low: float
-    first_high: float
-    error: float
-
-    def widened(self, factor: float) -> LiveServer:
-        """The same with ranges that are wider to either side."""
-        low, high, first_low, first_high = self.low, self.high, self.first_low, self.first_high
-        return self._replace(
-            low=low / factor,
-            high=high * factor,
-            first_low=first_low / factor,
-            first_high=first_high * factor,
-        )
 
 
 class Engine(NamedTuple):
@@ -118,15 +91,7 @@ def with_engine(seconds: Seconds, engine: Engine) -> Seconds:
         return Seconds(
             floor, expected / engine.speed, low / engine.high, high / engine.low, is_calibrated=True
         )
-    expected = max(floor, expected / engine.speed)
-    return _ranged(floor, expected, engine.live.low, engine.live.high)
-
-
-def _ranged(floor: float, expected: float, low: float, high: float) -> Seconds:
-    """Seconds with a range of shares of the expected ones, not below the floor."""
-    return Seconds(
-        floor, expected, max(floor, min(1.0, low) * expected), max(1.0, high) * expected, is_calibrated=True
-    )
+    return engine.live.of_token(floor, expected / engine.speed)
 
 
 FP8 = "fp8"
@@ -279,26 +244,14 @@ def serve(
     if engine.live is None or not per_token.is_calibrated:
         return ServedTokens(whole, with_engine(first, engine), with_engine(per_token, engine))
     others = int(plan.of_replica(settings).batch_size) - 1
+    # the rest of the others' prefills; no floor of them: there may be no other sequence
+    late = alone.seconds._replace(floor=0.0).scaled((1 - engine.live.waits) * others / new)
+    before = alone.seconds.expected * (1 + engine.live.waits * others) + steps[0].step.seconds.expected
     return ServedTokens(
         whole,
-        _live_first(alone.seconds, steps[0].step.seconds, others, engine.live, engine.speed),
-        with_engine(
-            per_token.plus(_no_floor(alone.seconds).scaled((1 - engine.live.waits) * others / new)),
-            engine,
-        ),
+        engine.live.of_first(alone.seconds.floor, before / engine.speed),
+        with_engine(per_token.plus(late), engine),
     )
-
-
-def _live_first(alone: Seconds, step: Seconds, others: int, live: LiveServer, speed: float) -> Seconds:
-    """The first token of a live server: prefills of its own and others, a step under way, the host."""
-    prefills = alone.expected * (1 + live.waits * others)
-    expected = max(alone.floor, (prefills + step.expected) / speed + live.first_s)
-    return _ranged(alone.floor, expected, live.first_low, live.first_high)
-
-
-def _no_floor(seconds: Seconds) -> Seconds:
-    """The seconds without a floor: a server may have no other sequence to prefill."""
-    return seconds._replace(floor=0.0)
 
 
 def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:

@@ -49,7 +49,7 @@ class Engine(NamedTuple):
     live: LiveServer | None = None
 
 
-LIVE = "live servers, their batches of 1 to 256"
+LIVE = "live servers"
 ENGINES: Mapping[EngineName, Engine] = {
     "none": Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else"),
     "vllm": Engine(

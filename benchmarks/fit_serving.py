@@ -6,13 +6,12 @@
 measured/serving_live.csv: mean first-token and per-token milliseconds of vLLM, SGLang and TensorRT-LLM. Three
 constants an engine: a factor on its kernels, the share of other sequences' prefills that a sequence waits for
 before its first token, and seconds beside kernels before it. A server is a model on devices with lengths of
-prompts and outputs, at all its batches; half of them are drawn by a seed. What archcli.measure.predict.serving
-states is what this prints. Five minutes.
+prompts and outputs, at all its batches; half of them are drawn by a seed. The constants that
+archcli/measure/predict/serving.py states are those that this prints. Five minutes.
 """
 
 import argparse
 import csv
-import random
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -45,7 +44,7 @@ FIRST_WEIGHT = 0.3
 
 
 def rows(path):
-    """The rows that are asked, each once: without speculation, attention data parallelism and 4-bit products."""
+    """The rows that are asked, each once: no speculation, no data-parallel attention, no products in 4 bits."""
     with path.open() as file:
         found = {tuple(sorted(row.items())): row for row in csv.DictReader(file)}
     for row in found.values():
@@ -59,8 +58,9 @@ def rows(path):
 
 
 @cache
-def seconds(phase, model, device, tp, ep, dtype, engine, batch, length):
+def seconds(phase, where, batch, length):
     """(expected seconds of a pass by its kernels alone, whether it fits)."""
+    model, device, tp, ep, dtype, engine = where
     plan = {"tp": tp} | ({"ep": ep} if ep > 1 else {})
     sizes = {"past" if phase == "decode" else "seq_len": length}
     options = PredictOptions(
@@ -86,13 +86,13 @@ def loaded(name):
 
 
 def parts(row):
-    """A row's batch, lengths, measured seconds, and seconds of its kernels; None for one that does not fit."""
+    """A row's sizes, its measured seconds, and seconds of its kernels; None for one that does not fit."""
     model, kind = MODELS[row["model_path"]]
     device = row["system"].replace("_", "-")
     where = (model, device, int(row["tp_size"]), row["ep"], row["dtype"], row["backend"])
     batch, prompt, new = (int(row[name]) for name in ("batch_size", "isl", "osl"))
-    prefill, _ = seconds("prefill", *where, 1, prompt)
-    step, fits = seconds("decode", *where, batch, prompt + new // 2)
+    prefill, _ = seconds("prefill", where, 1, prompt)
+    step, fits = seconds("decode", where, batch, prompt + new // 2)
     first, token = float(row["silicon_ttft_ms"]) / 1e3, float(row["silicon_tpot_ms"]) / 1e3
     # a server that holds fewer sequences than are asked for lets them wait longer than all prefills take
     if not fits or first > 1.5 * batch * prefill + 1:
@@ -145,8 +145,8 @@ def fitted(servers):
 def halves(servers):
     """The servers of a seeded half, and the others."""
     names = sorted({server["server"] for server in servers})
-    random.Random(SEED).shuffle(names)
-    drawn = set(names[: len(names) // 2])
+    drawn = set(np.random.default_rng(SEED).permutation(len(names))[: len(names) // 2])
+    drawn = {names[number] for number in drawn}
     for inside in (True, False):
         yield [server for server in servers if (server["server"] in drawn) is inside]
 
@@ -158,10 +158,8 @@ def report(servers, constants, what):
     for name, found in zip(("token", "first"), ratios(servers, constants), strict=True):
         low, high = np.quantile(1 / found, OUTER)
         error = np.mean(np.abs(found - 1))
-        middle = np.median(found)
-        print(
-            f"  {what:18} {name:5} {len(servers):4} rows  median {middle:.2f}  error {error:.3f}  {low:.2f} to {high:.2f}"
-        )
+        figures = f"median {np.median(found):.2f}  error {error:.3f}  {low:.2f} to {high:.2f}"
+        print(f"  {what:18} {name:5} {len(servers):4} rows  {figures}")
 
 
 def main():

@@ -64,12 +64,13 @@ def figure(sheet, key):
 
 
 def engines_table():
-    """The factor of each engine on its speed, with its range and its source."""
+    """The factor of each engine on its speed, and the constants and ranges of its live servers."""
     rows = [
-        [f"`{name}`", one.source, *(f"{factor:g}" for factor in (one.speed, one.low, one.high))]
+        [f"`{name}`", f"{one.speed:g}", *(f"{constant:g}" for constant in one.live or ())]
         for name, one in ENGINES.items()
     ]
-    return table(["`--engine`", "what it is", "expected", "low", "high"], rows, texts=2)
+    heads = ["speed", "waits", "first, s", "low", "high", "first, low", "first, high", "error"]
+    return table(["`--engine`", *heads], [[*row, *[""] * (9 - len(row))] for row in rows], texts=1)
 
 
 def assumptions_table():

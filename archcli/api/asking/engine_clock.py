@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
-from archcli.load.devices.engines import device_kernels, measured_devices
+from archcli.load.devices.engines import kernel_entries, measured_devices
 from archcli.measure.predict.engine_kernels.choice import PROCESSORS, NamedDevice, lender
 from archcli.measure.predict.engine_kernels.clock import EngineClock, EngineTable
 from archcli.measure.predict.engine_kernels.terms import KernelDevice
 
 if TYPE_CHECKING:
     from archcli.load.devices.datasheet import Datasheet
+    from archcli.load.devices.efficiency import Constants
     from archcli.measure.predict.constants import Rates
 
 GIGA, MEGA = 1e9, 1e6
@@ -32,10 +34,10 @@ def engine_clock(engine: str, sheet: Datasheet, rates: Rates) -> EngineClock | N
 
     def tables() -> Iterator[EngineTable]:
         borrowed = source != name
-        yield EngineTable(device_kernels(engine, source), borrowed)
+        yield EngineTable(partial(kernel_entries, engine, source), borrowed)
         for other in ENGINES_OF_KERNELS:
             if other != engine:
-                yield EngineTable(device_kernels(other, source), borrowed=True)
+                yield EngineTable(partial(kernel_entries, other, source), borrowed=True)
 
     return EngineClock(
         engine,
@@ -49,7 +51,24 @@ def engine_clock(engine: str, sheet: Datasheet, rates: Rates) -> EngineClock | N
             figures.get("link_gb_s", inf) * GIGA,
         ),
         "" if source == name else source,
+        *_lent_products(engine, name, sheet),
     )
+
+
+def _lent_products(engine: str, name: str, sheet: Datasheet) -> tuple[Constants | None, str]:
+    """Constants of kernels that are no engine's, for a device without any: of the nearest measured one."""
+    if sheet.efficiency:
+        return None, ""
+    from archcli.load.devices.datasheet import load_datasheet  # of devices that borrow alone
+    from archcli.load.devices.efficiency import borrowed
+
+    known = [one for one in measured_devices(engine) if load_datasheet(one).efficiency]
+    bandwidth = sheet.figures["bandwidth_gb_s"].value
+    found = lender(NamedDevice(name, sheet.architecture, bandwidth), map(_named, known))
+    if found is None:
+        return None, ""
+    theirs = load_datasheet(found.name)
+    return borrowed(theirs.efficiency, theirs.name, same_link=theirs.link == sheet.link), found.name
 
 
 def _lender(engine: str, name: str, sheet: Datasheet) -> str | None:

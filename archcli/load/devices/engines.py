@@ -16,6 +16,8 @@ from archcli.load.yaml.text import decode, read_start, text_of
 
 DEVICE = re.compile(r"^  ([a-z0-9-]+):\n((?:    .*\n)+)", re.MULTILINE)
 """A device of `kernels`, and the lines below it."""
+OPERATION = re.compile(r"^    ([a-z_]+):\n((?:      .*\n)+)", re.MULTILINE)
+"""An operation of a device, and the lines below it."""
 KernelEntries = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Constants of kernels by device and by operation, such as attention_prefill."""
 
@@ -55,13 +57,19 @@ def measured_devices(name: str) -> list[str]:
 
 
 @cache
-def device_kernels(name: str, device: str) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """The constants of an engine's kernels on one device, by operation; empty without any.
+def kernel_entries(name: str, device: str, operation: str) -> Sequence[Mapping[str, Any]]:
+    """The constants of an engine's kernels for an operation on one device; empty without any.
 
-    Only the lines of this device are parsed. Raises ArchError where none of the engine's were measured.
+    Only their lines are parsed. Raises ArchError where none of the engine's were measured.
     """
-    block = _blocks(name).get(device)
-    return {} if block is None else _parsed(block, f"{name}.yaml")
+    blocks = dict(OPERATION.findall(_blocks(name).get(device, "")))
+    if operation not in blocks:
+        return ()
+    document = parse(text_of(blocks[operation], f"{name}.yaml"))
+    if document.problems or document.root is None:
+        raise ArchError(document.problems)
+    entries: Sequence[Mapping[str, Any]] = plain(document.root)
+    return entries
 
 
 @cache

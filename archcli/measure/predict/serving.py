@@ -25,29 +25,12 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Efficiency, Entry
+from archcli.measure.predict.live import LiveServer
 from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
-
-
-class LiveServer(NamedTuple):
-    """What was measured of an engine's live servers.
-
-    waits: share of the other sequences' prefills that a sequence waits for before its first token.
-    first_s: seconds to a first token beside kernels: tokenizing, queues, the network.
-    low, high: measured over expected time of a token, at the 10% and 90% quantile of held-out servers.
-    first_low, first_high: the same of the first token. error: mean error of the time of a token.
-    """
-
-    waits: float
-    first_s: float
-    low: float
-    high: float
-    first_low: float
-    first_high: float
-    error: float
 
 
 class Engine(NamedTuple):
@@ -65,16 +48,18 @@ class Engine(NamedTuple):
     live: LiveServer | None = None
 
 
-LIVE = "live servers, their batches of 1 to 256"
+LIVE = "live servers"
 KERNELS = Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else")
 ENGINES: Mapping[EngineName, Engine] = {
     **dict.fromkeys(("none", "transformers", "mlx", "llamacpp"), KERNELS),
-    "vllm": Engine("vLLM", 0.97, 0.97, 0.97, LIVE, LiveServer(0.064, 0.0228, 0.86, 1.26, 0.84, 1.65, 0.14)),
+    "vllm": Engine(
+        "vLLM", 0.911, 0.911, 0.911, LIVE, LiveServer(0.072, 0.0249, 0.83, 1.18, 0.78, 1.47, 0.161)
+    ),
     "trtllm": Engine(
-        "TensorRT-LLM", 0.98, 0.98, 0.98, LIVE, LiveServer(0.083, 0.0853, 0.8, 1.21, 0.63, 2.0, 0.13)
+        "TensorRT-LLM", 1.0, 1.0, 1.0, LIVE, LiveServer(0.076, 0.0703, 0.83, 1.26, 0.67, 2.29, 0.141)
     ),
     "sglang": Engine(
-        "SGLang", 0.965, 0.965, 0.965, LIVE, LiveServer(0.321, 0.121, 0.69, 1.11, 0.47, 1.41, 0.15)
+        "SGLang", 1.015, 1.015, 1.015, LIVE, LiveServer(0.307, 0.117, 0.78, 1.18, 0.19, 1.55, 0.162)
     ),
 }
 """Factors by name, fitted by benchmarks/fit_serving.py."""
@@ -93,10 +78,10 @@ def engine_of(name: EngineName, reads: CacheReads) -> Engine:
     return FIXED_BATCH if name != "none" and reads == "heads" else ENGINES[name]
 
 
-def with_engine(seconds: Seconds, engine: Engine, widened: float = 1.0) -> Seconds:
+def with_engine(seconds: Seconds, engine: Engine) -> Seconds:
     """The seconds of an engine; the floor stays that of the kernels.
 
-    The range is that of live servers, `widened` to either side, or that of the kernels.
+    The range is that of its live servers, without these that of the kernels.
     """
     if not seconds.is_calibrated:
         return seconds
@@ -106,15 +91,7 @@ def with_engine(seconds: Seconds, engine: Engine, widened: float = 1.0) -> Secon
         return Seconds(
             floor, expected / engine.speed, low / engine.high, high / engine.low, is_calibrated=True
         )
-    expected = max(floor, expected / engine.speed)
-    return _ranged(floor, expected, engine.live.low / widened, engine.live.high * widened)
-
-
-def _ranged(floor: float, expected: float, low: float, high: float) -> Seconds:
-    """Seconds with a range of shares of the expected ones, not below the floor."""
-    return Seconds(
-        floor, expected, max(floor, min(1.0, low) * expected), max(1.0, high) * expected, is_calibrated=True
-    )
+    return engine.live.of_token(floor, expected / engine.speed)
 
 
 FP8 = "fp8"
@@ -244,11 +221,10 @@ def serve(
     plan: Plan,
     use: CacheUse,
     engine: Engine = ENGINES["none"],
-    widened: float = 1.0,
 ) -> ServedTokens:
     """Predict B = `batch_size` sequences of `seq_len` tokens, and `new` more of each.
 
-    One prefill, then a step for each new token. `widened`: a factor on the range. Raises ArchError as `predict_pass` does.
+    One prefill, then a step for each new token. Raises ArchError as `predict_pass` does.
     """
     prompt = int(settings.tokens(model))
 
@@ -263,34 +239,19 @@ def serve(
     first = prefill.seconds._replace(floor=alone.seconds.floor, low=alone.seconds.low)
     steps = spanned(step, prompt, prompt + new - 1)
     parts = [("prefill", WeightedStep(1.0, prefill)), *(("decode", step) for step in steps)]
-    whole = joined(parts, int(settings.batch_size) * new, engine, widened)
+    whole = joined(parts, int(settings.batch_size) * new, engine)
     per_token = added(steps, 1 / new)
     if engine.live is None or not per_token.is_calibrated:
         return ServedTokens(whole, with_engine(first, engine), with_engine(per_token, engine))
     others = int(plan.of_replica(settings).batch_size) - 1
+    # the rest of the others' prefills; no floor of them: there may be no other sequence
+    late = alone.seconds._replace(floor=0.0).scaled((1 - engine.live.waits) * others / new)
+    before = alone.seconds.expected * (1 + engine.live.waits * others) + steps[0].step.seconds.expected
     return ServedTokens(
         whole,
-        _live_first(alone.seconds, steps[0].step.seconds, others, engine.live, engine.speed, widened),
-        with_engine(
-            per_token.plus(_no_floor(alone.seconds).scaled((1 - engine.live.waits) * others / new)),
-            engine,
-            widened,
-        ),
+        engine.live.of_first(alone.seconds.floor, before / engine.speed),
+        with_engine(per_token.plus(late), engine),
     )
-
-
-def _live_first(
-    alone: Seconds, step: Seconds, others: int, live: LiveServer, speed: float, widened: float
-) -> Seconds:
-    """The first token of a live server: its prefill, a share of those of others, a step under way, the host."""
-    prefills = alone.expected * (1 + live.waits * others)
-    expected = max(alone.floor, (prefills + step.expected) / speed + live.first_s)
-    return _ranged(alone.floor, expected, live.first_low / widened, live.first_high * widened)
-
-
-def _no_floor(seconds: Seconds) -> Seconds:
-    """The seconds without a floor: a server may have no other sequence to prefill."""
-    return seconds._replace(floor=0.0)
 
 
 def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:
@@ -339,9 +300,7 @@ def longest(steps: list[WeightedStep]) -> Prediction:
     return max(steps, key=lambda part: part.weight * part.step.seconds.expected).step
 
 
-def joined(
-    parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine, widened: float = 1.0
-) -> Prediction:
+def joined(parts: list[tuple[str, WeightedStep]], tokens: int, engine: Engine) -> Prediction:
     """All parts as one prediction of so many tokens; the `stage` of a row is the name of its part."""
     steps = [step for _, step in parts]
     first = steps[0].step
@@ -350,7 +309,7 @@ def joined(
         for name in ("bubble_s", "model_flops", "executed_flops")
     }
     return first._replace(
-        seconds=with_engine(added(steps), engine, widened),
+        seconds=with_engine(added(steps), engine),
         bound_by=longest(steps).bound_by,
         rows=tuple(_rows(parts)),
         communication=tuple(_sent(steps)),

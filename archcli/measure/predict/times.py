@@ -7,7 +7,7 @@ whose peak no datasheet states. An expected time and its range need constants; w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.launches.kernel import KernelCost
 from archcli.measure.predict.constants import (
@@ -18,8 +18,10 @@ from archcli.measure.predict.constants import (
     Rates,
     Terms,
 )
-from archcli.measure.predict.engine_kernels.clock import EngineClock, Measured
 from archcli.recording.classes import TimeClass, is_product
+
+if TYPE_CHECKING:
+    from archcli.measure.predict.engine_kernels.clock import EngineClock, Measured
 
 PRODUCTS, ATTENTION, NORMALIZATION = "matrix_products", "attention", "normalization"
 ADDITIONS = ("add", "add_", "sub", "sub_")

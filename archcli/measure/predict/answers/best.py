@@ -69,6 +69,7 @@ def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
         grad_accum=settings.grad_accum,
         recompute=settings.recompute,
     )
+    choice = choice.at_speed(question.engine.speed)
     answer = FastestPlan(_record(choice), tuple(_sentences(choice)))
     return replace(question, plan=plan, settings=chosen), answer
 

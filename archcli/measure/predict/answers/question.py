@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
@@ -12,8 +12,8 @@ from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import EngineName
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
+from archcli.measure.predict.constants import Efficiency
 from archcli.measure.predict.engine_kernels.choice import BORROWED
-from archcli.measure.predict.engine_kernels.clock import EngineClock
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.host import COMPILED, EAGER
 from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
@@ -30,6 +30,9 @@ from archcli.measure.predict.serving import (
 )
 from archcli.modules import Model
 from archcli.modules.spec.values import AboveZero, Interval, check_values
+
+if TYPE_CHECKING:
+    from archcli.measure.predict.engine_kernels.clock import EngineClock
 
 DEFAULT_NEW = 128
 """Tokens that serving generates for each sequence, unless --new says how many."""
@@ -142,35 +145,34 @@ class PredictQuestion:
         """The prediction. Raises ArchError for what cannot be predicted."""
         engine, timing, plan = self.engine, self.timing, self.plan
         if self.phase == "serve":
-            served = serve(
-                self.model, self.settings, self.asked.new, timing, plan, self.cache, engine, self.widened
-            )
+            served = serve(self.model, self.settings, self.asked.new, timing, plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
         one_pass = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
         seconds = one_pass.seconds
-        with_overhead = one_pass._replace(seconds=with_engine(seconds, engine, self.widened))
+        with_overhead = one_pass._replace(seconds=with_engine(seconds, engine))
         return PredictAnswer(self._of_peak(with_overhead))
 
     @property
     def timing(self) -> TimingDevice:
-        """The device with the constants of the dtype; with the engine's kernels, or the host that launches."""
-        timing = in_fp8(self.device.timing) if self.asked.dtype == FP8 else self.device.timing
+        """The device with the constants of the dtype; with the engine's kernels, or the launching host."""
+        timing, kernels = self.device.timing, self.engine_kernels
         if not self.settings.served:
-            return timing._replace(host=COMPILED if self.asked.compiled else EAGER)
-        kernels = self.engine_kernels
-        return timing if kernels is None else timing._replace(clock=timing.clock._replace(engine=kernels))
+            timing = timing._replace(host=COMPILED if self.asked.compiled else EAGER)
+        if kernels is not None:
+            own = timing.clock.efficiency
+            efficiency = Efficiency(kernels.products) if kernels.products else own
+            clock = timing.clock._replace(engine=kernels, efficiency=efficiency)
+            timing = timing._replace(clock=clock)
+        return in_fp8(timing) if self.asked.dtype == FP8 else timing
 
     @property
     def engine(self) -> Engine:
-        """The engine that runs the pass, if one does."""
-        return engine_of(self.asked.engine, self.asked.kv_read)
-
-    @property
-    def widened(self) -> float:
-        """The factor that widens a live server's range where its kernels are those of another device."""
-        kernels = self.engine_kernels
-        return BORROWED if kernels is None or kernels.lender else 1.0
+        """The engine that runs the pass; its range is wider where its kernels are those of another device."""
+        engine, kernels = engine_of(self.asked.engine, self.asked.kv_read), self.engine_kernels
+        if engine.live is None or (kernels is not None and not (kernels.lender or kernels.products)):
+            return engine
+        return engine._replace(live=engine.live.widened(BORROWED))
 
     @property
     def engine_kernels(self) -> EngineClock | None:

@@ -34,7 +34,9 @@ from archcli.measure.predict.answers.question import (
 )
 from archcli.measure.predict.answers.tables import FIGURES, kind_of_figures, totals_of
 from archcli.measure.predict.constants import SMALL_BYTES
-from archcli.measure.predict.serving import ENGINES, break_even
+from archcli.measure.predict.rank.rank_times import PASSES_OF_RING
+from archcli.measure.predict.rank.stored import GROUPED
+from archcli.measure.predict.serving import break_even
 from archcli.measure.report import Report, Table
 from archcli.modules.spec.request import Request
 from archcli.recording.classes import TimeClass
@@ -221,7 +223,26 @@ def _notes(
     if totals["time_s"]["expected"] is not None:
         of, error = totals["device"], 100 * totals["device"]["held_out_error"]
         yield f"Constants: {of['source']}; mean error {error:.1f}% on measurements not used for fitting."
+    yield from _of_engine(question, totals)
     yield from misfit_hints(question, totals)
+
+
+def _of_engine(question: PredictQuestion, totals: Record) -> Iterator[str]:
+    """Notes on an engine: whose kernels are timed, and how a live server takes in sequences."""
+    engine, kernels = question.engine, question.engine_kernels
+    if engine.live is None or totals["time_s"]["expected"] is None:
+        return
+    name = question.device.name
+    if kernels is None:
+        yield f"Kernels of {engine.label}: none was measured on a device of this generation."
+    elif kernels.lender or kernels.products_of:
+        lenders = " and ".join(dict.fromkeys(filter(None, (kernels.lender, kernels.products_of))))
+        yield f"{name} has constants of {lenders}, the nearest of its generation; the range is wider by 15%."
+    if question.phase == "serve":
+        yield (
+            "A live server takes in a sequence when another ends: tokens wait for prefills of others, too; "
+            f"mean error of a token {100 * engine.live.error:.1f}% on servers not used for fitting."
+        )
 
 
 def _kept(answer: PredictAnswer, decoded: Iterable[Row]) -> set[str]:
@@ -258,19 +279,21 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     # without constants there is no range that could be wide
     exposed = answer.prediction.communication if answer.prediction.origin else ()
     sent = [part.timed for part in exposed]
+    if question.engine_kernels is not None:
+        sent = [part for part in sent if part.collective.name not in PASSES_OF_RING]
     if any(part.collective.bytes < SMALL_BYTES * part.collective.times for part in sent):
         yield "What a collective below 1 MB depends on: measured times scatter, so the range is wide."
     if any(part.link == "network" for part in sent):
         yield "How much of its datasheet rate the network between machines reaches: all of it is assumed."
-    if any(row.op_class == TimeClass.ROUTING for row in answer.prediction.rows):
+    if any(row.op_class == TimeClass.ROUTING or row.kernel == GROUPED for row in answer.prediction.rows):
         yield "Uneven routing: tokens are spread evenly over the experts."
     if question.phase == "train":
         return
     if question.model.quantization is not None:
         yield "Unpacking of quantized weights: products read them as stored and compute in the dtype."
+    engine = question.engine
     if question.asked.engine != "none":
-        engine = ENGINES[question.asked.engine]
         factor = f"a factor of {engine.speed:g} ({engine.source})"
         yield f"What {engine.label} does beside its kernels, but for {factor}."
-    if question.phase == "serve":
+    if question.phase == "serve" and engine.live is None:
         yield "Requests that come and go: all sequences start and end together."

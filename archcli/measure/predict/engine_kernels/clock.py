@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from archcli.launches.kernel import AttentionCall, KernelCost
-from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
+from archcli.measure.predict.engine_kernels.attention import HeadsCall
 from archcli.measure.predict.engine_kernels.choice import BORROWED, NumberedEntry, entry_for
 from archcli.measure.predict.engine_kernels.terms import MICRO, KernelDevice
 
-FORMS: Mapping[str, tuple[Any, Callable[..., float]]] = {
-    "attention_prefill": (attention.PrefillConstants, attention.prefill_seconds),
-    "attention_decode": (attention.DecodeConstants, attention.decode_seconds),
-    "latent_prefill": (latent.LatentPrefillConstants, latent.latent_prefill_seconds),
-    "latent_decode": (latent.LatentDecodeConstants, latent.latent_decode_seconds),
-    "experts": (experts.ExpertsConstants, experts.experts_seconds),
-    "collective_graph": (exchange.ExchangeConstants, exchange.exchange_seconds),
-    "convolution_prefill": (delta_net.DeltaConstants, delta_net.convolution_prefill_seconds),
-    "convolution_decode": (delta_net.DeltaConstants, delta_net.convolution_decode_seconds),
-    "recurrence_prefill": (delta_net.DeltaConstants, delta_net.recurrence_prefill_seconds),
-    "recurrence_decode": (delta_net.DeltaConstants, delta_net.recurrence_decode_seconds),
+FORMS: Mapping[str, tuple[str, str, str]] = {
+    "attention_prefill": ("attention", "PrefillConstants", "prefill_seconds"),
+    "attention_decode": ("attention", "DecodeConstants", "decode_seconds"),
+    "latent_prefill": ("latent", "LatentPrefillConstants", "latent_prefill_seconds"),
+    "latent_decode": ("latent", "LatentDecodeConstants", "latent_decode_seconds"),
+    "experts": ("experts", "ExpertsConstants", "experts_seconds"),
+    "collective_graph": ("exchange", "ExchangeConstants", "exchange_seconds"),
+    "convolution_prefill": ("delta_net", "DeltaConstants", "convolution_prefill_seconds"),
+    "convolution_decode": ("delta_net", "DeltaConstants", "convolution_decode_seconds"),
+    "recurrence_prefill": ("delta_net", "DeltaConstants", "recurrence_prefill_seconds"),
+    "recurrence_decode": ("delta_net", "DeltaConstants", "recurrence_decode_seconds"),
 }
-"""The constants of an operation, and its function."""
+"""The file of an operation, its constants and its function; a file is imported when it is asked for."""
+
+
+def _form(operation: str) -> tuple[Any, Callable[..., float]]:
+    file, constants, function = FORMS[operation]
+    module = import_module(f"archcli.measure.predict.engine_kernels.{file}")
+    return getattr(module, constants), getattr(module, function)
+
+
 PEAKS = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "fp4"}
 PEAKS |= {"int4_wo": "bf16", "w4a16_mxfp4": "bf16", "w4a8_mxfp4_mxfp8": "fp8"}
 """The peak of a dtype's products; weights of 4 bits alone are multiplied as bf16."""
@@ -44,7 +53,7 @@ Lookup = Callable[[str], Sequence[NumberedEntry]]
 class EngineTable(NamedTuple):
     """The entries of one engine for a device, by operation; of another device or engine where borrowed."""
 
-    entries: Mapping[str, Sequence[NumberedEntry]]
+    entries: Lookup
     borrowed: bool = False
 
 
@@ -62,7 +71,8 @@ class EngineClock(NamedTuple):
 
     tables: those of the engine, and behind them those of others for operations that it has none of, each
     read when it is asked for. peaks: FLOP/s by dtype. sizes: the device but for its peak. lender: the device
-    whose constants these are, empty for its own.
+    whose constants these are, empty for its own. products: the constants of other kernels, of the device
+    `products_of`, where the device has none of its own.
     """
 
     name: str
@@ -70,22 +80,21 @@ class EngineClock(NamedTuple):
     peaks: Mapping[str, float]
     sizes: KernelDevice
     lender: str = ""
+    products: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None
+    products_of: str = ""
 
     def kernel(self, kernel: KernelCost) -> Measured | None:
         """Seconds of a kernel; None for one without a call, or whose call nobody measured."""
         call = kernel.call
         if isinstance(call, AttentionCall):
             return self._attention(call)
-        if isinstance(call, experts.RoutedCall):
-            return self._time("experts", call.sizes, {"dtype": call.dtype})
-        if isinstance(call, delta_net.DeltaKernelCall):
-            phase = "prefill" if call.sizes.length > 1 else "decode"
-            return self._time(f"{call.operation}_{phase}", call.sizes, {})
-        return None
+        return None if call is None else self._time(call.operation, call.sizes, call.wanted)
 
     def exchange(self, ranks: int, size: float) -> Measured | None:
         """Seconds of an all-reduce of so many bytes among ranks of a node."""
-        return self._time("collective_graph", exchange.ExchangeCall(ranks, size), {"kernel": "all_reduce"})
+        from archcli.measure.predict.engine_kernels.exchange import ExchangeCall  # of several devices
+
+        return self._time("collective_graph", ExchangeCall(ranks, size), {"kernel": "all_reduce"})
 
     def _attention(self, call: AttentionCall) -> Measured | None:
         cache = {"dtype": "bf16", "cache": call.cache or "bf16"}
@@ -93,15 +102,14 @@ class EngineClock(NamedTuple):
         widths = (call.width, call.value_width)
         phase = "decode" if call.queries == 1 else "prefill"
         if widths in (OF_LATENT, OF_HEADS) and (call.latent or phase == "prefill"):
-            operation, sizes = (
-                f"latent_{phase}",
-                latent.LatentCall(call.heads, call.batch, call.length, width),
-            )
-            name = ""
+            operation, name = f"latent_{phase}", ""
+            from archcli.measure.predict.engine_kernels.latent import LatentCall  # of latent attention
+
+            sizes: Any = LatentCall(call.heads, call.batch, call.length, width)
         elif call.latent or call.width != call.value_width:
             return None
         else:
-            sizes = attention.HeadsCall(
+            sizes = HeadsCall(
                 call.heads, call.kv_heads, call.width, call.window, call.batch, call.length, width
             )
             operation, name = f"attention_{phase}", f"{call.width}{'w' if call.window else ''}"
@@ -126,7 +134,7 @@ class EngineClock(NamedTuple):
         return None
 
     def _of_entry(self, operation: str, entry: NumberedEntry, sizes: Any, *, borrowed: bool) -> Measured:
-        form, function = FORMS[operation]
+        form, function = _form(operation)
         constants = form(**{name: entry[name] for name in form._fields if name in entry})
         names = (PEAKS.get(entry["dtype"], "bf16"), "fp8", "bf16", "fp16")
         peak = next((self.peaks[name] for name in names if name in self.peaks), 0.0)
@@ -143,7 +151,7 @@ def _chosen(
 
     Those that hold launches of the host are left out: a graph takes them away, and what they hide is unknown.
     """
-    entries = [entry for entry in table.entries.get(operation, ()) if not entry.get("overlapped")]
+    entries = [entry for entry in table.entries(operation) if not entry.get("overlapped")]
     if table.borrowed and operation == "latent_prefill":
         # to absorb in a prefill is a choice of the engine
         entries = [entry for entry in entries if not entry.get("absorbed")]

@@ -37,8 +37,18 @@ class DeltaCall(NamedTuple):
 class DeltaKernelCall(NamedTuple):
     """A call in a model: recurrence or convolution, and its sizes."""
 
-    operation: str
+    kernel: str
     sizes: DeltaCall
+
+    @property
+    def operation(self) -> str:
+        """The name of its entries."""
+        return f"{self.kernel}_{'prefill' if self.sizes.length > 1 else 'decode'}"
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """What an entry should have."""
+        return {}
 
 
 class DeltaConstants(NamedTuple):

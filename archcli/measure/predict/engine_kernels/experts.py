@@ -31,6 +31,16 @@ class RoutedCall(NamedTuple):
     sizes: ExpertsCall
     dtype: str
 
+    @property
+    def operation(self) -> str:
+        """The name of its entries."""
+        return "experts"
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """What an entry should have."""
+        return {"dtype": self.dtype}
+
 
 class ExpertsConstants(NamedTuple):
     """Constants of routed experts.

@@ -14,7 +14,6 @@ from archcli.arith import prod
 from archcli.graph import Row
 from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.measure.predict.constants import WIDTHS
-from archcli.measure.predict.engine_kernels.experts import ExpertsCall, RoutedCall
 from archcli.measure.predict.times import NORMALIZATION, PRODUCTS, kind_of
 from archcli.recording.classes import TimeClass
 from archcli.recording.operations import JOIN
@@ -118,6 +117,8 @@ def _with_sum(residual: KernelRun, norm: KernelRun) -> KernelRun:
 
 def _one(group: Sequence[KernelRun], rows: Mapping[str, Row | None], stored_as: str) -> KernelRun:
     """The kernel of all routed experts of a mixture: it reads their weights and the tokens, and sums."""
+    from archcli.measure.predict.engine_kernels.experts import ExpertsCall, RoutedCall  # of mixtures
+
     products = [Product.of(run, row) for run in group if (row := rows[run.path]) and _is_grouped(run, row)]
     if not products:
         return _together(group, rows)
@@ -137,7 +138,7 @@ def _one(group: Sequence[KernelRun], rows: Mapping[str, Row | None], stored_as: 
         weights / (touched * elements),
     )
     flops = sum(product.run.kernel.flops for product in products)
-    dtype = _dtype_of(kernel.dtype, sizes.weight_bytes, stored_as)
+    dtype = _dtype_of(sizes.weight_bytes, stored_as)
     cost = KernelCost(GROUPED, flops, round(weights) + tokens, tokens, kernel.dtype, RoutedCall(sizes, dtype))
     return last.run._replace(
         path=JOIN.join(dict.fromkeys(run.path for run in group)), kernel=cost, times=times
@@ -191,7 +192,7 @@ OF_FORMATS = {
 """Formats of weights as entries of experts name them."""
 
 
-def _dtype_of(computed: str, width: float, stored_as: str) -> str:
+def _dtype_of(width: float, stored_as: str) -> str:
     """The dtype of an entry of experts, of the format of weights or of their bytes."""
     if stored_as in OF_FORMATS:
         return OF_FORMATS[stored_as]

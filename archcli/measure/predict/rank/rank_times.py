@@ -301,15 +301,21 @@ def _covers(
     return {"forward": forward, "backward": backward, "compute": forward + backward, "attention": attention}
 
 
+PASSES_OF_RING = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1}
+
+
 def _of_engine(collective: Collective, times: RankTimes) -> tuple[Exposed, Seconds] | None:
-    """An engine's all-reduce within a node, which nothing hides; None for another collective."""
+    """An engine's all-reduce within a node, which nothing hides; None for another collective.
+
+    A gather or a scatter takes at most as long as an all-reduce of the whole.
+    """
     device = times.device
     engine, ranks, often = device.clock.engine, collective.group.ranks, float(collective.times)
-    if engine is None or collective.name != "all_reduce":
+    if engine is None or collective.name not in PASSES_OF_RING:
         return None
     (on_paper,) = timed([collective], device.fabric)
-    # a rank sends 2 (n - 1) / n of its message around a ring
-    message = float(collective.bytes) / often * ranks / (2 * (ranks - 1))
+    # a rank sends (n - 1) / n of its message in each pass around a ring
+    message = float(collective.bytes) / often * ranks / (PASSES_OF_RING[collective.name] * (ranks - 1))
     measured = engine.exchange(ranks, message) if on_paper.link == "link" else None
     if measured is None:
         return None

@@ -38,14 +38,13 @@ TracedRank = tuple[PlannedPass, Sequence[KernelRun]]
 class PlanTimer:
     """Times candidates of a question on a device: expected seconds, or the floor without constants.
 
-    `speed` is an engine's, over that of its kernels. The phase is the question's: a candidate that serves is timed by a decoded token of each sequence. Errors
+    The phase is the question's: a candidate that serves is timed by a decoded token of each sequence. Errors
     are ArchErrors for candidates that cannot be timed.
     """
 
     question: MemoryQuestion
     device: TimingDevice
     use: CacheUse = NO_CHANGE
-    speed: float = 1.0
     _times: dict[tuple[RankKey, str], RankTimes] = field(default_factory=dict)
     _traced: dict[RankKey, TracedRank] = field(default_factory=dict)
     _known: KnownTimes = field(default_factory=dict)
@@ -87,8 +86,7 @@ class PlanTimer:
         plan, settings = candidate
         times = self._times_of(candidate)
         steps = [stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)]
-        slowest = _parts(max(steps, key=lambda step: step.total.expected))
-        return {part: seconds / self.speed for part, seconds in slowest.items()}
+        return _parts(max(steps, key=lambda step: step.total.expected))
 
     def _times_of(self, candidate: Candidate) -> RankTimes:
         plan, settings = candidate
@@ -157,6 +155,16 @@ class PlanChoice:
     too_large: TimedPlan | None
     n_too_large: int
     n_tried: int
+
+    def at_speed(self, speed: float) -> PlanChoice:
+        """The choice with the times of an engine that reaches so much of its kernels' speed."""
+
+        def timed(plan: TimedPlan | None) -> TimedPlan | None:
+            return plan and plan._replace(parts={part: s / speed for part, s in plan.parts.items()})
+
+        return replace(
+            self, best=timed(self.best), runner_up=timed(self.runner_up), too_large=timed(self.too_large)
+        )
 
     @property
     def decides(self) -> DecidingPart | None:

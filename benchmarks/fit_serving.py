@@ -1,0 +1,188 @@
+"""Fit what live servers take beside their kernels, and tell how well that predicts held-out servers.
+
+    python benchmarks/fit_serving.py            # fits on one half of the servers, errors of the other half
+    python benchmarks/fit_serving.py --rows     # and each row
+
+measured/serving_live.csv: mean first-token and per-token milliseconds of vLLM, SGLang and TensorRT-LLM. Three
+constants an engine: a factor on its kernels, the share of other sequences' prefills that a sequence waits for
+before its first token, and seconds beside kernels before it. A server is a model on devices with lengths of
+prompts and outputs, at all its batches; half of them are drawn by a seed. The constants that
+archcli/measure/predict/serving.py states are those that this prints. Five minutes.
+"""
+
+import argparse
+import csv
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from archcli.api.predict import PredictOptions, predict_question
+from archcli.load import load
+from archcli.measure.predict.prediction import predict_pass
+
+TABLE = Path(__file__).parent / "measured" / "serving_live.csv"
+MODELS = {
+    "Qwen/Qwen3-32B": ("qwen3-32b", "dense"),
+    "meta-llama/Llama-3.1-8B-Instruct": ("llama-3.1-8b", "dense"),
+    "meta-llama/Llama-3.1-70B": ("llama-3.1-70b", "dense"),
+    "openai/gpt-oss-120b": ("gpt-oss-120b", "mixture"),
+    "MiniMaxAI/MiniMax-M2.5": ("minimax-m2", "mixture"),
+    "Qwen/Qwen3-235B-A22B-FP8": ("qwen3-235b-a22b", "mixture"),
+    "deepseek-ai/DeepSeek-R1": ("deepseek-v3", "latent"),
+    "deepseek-ai/DeepSeek-V3": ("deepseek-v3", "latent"),
+    "moonshotai/Kimi-K2.5": ("kimi-k2", "latent"),
+}
+DTYPES = {"": "bf16", "fp8": "fp8", "int4": "awq-int4"}
+SPECULATIVE = ("trtllm", "1.2.0rc6.post3")
+"""Servers of twice the speed of the release before them, at each batch: they guess tokens ahead."""
+ENGINES = ("vllm", "trtllm", "sglang")
+MOST, SEED, TRIALS, OUTER = 256, 7, 1500, (0.1, 0.9)
+FIRST_WEIGHT = 0.3
+"""First tokens scatter; they count that much beside the time of a token."""
+
+
+def rows(path):
+    """The rows that are asked, each once: no speculation, no data-parallel attention, no products in 4 bits."""
+    with path.open() as file:
+        found = {tuple(sorted(row.items())): row for row in csv.DictReader(file)}
+    for row in found.values():
+        tp, ep = int(row["tp_size"]), int(row["moe_ep_size"] or 1) or 1
+        is_gpt_oss = "gpt-oss" in row["model_path"]
+        known = row["model_path"] in MODELS and (row["precision"] in DTYPES or is_gpt_oss)
+        plain = row["attention_dp_size"] in {"", "1"} and ep in {1, tp} and tp in {1, 2, 4, 8}
+        guesses = (row["backend"], row["backend_version"]) == SPECULATIVE
+        if known and plain and not guesses and int(row["batch_size"]) <= MOST:
+            yield {**row, "ep": ep, "dtype": "mxfp4" if is_gpt_oss else DTYPES[row["precision"]]}
+
+
+@cache
+def seconds(phase, where, batch, length):
+    """(expected seconds of a pass by its kernels alone, whether it fits)."""
+    model, device, tp, ep, dtype, engine = where
+    plan = {"tp": tp} | ({"ep": ep} if ep > 1 else {})
+    sizes = {"past" if phase == "decode" else "seq_len": length}
+    options = PredictOptions(
+        loaded(model),
+        f"{tp}x{device}",
+        phase=phase,
+        batch_size=batch,
+        dtype=dtype,
+        engine=engine,
+        **plan,
+        **sizes,
+    )
+    asked = predict_question(loaded(model), options)
+    found = predict_pass(asked.model, asked.settings, asked.timing, asked.plan, asked.cache)
+    memory = asked.memory()
+    return found.seconds.expected, memory.answer().needed_bytes <= asked.device.memory.memory_bytes
+
+
+@cache
+def loaded(name):
+    """A model by its name."""
+    return load(name)
+
+
+def parts(row):
+    """A row's sizes, its measured seconds, and seconds of its kernels; None for one that does not fit."""
+    model, kind = MODELS[row["model_path"]]
+    device = row["system"].replace("_", "-")
+    where = (model, device, int(row["tp_size"]), row["ep"], row["dtype"], row["backend"])
+    batch, prompt, new = (int(row[name]) for name in ("batch_size", "isl", "osl"))
+    prefill, _ = seconds("prefill", where, 1, prompt)
+    step, fits = seconds("decode", where, batch, prompt + new // 2)
+    first, token = float(row["silicon_ttft_ms"]) / 1e3, float(row["silicon_tpot_ms"]) / 1e3
+    # a server that holds fewer sequences than are asked for lets them wait longer than all prefills take
+    if not fits or first > 1.5 * batch * prefill + 1:
+        return None
+    return {
+        "engine": row["backend"],
+        "kind": kind,
+        "server": (*where, prompt, new),
+        "group": where[:2],
+        "sizes": (batch - 1, new, prefill, step),
+        "measured": (token, first),
+    }
+
+
+def ratios(servers, constants):
+    """Expected over measured seconds of a token and of the first one, of all rows."""
+    others, new, prefill, step = (
+        np.array(column) for column in zip(*(s["sizes"] for s in servers), strict=True)
+    )
+    token, first = (np.array(column) for column in zip(*(s["measured"] for s in servers), strict=True))
+    factor, waits, beside = constants
+    of_token = factor * (step + (1 - waits) * others * prefill / new)
+    of_first = factor * (prefill * (1 + waits * others) + step) + beside
+    return of_token / token, of_first / first
+
+
+def fitted(servers):
+    """The constants of least mean logarithm of errors, each model on each device with one weight."""
+    often = Counter(server["group"] for server in servers)
+    weights = np.array([1 / often[server["group"]] for server in servers])
+    generator = np.random.default_rng(SEED)
+
+    def loss(constants):
+        token, first = (np.abs(np.log(one)) for one in ratios(servers, constants))
+        return float(np.sum(weights * (token + FIRST_WEIGHT * first)))
+
+    best, width = np.array([1.0, 0.1, 0.03]), 0.5
+    least = loss(best)
+    for _ in range(TRIALS):
+        tried = best * np.exp(width * generator.normal(size=3) * (generator.random(3) < 0.5))
+        tried[1] = min(tried[1], 1.0)
+        found = loss(tried)
+        if found < least:
+            best, least, width = tried, found, width * 1.3
+        else:
+            width = max(0.985 * width, 1e-3)
+    return best
+
+
+def halves(servers):
+    """The servers of a seeded half, and the others."""
+    names = sorted({server["server"] for server in servers})
+    drawn = set(np.random.default_rng(SEED).permutation(len(names))[: len(names) // 2])
+    drawn = {names[number] for number in drawn}
+    for inside in (True, False):
+        yield [server for server in servers if (server["server"] in drawn) is inside]
+
+
+def report(servers, constants, what):
+    """Print errors and quantiles of some rows."""
+    if not servers:
+        return
+    for name, found in zip(("token", "first"), ratios(servers, constants), strict=True):
+        low, high = np.quantile(1 / found, OUTER)
+        error = np.mean(np.abs(found - 1))
+        figures = f"median {np.median(found):.2f}  error {error:.3f}  {low:.2f} to {high:.2f}"
+        print(f"  {what:18} {name:5} {len(servers):4} rows  {figures}")
+
+
+def main():
+    """Fit each engine, and print its constants and errors."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table", nargs="?", type=Path, default=TABLE)
+    parser.add_argument("--rows", action="store_true", help="print each row")
+    asked = parser.parse_args()
+    servers = [found for row in rows(asked.table) if (found := parts(row)) is not None]
+    drawn, others = halves(servers)
+    for engine in ENGINES:
+        constants = fitted([server for server in drawn if server["engine"] == engine])
+        factor, waits, beside = constants
+        print(f"{engine}: speed {1 / factor:.3f}, waits {waits:.3f}, first_s {beside:.4f}")
+        for kind in ("dense", "mixture", "latent", ""):
+            for half, part in (("fitted", drawn), ("held out", others)):
+                chosen = [s for s in part if s["engine"] == engine and kind in {"", s["kind"]}]
+                report(chosen, constants, f"{kind or 'all'} {half}")
+        for server in others if asked.rows else ():
+            if server["engine"] == engine:
+                token, first = (float(one[0]) for one in ratios([server], constants))
+                print(f"    {server['server']} batch {server['sizes'][0] + 1}: {token:.2f} {first:.2f}")
+
+
+if __name__ == "__main__":
+    main()

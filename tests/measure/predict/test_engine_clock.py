@@ -1,0 +1,162 @@
+"""Kernels of engines in predictions: which call, whose constants, and what a live server adds."""
+
+import itertools
+
+import pytest
+
+import archcli
+from archcli.api.asking.device import predicted_device
+from archcli.launches.kernel import AttentionCall, KernelCost
+from archcli.load.source import load
+from archcli.measure.memory.plan import ONE_DEVICE, Plan
+from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.rank.kernels import CacheUse, rank_kernels
+from archcli.measure.predict.rank.planned import planned_pass
+from archcli.measure.predict.serving import ENGINES
+
+MICRO = 1e-6
+IN_PLACE = CacheUse("in_place")
+
+
+def clock(engine="vllm", device="h100-sxm"):
+    return predicted_device(device).kernels_of(engine)
+
+
+def attention(*call, **more):
+    return KernelCost("", 0, 0, 0, "bf16", AttentionCall(*call, **more))
+
+
+def kernels(model, phase, batch, tokens, plan=ONE_DEVICE, use=IN_PLACE, **more):
+    """The kernels of a served pass by the name of their last operation."""
+    settings = MemorySettings(phase, batch, tokens, served=True, **more)
+    found = rank_kernels(planned_pass(load(model).model, settings, plan), settings, plan, use).kernels
+    return {run.path.rpartition(".")[2]: run.kernel for run in found}
+
+
+def test_a_call_is_timed_by_the_formula_of_the_page():
+    """docs/engines.md works this call out: 64 sequences of 4,096, 32 query heads, 8 key heads of 128."""
+    found = clock().kernel(attention(64, 1, 4096, 32, 8, 128, 128))
+    assert found.seconds == pytest.approx(361.676 * MICRO, rel=1e-4)
+    assert found.low < 1 < found.high
+
+
+def test_a_chunk_is_the_prompt_without_what_is_cached():
+    whole, half = (clock().kernel(attention(1, n, n, 32, 8, 128, 128)).seconds for n in (8192, 4096))
+    chunk = clock().kernel(attention(1, 4096, 8192, 32, 8, 128, 128)).seconds
+    assert whole - half < chunk < whole
+
+
+def test_the_forward_states_the_call_of_attention():
+    """Llama 3.1 8B on two devices: each has 16 of 32 query heads and 4 of 8 key heads of 128."""
+    call = kernels("llama-3.1-8b", "decode", 3, 100, Plan(tp=2))["attend"].call
+    assert call == AttentionCall(3, 1, 101, 16, 4, 128, 128)
+    assert kernels("llama-3.1-8b", "prefill", 3, 100)["attend"].call == AttentionCall(
+        3, 100, 100, 32, 8, 128, 128
+    )
+
+
+def test_a_window_and_a_latent_are_part_of_the_call():
+    """gpt-oss sees 128 tokens in half of its layers; all heads of DeepSeek-V3 share one key of 576."""
+    settings = MemorySettings("decode", 2, 1000, served=True)
+    planned = planned_pass(load("gpt-oss-20b").model, settings, Plan())
+    found = rank_kernels(planned, settings, Plan(), IN_PLACE).kernels
+    calls = {run.kernel.call for run in found if run.path.endswith(".attend")}
+    assert {(call.window, call.length) for call in calls} == {(0, 1001), (128, 1001)}
+    call = kernels("deepseek-v3", "decode", 2, 1000)["attend"].call
+    assert call == AttentionCall(2, 1, 1001, 128, 1, 576, 512, latent=True)
+
+
+def test_experts_run_as_one_kernel():
+    """DeepSeek-V3: 16 tokens choose 8 of 256 experts, 2,048 wide, that three matrices of 7,168 make."""
+    found = kernels("deepseek-v3", "decode", 16, 100, Plan(tp=2))
+    sizes = found["combine"].call.sizes
+    assert sizes[:3] == (7168, 1024, 3)
+    assert sizes.touched == pytest.approx(256 * (1 - (1 - 8 / 256) ** 16))
+    assert (sizes.rows, sizes.all_rows) == (128, 128)
+    assert sizes.weight_bytes == pytest.approx(2, rel=1e-3)
+    elements = 3 * 7168 * 1024
+    assert found["combine"].flops == 2 * 128 * elements
+    assert found["combine"].bytes == pytest.approx(2 * (sizes.touched * elements + 2 * 16 * 7168), rel=1e-3)
+
+
+def test_engines_join_siblings():
+    """One product reads 8 tokens once and the weights of q, k and v: (32 + 2 x 8) heads of 128, of 4,096."""
+    product = kernels("llama-3.1-8b", "decode", 8, 100)["v_proj"]
+    assert product.flops == 2 * 8 * 4096 * 48 * 128
+    assert product.bytes == 2 * (4096 * 48 * 128 + 8 * 4096 + 8 * 48 * 128)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt-oss-20b", "deepseek-v2-lite"])
+def test_figures_are_in_order_and_grow_with_batch_and_length(engine, model):
+    found = {}
+    for batch, length in itertools.product((1, 8, 64), (128, 4096)):
+        asked = {"phase": "serve", "new": 16, "engine": engine}
+        totals = archcli.predict(model, "h100-sxm", batch_size=batch, seq_len=length, **asked).totals
+        for name in ("time_s", "first_token_s", "per_token_s"):
+            one = totals[name]
+            assert one["floor"] <= one["low"] <= one["expected"] <= one["high"]
+            found[name, batch, length] = one["expected"]
+    for (name, batch, length), seconds in found.items():
+        for more in ((name, 8 * batch, length), (name, batch, 32 * length)):
+            assert found.get(more, seconds) >= seconds
+
+
+def test_another_device_of_the_generation_lends_its_constants():
+    report = archcli.predict("llama-3.1-8b", "h100-nvl", engine="vllm")
+    assert any("h100-nvl has constants of h100-sxm" in note for note in report.notes)
+    own = archcli.predict("llama-3.1-8b", "h100-sxm", engine="vllm")
+    assert not any("has constants of" in note for note in own.notes)
+
+    def width(found):
+        return found.totals["time_s"]["high"] / found.totals["time_s"]["low"]
+
+    assert width(report) == pytest.approx(1.15**2 * width(own), rel=1e-6)
+
+
+def test_a_device_without_constants_of_products_borrows_them():
+    """B300: its kernels of engines were measured, its matrix products were not."""
+    assert archcli.predict("llama-3.1-8b", "b300-sxm").totals["time_s"]["expected"] is None
+    found = archcli.predict("llama-3.1-8b", "b300-sxm", engine="vllm")
+    assert found.totals["time_s"]["expected"] > found.totals["time_s"]["floor"]
+    assert any("b200-sxm" in note for note in found.notes)
+    assert archcli.predict("gpt2", "mi300x", engine="vllm").totals["time_s"]["expected"] is None
+
+
+def test_an_engines_all_reduce_is_quicker_than_that_of_a_library():
+    asked = {"phase": "decode", "plan": {"tp": 8}, "seq_len": 1000}
+    served, plain = (
+        archcli.predict("llama-3.1-70b", "8xh100-sxm", engine=engine, **asked).totals["communication"][0]
+        for engine in ("vllm", "none")
+    )
+    assert served["bytes"] == plain["bytes"]
+    assert served["time_s"] < plain["time_s"] / 3
+
+
+def test_a_live_token_waits_for_prefills_of_others():
+    """7 other prompts: a share runs before the first token, the rest while 64 tokens are made."""
+    asked = {"seq_len": 2048, "engine": "vllm"}
+    speed, live = ENGINES["vllm"].speed, ENGINES["vllm"].live
+
+    def expected(**more):
+        return archcli.predict("llama-3.1-8b", "h100-sxm", **asked, **more).totals
+
+    prefill = expected(phase="prefill")["time_s"]["expected"]
+    steps = [
+        expected(phase="decode", batch_size=8, past=past)["time_s"]["expected"] for past in (2048, 2048 + 63)
+    ]
+    served = expected(phase="serve", batch_size=8, new=64)
+    late = (1 - live.waits) * 7 / 64 * prefill
+    assert served["per_token_s"]["expected"] == pytest.approx(sum(steps) / 2 + late, rel=1e-3)
+    first = prefill * (1 + live.waits * 7) + steps[0] + live.first_s
+    assert served["first_token_s"]["expected"] == pytest.approx(first, rel=1e-6)
+    assert 0 < speed <= 1.1
+
+
+def test_reads_of_each_head_are_older_kernels():
+    """TensorRT-LLM of 2023: no kernel of the tables, no live server."""
+    asked = {"phase": "serve", "new": 4, "batch_size": 4, "engine": "trtllm"}
+    old = archcli.predict("llama-2-7b", "h100-sxm", kv_read="heads", **asked)
+    plain = archcli.predict("llama-2-7b", "h100-sxm", **(asked | {"engine": "none"}))
+    assert old.totals["time_s"]["expected"] == pytest.approx(plain.totals["time_s"]["expected"], rel=0.1)
+    assert not any("live server" in note for note in old.notes)

@@ -18,7 +18,7 @@ from archcli.api.asking.options import (
     SourceLen,
     Tokens,
 )
-from archcli.api.asking.plan_options import PlanOptions
+from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
@@ -119,7 +119,14 @@ class MemoryOptions(PlanOptions):
     def question(self, model: Model) -> MemoryQuestion:
         """The question about a loaded model."""
         device = device_memory(self.device, self.memory)
-        return MemoryQuestion(*self.settings().stored(model), self.devices_plan(), device)
+        question = MemoryQuestion(*self.settings().stored(model), self.devices_plan(), device)
+        several = device is not None and device.n_devices > 1
+        # --fit devices asks how many, whatever their number here
+        if device is None or not several or question.plan != WHOLE or self.fit == "devices":
+            return question
+        from archcli.measure.memory.answers.fit import usual_plan  # of several devices alone
+
+        return replace(question, plan=usual_plan(question, device.n_devices))
 
 
 def memory_report(

@@ -29,14 +29,16 @@ class InferencePass(NamedTuple):
     moments: tuple[MemoryMoment, ...]
 
 
-def inference_pass(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> InferencePass:
+def inference_pass(
+    model: Model, settings: MemorySettings, known: TracedModel | None = None, held: Number | None = None
+) -> InferencePass:
     """Trace a decoded token, or a prefill: of several chunks the one with the highest peak.
 
     The caller owns the cache: the one before the pass lives until the longer one is complete. `known` keeps
-    the traced passes of the model.
+    the traced passes of the model; `held` are the bytes of weights where these are not the model's own.
     """
     known, model = known or TracedModel(model), inferring(model)
-    weights = _weights(model, settings, known)
+    weights = _weights(model, settings, known) if held is None else held
     passes = [_passed(traced, settings, weights) for traced in _traced(model, settings, known)]
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 
@@ -72,7 +74,9 @@ def _passed(traced: TracedPass, settings: MemorySettings, weights: Number) -> In
     return InferencePass(traced, weights, moments)
 
 
-def serving(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> InferencePass:
+def serving(
+    model: Model, settings: MemorySettings, known: TracedModel | None = None, held: Number | None = None
+) -> InferencePass:
     """Trace what an engine holds: weights, the cache of all sequences once, and the prefill of one chunk.
 
     The cache counts once, as engines allocate it once and write into it. Sequences are prefilled one after
@@ -81,7 +85,8 @@ def serving(model: Model, settings: MemorySettings, known: TracedModel | None = 
     from archcli.measure.kvcache.cache_size import CacheDtypes, state_contents  # of serving alone
 
     known, model = known or TracedModel(model), inferring(model)
-    weights, traced = _weights(model, settings, known), _traced(model, settings.alone(), known)
+    weights = _weights(model, settings, known) if held is None else held
+    traced = _traced(model, settings.alone(), known)
     # after the last chunk all tokens of one sequence are cached
     contents = state_contents(traced[-1].rows)
     dtypes = CacheDtypes(settings.cache_dtype or settings.dtype, None)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from math import gcd
+from math import gcd, isqrt
 from typing import Any
 
 from archcli.arith import is_whole
 from archcli.errors import ArchError, Problem, either
-from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.settings import DEFAULT_TOKENS, MemorySettings
 from archcli.modules import Mixer, Model
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.arguments import Schedule, ZeroStage
 from archcli.modules.spec.base import find
 from archcli.modules.spec.values import AboveZero
 from archcli.modules.tensor_parallel.degrees import Degrees
+
+DEVICES_PER_NODE = 8
+"""Devices of a node unless a device states it: those of an HGX or OAM board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,20 @@ class Plan:
             return settings
         # rounded up: the one with most sequences decides
         return replace(settings, batch_size=-(-settings.batch_size // self.batches))
+
+    def of_stage(self, settings: MemorySettings, tokens: int) -> MemorySettings:
+        """The settings of a pass of one stage, with sequences of so many tokens.
+
+        In inference a replica's sequences are in several batches, which go through the stages one after the
+        other: as many as there are stages, and in a prefill one for each chunk of tokens.
+        """
+        mine = self.of_replica(settings)
+        if settings.phase == "train" or self.pp == 1:
+            return mine
+        decodes, chunk = settings.phase == "decode", mine.chunk or DEFAULT_TOKENS
+        chunks = 0 if decodes else mine.batch_size * tokens // chunk
+        batches = min(mine.batch_size, max(self.pp, chunks))
+        return replace(mine, batch_size=-(-mine.batch_size // batches))
 
     def inputs(self) -> dict[str, Any]:
         """The plan by JSON's keys."""
@@ -235,6 +252,12 @@ class Plan:
 
 
 ONE_DEVICE = Plan()
+
+
+def divisors(number: int) -> list[int]:
+    """The divisors of a number in order; none of 0."""
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return small + [number // n for n in reversed(small) if n * n != number]
 
 
 def _across_stages(model: Model) -> Iterator[Problem]:

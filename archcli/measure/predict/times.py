@@ -75,6 +75,16 @@ class Seconds(NamedTuple):
         floor, expected, low, high, is_calibrated = self
         return Seconds(times * floor, times * expected, times * low, times * high, is_calibrated)
 
+    def beyond(self, further: Seconds) -> Seconds:
+        """What each of the seconds is more than `further`, 0 where they are less."""
+        return Seconds(
+            max(0.0, self.floor - further.floor),
+            max(0.0, self.expected - further.expected),
+            max(0.0, self.low - further.low),
+            max(0.0, self.high - further.high),
+            self.is_calibrated,
+        )
+
     def at_least_within(self, low: float, high: float) -> Seconds:
         """The seconds with a range widened to these shares of the expected time."""
         return self._replace(

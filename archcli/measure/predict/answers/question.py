@@ -12,6 +12,7 @@ from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
+from archcli.measure.memory.traced import TracedModel
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
@@ -92,13 +93,17 @@ class PredictAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PredictQuestion:
-    """The question how long a model takes with these settings and this plan on a device."""
+    """The question how long a model takes with these settings and this plan on a device.
+
+    `known` keeps the traced passes of its memory.
+    """
 
     model: Model
     settings: MemorySettings
     device: PredictedDevice
     plan: Plan = ONE_DEVICE
     asked: PredictSettings = field(default_factory=PredictSettings)
+    known: TracedModel | None = field(default=None, compare=False, repr=False)
 
     @property
     def phase(self) -> str:
@@ -155,7 +160,7 @@ class PredictQuestion:
             model = in_eight_bits(model)
         if settings.phase == "serve":
             settings = replace(settings, cache_dtype=self.cache.cache_dtype or None)
-        return MemoryQuestion(model, settings, self.plan, self.device.memory)
+        return MemoryQuestion(model, settings, self.plan, self.device.memory, self.known)
 
     def _as_served(self, tokens: Number) -> MemorySettings:
         """The settings of an engine: all tokens in the cache, and the prefill of those not yet in it."""

@@ -13,10 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.arith import Number
 from archcli.errors import ArchError
-from archcli.measure.memory.plan import Plan
-
-SEQUENCES = 0
-"""The axis of sequences, which groups of ranks with their own exchange."""
+from archcli.measure.memory.plan import DEVICES_PER_NODE, Plan
 
 
 class GroupOfRanks(NamedTuple):
@@ -34,8 +31,7 @@ def tensor_group(plan: Plan, op: Any) -> GroupOfRanks:
     """The ranks that exchange by an op: those that share each matrix, or of each group of them one."""
     if plan.dp_attention == 1:
         return GroupOfRanks(plan.tp)
-    crosses = getattr(op, "axis", None) == SEQUENCES
-    return GroupOfRanks(int(op.ranks), plan.tp // plan.dp_attention if crosses else 1)
+    return GroupOfRanks(int(op.ranks), op.stride)
 
 
 def expert_group(plan: Plan) -> GroupOfRanks:
@@ -110,8 +106,6 @@ def merged(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
 
 
 LinkName = Literal["link", "network"]
-DEVICES_PER_NODE = 8
-"""Devices of a node unless a device states it: those of an HGX or OAM board."""
 
 
 class LinkRoute(NamedTuple):
@@ -203,6 +197,19 @@ class Exposed(NamedTuple):
     timed: TimedCollective
     least_s: float
     most_s: float
+
+    def scaled(self, times: float) -> Exposed:
+        """The collective `times` as often."""
+        sent = self.timed
+        often = sent._replace(collective=sent.collective.scaled(times), time_s=times * sent.time_s)
+        return Exposed(often, times * self.least_s, times * self.most_s)
+
+    def plus(self, further: Exposed) -> Exposed:
+        """Both together, of one kind."""
+        ours, theirs = self.timed.collective, further.timed.collective
+        sums = replace(ours, bytes=ours.bytes + theirs.bytes, times=ours.times + theirs.times)
+        both = self.timed._replace(collective=sums, time_s=self.timed.time_s + further.timed.time_s)
+        return Exposed(both, self.least_s + further.least_s, self.most_s + further.most_s)
 
     def record(self) -> dict[str, object]:
         """The collective by JSON's keys."""

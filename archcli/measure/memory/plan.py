@@ -155,9 +155,9 @@ class Plan:
                 yield Problem(f"{name} {value} is below 1", "1 is the least", path=name)
                 return
         if self.tp % self.dp_attention:
-            would = either(str(n) for n in range(2, self.tp + 1) if self.tp % n == 0)
             what = f"dp_attention {self.dp_attention} does not divide tp {self.tp}"
-            hint = f"{would} would do" if would else "state tp, the devices of all groups"
+            would = [str(n) for n in divisors(self.tp)[1:]]
+            hint = f"{either(would)} would do" if would else f"tp {self.dp_attention} or a multiple of it"
             yield Problem(what, hint, path="dp_attention")
             return
         if self._is_whole:

@@ -83,6 +83,10 @@ def told(name, settings=None, **fields):
         ({"tp": 3}, ("d_ff", "tp 3 does not divide d_ff 14,336", "2, 4, 8, 16 or 32 would do")),
         ({"ep": 2, "dp": 2}, ("ep", "ep 2 splits experts, and the model has none", "leave ep out")),
         (
+            {"dp_attention": 2},
+            ("dp_attention", "dp_attention 2 does not divide tp 1", "tp 2 or a multiple of it"),
+        ),
+        (
             {"sp": True},
             ("sp", "sp shares tokens among the ranks of tp, and tp is 1", "state tp, or leave sp out"),
         ),

@@ -143,7 +143,9 @@ class Fabric(NamedTuple):
         """Bytes a second of a link."""
         rate: float | None = getattr(self, name)
         if rate is None:
-            where = "to its neighbours" if name == "link_gb_s" else f"beyond {self.devices_per_node} devices"
+            number = self.devices_per_node
+            beyond = f"beyond {number} device{'s' * (number > 1)}"
+            where = "to its neighbours" if name == "link_gb_s" else beyond
             hint = f"add {name} to a YAML file of one's own, or state a plan within fewer devices"
             raise ArchError(f"{self.device} states no rate {where}: {name}", hint)
         return rate * 1e9

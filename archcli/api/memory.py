@@ -23,7 +23,7 @@ from archcli.api.asking.options import (
     Tokens,
     Utilization,
 )
-from archcli.api.asking.plan_options import PlanOptions
+from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
@@ -126,7 +126,14 @@ class MemoryOptions(PlanOptions):
         model, settings = self.settings().stored(as_asked(model, self.dtype, trains=self.phase == "train"))
         settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
         device = share_of(device, settings.engine, self.utilization)
-        return MemoryQuestion(model, settings, self.devices_plan(), device)
+        question = MemoryQuestion(model, settings, self.devices_plan(), device)
+        several = device is not None and device.n_devices > 1
+        # --fit devices asks how many, whatever their number here
+        if device is None or not several or question.plan != WHOLE or self.fit == "devices":
+            return question
+        from archcli.measure.memory.answers.fit import usual_plan  # of several devices alone
+
+        return replace(question, plan=usual_plan(question, device.n_devices))
 
 
 def memory_report(

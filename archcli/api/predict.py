@@ -195,9 +195,10 @@ def predict_question(model: Model, options: PredictOptions) -> PredictQuestion:
         _check_chosen(plan)
         return question
     if plan == WHOLE and device.memory.n_devices > 1:
-        from archcli.measure.predict.answers.best import default_plan  # of several devices alone
+        from archcli.measure.memory.answers.fit import usual_plan  # of several devices alone
 
-        return replace(question, plan=default_plan(question, device.memory.n_devices))
+        fitted = question.memory()
+        return replace(question, plan=usual_plan(fitted, device.memory.n_devices), known=fitted.known)
     return question
 
 

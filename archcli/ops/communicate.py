@@ -41,11 +41,12 @@ class Peers(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Communication(Op):
-    """Base of the ops that t `ranks` run together."""
+    """Base of the ops that t `ranks` run together, every `stride`-th of a plan's."""
 
     name: str
     ranks: Number
     peers: Peers | None = field(default=None, kw_only=True, repr=False)
+    stride: int = field(default=1, kw_only=True)
 
     def among(self, peers: Any) -> Self:
         """The op that exchanges with the other ranks when it is run."""

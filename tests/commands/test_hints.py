@@ -18,9 +18,13 @@ HINTS = {
         "leave --micro-batches out",
         ["memory gpt2 --phase serve"],
     ),
-    "memory gpt2 --phase serve --pp 2": (
-        "leave --pp out: tp, ep and dp",
-        ["memory gpt2 --phase serve --tp 2"],
+    "memory gpt2 --phase serve --cp 2": (
+        "leave --cp out: tp, pp, ep and dp",
+        ["memory gpt2 --phase serve --tp 2", "memory gpt2 --phase serve --pp 2"],
+    ),
+    "memory gpt2 --dp-attention 2 --tp 2": (
+        "leave --dp-attention out: --dp has whole replicas",
+        ["memory gpt2 --tp 2", "memory gpt2 --dp 2 --tp 2"],
     ),
     "memory roberta-base --phase serve": (
         "--phase forward runs it once, --phase train trains it",
@@ -198,7 +202,7 @@ def test_a_hint_that_is_followed_leads_to_an_answer(asked, cli):
         "gpt2 --memory 2GB --phase serve -b 999",
         "gpt2 --memory 4GB -b 16 --optimizer adamw",
         "gpt2 --memory 4GB -b 4 --attention eager --optimizer adamw",
-        "llama-3.1-70b --device 2xh100-sxm --phase decode",
+        "llama-3.1-70b --device h100-sxm --phase decode",
         "llama-3.2-3b --device 2xl4 --dp 2 --optimizer adamw",
     ],
 )

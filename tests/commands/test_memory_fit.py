@@ -4,6 +4,7 @@ import pytest
 
 from commands.test_memory import asked
 
+TOO_SMALL = {"m1", "m1-pro", "m2", "m3-pro"}
 LORA = ("--set", "lora.rank=16", "--set", "lora.targets=[q,v]")
 
 
@@ -99,7 +100,11 @@ def test_which_gpu_is_needed_is_one_command(cli):
     """Qwen3-8B with LoRA at 4k on every GPU, those with least memory in all first."""
     document = asked(cli, "qwen3-8b", *LORA, "-s", "4096", "--fit", "devices")
     devices = document["totals"]["fit"]["devices"]
-    in_all = [d["fewest_devices"] * d["memory_bytes"] for d in devices]
+    enough = [d["fewest_devices"] is not None for d in devices]
+    assert enough == sorted(enough, reverse=True)
+    # too small for two layers, and sold without a link over which to share a matrix
+    assert {d["device"] for d in devices if d["fewest_devices"] is None} == TOO_SMALL
+    in_all = [d["fewest_devices"] * d["memory_bytes"] for d in devices if d["fewest_devices"]]
     assert in_all == sorted(in_all)
     needed = document["totals"]["peak_bytes"] + document["totals"]["beyond_bytes"]
     assert all(d["fits"] is (d["fewest_devices"] == 1) for d in devices)
@@ -107,6 +112,18 @@ def test_which_gpu_is_needed_is_one_command(cli):
         assert device["fits"] is (device["memory_bytes"] >= needed)
     out = cli("memory", "qwen3-8b", *LORA, "-s", "4096", "--fit", "devices").out
     assert "devices that hold it, least memory in all first" in out
+
+
+def test_no_plan_leaves_the_links_of_a_node(cli):
+    """A matrix is shared by no more devices than a link joins; more devices are stages."""
+    totals = asked(cli, "llama-3.1-70b", "--phase", "serve", "--fit", "devices")["totals"]
+    plans = {device["device"]: device["plan"] for device in totals["fit"]["devices"]}
+    joined = {"dgx-spark": 1, "m1-ultra": 1, "jetson-orin-64gb": 1, "mi50": 4, "rtx-3080": 8}
+    assert {name: plans[name]["tp"] <= most for name, most in joined.items()} == dict.fromkeys(joined, True)
+    for plan in plans.values():
+        assert plan["tp"] in {1, 2, 4, 8}
+    # 141.1 GB of weights: two of 130.7 GB have half of them each
+    assert (plans["dgx-spark"]["tp"], plans["dgx-spark"]["pp"]) == (1, 2)
 
 
 def test_serving_fits_a_screen_and_the_verdict_stands_first_and_last(cli, monkeypatch):

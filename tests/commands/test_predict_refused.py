@@ -25,7 +25,10 @@ REFUSED = {
         (*GPT2, "--phase", "train", "--engine", "vllm"),
         "--engine applies to inference",
     ),
-    "a stage of inference": ((*GPT2, "--pp", "2"), "--pp applies to training only"),
+    "micro batches of inference": (
+        (*GPT2, "--pp", "2", "--micro-batches", "2"),
+        "--micro-batches applies to training only",
+    ),
     "a price below nothing": (
         (*GPT2, "--price-per-hour", "-1"),
         "price_per_hour must be a number of at least 0",

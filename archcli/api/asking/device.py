@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory
+from archcli.measure.memory.plan import DEVICES_PER_NODE
 
 if TYPE_CHECKING:
     from archcli.load.devices.budget import Budget
+    from archcli.load.devices.datasheet import SourcedFigure
     from archcli.measure.memory.engine import EngineName
     from archcli.measure.predict.answers.question import PredictedDevice
     from archcli.measure.predict.engine_kernels.clock import EngineClock
@@ -30,6 +32,7 @@ def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory 
 
 
 def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
+    sheet = budget.datasheet
     return DeviceMemory(
         budget.name,
         budget.memory_bytes,
@@ -39,6 +42,7 @@ def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
         budget.source,
         stated=stated,
         usual_engine=_usual_engine(budget),
+        per_node=DEVICES_PER_NODE if sheet is None else devices_per_node(sheet.figures),
     )
 
 
@@ -46,6 +50,13 @@ def _usual_engine(budget: Budget) -> EngineName:
     """The engine that people serve with on a device: llama.cpp on Macs and CPUs."""
     is_mac = budget.datasheet is not None and budget.datasheet.vendor == "Apple"
     return "llamacpp" if is_mac or budget.kind == "cpu" else "vllm"
+
+
+def devices_per_node(figures: Mapping[str, SourcedFigure]) -> int:
+    """How many devices a link joins: as stated, 1 of those without a link, else as many as on a board."""
+    if "devices_per_node" in figures:
+        return int(figures["devices_per_node"].value)
+    return DEVICES_PER_NODE if "link_gb_s" in figures else 1
 
 
 def known_gpus() -> tuple[DeviceMemory, ...]:
@@ -57,7 +68,9 @@ def known_gpus() -> tuple[DeviceMemory, ...]:
         size = sheet.figures.get("memory_bytes")
         if sheet.kind == "gpu" and size is not None:
             facts = (int(size.value), 1, sheet.architecture, size.certainty, size.source)
-            gpus.setdefault((size.value, sheet.architecture, sheet.link), DeviceMemory(sheet.name, *facts))
+            near = devices_per_node(sheet.figures)
+            device = DeviceMemory(sheet.name, *facts, per_node=near)
+            gpus.setdefault((size.value, sheet.architecture, sheet.link), device)
     return tuple(gpus.values())
 
 
@@ -69,7 +82,7 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
     """
     from archcli.load.devices.budget import read_budget
     from archcli.measure.predict.answers.question import PredictedDevice
-    from archcli.measure.predict.communication.collective import DEVICES_PER_NODE, Fabric
+    from archcli.measure.predict.communication.collective import Fabric
     from archcli.measure.predict.constants import Efficiency, Rates
     from archcli.measure.predict.rank.rank_times import TimingDevice
     from archcli.measure.predict.times import KernelClock
@@ -88,7 +101,7 @@ def predicted_device(text: str, calibrations: Sequence[Path] = ()) -> PredictedD
     figures = {name: figure.value for name, figure in budget.datasheet.figures.items()}
     clock = KernelClock(Rates.of(memory.name, figures), Efficiency(budget.datasheet.efficiency))
     links = (figures.get("link_gb_s"), figures.get("network_gb_s"))
-    fabric = Fabric(memory.name, *links, int(figures.get("devices_per_node", DEVICES_PER_NODE)))
+    fabric = Fabric(memory.name, *links, memory.per_node)
     sheet, rates = budget.datasheet, clock.rates
 
     def kernels_of(engine: str) -> EngineClock | None:

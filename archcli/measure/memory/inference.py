@@ -37,14 +37,16 @@ class InferencePass(NamedTuple):
     moments: tuple[MemoryMoment, ...]
 
 
-def inference_pass(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> InferencePass:
+def inference_pass(
+    model: Model, settings: MemorySettings, known: TracedModel | None = None, held: Number | None = None
+) -> InferencePass:
     """Trace a decoded token, or a prefill: of several chunks the one with the highest peak.
 
     The caller owns the cache: the one before the pass lives until the longer one is complete. `known` keeps
-    the traced passes of the model.
+    the traced passes of the model; `held` are the bytes of weights where these are not the model's own.
     """
     known, model = known or TracedModel(model), inferring(model)
-    weights = _weights(model, settings, known)
+    weights = _weights(model, settings, known) if held is None else held
     passes = [_passed(traced, settings, weights) for traced in _traced(model, settings, known)]
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 
@@ -80,7 +82,9 @@ def _passed(traced: TracedPass, settings: MemorySettings, weights: Number) -> In
     return InferencePass(traced, weights, moments)
 
 
-def serving(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> InferencePass:
+def serving(
+    model: Model, settings: MemorySettings, known: TracedModel | None = None, held: Number | None = None
+) -> InferencePass:
     """Trace what an engine holds: weights, the cache of all sequences once, and the pass.
 
     The cache counts once, as engines allocate it once and write into it. The pass is a decoded token of all
@@ -88,7 +92,7 @@ def serving(model: Model, settings: MemorySettings, known: TracedModel | None = 
     """
     known, model = known or TracedModel(model), inferring(model)
     decodes = settings.phase == "decode"
-    weights = _weights(model, settings, known) - _in_ram(model, settings)
+    weights = _weights(model, settings, known) - _in_ram(model, settings) if held is None else held
     traced = _traced(model, settings if decodes else settings.alone(), known)
     cache = _allocated(model, settings, traced[-1])
     passes = []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from math import gcd
+from math import gcd, isqrt
 from typing import Any
 
 from archcli.arith import is_whole
 from archcli.errors import ArchError, Problem, either
-from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.settings import DEFAULT_TOKENS, MemorySettings
 from archcli.modules import Mixer, Model
 from archcli.modules.models.stack import stacks
 from archcli.modules.spec.arguments import Schedule, ZeroStage
@@ -19,6 +19,8 @@ from archcli.modules.tensor_parallel.degrees import Degrees
 
 OF_GRADIENTS, OF_WEIGHTS = 2, 3
 """The stages of ZeRO that shard gradients, and weights."""
+DEVICES_PER_NODE = 8
+"""Devices of a node unless a device states it: those of an HGX or OAM board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,20 @@ class Plan:
         # rounded up: the one with most sequences decides
         return replace(settings, batch_size=-(-settings.batch_size // self.batches))
 
+    def of_stage(self, settings: MemorySettings, tokens: int) -> MemorySettings:
+        """The settings of a pass of one stage, with sequences of so many tokens.
+
+        In inference a replica's sequences are in several batches, which go through the stages one after the
+        other: as many as there are stages, and in a prefill one for each chunk of tokens.
+        """
+        mine = self.of_replica(settings)
+        if settings.phase == "train" or self.pp == 1:
+            return mine
+        decodes, chunk = settings.phase == "decode", mine.chunk or DEFAULT_TOKENS
+        chunks = 0 if decodes else mine.batch_size * tokens // chunk
+        batches = min(mine.batch_size, max(self.pp, chunks))
+        return replace(mine, batch_size=-(-mine.batch_size // batches))
+
     def inputs(self) -> dict[str, Any]:
         """The plan by JSON's keys."""
         return asdict(self)
@@ -147,9 +163,9 @@ class Plan:
                 yield Problem(f"{name} {value} is below 1", "1 is the least", path=name)
                 return
         if self.tp % self.dp_attention:
-            would = either(str(n) for n in range(2, self.tp + 1) if self.tp % n == 0)
             what = f"dp_attention {self.dp_attention} does not divide tp {self.tp}"
-            hint = f"{would} would do" if would else "state tp, the devices of all groups"
+            would = [str(n) for n in divisors(self.tp)[1:]]
+            hint = f"{either(would)} would do" if would else f"tp {self.dp_attention} or a multiple of it"
             yield Problem(what, hint, path="dp_attention")
             return
         if self._is_whole:
@@ -244,6 +260,12 @@ class Plan:
 
 
 ONE_DEVICE = Plan()
+
+
+def divisors(number: int) -> list[int]:
+    """The divisors of a number in order; none of 0."""
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return small + [number // n for n in reversed(small) if n * n != number]
 
 
 def _across_stages(model: Model) -> Iterator[Problem]:

@@ -11,16 +11,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.measure.memory.inference import inference_pass, serving
 from archcli.measure.memory.pipeline import Stage, in_flight, stage_model, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.shares import PlacedWeight, gathered, local_shapes, placed_weights, shares
+from archcli.measure.memory.shares import (
+    PlacedWeight,
+    gathered,
+    local_shapes,
+    placed_weights,
+    shares,
+    weights_of_stage,
+)
 from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass, highest
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
+from archcli.modules.models.model import inferring
 
 if TYPE_CHECKING:
     from archcli.measure.memory.training.optimizers import OptimizerBytes
@@ -159,15 +168,16 @@ def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list
     plan.check(model, settings)
     if plan.devices == 1:
         return [_single(known, settings)]
-    if settings.phase != "train":
-        return [_inferring(known, settings, plan, rank) for rank in _ends(plan.tp)]
     stages = stages_of(plan, layer_count(model))
+    if settings.phase != "train":
+        placed = ((stage, rank) for stage in distinct_stages(stages) for rank in _ends(plan.tp))
+        return [_inferring(known, settings, plan, stage, rank) for stage, rank in placed]
     trained = _TrainedRanks(model, settings, plan)
     return [trained.peak(stage, rank) for stage in stages for rank in _ends(plan.replicas * plan.tp)]
 
 
-def _single(known: TracedModel, settings: MemorySettings) -> RankPeak:
-    """The peak of a device that runs all of the model."""
+def _single(known: TracedModel, settings: MemorySettings, held: Number | None = None) -> RankPeak:
+    """The peak of a device that runs all of a model, or in inference of a stage, whose weights are `held`."""
     model = known.model
     if settings.phase == "train":
         from archcli.measure.memory.training.step import training_step  # of training alone
@@ -175,18 +185,25 @@ def _single(known: TracedModel, settings: MemorySettings) -> RankPeak:
         step = training_step(model, settings, known=known)
         return RankPeak(0, 0, highest(step.moments), step.traced, step.moments)
     run = serving if settings.served else inference_pass
-    passed = run(model, settings, known)
+    passed = run(model, settings, known, held)
     return RankPeak(0, 0, highest(passed.moments), passed.traced, passed.moments)
 
 
-def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, rank: int) -> RankPeak:
-    """A rank of a replica, which runs its part of all sequences in flight."""
-    if plan.pp > 1 or plan.cp > 1 or plan.zero:
-        raise ArchError(
-            "prefill, decode and serve share a model by tp, ep and dp alone", "leave the rest out"
-        )
-    peak = _single(known.share(plan, rank), plan.of_replica(settings))
-    return peak._replace(rank=rank)
+def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: Stage, rank: int) -> RankPeak:
+    """A rank of a stage of a replica, which runs its part of all sequences in flight."""
+    if plan.cp > 1 or plan.zero:
+        what = "prefill, decode and serve share a model by tp, pp, ep and dp alone"
+        raise ArchError(what, "leave the rest out")
+    share, mine = known.share(replace(plan, pp=1), rank), plan.of_replica(settings)
+    if plan.pp == 1:
+        return _single(share, mine)._replace(rank=rank)
+    model = inferring(share.model)
+    rows = share.once("rows", lambda: shape_pass(model).rows)
+    held = weights_of_stage(model, rows, settings.dtype, stage)
+    # stages of the same layers have the same passes, but for the ends
+    of_stage = share.once(("stage", stage), lambda: TracedModel(stage_model(model, stage)))
+    peak = _single(of_stage, mine, held)
+    return peak._replace(rank=rank, stage=stage.number)
 
 
 class _TrainedRanks:

@@ -7,6 +7,8 @@ ZeRO, arXiv:1910.02054 section 5. Stages 1 and 2 cut one flat vector of all para
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from math import ceil
 from typing import NamedTuple
 
 from archcli.arith import Number, Shape, prod, to_bytes
@@ -15,6 +17,7 @@ from archcli.measure.memory.pipeline import Stage, stages_of
 from archcli.measure.memory.plan import OF_GRADIENTS, OF_WEIGHTS, Plan
 from archcli.measure.memory.training.optimizers import has_gradients
 from archcli.measure.passes import Pass
+from archcli.measure.weights.stored_bytes import stored
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, layer_count
 from archcli.modules.models.stack import stacks
@@ -60,6 +63,20 @@ class Widths(NamedTuple):
 
     weight: Number
     gradient: Number
+
+
+def weights_of_stage(model: Model, rows: Iterable[Row], dtype: str, stage: Stage) -> int:
+    """Bytes of a stage's weights as they are stored; of layers in different formats the mean."""
+    weighted = [row for row in rows if row.weights]
+    # all weights of a row are in the same layers
+    placed = {weight.path.rpartition(".")[0]: weight for weight in placed_weights(model, weighted)}
+    bits = Fraction(0)
+    for row, of_row in stored(model, weighted, dtype):
+        weight = placed.get(row.path)
+        if weight is not None:  # none of a row that stores nothing
+            part = Fraction(weight.count(stage), len(weight.layers) or 1)
+            bits += part * (of_row.value_bits + of_row.scale_bits)
+    return ceil(bits / 8)
 
 
 class DeviceElements(NamedTuple):

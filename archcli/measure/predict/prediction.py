@@ -1,12 +1,14 @@
 """Prediction: how long a pass or a training step takes on the devices of a plan, and what limits it.
 
 The time is that of one rank of the slowest stage: its kernels one after the other, and the communication that
-no compute hides. A stage of a pipeline waits (p - 1) / v micro batches beside its own.
+no compute hides. A stage of a pipeline waits (p - 1) / v micro batches beside its own, or in a prefill while
+the first and the last batch are in other stages. A decoded token passes all stages, one after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -19,7 +21,13 @@ from archcli.measure.predict.constants import Bound, Origin
 from archcli.measure.predict.rank.host import Host
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
 from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
-from archcli.measure.predict.rank.rank_times import RankTimes, TimedRun, TimingDevice, stage_step
+from archcli.measure.predict.rank.rank_times import (
+    RankTimes,
+    StageStep,
+    TimedRun,
+    TimingDevice,
+    stage_step,
+)
 from archcli.measure.predict.times import Seconds
 from archcli.modules import Model
 from archcli.recording.classes import TimeClass
@@ -49,6 +57,24 @@ class PredictedRow(NamedTuple):
     seconds: Seconds
     bound_by: Bound
 
+    def plus(self, further: PredictedRow) -> PredictedRow:
+        """Both together, of one path and kernel."""
+        return self._replace(
+            times=self.times + further.times,
+            flops=self.flops + further.flops,
+            bytes=self.bytes + further.bytes,
+            seconds=self.seconds.plus(further.seconds),
+        )
+
+    def scaled(self, number: float) -> PredictedRow:
+        """The launches of so many passes."""
+        return self._replace(
+            times=number * self.times,
+            flops=number * self.flops,
+            bytes=number * self.bytes,
+            seconds=self.seconds.scaled(number),
+        )
+
     def record(self) -> dict[str, object]:
         """The row by JSON's keys; seconds are the expected ones, or the floor."""
         return {
@@ -68,8 +94,8 @@ class PredictedRow(NamedTuple):
 class Prediction(NamedTuple):
     """The seconds of a pass or a step on all devices of a plan, and what they are made of.
 
-    rows, communication: of one rank of the slowest stage.
-    bubble_s: seconds of them in which that stage waits for others.
+    rows, communication: of one rank of the slowest stage; in decoding, of a batch in all stages.
+    bubble_s: seconds in which that stage, or batch, waits for others.
     tokens: of all replicas, in a step, in a prefill, or one for each decoded sequence.
     model_flops: matrix products that the architecture asks for, on all devices.
     executed_flops: matrix products that run, recomputed ones among them, on all devices.
@@ -140,24 +166,18 @@ def predict_pass(
     planned = planned_pass(model, settings, plan)
     runs = compiled_runs(planned, settings) if compiled else None
     times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
-    stages = planned.stages(plan)
-    steps = {stage: stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)}
     has_constants = device.has_constants(settings.dtype)
-    slowest = max(steps, key=lambda stage: steps[stage].total.expected)
-    step = steps[slowest]
-    waits = tuple(_waits(times, plan, slowest, step.launching))
-    rows = (*_rows(times, plan, slowest), *waits)
+    run = _training if settings.phase == "train" else _inference
+    step, rows, executed = run(times, plan)
+    if plan.pp > 1 and planned.request.phase in {"prefill", "forward"}:
+        step = step._replace(total=_at_once(step.total, model, settings, device, plan, use))
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
-    executed_rows = chain.from_iterable(
-        rows if stage == slowest else _rows(times, plan, stage) for stage in stages
-    )
-    executed = sum(row.flops for row in executed_rows if row.op_class in PRODUCTS)
     asked_flops = _model_flops(model, settings, plan)
     total = _widened(step.total, device, settings, plan)
     return Prediction(
         _bounded(total),
-        HOST if waits else next(iter(bounds(rows, step.exposed_s))),
+        HOST if step.launching.expected else next(iter(bounds(rows, step.exposed_s))),
         rows,
         step.communication,
         step.waiting.expected,
@@ -172,6 +192,90 @@ def predict_pass(
             *_not_modelled(rows, settings, plan, has_constants=has_constants, host=times.host),
         ),
     )
+
+
+class RunStages(NamedTuple):
+    """The step of one rank, its rows, and the FLOPs of products in a rank of each stage."""
+
+    step: StageStep
+    rows: tuple[PredictedRow, ...]
+    executed: float
+
+
+def _training(times: RankTimes, plan: Plan) -> RunStages:
+    """The step of the slowest stage."""
+    grad_accum = times.settings.grad_accum
+    steps = {stage: stage_step(times, plan, stage, grad_accum) for stage in times.distinct(plan)}
+    slowest = max(steps, key=lambda stage: steps[stage].total.expected)
+    rows = (*_rows(times, plan, slowest), *_waits(times, plan, slowest, steps[slowest].launching))
+    of_all = (
+        rows if stage == slowest else _rows(times, plan, stage) for stage in times.rank.planned.stages(plan)
+    )
+    return RunStages(steps[slowest], rows, _products(chain.from_iterable(of_all)))
+
+
+def _decoding(times: RankTimes, plan: Plan, batches: int) -> RunStages:
+    """The way of a batch through all stages, one after the other.
+
+    Decoding goes on and on: the batch waits where the slowest stage takes longer for all batches.
+    """
+    stages = times.rank.planned.stages(plan)
+    rows: dict[tuple[str, ...], PredictedRow] = {}
+    steps = {stage: stage_step(times, plan, stage, 1) for stage in stages}
+    for stage, step in steps.items():
+        for row in (*_rows(times, plan, stage), *_waits(times, plan, stage, step.launching)):
+            key = row.path, row.stage, row.kernel, row.op_class, row.bound_by
+            rows[key] = rows[key].plus(row) if key in rows else row
+    whole, *others = steps.values()
+    for step in others:
+        whole = whole.plus(step)
+    slowest = max(steps.values(), key=lambda step: step.total.expected).total.scaled(batches)
+    waiting = slowest.beyond(whole.total)
+    step = whole._replace(total=whole.total.plus(waiting), waiting=waiting)
+    return RunStages(step, tuple(rows.values()), batches * _products(rows.values()))
+
+
+def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:
+    """The pass of the slowest stage, which runs all batches and waits for the first and after the last.
+
+    At the floor it never waits: pieces of a batch may be in several stages at once.
+    """
+    stages = times.rank.planned.stages(plan)
+    steps = {stage: stage_step(times, plan, stage, 1) for stage in stages}
+    slowest = max(steps, key=lambda stage: steps[stage].total.expected)
+    waiting = Seconds()
+    for stage, step in steps.items():
+        waiting = waiting if stage == slowest else waiting.plus(step.total)
+    # without constants the floor stands for all of them
+    waiting = waiting._replace(floor=0.0) if waiting.is_calibrated else Seconds()
+    own = steps[slowest].scaled(batches)
+    of_one = (*_rows(times, plan, slowest), *_waits(times, plan, slowest, steps[slowest].launching))
+    rows = tuple(row.scaled(batches) for row in of_one)
+    executed = batches * sum(_products(_rows(times, plan, stage)) for stage in stages)
+    return RunStages(own._replace(total=own.total.plus(waiting), waiting=waiting), rows, executed)
+
+
+def _at_once(
+    total: Seconds, model: Model, settings: MemorySettings, device: TimingDevice, plan: Plan, use: CacheUse
+) -> Seconds:
+    """The seconds with the floor of one batch of all sequences, which reads the weights once."""
+    planned = planned_pass(model, settings, replace(plan, pp=1))
+    times = RankTimes(rank_kernels(planned, settings, plan, use), device, settings)
+    floors = (stage_step(times, plan, stage, 1).total.floor for stage in times.distinct(plan))
+    floor = min(total.floor, max(floors))
+    return total._replace(floor=floor) if total.is_calibrated else Seconds.at_limit(floor)
+
+
+def _inference(times: RankTimes, plan: Plan) -> RunStages:
+    """A pass of all sequences, in the batches that go through the stages."""
+    planned = times.rank.planned
+    batches = -(-int(plan.of_replica(times.settings).batch_size) // int(planned.request.batch_size))
+    run = _decoding if planned.request.phase == "decode" else _prefill
+    return run(times, plan, batches)
+
+
+def _products(rows: Iterable[PredictedRow]) -> float:
+    return sum(row.flops for row in rows if row.op_class in PRODUCTS)
 
 
 def bounds(rows: Iterable[PredictedRow], exposed_s: float) -> dict[Bound, float]:

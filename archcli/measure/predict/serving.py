@@ -324,16 +324,10 @@ def _rows(parts: list[tuple[str, WeightedStep]]) -> Iterator[PredictedRow]:
     rows: dict[tuple[str, ...], PredictedRow] = {}
     for name, (weight, step) in parts:
         for row in step.rows:
-            sums = (weight * row.times, weight * row.flops, weight * row.bytes, row.seconds.scaled(weight))
-            scaled = PredictedRow(row.path, name, row.kernel, row.op_class, *sums, row.bound_by)
+            scaled = row.scaled(weight)._replace(stage=name)
             key = (name, row.path, row.kernel, row.bound_by)
-            rows[key] = _both(rows[key], scaled) if key in rows else scaled
+            rows[key] = rows[key].plus(scaled) if key in rows else scaled
     yield from rows.values()
-
-
-def _both(a: PredictedRow, b: PredictedRow) -> PredictedRow:
-    sums = (a.times + b.times, a.flops + b.flops, a.bytes + b.bytes, a.seconds.plus(b.seconds))
-    return PredictedRow(*a[:4], *sums, a.bound_by)
 
 
 def _sent(steps: list[WeightedStep]) -> Iterator[Exposed]:
@@ -343,19 +337,6 @@ def _sent(steps: list[WeightedStep]) -> Iterator[Exposed]:
         for part in step.communication:
             collective = part.timed.collective
             key = (collective.name, collective.purpose, str(collective.group))
-            sent = _weighted(part, weight)
-            collectives[key] = _together(collectives[key], sent) if key in collectives else sent
+            sent = part.scaled(weight)
+            collectives[key] = collectives[key].plus(sent) if key in collectives else sent
     yield from collectives.values()
-
-
-def _weighted(sent: Exposed, weight: float) -> Exposed:
-    timed = sent.timed
-    often = timed._replace(collective=timed.collective.scaled(weight), time_s=weight * timed.time_s)
-    return Exposed(often, weight * sent.least_s, weight * sent.most_s)
-
-
-def _together(a: Exposed, b: Exposed) -> Exposed:
-    ours, theirs = a.timed.collective, b.timed.collective
-    sums = replace(ours, bytes=ours.bytes + theirs.bytes, times=ours.times + theirs.times)
-    both = a.timed._replace(collective=sums, time_s=a.timed.time_s + b.timed.time_s)
-    return Exposed(both, a.least_s + b.least_s, a.most_s + b.most_s)

@@ -85,10 +85,15 @@ class Seconds(NamedTuple):
         floor, expected, low, high = (max(pair) for pair in zip(self[:4], further[:4], strict=True))
         return Seconds(floor, expected, low, high, is_calibrated=True)
 
-    def beyond(self, covered: Seconds) -> Seconds:
-        """What is left of these seconds behind others that run meanwhile; no floor is."""
-        expected, low, high = (max(a - b, 0.0) for a, b in zip(self[1:4], covered[1:4], strict=True))
-        return Seconds(0.0, expected, low, high, self.is_calibrated)
+    def beyond(self, further: Seconds) -> Seconds:
+        """What each of the seconds is more than `further`, 0 where they are less."""
+        return Seconds(
+            max(0.0, self.floor - further.floor),
+            max(0.0, self.expected - further.expected),
+            max(0.0, self.low - further.low),
+            max(0.0, self.high - further.high),
+            self.is_calibrated,
+        )
 
     def at_least_within(self, low: float, high: float) -> Seconds:
         """The seconds with a range widened to these shares of the expected time."""

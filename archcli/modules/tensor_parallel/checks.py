@@ -224,7 +224,7 @@ def _refused_groups(model: Model, degrees: Degrees) -> Iterator[Problem]:
         what = "sp shares the tokens of a sequence, and dp_attention whole sequences"
         yield Problem(what, "leave sp out, or leave dp_attention out", path="sp")
     for path, module in find(model, Spec):
-        if module.family == "ffn" and module.keeps_state:
+        if getattr(module, "keeps_state", False) and module.family == "ffn":
             why = "its state is that of its own sequences"
             yield _unsplit(path, "a network that keeps a state", why, "dp_attention")
         elif module.family in SPLIT and module.family != "ffn" and hasattr(module, "n_experts"):

@@ -116,16 +116,16 @@ class ShardTape:
         self, layout: Layout, module: Module, name: str, x: Tensor, *rest: Any, **options: Any
     ) -> Any:
         """Call a network that all groups share: it reads the tokens of all, and each group gets its own."""
-        groups, tp = self.degrees.groups, self.degrees.tp
-        joined = on_tape(self, AllGather(f"{name}_gather", groups, SEQUENCES)(self._inner(x)))
+        groups, stride = self.degrees.groups, self.degrees.tp
+        gather = AllGather(f"{name}_gather", groups, SEQUENCES, stride=stride)
         tape = replace(self._within(), layout=layout, ranks=self.degrees.of_networks)
-        y = self._called(tape, module, name, joined, *rest, **options)
+        y = self._called(tape, module, name, on_tape(self, gather(self._inner(x))), *rest, **options)
         if not layout.leaves:
-            return self._first(y, lambda out: OwnPart(f"{name}_part", groups, SEQUENCES)(self._inner(out)))
-        own = self._first(
-            y, lambda out: ReduceScatter(f"{name}_reduce_scatter", groups, SEQUENCES)(self._inner(out))
-        )
-        return own if tp == 1 else self._first(own, lambda out: self._summed(name, out))
+            part = OwnPart(f"{name}_part", groups, SEQUENCES)
+            return self._first(y, lambda out: part(self._inner(out)))
+        scatter = ReduceScatter(f"{name}_reduce_scatter", groups, SEQUENCES, stride=stride)
+        own = self._first(y, lambda out: scatter(self._inner(out)))
+        return own if self.ranks == 1 else self._first(own, lambda out: self._summed(name, out))
 
     def inline(self, module: Module, group: str, *args: Any, **options: Any) -> Any:
         """Emit a module's ops on this tape; a head reads all tokens."""

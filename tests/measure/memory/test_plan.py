@@ -1,9 +1,13 @@
 """Plans: what cannot be is said with what would do; stages, and micro batches under way."""
 
+from dataclasses import replace
+
 import pytest
 
 from archcli.errors import ArchError
 from archcli.load.source import load
+from archcli.measure.memory.answers.fit import usual_plan
+from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.pipeline import in_flight, live_groups, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -78,6 +82,10 @@ def told(name, settings=None, **fields):
         ),
         ({"tp": 3}, ("d_ff", "tp 3 does not divide d_ff 14,336", "2, 4, 8, 16 or 32 would do")),
         ({"ep": 2, "dp": 2}, ("ep", "ep 2 splits experts, and the model has none", "leave ep out")),
+        (
+            {"dp_attention": 2},
+            ("dp_attention", "dp_attention 2 does not divide tp 1", "tp 2 or a multiple of it"),
+        ),
         (
             {"sp": True},
             ("sp", "sp shares tokens among the ranks of tp, and tp is 1", "state tp, or leave sp out"),
@@ -197,6 +205,83 @@ def test_which_groups_are_under_way():
     last = list(live_groups(plan, 1))
     # the last stage computes the gradient of each micro batch of group 1 as soon as it is through
     assert last == [(1, 0), (2, 0), (2, 1), (2, 1), (3, 0), (3, 0), (2, 1), (2, 1)]
+
+
+def asked(model=None, per_node=8, size=10**9, **settings):
+    settings = {"phase": "decode", "batch_size": 4, "seq_len": 8, **settings}
+    device = DeviceMemory("ours", size, per_node=per_node)
+    return MemoryQuestion(model or decoder(), MemorySettings(**settings), device=device)
+
+
+@every_row(
+    ("n_devices", "asked_for", "plan"),
+    [
+        # four heads: two or four devices share each matrix
+        (4, {}, Plan(tp=4)),
+        (2, {}, Plan(tp=2)),
+        (8, {}, Plan(dp=2, tp=4)),
+        # a link joins two: replicas of pairs where there are sequences for them, else stages of pairs
+        (4, {"per_node": 2}, Plan(dp=2, tp=2)),
+        (4, {"per_node": 2, "batch_size": 1}, Plan(tp=2, pp=2)),
+        (3, {"batch_size": 1}, Plan(pp=3)),
+        (3, {"batch_size": 3}, Plan(dp=3)),
+        # no link: no matrix is shared
+        (2, {"per_node": 1, "batch_size": 1}, Plan(pp=2)),
+        # seven stages are more than three layers; of six devices two share each matrix of a stage
+        (7, {"batch_size": 1}, Plan(tp=2, pp=3)),
+        (8, {"phase": "train"}, Plan(dp=8, zero=3)),
+    ],
+)
+def test_usual_plans(n_devices, asked_for, plan):
+    assert usual_plan(asked(**asked_for), n_devices) == plan
+
+
+def test_the_first_plan_that_fits():
+    """Of four devices in pairs: replicas hold half of the weights, stages of them a fourth or so."""
+    needed = {
+        plan: replace(asked(per_node=2), plan=plan).answer().needed_bytes
+        for plan in (Plan(dp=2, tp=2), Plan(tp=2, pp=2))
+    }
+    replicas, stages = needed.values()
+    assert stages < replicas
+    for size, plan in ((replicas, Plan(dp=2, tp=2)), (replicas - 1, Plan(tp=2, pp=2)), (1, Plan(tp=2, pp=2))):
+        assert usual_plan(asked(per_node=2, size=size), 4) == plan
+
+
+LAYER = 2 * 8 * 8 + 2 * 8 * 4 + 3 * 8 * 12 + 2 * 8
+"""Weights of a layer with its two norms."""
+
+
+@every_row(
+    ("pp", "weights", "layers"),
+    [
+        (1, [3 * LAYER + 2 * 50 * 8 + 8], [3]),
+        (2, [2 * LAYER + 50 * 8, LAYER + 50 * 8 + 8], [2, 1]),
+        (3, [LAYER + 50 * 8, LAYER, LAYER + 50 * 8 + 8], [1, 1, 1]),
+    ],
+)
+def test_stages_that_serve(pp, weights, layers):
+    """The first has the embedding, the last the norm and the head; each the cache of its layers."""
+    ranks = replace(asked(phase="serve"), plan=Plan(pp=pp)).ranks()
+    parts = {rank.stage: rank.peak.parts for rank in ranks}
+    assert [parts[stage]["weights"] for stage in range(pp)] == [2 * n for n in weights]
+    of_layer = 4 * 8 * 2 * 2 * 2 * 2  # 4 sequences of 8 tokens, keys and values of 2 heads of 2 in 2 bytes
+    assert [parts[stage]["cache"] for stage in range(pp)] == [n * of_layer for n in layers]
+
+
+def test_a_tied_table_is_on_both_ends():
+    ranks = replace(asked(decoder(tied=True), phase="serve"), plan=Plan(pp=3)).ranks()
+    weights = {rank.stage: rank.peak.parts["weights"] for rank in ranks}
+    assert weights == {0: 2 * (LAYER + 400), 1: 2 * LAYER, 2: 2 * (LAYER + 8 + 400)}
+
+
+def test_groups_have_their_own_sequences():
+    """Two of four devices share attention, and its cache of half of the sequences."""
+    grouped = replace(asked(phase="serve"), plan=Plan(tp=4, dp_attention=2)).ranks()[0].peak.parts
+    pair = replace(asked(phase="serve", batch_size=2), plan=Plan(tp=2)).ranks()[0].peak.parts
+    assert grouped["cache"] == pair["cache"]
+    # networks are divided by four
+    assert pair["weights"] - grouped["weights"] == 2 * 3 * (3 * 8 * 12) // 4
 
 
 def test_an_unstated_plan_is_one_device():

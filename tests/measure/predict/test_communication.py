@@ -227,3 +227,28 @@ def test_what_is_exposed():
         "exposed_s": pytest.approx(4 / 3),
         "exposed_most_s": 4.0,
     }
+
+
+def test_groups_of_ranks_exchange_with_their_like():
+    """Two groups of two ranks, each with 2 of 4 sequences: every other rank gathers, and scatters sums.
+
+    Within a group heads are summed, the words of the table, and the sums of networks that were scattered.
+    """
+    asked, plan = MemorySettings("decode", 4, T), Plan(tp=4, dp_attention=2)
+    planned = planned_pass(decoder(), asked, plan)
+    found = planned.collectives(plan, planned.stages(plan)[0])
+    each = 2 * D * BF16  # of 2 sequences, to one other rank
+    assert {(it.name, it.group, it.times, it.bytes) for it in found} == {
+        ("all_reduce", GroupOfRanks(2), 2 * 3 + 1, (2 * 3 + 1) * each),
+        ("all_gather", GroupOfRanks(2, 2), 3, 3 * each),
+        ("reduce_scatter", GroupOfRanks(2, 2), 3, 3 * each),
+    }
+
+
+def test_ranks_with_the_same_tokens_send_none_to_experts():
+    experts = MixtureOfExperts(n_experts=4, top_k=2, expert=MLP(d_ff=12))
+    model = decoder(Group(n_layers=3, layer=layer(ffn=experts)))
+    of_whole = sent(model, Plan(tp=4), phase="decode")
+    assert set(of_whole) == {("tensor", "all_reduce", "forward")}
+    for ep in (2, 4):
+        assert sent(model, Plan(tp=4, ep=ep), phase="decode") == of_whole

@@ -8,10 +8,10 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import Plan, divisors
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.search.bounds import LeastMemory
-from archcli.measure.predict.search.candidates import Candidate, PlanCandidates, divisors
+from archcli.measure.predict.search.candidates import Candidate, PlanCandidates
 from archcli.measure.predict.search.search import best_plan
 from archcli.modules import MLP, Group, MixtureOfExperts
 from small import decoder, layer
@@ -141,6 +141,7 @@ def test_serving():
         (2, 2),
         (2, 4),
         (4, 1),
+        (4, 2),
         (4, 4),
     }
 

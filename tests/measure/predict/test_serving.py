@@ -241,3 +241,73 @@ def test_an_engine_runs_a_row_in_one_kernel():
     assert (sum(row.times for row in rotations(placed)), one.kernel) == (32, "cat")
     queries, angles = 2 * 32 * 128, 128
     assert sum(row.bytes for row in rotations(placed)) == 32 * 2 * (2 * queries + angles)
+
+
+MEASURED = device(constants={"matrix_products": {"bf16": BF16_PRODUCTS}})
+STAGES = Plan(pp=3)
+SENT = 8 * BF16 / GB_S
+"""Seconds of the hidden states of one token between two stages, at the rate of a link."""
+
+
+def staged(phase, plan=STAGES, on=None, **changes):
+    clock, _ = on or device()
+    linked = TimingDevice(clock, Fabric("ours", 1, 1))
+    return predict_pass(decoder(), settings(phase, **changes), linked, plan, IN_PLACE)
+
+
+def of_places(prediction):
+    """Seconds of one layer, and of what comes before and after all three."""
+    seconds = {"layers": 0.0, "before": 0.0, "after": 0.0}
+    for row in prediction.rows:
+        end = "before" if row.path.startswith(("positions", "embedding")) else "after"
+        seconds["layers" if row.path.startswith("layers") else end] += row.seconds.floor
+    return seconds["layers"] / LAYERS, seconds["before"], seconds["after"]
+
+
+def test_a_token_passes_the_stages_one_after_the_other():
+    """One sequence: the kernels of one device, and two sends of D numbers; the others wait."""
+    one = predict_pass(decoder(), settings("decode", batch_size=1), device(), Plan(), IN_PLACE)
+    found = staged("decode", batch_size=1)
+    assert found.seconds.floor == pytest.approx(one.seconds.floor + 2 * SENT, rel=1e-9)
+    assert found.bubble_s == 0
+    [sent] = found.communication
+    assert (sent.timed.collective.name, sent.timed.collective.times) == ("send", 2)
+
+
+def test_as_many_batches_are_in_flight_as_stages():
+    """Three sequences, one in each stage: a round takes three times as long as the last, with the head."""
+    layer, before, after = of_places(
+        predict_pass(decoder(), settings("decode", batch_size=1), device(), Plan(), IN_PLACE)
+    )
+    found = staged("decode", batch_size=3)
+    slowest = max(before + layer + SENT, layer + SENT, layer + after)
+    assert found.seconds.floor == pytest.approx(3 * slowest, rel=1e-9)
+    way = before + 3 * layer + after + 2 * SENT
+    assert found.bubble_s == pytest.approx(3 * slowest - way, rel=1e-6)
+    assert found.tokens == 3
+    # the same work as on one device
+    assert found.model_flops == staged("decode", Plan(), batch_size=3).model_flops
+
+
+def test_a_prefill_fills_the_stages():
+    """Three sequences: the slowest stage computes each in turn, beside the way through the others."""
+    layer, before, after = of_places(
+        predict_pass(decoder(), settings("prefill", batch_size=1), MEASURED, Plan(), IN_PLACE)
+    )
+    found, one = staged("prefill", on=MEASURED), staged("prefill", on=MEASURED, batch_size=1)
+    assert found.seconds.expected > one.seconds.expected
+    assert found.seconds.floor <= 3 * max(before + layer, layer + after) + 3 * PROMPT * SENT
+    assert found.seconds.floor < found.seconds.expected
+    assert found.bubble_s > 0
+
+
+def test_ranks_of_a_stage_send_their_part():
+    """Of two ranks with the same hidden states each sends half, and those of the next stage gather it."""
+    found = staged("decode", Plan(tp=2, pp=3), batch_size=1)
+    sent = {part.timed.collective.name: part.timed.collective for part in found.communication}
+    of_stages = [part for part in found.communication if part.timed.collective.purpose == "stages"]
+    assert {(part.timed.collective.name, part.timed.collective.bytes) for part in of_stages} == {
+        ("send", 2 * 8 * BF16 / 2),
+        ("all_gather", 2 * 8 * BF16 / 2),
+    }
+    assert sent["all_reduce"].group.ranks == 2

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.recomputations import recomputations
-from archcli.measure.memory.answers.tables import plan_options
 from archcli.measure.memory.engine import ANY_ENGINE
 from archcli.measure.memory.training.optimizers import OPTIMIZERS
 from archcli.measure.report import Column, Table
@@ -80,21 +79,16 @@ def _largest_batch(question: MemoryQuestion) -> Record:
 
 
 def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
-    """(option, question) of each change; the last uses all devices."""
+    """(option, question) of each change."""
     for change in CHANGES[question.settings.phase]:
         if "engine" in change.settings and question.settings.served:
             continue
         changed = question.changed(**change.settings)
         if changed.settings != question.settings:
             yield change.option, changed
-    device, plan = question.device, question.plan
+    plan = question.plan
     if plan.dp > 1 and plan.zero < FULL and question.settings.phase == "train":
         yield f"--zero {FULL}", replace(question, plan=replace(plan, zero=FULL))
-    if device is not None and device.n_devices > 1 and plan.devices == 1:
-        n = device.n_devices
-        training = question.settings.phase == "train"
-        wider = replace(plan, dp=n, zero=3) if training else replace(plan, tp=n)
-        yield plan_options(wider), replace(question, plan=wider)
     if question.settings.phase != "train":
         yield from _in_fewer_bits(question)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryAnswer, MemoryQuestion
 from archcli.measure.memory.answers.recomputations import cheapest
 from archcli.measure.memory.answers.tables import plan_options
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import DEVICES_PER_NODE, Plan, divisors
 from archcli.measure.memory.ranks import RankPeak
+from archcli.measure.passes import shape_pass
+from archcli.measure.weights.stored_bytes import weight_bytes
+from archcli.modules.models.model import inferring
 
 Progress = Callable[[str], None]
 MOST_DEVICES = 1 << 14
@@ -21,16 +25,89 @@ MOST_SERVING = 256
 
 
 @dataclass(slots=True)
+class UsualPlans:
+    """The usual plans of several devices for a question's model; a link joins those of a node.
+
+    Training shards weights, gradients and states over all devices (ZeRO 3); further plans have tensor
+    parallelism as well. Inference splits each matrix over as many devices of a node as can; these have
+    replicas where there are sequences for them, or are stages one after the other.
+    """
+
+    question: MemoryQuestion
+    per_node: int
+    _suits: dict[Plan, bool] = field(default_factory=dict)
+
+    def of(self, n_devices: int) -> list[Plan]:
+        """The plans of so many devices in their order; of inference plans of fewer where it has none."""
+        if self.question.settings.phase == "train":
+            return list(self._training(n_devices))
+        fewer = (list(self.inferring(n)) for n in range(n_devices, 0, -1))
+        return next(plans for plans in fewer if plans)
+
+    def _training(self, n_devices: int) -> Iterator[Plan]:
+        yield Plan(dp=n_devices, zero=3)
+        for tp in TENSOR_DEGREES[1:]:
+            dp, rest = divmod(n_devices, tp)
+            plan = Plan(dp=dp, tp=tp, zero=3 if dp > 1 else 0)
+            if not rest and tp <= self.per_node and self._can_be(plan):
+                yield plan
+
+    def inferring(self, n_devices: int, most_replicas: int | None = None) -> Iterator[Plan]:
+        """Plans of so many devices, with the most devices for each matrix, and ever more stages."""
+        replicas = self.question.settings.batch_size if most_replicas is None else most_replicas
+        for tp in reversed(divisors(n_devices)):
+            if tp > self.per_node or not self._can_be(Plan(tp=tp)):
+                continue
+            rest = n_devices // tp
+            plans = [Plan(dp=rest // pp, tp=tp, pp=pp) for pp in divisors(rest) if rest // pp <= replicas]
+            staged = [plan for plan in plans if plan.pp == 1 or self._can_be(Plan(pp=plan.pp))]
+            if staged:
+                yield from staged
+                return
+
+    def _can_be(self, plan: Plan) -> bool:
+        """Whether the model can have a plan; each is checked once."""
+        if plan not in self._suits:
+            self._suits[plan] = plan.suits(self.question.model, self.question.settings)
+        return self._suits[plan]
+
+
+def usual_plan(question: MemoryQuestion, n_devices: int) -> Plan:
+    """The first of the usual plans of so many devices that fits; if none does, the one that needs least."""
+    per_node = question.device.per_node if question.device else DEVICES_PER_NODE
+    plans = UsualPlans(question, per_node).of(n_devices)
+    if len(plans) == 1 or question.device is None:
+        return plans[0]
+    needed: dict[Plan, int] = {}
+    for plan in plans:
+        try:
+            needed[plan] = replace(question, plan=plan).answer().needed_bytes
+        except ArchError:  # of settings that are refused with any plan
+            continue
+        if needed[plan] <= question.device.memory_bytes:
+            return plan
+    return min(needed, key=lambda plan: needed[plan], default=plans[0])
+
+
+@dataclass
 class FewestDevices:
     """The plan of the fewest devices for a model; each plan is traced once for all kinds of device.
 
     Training shards everything over its replicas (ZeRO 3), with tensor parallelism where that takes fewer
-    devices. Serving takes tensor parallelism, by degrees that divide heads and widths.
+    devices. Serving takes tensor parallelism within a node, by degrees that divide heads and widths, and
+    stages beyond. No matrix is shared by more devices than a link joins.
     """
 
     question: MemoryQuestion
     tell: Progress
     ranks: dict[Plan, tuple[RankPeak, ...]] = field(default_factory=dict)
+    usual: dict[int, UsualPlans] = field(default_factory=dict)
+
+    @cached_property
+    def weights(self) -> int:
+        """Bytes of all weights of a model that is not trained."""
+        model, dtype = inferring(self.question.model), self.question.settings.dtype
+        return weight_bytes(model, shape_pass(model).rows, dtype)
 
     def plan(self, device: DeviceMemory) -> Plan | None:
         """The plan of the fewest such devices; None if the model fits into no number of them."""
@@ -40,7 +117,7 @@ class FewestDevices:
         tp_of_plan = self.question.plan.tp
         for tp in (tp_of_plan,) if tp_of_plan > 1 else TENSOR_DEGREES:
             # no fewer devices than the best so far, even with one replica
-            if best is not None and tp >= best.devices:
+            if (best is not None and tp >= best.devices) or tp > device.per_node:
                 break
             plan = self._training(replace(self.question.plan, tp=tp), device)
             if plan is not None and (best is None or plan.devices < best.devices):
@@ -64,9 +141,13 @@ class FewestDevices:
         return answer is not None and answer.needed_bytes <= device.memory_bytes
 
     def _serving(self, device: DeviceMemory) -> Plan | None:
-        for tp in range(1, MOST_SERVING + 1):
-            plan = Plan(tp=tp)
-            if self._is_possible(plan) and self.fits(plan, device):
+        question = self.question
+        usual = self.usual.setdefault(device.per_node, UsualPlans(question, device.per_node))
+        # the weights alone: fewer devices are not worth a trace
+        least = max(1, -(-self.weights // device.memory_bytes))
+        for n in range(least, MOST_SERVING + 1):
+            plan = next(usual.inferring(n, 1), None)
+            if plan is not None and self.fits(plan, device):
                 return plan
         return None
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError, Problem, closest, either, quote
 from archcli.measure.memory.engine import CACHING, NO_ENGINE, EngineName, InferenceEngine
-from archcli.measure.memory.plan import ONE_DEVICE, Plan
+from archcli.measure.memory.plan import DEVICES_PER_NODE, ONE_DEVICE, Plan
 from archcli.measure.memory.ranks import BeyondModel, RankPeak, beyond_model, rank_peaks
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
@@ -22,7 +22,8 @@ class DeviceMemory(NamedTuple):
     """A device to fit into: its bytes, the number of devices, the certainty (A, B, C) and the source.
 
     `stated`: an amount of memory without a device, such as 80GiB. `usual_engine` is what people serve with on
-    it; `utilization` the share of a device's memory that an engine takes, which `memory_bytes` are then.
+    it; `utilization` the share of a device's memory that an engine takes, which `memory_bytes` are then. A link
+    joins `per_node` of them.
     """
 
     name: str
@@ -34,6 +35,7 @@ class DeviceMemory(NamedTuple):
     stated: bool = False
     usual_engine: EngineName = "vllm"
     utilization: float = 1.0
+    per_node: int = DEVICES_PER_NODE
 
     def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
         """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""
@@ -90,7 +92,9 @@ class MemoryQuestion:
 
     def ranks(self) -> tuple[RankPeak, ...]:
         """The peaks of the plan's ranks, the largest first, on whatever device."""
-        peaks = rank_peaks(self.known or TracedModel(self.model), self.settings, self.plan)
+        known = self.known or TracedModel(self.model)
+        key = "ranks", self.settings, self.plan
+        peaks = known.once(key, lambda: rank_peaks(known, self.settings, self.plan))
         return tuple(sorted(peaks, key=lambda rank: rank.peak.bytes, reverse=True))
 
     def answer_with(self, ranks: tuple[RankPeak, ...]) -> MemoryAnswer:
@@ -124,7 +128,7 @@ def _storages(rank: RankPeak) -> int:
 
 
 OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients")
-OF_TRAINING_PLANS = ("pp", "micro_batches", "schedule", "virtual_stages", "cp", "zero")
+OF_TRAINING_PLANS = ("micro_batches", "schedule", "virtual_stages", "cp", "zero")
 DEFAULTS = MemorySettings()
 CACHE_TWICE = "The pass copies the cache into a longer one: until that is complete, both take memory."
 ENGINES = (
@@ -183,7 +187,7 @@ def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
             if getattr(plan, name) != getattr(ONE_DEVICE, name):
                 option = f"--{name.replace('_', '-')}"
                 what = f"{option} applies to training only, and the phase is {question.settings.phase}"
-                yield Problem(what, f"leave {option} out: tp, ep and dp share a model that is served")
+                yield Problem(what, f"leave {option} out: tp, pp, ep and dp share a model that is served")
 
 
 def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:

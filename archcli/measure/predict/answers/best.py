@@ -1,4 +1,4 @@
-"""The plan of several devices: the default one, and with --fit time the fastest that fits."""
+"""The fastest plan of several devices that fits, which --fit time asks for."""
 
 from __future__ import annotations
 
@@ -9,33 +9,10 @@ from typing import Any, NamedTuple
 from archcli.errors import ArchError, either
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.tables import plan_options
-from archcli.measure.memory.plan import Plan
 from archcli.measure.predict.answers.limits import in_one_unit
 from archcli.measure.predict.answers.question import PredictQuestion
-from archcli.measure.predict.search.candidates import PlanCandidates, divisors
+from archcli.measure.predict.search.candidates import PlanCandidates
 from archcli.measure.predict.search.search import PlanChoice, PlanTimer, TimedPlan, best_plan
-
-
-def default_plan(question: PredictQuestion, n_devices: int) -> Plan:
-    """The usual plan of so many devices.
-
-    Training shards weights, gradients and states over all (ZeRO 3). Inference splits each matrix over as many
-    devices as can, within a node, and has replicas of these where there are sequences for them.
-    """
-    if question.phase == "train":
-        return Plan(dp=n_devices, zero=3)
-    per_node = question.device.timing.fabric.devices_per_node
-    for tp in reversed(divisors(n_devices)):
-        replicas = n_devices // tp
-        if tp > per_node or replicas > question.settings.batch_size:
-            continue
-        plan = Plan(tp=tp, dp=replicas)
-        if plan.suits(question.model):
-            return plan
-    # no plan uses all devices: the largest tp alone, which leaves some of them idle
-    suited = (tp for tp in divisors(n_devices) if tp <= per_node and Plan(tp=tp).suits(question.model))
-    return Plan(tp=max(suited))
-
 
 Record = dict[str, Any]
 
@@ -57,9 +34,7 @@ def fastest(question: PredictQuestion) -> tuple[PredictQuestion, FastestPlan]:
     candidates = PlanCandidates(memory, n_devices, question.device.timing.fabric.devices_per_node)
     timed = question.changed(phase="decode") if memory.settings.phase == "serve" else question
     step = MemoryQuestion(question.model, timed.settings, question.plan)
-    choice = best_plan(
-        memory, candidates, PlanTimer(step, question.timing, question.cache, question.engine.speed)
-    )
+    choice = best_plan(memory, candidates, PlanTimer(step, question.timing, question.cache))
     if choice.best is None:
         raise _no_plan(question, n_devices, choice.n_tried)
     plan, settings = choice.best.candidate

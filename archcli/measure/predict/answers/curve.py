@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from archcli.measure.memory.answers.fit import usual_plan
 from archcli.measure.memory.plan import Plan
-from archcli.measure.predict.answers.best import default_plan
 from archcli.measure.predict.answers.question import Curve, PredictQuestion
 from archcli.measure.predict.answers.tables import FIGURES, to_four
 from archcli.measure.report import Column, Table
@@ -36,7 +36,7 @@ def curve_points(question: PredictQuestion, curve: Curve) -> list[Record]:
 def _batches(question: PredictQuestion) -> Iterator[tuple[int, PredictQuestion]]:
     for n in range(DOUBLINGS):
         # of inference the batch is that of all replicas, of training that of one
-        size = 2**n * question.plan.batches if question.phase != "train" else 2**n
+        size = 2**n * question.plan.batches * question.plan.pp if question.phase != "train" else 2**n
         yield size, question.changed(batch_size=size)
 
 
@@ -52,7 +52,7 @@ def _devices(question: PredictQuestion) -> Iterator[tuple[int, PredictQuestion]]
     most = max(question.device.memory.n_devices, question.plan.devices)
     n = 1
     while n <= most:
-        plan = Plan() if n == 1 else default_plan(question, n)
+        plan = Plan() if n == 1 else usual_plan(question.memory(), n)
         # heads or batch may not divide, and the usual plan then uses fewer devices
         if plan.devices == n:
             yield n, replace(question, plan=plan)

@@ -12,6 +12,7 @@ from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import EngineName
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
+from archcli.measure.memory.traced import TracedModel
 from archcli.measure.predict.constants import Efficiency
 from archcli.measure.predict.engine_kernels.choice import BORROWED
 from archcli.measure.predict.prediction import Prediction, predict_pass
@@ -106,13 +107,17 @@ class PredictAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PredictQuestion:
-    """The question how long a model takes with these settings and this plan on a device."""
+    """The question how long a model takes with these settings and this plan on a device.
+
+    `known` keeps the traced passes of its memory.
+    """
 
     model: Model
     settings: MemorySettings
     device: PredictedDevice
     plan: Plan = ONE_DEVICE
     asked: PredictSettings = field(default_factory=PredictSettings)
+    known: TracedModel | None = field(default=None, compare=False, repr=False)
 
     @property
     def phase(self) -> str:
@@ -194,7 +199,7 @@ class PredictQuestion:
             if settings.phase != "decode":
                 chunk = self.asked.chunk
             settings = replace(settings, cache_dtype=cache_dtype, chunk=chunk, new=self.new_tokens)
-        return MemoryQuestion(model, settings, self.plan, self.device.memory)
+        return MemoryQuestion(model, settings, self.plan, self.device.memory, self.known)
 
     def changed(self, **settings: Any) -> PredictQuestion:
         """This question with some fields of its `MemorySettings` replaced."""

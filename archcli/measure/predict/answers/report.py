@@ -149,9 +149,9 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
 
         stored = mean_width(question.plan.share(question.model), rows, question.settings.dtype)
     points = break_even(rows, of_replica, (stored, cached), question.timing, question.asked.dtype)
-    batch = {"floor": points.floor_batch, "expected": points.batch}
+    batch, plan = {"floor": points.floor_batch, "expected": points.batch}, question.plan
     return {
-        "batch_size": {name: size and size * question.plan.batches for name, size in batch.items()},
+        "batch_size": {name: size and size * plan.batches * plan.pp for name, size in batch.items()},
         "context": points.context,
     }
 

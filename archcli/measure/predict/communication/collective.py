@@ -13,10 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.arith import Number
 from archcli.errors import ArchError
-from archcli.measure.memory.plan import Plan
-
-SEQUENCES = 0
-"""The axis of sequences, which groups of ranks with their own exchange."""
+from archcli.measure.memory.plan import DEVICES_PER_NODE, Plan
 
 
 class GroupOfRanks(NamedTuple):
@@ -34,8 +31,7 @@ def tensor_group(plan: Plan, op: Any) -> GroupOfRanks:
     """The ranks that exchange by an op: those that share each matrix, or of each group of them one."""
     if plan.dp_attention == 1:
         return GroupOfRanks(plan.tp)
-    crosses = getattr(op, "axis", None) == SEQUENCES
-    return GroupOfRanks(int(op.ranks), plan.tp // plan.dp_attention if crosses else 1)
+    return GroupOfRanks(int(op.ranks), op.stride)
 
 
 def expert_group(plan: Plan) -> GroupOfRanks:
@@ -110,8 +106,6 @@ def merged(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
 
 
 LinkName = Literal["link", "network"]
-DEVICES_PER_NODE = 8
-"""Devices of a node unless a device states it: those of an HGX or OAM board."""
 
 
 class LinkRoute(NamedTuple):
@@ -149,7 +143,9 @@ class Fabric(NamedTuple):
         """Bytes a second of a link."""
         rate: float | None = getattr(self, name)
         if rate is None:
-            where = "to its neighbours" if name == "link_gb_s" else f"beyond {self.devices_per_node} devices"
+            number = self.devices_per_node
+            beyond = f"beyond {number} device{'s' * (number > 1)}"
+            where = "to its neighbours" if name == "link_gb_s" else beyond
             hint = f"add {name} to a YAML file of one's own, or state a plan within fewer devices"
             raise ArchError(f"{self.device} states no rate {where}: {name}", hint)
         return rate * 1e9
@@ -203,6 +199,19 @@ class Exposed(NamedTuple):
     timed: TimedCollective
     least_s: float
     most_s: float
+
+    def scaled(self, times: float) -> Exposed:
+        """The collective `times` as often."""
+        sent = self.timed
+        often = sent._replace(collective=sent.collective.scaled(times), time_s=times * sent.time_s)
+        return Exposed(often, times * self.least_s, times * self.most_s)
+
+    def plus(self, further: Exposed) -> Exposed:
+        """Both together, of one kind."""
+        ours, theirs = self.timed.collective, further.timed.collective
+        sums = replace(ours, bytes=ours.bytes + theirs.bytes, times=ours.times + theirs.times)
+        both = self.timed._replace(collective=sums, time_s=self.timed.time_s + further.timed.time_s)
+        return Exposed(both, self.least_s + further.least_s, self.most_s + further.most_s)
 
     def record(self) -> dict[str, object]:
         """The collective by JSON's keys."""

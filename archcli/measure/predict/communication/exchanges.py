@@ -216,6 +216,21 @@ def of_stages(
         yield Collective("send", "stages", group, back * share, back, "backward", "compute")
 
 
+def of_batch_onward(plan: Plan, stage: Stage, hidden: Number, width: Number) -> Iterator[Collective]:
+    """The send of a batch's hidden states to the next stage of inference, which waits for them.
+
+    Ranks that share each matrix have them alike: each sends its part, and those of the next stage gather all
+    (vLLM's pipeline).
+    """
+    if plan.pp == 1 or stage.is_last:
+        return
+    ranks = plan.tp // plan.dp_attention
+    yield Collective("send", "stages", stage_group(plan), part_of(hidden * width, 1, ranks), 1)
+    if ranks > 1:
+        others = part_of(hidden * width, ranks - 1, ranks)
+        yield Collective("all_gather", "stages", GroupOfRanks(ranks), others, 1)
+
+
 def bubble_share(plan: Plan) -> float:
     """The time in which a stage waits, as a share of that in which it computes: (p - 1) / (m v).
 

@@ -96,7 +96,7 @@ class PlannedPass:
     """The pass of one rank's share of a model, in one piece: with a pipeline, the rows of all stages.
 
     It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `repeated` are the paths of recomputed
-    rows, `hidden` the B T d elements between two layers in all ranks, `width` the bytes of an element,
+    rows, `hidden` the B T d elements of the pass between two layers, `width` the bytes of an element,
     `gradient_width` those of a weight's gradient.
     """
 
@@ -129,12 +129,13 @@ class PlannedPass:
         """What a rank of a stage sends: in training in a whole step, else in a pass."""
         if plan.devices == 1:
             return
+        from archcli.measure.predict.communication import exchanges  # of several devices alone
+
         of_batch = self.of_micro_batch(plan, stage)
         if self.request.phase != "train":
             yield from of_batch
+            yield from exchanges.of_batch_onward(plan, stage, self.hidden, self.width)
             return
-        from archcli.measure.predict.communication import exchanges  # of several devices alone
-
         micro_batches = plan.micro_batches * grad_accum
         yield from (collective.scaled(micro_batches) for collective in of_batch)
         yield from exchanges.of_stages(plan, stage, self.hidden, self.width, micro_batches)
@@ -157,14 +158,14 @@ class PlannedPass:
 
 
 def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedPass:
-    """Trace the shapes of a rank's pass: in training of a micro batch, else of a replica's sequences.
+    """Trace the shapes of a rank's pass: in training of a micro batch, else of one batch in flight.
 
     Raises ArchError for a plan that the model cannot have.
     """
     plan.check(model, settings)
     training = settings.phase == "train"
     tokens = settings.tokens(model)
-    mine = replace(settings, seq_len=tokens // plan.cp) if training else plan.of_replica(settings)
+    mine = replace(settings, seq_len=tokens // plan.cp) if training else plan.of_stage(settings, int(tokens))
     request = mine.request(model)
     # multi-token prediction runs in training alone: inference holds no weights of it
     share = plan.share(model if training else inferring(model))
@@ -176,7 +177,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         tuple(placed_weights(share, passed.rows)),
         StagePlacement(share, [row.path for row in passed.rows]),
         _repeated(passed.rows, settings),
-        settings.batch_size * tokens * model.d_model,
+        (settings.batch_size * tokens if training else request.batch_size * request.seq_len) * model.d_model,
         settings.width,
         settings.gradient_width,
     )

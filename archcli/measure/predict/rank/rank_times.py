@@ -241,6 +241,38 @@ class StageStep(NamedTuple):
         """Expected seconds of communication in which nothing is computed."""
         return sum(exposed.least_s for exposed in self.communication)
 
+    def plus(self, further: StageStep) -> StageStep:
+        """Both, one after the other."""
+        sent = {self._kind(part): part for part in self.communication}
+        for part in further.communication:
+            kind = self._kind(part)
+            sent[kind] = sent[kind].plus(part) if kind in sent else part
+        return StageStep(
+            self.total.plus(further.total),
+            self.computing.plus(further.computing),
+            self.waiting.plus(further.waiting),
+            self.recomputed.plus(further.recomputed),
+            tuple(sent.values()),
+            self.launching.plus(further.launching),
+        )
+
+    def scaled(self, times: float) -> StageStep:
+        """The pass `times` one after the other."""
+        return StageStep(
+            self.total.scaled(times),
+            self.computing.scaled(times),
+            self.waiting.scaled(times),
+            self.recomputed.scaled(times),
+            tuple(part.scaled(times) for part in self.communication),
+            self.launching.scaled(times),
+        )
+
+    @staticmethod
+    def _kind(part: Exposed) -> tuple[object, ...]:
+        """What is sent, among whom and over which link, however much of it."""
+        collective = part.timed.collective
+        return collective.name, collective.purpose, collective.group, part.timed.link
+
 
 def stage_step(times: RankTimes, plan: Plan, stage: Stage, grad_accum: int) -> StageStep:
     """The pass of a rank of a stage, or its step of `grad_accum` times the plan's micro batches.

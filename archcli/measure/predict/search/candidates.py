@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from math import isqrt
 from typing import NamedTuple
 
 from archcli.measure.memory.answers.question import MemoryQuestion, module_paths
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import Plan, divisors
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.training.losses import recomputed
 from archcli.modules import Model
@@ -67,7 +66,9 @@ class PlanCandidates:
             dp = self.n_devices // tp
             if dp > self.question.settings.batch_size:
                 continue  # a replica without a sequence
-            for ep in self._expert_degrees(tp, dp):
+            # of ranks that have the same tokens some may share each expert
+            within = [ep for ep in divisors(tp)[1:-1] if self._has_experts]
+            for ep in (*self._expert_degrees(tp, dp), *within):
                 plan = Plan(dp=dp, tp=tp, ep=ep)
                 if self._can_be(plan):
                     yield Candidate(plan, self.question.settings)
@@ -153,9 +154,3 @@ def _matching(model: Model) -> tuple[str, ...]:
     paths = module_paths(model)
     rules = {setting: recomputed(setting) for setting in RECOMPUTATIONS}
     return tuple(setting for setting, rule in rules.items() if rule is None or any(map(rule, paths)))
-
-
-def divisors(number: int) -> list[int]:
-    """The divisors of a number in order; none of 0."""
-    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
-    return small + [number // n for n in reversed(small) if n * n != number]

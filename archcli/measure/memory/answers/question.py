@@ -124,6 +124,10 @@ ENGINES = (
 )
 DDP = "dp without zero is DDP with gradient_as_bucket_view, which holds no second copy of the gradients."
 NO_HEAD = "The model has no head: the backward begins at its hidden states, and no loss is counted."
+UNTRAINED = (
+    "Quantized weights are not trained: their gradients and states count as if they were; --set lora.rank=16 "
+    "trains adapters beside them."
+)
 SHOWN = 3
 
 
@@ -244,6 +248,8 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
         yield ENGINES
     if settings.phase == "train" and model.output_head is None:
         yield NO_HEAD
+    if settings.phase == "train" and model.quantization is not None and model.lora is None:
+        yield UNTRAINED
     if plan.dp > 1 and not plan.zero and settings.phase == "train":
         yield DDP
     yield from _idle_devices(question)

@@ -106,10 +106,15 @@ def rank_kernels(
     named = {run.path: rows.get(placement.counted_path(run.path)) for run in kernels}
     if use.form == "in_place":
         kernels = [*fused_rows(kernels, named, int(planned.width))]
-    if planned.model.quantization is not None and planned.request.phase != "train":
-        from archcli.measure.predict.rank.stored import reading_stored  # of quantized weights alone
+    if planned.model.quantization is not None:
+        from archcli.measure.predict.rank.stored import (
+            reading_stored,
+            unpacking,
+        )  # of quantized weights alone
 
-        kernels = [*reading_stored(kernels, named, planned.model, settings.dtype)]
+        # kernels of inference unpack on the way, training has kernels that do nothing else
+        reads = unpacking if planned.request.phase == "train" else reading_stored
+        kernels = [*reads(kernels, named, planned.model, settings.dtype)]
     if planned.request.phase == "train":
         kernels.append(_loss(planned, settings))
     return RankKernels(planned, tuple(kernels), placement)

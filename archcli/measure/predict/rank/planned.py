@@ -173,7 +173,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         share,
         request,
         passed.rows,
-        tuple(placed_weights(share, passed.rows)),
+        tuple(placed_weights(share, passed.rows, settings.width)),
         StagePlacement(share, [row.path for row in passed.rows]),
         _repeated(passed.rows, settings),
         settings.batch_size * tokens * model.d_model,

@@ -6,6 +6,7 @@
 What is fitted is said in archcli/measure/predict/constants.py, where the figures are from in
 benchmarks/measured/README.md. Matrix products are held out by (n, k), other kernels by model, all-reduces by
 size, training steps by model size; 80% of the rows held out lie between low and high times what is expected.
+The range of training steps is that of several frameworks, see efficiency/frameworks.py.
 Some 20 seconds.
 """
 
@@ -13,7 +14,7 @@ import argparse
 import datetime as dt
 from collections import defaultdict
 
-from efficiency import borrowed, links, movements, products, steps
+from efficiency import borrowed, frameworks, links, movements, products, steps
 from efficiency.held_out import spread
 from efficiency.tables import rates
 from efficiency.write import renewed
@@ -26,7 +27,7 @@ FITS = {
     "memory_bound": movements.entries,
     "attention": steps.attention_entries,
     "communication": links.entries,
-    "training": steps.entries,
+    "training": frameworks.entries,
 }
 LIMITS = {
     **{("matrix_products", device, "bf16"): 0.12 for device in ("a100-sxm-80gb", "h100-sxm", "h200-sxm")},

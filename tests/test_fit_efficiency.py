@@ -72,7 +72,7 @@ def test_all_constants_are_stored_as_fitted_those_borrowed_with_the_range_of_cro
 
 @pytest.mark.long
 def test_training_runs_are_predicted_by_constants_that_have_not_seen_their_size(script):
-    """131 runs: mean error at most 5%, 90% below 10%, 75 to 90% within the range printed for them."""
+    """131 runs: mean error at most 5%, 90% below 10%, most within the range of other frameworks."""
     training = runpy.run_path(str(BENCHMARKS / "predict_training.py"))
     known = training["evaluated"]()
     ratios, within, _ = training["of_all"](known)
@@ -80,13 +80,33 @@ def test_training_runs_are_predicted_by_constants_that_have_not_seen_their_size(
     assert len(errors) == 131
     assert errors.mean() <= 0.05
     assert np.quantile(errors, 0.9) < 0.1
-    assert 0.75 <= within.mean() <= 0.9
+    assert within.mean() >= 0.9
     for device, (of_device, *_) in known.items():
         stated = FITTED[device]["training"]["bf16"]
         assert np.abs(1 / of_device - 1).mean() == pytest.approx(stated["error"], abs=2e-3)
     for device, arrays in {**known, "all": training["of_all"](known)}.items():
         figures = map(pytest.approx, training["figures"](*arrays), (None,) * 5, ROUNDED)
         assert shown_on_the_page(device) == (len(arrays[0]), *figures)
+
+
+@pytest.mark.long
+def test_other_frameworks_are_predicted_by_constants_that_have_not_seen_their_model(script):
+    """Megatron-LM on A100 and B200, torchtitan on H100: at most 15% off, and none faster than its floor.
+
+    Of a framework three rows of four lie in the range of the others; of B200, whose constants rest on its own
+    few models, more than half.
+    """
+    frameworks, page = script["frameworks"], PAGE.read_text()
+    low, high = frameworks.range_of(frameworks.ratios())
+    for device in ("a100-sxm-40gb", "a100-sxm-80gb", "h100-sxm", "b200-sxm"):
+        stated = FITTED[device]["training"]["bf16"]
+        assert (stated["low"], stated["high"]) == (pytest.approx(low, **CLOSE), pytest.approx(high, **CLOSE))
+    for of in frameworks.held_out():
+        assert of.error <= 0.15
+        assert of.floor < 1
+        assert of.within >= (0.5 if of.framework.endswith("B200") else 0.75)
+        line = f"| {of.framework} | {of.rows} | {of.error:.1%} | {of.within:.0%} | {of.floor:.2f} |"
+        assert line in page
 
 
 def shown_on_the_page(device):
@@ -135,9 +155,8 @@ def test_the_page_counts_the_rows_of_the_tables():
 def test_figures_in_sentences_of_the_page_are_those_of_the_devices():
     page = " ".join(PAGE.read_text().split())
     h200, b200 = (FITTED[name]["training"]["bf16"] for name in ("h200-sxm", "b200-sxm"))
-    assert f"H100's with such a range: {b200['low']:.2f} to {b200['high']:.2f}." in page
+    assert f"those of B200 on {b200['rows']} steps of Megatron-LM" in page
     assert f"the error is at most {h200['error']:.1%} (the row of H200" in page
-    assert f"for one another at most {b200['error']:.1%} (that of B200)" in page
     assert f"products are {FITTED['l40s']['matrix_products']['bf16']['error']:.1%} off when held out" in page
 
 

@@ -11,13 +11,15 @@ from efficiency.held_out import spread
 from efficiency.tables import rates
 
 A100, A100_40, H100 = "a100-sxm-80gb", "a100-sxm-40gb", "h100-sxm"
+B200, GB200 = "b200-sxm", "gb200"
 SAME_CHIP = {
     A100_40: (A100, ("matrix_products", "memory_bound", "communication")),
     "h200-sxm": (H100, ("memory_bound", "attention", "communication", "training")),
+    GB200: (B200, ("training",)),
 }
 OTHER_CHIP = {
-    "b200-sxm": (H100, ("memory_bound", "attention", "communication", "training")),
-    "gb200": (H100, ("memory_bound", "attention", "communication", "training")),
+    B200: (H100, ("memory_bound", "attention", "communication")),
+    GB200: (H100, ("memory_bound", "attention", "communication")),
     "l40s": (A100, ("memory_bound", "attention")),
 }
 """Devices, whose constants they have, and of which groups."""
@@ -31,6 +33,8 @@ def lent(constants):
                 for name, entry in constants[lender].get(group, {}).items():
                     ratios = CROSSED[group](name, pair) if group in CROSSED else []
                     across = _outer(ratios) if ratios else {}
+                    if group == "training":
+                        across = _widest(across, entry)
                     yield device, group, name, {**entry, **across, "fitted_on": lender}
 
 
@@ -48,9 +52,13 @@ def attention_alone():
 
 def _outer(ratios):
     """Error and range of both directions: the larger error, and the outer ends."""
-    parts = [spread(one) for one in ratios]
-    low, high = min(part["low"] for part in parts), max(part["high"] for part in parts)
-    return {"error": max(part["error"] for part in parts), "low": low, "high": high}
+    return _widest(*map(spread, ratios))
+
+
+def _widest(*ranges):
+    """The larger error and the outer ends of ranges: of chips crossed, and of frameworks."""
+    low, high = min(one["low"] for one in ranges), max(one["high"] for one in ranges)
+    return {"error": max(one["error"] for one in ranges), "low": low, "high": high}
 
 
 def _both_ways(pair):

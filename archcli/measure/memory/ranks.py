@@ -233,7 +233,7 @@ class _TrainedRanks:
         if tensor not in self._weights:
             share = self.plan.share(self.model, tensor)
             rows = shape_pass(share, self.settings.request(self.model)).rows
-            self._weights[tensor] = tuple(placed_weights(share, rows))
+            self._weights[tensor] = tuple(placed_weights(share, rows, self.settings.width))
         return self._weights[tensor]
 
 

@@ -17,7 +17,7 @@ from archcli.measure.memory.pipeline import Stage, stages_of
 from archcli.measure.memory.plan import OF_GRADIENTS, OF_WEIGHTS, Plan
 from archcli.measure.memory.training.optimizers import has_gradients
 from archcli.measure.passes import Pass
-from archcli.measure.weights.stored_bytes import stored
+from archcli.measure.weights.stored_bytes import packed_parts, stored
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, layer_count
 from archcli.modules.models.stack import stacks
@@ -30,7 +30,8 @@ class PlacedWeight(NamedTuple):
     """A parameter as torch holds it, and the layers that have one each; empty outside of layers.
 
     Routed experts of a layer are one tensor [E, out, in]. `first` and `last`: the end of the model that has a
-    weight outside of layers. A tied table has both, since both end stages hold it.
+    weight outside of layers. A tied table has both, since both end stages hold it. `part`: bytes of an
+    element as it is stored, as a part of those of the model's dtype.
     """
 
     path: str
@@ -40,6 +41,12 @@ class PlacedWeight(NamedTuple):
     routed: bool
     first: bool = False
     last: bool = False
+    part: Fraction | int = 1
+
+    @property
+    def held(self) -> int:
+        """Elements of the dtype that take as many bytes as it is stored in."""
+        return ceil(self.elements * self.part)
 
     @property
     def elements(self) -> int:
@@ -80,7 +87,7 @@ def weights_of_stage(model: Model, rows: Iterable[Row], dtype: str, stage: Stage
 
 
 class DeviceElements(NamedTuple):
-    """Elements that one device holds."""
+    """Elements that one device holds; a quantized weight counts as fewer of the same bytes."""
 
     weights: int
     gradients: int
@@ -88,12 +95,15 @@ class DeviceElements(NamedTuple):
     """Elements that the optimizer has states of."""
 
 
-def placed_weights(model: Model, rows: Iterable[Row]) -> Iterator[PlacedWeight]:
+def placed_weights(model: Model, rows: Iterable[Row], width: Number = 2) -> Iterator[PlacedWeight]:
     """The weights of a model, or of one rank's share of it, by the rows of a training pass.
 
-    Layers are numbered through, the encoder's before the decoder's.
+    Layers are numbered through, the encoder's before the decoder's. What is not quantized has elements of
+    `width` bytes.
     """
     layers, starts = LayerIndex(model), layer_starts(model)
+    rows = tuple(rows)
+    parts = packed_parts(model, rows, width)
     seen_layers = False
     for row in rows:
         start = next((at for prefix, at in starts.items() if row.path.startswith(prefix)), None)
@@ -106,7 +116,8 @@ def placed_weights(model: Model, rows: Iterable[Row]) -> Iterator[PlacedWeight]:
         experts = (row.experts.n_experts,) if row.experts else ()
         for name, shape in row.weights.items() if row.copies else ():
             path, trained = f"{row.path}.{name}", has_gradients(row)
-            yield PlacedWeight(path, (*experts, *shape), numbers, trained, bool(experts), *ends)
+            part = parts.get(row.path, 1) if name == "weight" else 1
+            yield PlacedWeight(path, (*experts, *shape), numbers, trained, bool(experts), *ends, part)
 
 
 def _shifted(numbers: range, by: int) -> range:
@@ -128,8 +139,8 @@ def shares(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage, rank: int 
     if plan.zero == OF_WEIGHTS:
         chunks = [(w, n * int(prod(w.chunk(_replicas(plan, w), rank)))) for w, n in counted]
         trained = sum(n for weight, n in chunks if weight.trained)
-        return DeviceElements(sum(n for _, n in chunks), trained, trained)
-    whole = sum(n * weight.elements for weight, n in counted)
+        return DeviceElements(sum(ceil(n * weight.part) for weight, n in chunks), trained, trained)
+    whole = sum(n * weight.held for weight, n in counted)
     flat: dict[int, int] = {}
     for weight, n in counted:
         if weight.trained:
@@ -178,7 +189,7 @@ def gathered(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage) -> Gathe
     if plan.zero != OF_WEIGHTS:
         return Gathered(0, 0, 0)
     weights = [weight for weight in weights if _replicas(plan, weight) > 1]
-    root = sum(weight.count(stage) * weight.elements for weight in weights if weight.first or weight.last)
+    root = sum(weight.count(stage) * weight.held for weight in weights if weight.first or weight.last)
     most, padded = 0, 0
     for group in stage.groups:
         sizes = [_of_layer(weights, number) for number in group]
@@ -189,7 +200,7 @@ def gathered(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage) -> Gathe
 
 
 def _of_layer(weights: Iterable[PlacedWeight], number: int) -> int:
-    return sum(weight.elements for weight in weights if number in weight.layers)
+    return sum(weight.held for weight in weights if number in weight.layers)
 
 
 def _padded(plan: Plan, weights: Iterable[PlacedWeight], number: int) -> int:
@@ -209,6 +220,8 @@ def sharded_memory(
 
     Gathered weights count as activations: the root, two layers, and the gradients of one with their copy.
     """
+    if share.quantization is not None:  # a pass that runs has its weights in the dtype
+        share = share.replace(quantization=None)
     plan, weights = Plan(dp=replicas, zero=3), tuple(placed_weights(share, counted.rows))
     stage = stages_of(plan, layer_count(share))[0]
     held, others = shares(plan, weights, stage), gathered(plan, weights, stage)

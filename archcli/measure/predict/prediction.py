@@ -174,9 +174,8 @@ def predict_pass(
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
     asked_flops = _model_flops(model, settings, plan)
-    total = _widened(step.total, device, settings, plan)
     return Prediction(
-        _bounded(total),
+        _bounded(step.total),
         HOST if step.launching.expected else next(iter(bounds(rows, step.exposed_s))),
         rows,
         step.communication,
@@ -189,7 +188,7 @@ def predict_pass(
         device.origin(settings) if has_constants else None,
         (
             *(_of_compiled(planned, rows, has_constants=has_constants) if compiled else ()),
-            *_not_modelled(rows, settings, plan, has_constants=has_constants, host=times.host),
+            *_not_modelled(rows, settings, has_constants=has_constants, host=times.host),
         ),
     )
 
@@ -321,22 +320,6 @@ def _bounded(total: Seconds) -> Seconds:
     return total._replace(low=max(total.low, min(total.floor, total.expected)))
 
 
-def _widened(total: Seconds, device: TimingDevice, settings: MemorySettings, plan: Plan) -> Seconds:
-    """The seconds of a step whose replicas are split with at least the range of matrix products.
-
-    The runs that the constants of steps were fitted on had whole replicas.
-    """
-    products = device.clock.efficiency.products(settings.dtype)
-    if products is None or not _splits(settings, plan):
-        return total
-    return total.at_least_within(products.origin.low, products.origin.high)
-
-
-def _splits(settings: MemorySettings, plan: Plan) -> bool:
-    """Whether a training step's replicas are split among devices."""
-    return settings.phase == "train" and max(plan.tp, plan.pp, plan.ep, plan.cp) > 1
-
-
 def _tokens(model: Model, settings: MemorySettings, plan: Plan) -> int:
     """Tokens of a step or a prefill, or one decoded token for each sequence."""
     if settings.phase == "decode":
@@ -371,7 +354,6 @@ def _of_compiled(planned: PlannedPass, rows: Iterable[PredictedRow], *, has_cons
 def _not_modelled(
     rows: Iterable[PredictedRow],
     settings: MemorySettings,
-    plan: Plan,
     *,
     has_constants: bool,
     host: Host | None,
@@ -384,8 +366,6 @@ def _not_modelled(
         classes = dict.fromkeys(TimeClass(op_class).label for op_class in at_limit)
         if classes:
             yield f"Kernels without measurements, taken at the limit: {', '.join(classes)}."
-        if _splits(settings, plan):
-            yield "Steps with tp, pp, ep or cp: none was measured; the range is at least a matrix product's."
     is_timed = host is not None or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
     yield f"The host: {'' if is_timed else 'launches that the device waits for, '}tokenizing and sampling."
     if settings.phase == "train":

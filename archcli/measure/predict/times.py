@@ -95,12 +95,6 @@ class Seconds(NamedTuple):
             self.is_calibrated,
         )
 
-    def at_least_within(self, low: float, high: float) -> Seconds:
-        """The seconds with a range widened to these shares of the expected time."""
-        return self._replace(
-            low=min(self.low, low * self.expected), high=max(self.high, high * self.expected)
-        )
-
     def record(self) -> dict[str, float | None]:
         """The figures by JSON's keys; None for all but the floor without constants."""
         expected = (self.expected, self.low, self.high) if self.is_calibrated else (None, None, None)

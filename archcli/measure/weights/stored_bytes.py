@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 
-from archcli.arith import ELEMENT_BITS, Shape, ceil_div, prod
+from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, prod
 from archcli.errors import ArchError
 from archcli.graph import Row
 from archcli.measure.passes import shape_pass
@@ -136,6 +137,21 @@ def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row,
             matrices += WeightBits(params, values * many, scales * many, Counter({name: params}))
         plain = row.params - matrices.params
         yield row, matrices + WeightBits(plain, plain * width, 0, Counter({dtype: plain}))
+
+
+def packed_parts(model: Model, rows: Iterable[Row], width: Number) -> dict[str, Fraction]:
+    """Bytes of each quantized matrix, by path, as a part of those with elements of `width` bytes."""
+    if model.quantization is None:
+        return {}
+    packings, bits = model.quantization.packings(LayerIndex(model)), 8 * int(width)
+    parts = {}
+    for row in rows:
+        shape = row.weights.get("weight", ())
+        known = [(sum(packing.bits_of(shape, bits)), n) for packing, n in packings(row)]
+        many = sum(n for _, n in known)
+        if many:
+            parts[row.path] = Fraction(sum(size * n for size, n in known), many * prod(shape) * bits)
+    return {path: part for path, part in parts.items() if part != 1}
 
 
 def weight_bytes(model: Model, rows: Iterable[Row], dtype: str) -> int:

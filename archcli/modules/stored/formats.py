@@ -31,8 +31,12 @@ class Bits(NamedTuple):
     scales: Number
 
 
+FLATTENED = 0
+"""Of `group_rows`: groups go on from one row to the next, over the flattened matrix."""
+
+
 class Packing(NamedTuple):
-    """A format of quantized matrices, with all defaults filled in."""
+    """A format of quantized matrices, with all defaults filled in; see `Format` and `FLATTENED`."""
 
     bits: int | str
     group_size: int | str = "row"
@@ -55,6 +59,8 @@ class Packing(NamedTuple):
         return Bits(prod(shape) * self.bits, scales)
 
     def _groups(self, shape: Shape) -> Number:
+        if self.group_rows == FLATTENED:
+            return ceil_div(prod(shape), self.group_size)
         if is_whole(self.group_size):
             # a row is all that one output reads: of a convolution channels times taps
             return ceil_div(shape[0], self.group_rows) * ceil_div(prod(shape[1:]), self.group_size)
@@ -176,15 +182,16 @@ FORMATS: Mapping[str, StoredFormat] = {
     # by bits: iq3_xxs stands beside q3_k
     **{name: _GGUF[name] for name in sorted(_GGUF, key=lambda name: name.lstrip("i"))},
     "nf4": StoredFormat(
-        Packing(4, 64, 32),
-        64,
+        # blocks of the flattened matrix, whose last may be cut off: rows of any length fit
+        Packing(4, 64, 32, group_rows=FLATTENED),
+        1,
         "bitsandbytes, blocks of 64 with a scale of fp32 (QLoRA, arXiv:2305.14314); tables and head in bf16",
         keeps=TABLES,
     ),
     "nf4-double": StoredFormat(
         # 8 / 64 + 32 / (64 x 256) = 0.127 bits of scales a weight, as the paper has it
-        Packing(4, 64, 8, 0, 256, 32),
-        64,
+        Packing(4, 64, 8, 0, 256, 32, FLATTENED),
+        1,
         "nf4 with double quantization: scales of 8 bits, one of fp32 for 256 (arXiv:2305.14314 section 3)",
         keeps=TABLES,
     ),

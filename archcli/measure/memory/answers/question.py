@@ -22,8 +22,8 @@ class DeviceMemory(NamedTuple):
     """A device to fit into: its bytes, the number of devices, the certainty (A, B, C) and the source.
 
     `stated`: an amount of memory without a device, such as 80GiB. `usual_engine` is what people serve with on
-    it; `utilization` the share of a device's memory that an engine takes, which `memory_bytes` are then. A link
-    joins `per_node` of them.
+    it; `utilization` the share of a device's memory that an engine takes, which `memory_bytes` are then. A
+    link joins `per_node` of them.
     """
 
     name: str
@@ -137,6 +137,10 @@ ENGINES = (
 )
 DDP = "dp without zero is DDP with gradient_as_bucket_view, which holds no second copy of the gradients."
 NO_HEAD = "The model has no head: the backward begins at its hidden states, and no loss is counted."
+UNTRAINED = (
+    "Quantized weights are not trained: their gradients and states count as if they were; --set lora.rank=16 "
+    "trains adapters beside them."
+)
 SHOWN = 3
 
 
@@ -258,6 +262,8 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
         yield from _of_engine(question)
     if settings.phase == "train" and model.output_head is None:
         yield NO_HEAD
+    if settings.phase == "train" and model.quantization is not None and model.lora is None:
+        yield UNTRAINED
     if plan.dp > 1 and not plan.zero and settings.phase == "train":
         yield DDP
     yield from _idle_devices(question)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from archcli.arith import Number, prod
 from archcli.errors import ArchError
-from archcli.graph import Tensor, tree_map
+from archcli.graph import OpClass, Row, Tensor, tree_map
 from archcli.measure.memory.plan import ONE_DEVICE
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass, trace_memory
@@ -31,7 +31,7 @@ from archcli.measure.memory.training.losses import (
 )
 from archcli.measure.memory.training.optimizers import OptimizerBytes, optimizer, trained_tensors
 from archcli.measure.passes import shape_pass
-from archcli.measure.weights.stored_bytes import weight_bytes
+from archcli.measure.weights.stored_bytes import packed_parts, weight_bytes
 from archcli.modules import Model
 from archcli.modules.spec.base import substitute
 from archcli.modules.spec.kinds import kind_of
@@ -141,9 +141,11 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
     def kept(size: Number) -> Number:
         return waiting + size // held.parts
 
+    copies = _dequantized(model, traced)
     for moment in ledger.moments:
+        temporaries = moment.temporaries + copies.get(moment.path, 0)
         yield base._replace(
-            stage="forward", path=moment.path, kept=kept(moment.kept), temporaries=moment.temporaries
+            stage="forward", path=moment.path, kept=kept(moment.kept), temporaries=temporaries
         )
     output = first_tensor(traced.output)
     alive = base._replace(stage="loss", kept=kept(ledger.kept), temporaries=ledger.live - ledger.kept)
@@ -166,8 +168,24 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
             kept=kept(past.kept),
             gradients=accumulated + past.gradients * part // whole,
             loss=SCALARS,
-            temporaries=past.temporaries,
+            temporaries=past.temporaries + copies.get(past.path, 0),
         )
+
+
+def _dequantized(model: Model, traced: TracedPass) -> dict[str, Number]:
+    """Bytes of the copy of a quantized matrix that a product computes with, by the product's path.
+
+    bitsandbytes makes it forward and backward, and frees it behind the product (`MatMul4Bit`).
+    """
+    width = traced.execution.width
+    rows = {row.path: row for row in traced.rows}
+    multiplied = (path for path in packed_parts(model, traced.rows, width) if _multiplies(rows[path]))
+    return {path: prod(rows[path].weights["weight"]) * width for path in multiplied}
+
+
+def _multiplies(row: Row) -> bool:
+    """Whether a product reads the row's matrix whole; a lookup reads few of its lines."""
+    return any(part.op_class is OpClass.CONTRACTION for part in row.parts)
 
 
 def _losses(model: Model, traced: TracedPass, form: LossForm, output: Tensor) -> Iterator[LossBytes]:

@@ -113,10 +113,13 @@ def rank_kernels(
     launched = tuple(kernels)
     if use.form == "in_place":
         kernels = [*fused_rows(kernels, named, int(planned.width))]
-    if planned.model.quantization is not None and planned.request.phase != "train":
-        from archcli.measure.predict.rank.stored import reading_stored  # of quantized weights alone
+    if planned.model.quantization is not None:
+        # of quantized weights alone
+        from archcli.measure.predict.rank.stored import reading_stored, unpacking
 
-        kernels = [*reading_stored(kernels, named, planned.model, settings.dtype)]
+        # kernels of inference unpack on the way, training has kernels that do nothing else
+        reads = unpacking if planned.request.phase == "train" else reading_stored
+        kernels = [*reads(kernels, named, planned.model, settings.dtype)]
     if settings.served and use.reads == "groups":
         from archcli.measure.predict.rank.fused import served_runs  # of engines alone
 

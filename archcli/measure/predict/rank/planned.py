@@ -174,7 +174,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         share,
         request,
         passed.rows,
-        tuple(placed_weights(share, passed.rows)),
+        tuple(placed_weights(share, passed.rows, settings.width)),
         StagePlacement(share, [row.path for row in passed.rows]),
         _repeated(passed.rows, settings),
         (settings.batch_size * tokens if training else request.batch_size * request.seq_len) * model.d_model,

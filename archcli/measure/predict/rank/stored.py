@@ -13,6 +13,7 @@ from archcli.measure.predict.constants import WIDTHS
 from archcli.measure.predict.times import PRODUCTS, kind_of
 from archcli.measure.weights.stored_bytes import WeightBits, stored
 from archcli.modules import Model
+from archcli.recording.classes import TimeClass
 
 GROUPED = "_grouped_mm"
 """The kernel of all routed experts; it reads the matrices of the experts that get a token."""
@@ -42,6 +43,29 @@ def reading_stored(
             yield run
         else:
             yield run._replace(kernel=_reading(run.kernel, row, matrices[row.path]))
+
+
+def unpacking(
+    kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], model: Model, dtype: str
+) -> Iterator[KernelRun]:
+    """The kernels, with one before each product that writes its matrix out in the dtype.
+
+    So do bitsandbytes' `MatMul4Bit` forward and backward.
+    """
+    known = {row.path: row for row in rows.values() if row is not None}
+    matrices = _matrices(model, known.values(), dtype)
+    for run in kernels:
+        row = rows.get(run.path)
+        is_product = kind_of(run.op_class, run.kernel.name) == PRODUCTS
+        if row is not None and is_product and row.path in matrices:
+            matrix, many = matrices[row.path], _experts(run.kernel, row)
+            if matrix.width < WIDTHS[run.kernel.dtype]:
+                read, written = (
+                    round(many * matrix.numbers * width) for width in (matrix.width, WIDTHS[run.kernel.dtype])
+                )
+                kernel = KernelCost("dequantize", 0, read, written, run.kernel.dtype)
+                yield run._replace(kernel=kernel, op_class=TimeClass.ELEMENTWISE)
+        yield run
 
 
 def _matrices(model: Model, rows: Collection[Row], dtype: str) -> dict[str, StoredMatrix]:
@@ -74,10 +98,14 @@ def _width(bits: WeightBits) -> Fraction:
 
 def _reading(kernel: KernelCost, row: Row, matrix: StoredMatrix) -> KernelCost:
     """A product that reads this matrix; of experts one, or those that tokens go to."""
-    matrices = 1.0
-    if row.experts is not None and kernel.name == GROUPED:
-        # 2 FLOPs for each number of one expert's matrix and each token; a token reads one expert's at most
-        tokens = kernel.flops // (2 * int(prod(row.weights["weight"])))
-        matrices = row.experts.reached(tokens)
-    unpacked = matrices * matrix.numbers * float(Fraction(WIDTHS[kernel.dtype]) - matrix.width)
+    unpacked = _experts(kernel, row) * matrix.numbers * float(Fraction(WIDTHS[kernel.dtype]) - matrix.width)
     return kernel._replace(read=kernel.read - round(unpacked))
+
+
+def _experts(kernel: KernelCost, row: Row) -> float:
+    """How many matrices of the row the kernel reads: of experts one, or those that tokens go to."""
+    if row.experts is None or kernel.name != GROUPED:
+        return 1.0
+    # 2 FLOPs for each number of one expert's matrix and each token; a token reads one expert's at most
+    tokens = kernel.flops // (2 * int(prod(row.weights["weight"])))
+    return float(row.experts.reached(tokens))

@@ -128,7 +128,7 @@ class LeastMemory:
         if key not in self._shares:
             share, settings = plan.share(self.question.model), self.question.settings
             rows = shape_pass(share, settings.request(self.question.model)).rows
-            self._shares[key] = share, tuple(placed_weights(share, rows))
+            self._shares[key] = share, tuple(placed_weights(share, rows, settings.width))
         return self._shares[key]
 
 

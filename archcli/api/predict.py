@@ -22,7 +22,7 @@ from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
+from archcli.measure.memory.settings import COMPUTED, FP8, AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import (
     DEFAULT_NEW,
     Curve,
@@ -33,7 +33,7 @@ from archcli.measure.predict.answers.question import (
 )
 from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
-from archcli.measure.predict.serving import FP8, EngineName
+from archcli.measure.predict.serving import EngineName
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked, in_format
 from archcli.modules import Model

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 from archcli.arith import Number
 from archcli.graph import OpClass, Row, StateKind
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.settings import FP8, MemorySettings
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Efficiency, Entry
 from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass
@@ -67,9 +67,6 @@ def with_engine(seconds: Seconds, engine: Engine) -> Seconds:
     floor, expected, low, high, _ = seconds
     # the fastest engine has the shortest time
     return Seconds(floor, expected / engine.speed, low / engine.high, high / engine.low, is_calibrated=True)
-
-
-FP8 = "fp8"
 
 
 def in_fp8(device: TimingDevice) -> TimingDevice:

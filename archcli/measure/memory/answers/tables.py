@@ -270,7 +270,12 @@ def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -
             options = [f"--fit {name}" for name in may if name != what_fits]
             yield "No one option would make it fit" + (f": {either(options)} may." if options else ".")
         else:
-            yield f"With {change['change']} it would fit: {bytes_in_words(change['peak_bytes'])} at the peak."
+            yield would_fit(change)
+
+
+def would_fit(change: Record) -> str:
+    """The change with which a model would fit that does not."""
+    return f"With {change['change']} it would fit: {bytes_in_words(change['peak_bytes'])} at the peak."
 
 
 def _fit_in_words(device: DeviceMemory, fit: Record) -> str:

@@ -11,13 +11,12 @@ from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
-from archcli.measure.memory.settings import COMPUTED, MemorySettings
+from archcli.measure.memory.settings import COMPUTED, FP8, MemorySettings
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving import (
     ENGINES,
-    FP8,
     EngineName,
     ServedTokens,
     at_peak_of_fp8,
@@ -170,12 +169,12 @@ class PredictQuestion:
 
 
 def in_eight_bits(model: Model) -> Model:
-    """The model with its projections stored in 8 bits, unless it states how they are stored."""
+    """The model stored in fp8, as `memory` does it, unless it states how it is stored."""
     if model.quantization is not None:
         return model
     from archcli.modules.stored.quantization import Quantization  # of fp8 alone
 
-    return model.replace(quantization=Quantization(bits=8))
+    return model.replace(quantization=Quantization(format=FP8))
 
 
 DTYPES = (*COMPUTED, FP8)

@@ -121,6 +121,11 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         "memory_bytes": memory.memory_bytes,
         "limits": [limit.record(total) for limit in spent],
     }
+    totals["change"] = None
+    if not totals["fits"] and question.phase != "train":
+        from archcli.measure.memory.answers.changes import largest_format  # of what does not fit alone
+
+        totals["change"] = largest_format(question.memory())
     answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
     totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
     if question.phase in {"decode", "serve"}:

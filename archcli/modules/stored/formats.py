@@ -71,12 +71,30 @@ PackingOf = Callable[[Row, int], Packing]
 UNPACKED = Packing("dtype")
 
 
+class NativeProduct(NamedTuple):
+    """The dtype that packed matrices are multiplied in, and the dtype of a peak that such devices state."""
+
+    runs_in: str
+    needed: str
+
+
+NATIVE: Mapping[str, NativeProduct] = {
+    "fp8": NativeProduct("fp8", "fp8"),
+    "int8": NativeProduct("int8", "int8"),
+    "nvfp4": NativeProduct("fp4", "fp4"),
+    # weights of 4 or 8 bits with inputs of 8, at the rate of fp8: PTX's mma with .kind::mxf8f6f4
+    "mx": NativeProduct("fp8", "fp4"),
+}
+"""Kinds of packed numbers that some devices multiply as they are, with inputs quantized on the way."""
+
+
 class StoredFormat(NamedTuple):
     """How the matrices of a model are stored; everything else has the dtype `rest`.
 
     A row is made of whole blocks of `block` neighbours. Groups in `keeps` are not packed; of a model with
     experts, the group `only` alone is, if one is named. `cache`: engines keep keys and values in it, too.
-    `mix` names a mixture of llama.cpp, which has several types.
+    `mix` names a mixture of llama.cpp, which has several types. `native`: as in `NATIVE`, empty for weights
+    that products unpack on any device.
     """
 
     packing: Packing
@@ -87,6 +105,7 @@ class StoredFormat(NamedTuple):
     only: str = ""
     cache: bool = False
     mix: str = ""
+    native: str = ""
 
     @property
     def bits(self) -> float:
@@ -200,6 +219,7 @@ FORMATS: Mapping[str, StoredFormat] = {
         32,
         "OCP MX v1.0: blocks of 32 with a scale of 8 bits; of a mixture the experts alone, as in gpt-oss",
         only="experts",
+        native="mx",
     ),
     "mlx-4bit": StoredFormat(
         # 4.5 bits a weight; mlx-lm quantizes the token table and the head as well
@@ -208,17 +228,21 @@ FORMATS: Mapping[str, StoredFormat] = {
         "MLX: groups of 64 with a scale and a bias of 16 bits, tables and head too; routers in bf16",
         keeps=(*POSITIONS, "router", "conv_frontend"),
     ),
-    "mxfp8": StoredFormat(Packing(8, 32, 8), 32, "OCP MX v1.0: blocks of 32 with a scale of 8 bits"),
+    "mxfp8": StoredFormat(
+        Packing(8, 32, 8), 32, "OCP MX v1.0: blocks of 32 with a scale of 8 bits", native="mx"
+    ),
     "nvfp4": StoredFormat(
         Packing(4, 16, 8, 0, "tensor", 32),
         16,
         "NVIDIA's NVFP4: blocks of 16 with a scale of fp8, and one of fp32 for a matrix",
+        native="nvfp4",
     ),
     "fp8-block": StoredFormat(
         # block 1: a tile is cut off at the edge of a matrix, so that rows of any length fit
         Packing(8, 128, 32, group_rows=128),
         1,
         "DeepSeek-V3 (arXiv:2412.19437 section 3.3): blocks of 128 x 128 with a scale of fp32",
+        native="fp8",
     ),
 }
 """By name; tables, head and router in bf16 unless it says otherwise."""
@@ -226,7 +250,9 @@ FORMATS: Mapping[str, StoredFormat] = {
 _BYTE_A_WEIGHT = StoredFormat(
     Packing(8, "row", 32), 1, "as engines store it: a scale of fp32 for each output; tables and head in bf16"
 )
-DTYPE_FORMATS: Mapping[str, StoredFormat] = {"fp8": _BYTE_A_WEIGHT, "int8": _BYTE_A_WEIGHT}
+DTYPE_FORMATS: Mapping[str, StoredFormat] = {
+    name: _BYTE_A_WEIGHT._replace(native=name) for name in ("fp8", "int8")
+}
 """Formats that are also names of dtypes: a dtype is of all weights, tables and norms among them."""
 
 

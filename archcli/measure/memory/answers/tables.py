@@ -62,10 +62,12 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
         yield f"{'in' if question.device.stated else 'on'} {device_in_words(question.device)}"
 
 
-def stored_in_words(model: Model, dtype: str) -> str:
-    """The format of the weights, and the dtype of all else."""
+def stored_in_words(model: Model, dtype: str, native: str = "") -> str:
+    """The format of the weights, the `native` dtype of their products if it is another, that of all else."""
     words = " ".join([*filter(None, [model.stored_as]), *(["as published"] if model.is_as_published else [])])
-    return f"{words}, computed in {dtype}" if words else dtype
+    if not words:
+        return dtype
+    return f"{words}, computed in {dtype}" if not native else f"{words}, computed in {native} and {dtype}"
 
 
 def device_in_words(device: DeviceMemory) -> str:

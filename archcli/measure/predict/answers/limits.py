@@ -37,7 +37,7 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
     if settings.past:
         more = f" behind {settings.past:,}"
     yield tokens + (" in the cache" if question.phase == "decode" else more)
-    yield stored_in_words(question.model, predicted.dtype)
+    yield stored_in_words(question.model, predicted.dtype, question.native)
     for name in ("attention", "backend", "recompute", "grad_accum"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):

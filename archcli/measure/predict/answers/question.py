@@ -19,8 +19,8 @@ from archcli.measure.predict.serving import (
     ENGINES,
     EngineName,
     ServedTokens,
-    at_peak_of_fp8,
-    in_fp8,
+    at_peak,
+    in_fewer_bits,
     serve,
     with_engine,
 )
@@ -124,7 +124,19 @@ class PredictQuestion:
         """How the pass uses the cache."""
         low = FP8 if self.asked.dtype == FP8 else ""
         form: CacheForm = "in_place" if self.is_served else "grown"
-        return CacheUse(form, self.asked.kv_read, low, self.asked.kv_dtype or low)
+        return CacheUse(form, self.asked.kv_read, low, self.asked.kv_dtype or low, self.native)
+
+    @property
+    def native(self) -> str:
+        """The dtype in which the device multiplies packed matrices; empty where products unpack them."""
+        stored, peaks = self.model.quantization, self.device.timing.clock.rates.peaks
+        product = None if stored is None or self.phase == "train" else stored.product
+        return product.runs_in if product is not None and {*product} <= peaks.keys() else ""
+
+    @property
+    def multiplied(self) -> str:
+        """The dtype of products in fewer bits than all else has; empty where there are none."""
+        return FP8 if self.asked.dtype == FP8 else self.native
 
     def answer(self) -> PredictAnswer:
         """The prediction. Raises ArchError for what cannot be predicted."""
@@ -140,10 +152,11 @@ class PredictQuestion:
     @property
     def timing(self) -> TimingDevice:
         """The device with the constants of the dtype."""
-        return in_fp8(self.device.timing) if self.asked.dtype == FP8 else self.device.timing
+        timing = self.device.timing
+        return in_fewer_bits(timing, self.multiplied) if self.multiplied else timing
 
     def _of_peak(self, prediction: Prediction) -> Prediction:
-        return at_peak_of_fp8(prediction, self.timing) if self.asked.dtype == FP8 else prediction
+        return at_peak(prediction, self.timing, self.multiplied) if self.multiplied else prediction
 
     def memory(self) -> MemoryQuestion:
         """The question whether it fits; a served model has all its tokens in the cache."""

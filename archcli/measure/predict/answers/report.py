@@ -150,7 +150,9 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
         from archcli.measure.predict.rank.stored import mean_width  # of quantized weights alone
 
         stored = mean_width(question.plan.share(question.model), rows, question.settings.dtype)
-    points = break_even(rows, of_replica, (stored, cached), question.timing, question.asked.dtype)
+    points = break_even(
+        rows, of_replica, (stored, cached), question.timing, question.multiplied or question.asked.dtype
+    )
     batch = {"floor": points.floor_batch, "expected": points.batch}
     return {
         "batch_size": {name: size and size * question.plan.dp for name, size in batch.items()},
@@ -215,6 +217,7 @@ def _notes(
         yield f"A curve of devices goes up to those of --device: 8x{device.name} has four points."
     if choice is not None:
         yield from choice.sentences
+    yield from _of_weights(question)
     yield from _of_decoding(question, totals)
     yield from _of_states(question, totals, kept)
     if totals["time_s"]["expected"] is not None:
@@ -236,6 +239,18 @@ def _of_states(question: PredictQuestion, totals: Record, kept: set[str]) -> Ite
         yield GROWN
     if totals["limits"][0]["what"] == LAUNCHING and OF_STATES in kept:
         yield SCANS
+
+
+def _of_weights(question: PredictQuestion) -> Iterator[str]:
+    """How packed matrices are multiplied."""
+    stored, device, dtype = question.model.quantization, question.device.name, question.settings.dtype
+    if stored is None or question.phase == "train":
+        return
+    if question.native:
+        yield f"Packed matrices are multiplied in {question.native}, as {device} can; all else is in {dtype}."
+        return
+    lacks = f": {device} states no peak of {stored.product.needed}" if stored.product is not None else ""
+    yield f"Packed matrices are read as stored and unpacked to {dtype}, in which they are multiplied{lacks}."
 
 
 def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
@@ -265,7 +280,7 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
         yield "Uneven routing: tokens are spread evenly over the experts."
     if question.phase == "train":
         return
-    if question.model.quantization is not None:
+    if question.model.quantization is not None and not question.native:
         yield "Unpacking of quantized weights: products read them as stored and compute in the dtype."
     if question.asked.engine != "none":
         engine = ENGINES[question.asked.engine]

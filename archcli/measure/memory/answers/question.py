@@ -13,6 +13,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
 from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import shape_pass
+from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 
@@ -222,6 +223,7 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
     tokens = settings.tokens(model)
     yield from context_notes(model, tokens)
     yield from source_notes(model, settings.source_len)
+    yield from broken_notes(model)
     if settings.phase in {"prefill", "decode"} and model.caches:
         yield CACHE_TWICE
     if settings.phase == "serve":

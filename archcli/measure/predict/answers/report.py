@@ -35,6 +35,7 @@ from archcli.measure.predict.answers.tables import FIGURES, kind_of_figures, tot
 from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.serving import ENGINES, break_even
 from archcli.measure.report import Report, Table
+from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules.spec.request import Request
 from archcli.recording.classes import TimeClass
 
@@ -243,6 +244,7 @@ def _of_states(question: PredictQuestion, totals: Record, kept: set[str]) -> Ite
 
 def _of_weights(question: PredictQuestion) -> Iterator[str]:
     """How packed matrices are multiplied."""
+    yield from broken_notes(question.model)
     stored, device, dtype = question.model.quantization, question.device.name, question.settings.dtype
     if stored is None or question.phase == "train":
         return

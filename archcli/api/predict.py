@@ -29,7 +29,7 @@ from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import COMPUTED, AttentionForm, MemoryPhase, MemorySettings
+from archcli.measure.memory.settings import COMPUTED, FP8, AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import (
     DEFAULT_NEW,
     Curve,
@@ -40,7 +40,6 @@ from archcli.measure.predict.answers.question import (
 )
 from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.rank.kernels import CacheReads
-from archcli.measure.predict.serving import FP8
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked, in_format
 from archcli.modules import Model

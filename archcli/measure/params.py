@@ -9,7 +9,14 @@ from archcli.arith import ELEMENT_BITS, Number
 from archcli.graph import Row
 from archcli.measure.passes import shape_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
-from archcli.measure.weights.stored_bytes import WeightBits, WeightTotals, in_format, stored, weight_bytes
+from archcli.measure.weights.stored_bytes import (
+    WeightBits,
+    WeightTotals,
+    broken_notes,
+    in_format,
+    stored,
+    weight_bytes,
+)
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 from archcli.modules.spec.trace import is_prediction
@@ -47,7 +54,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
         totals=totals,
         rows=folded,
         tables=(_summary(model, totals, dtype), _groups(totals), _paths(model, totals, folded)),
-        notes=(*format_notes(dtype), *_notes(model, totals)),
+        notes=(*format_notes(dtype), *broken_notes(model), *_notes(model, totals)),
     )
 
 

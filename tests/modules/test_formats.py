@@ -4,6 +4,7 @@ import pytest
 
 import archcli
 from archcli.errors import ArchError
+from archcli.load.presets import presets
 from archcli.modules.stored.formats import FORMATS, GGML, cache_bytes, parse_format
 from archcli.modules.stored.mixes import MIXES
 
@@ -315,3 +316,46 @@ def test_what_does_not_fit_is_told_the_largest_format_that_does():
         assert again["peak_bytes"] == change["peak_bytes"]
     smaller = archcli.count_memory("llama-3.1-8b", "decode", memory="5GiB", dtype="q5_k_m").totals["change"]
     assert smaller["change"] == "--dtype q3_k_m"
+
+
+def test_rows_of_no_whole_blocks_stay_as_they_are_and_are_named():
+    """DeepSeek-V2-Lite's first layer is 10,944 wide, no multiple of 128; GPTQ's last group may be short."""
+    report = archcli.count_params("deepseek-v2-lite", dtype="awq-int4", depth=5)
+    [down] = [row for row in report.rows if row["path"] == "layers.*.ffn.down_proj"]
+    assert down["bytes"] == 2 * 2048 * 10944
+    note = "awq-int4: rows that are no whole blocks of 128 stay in bf16: layers.*.ffn.down_proj."
+    assert note in report.notes
+    for asked in (
+        archcli.count_memory("deepseek-v2-lite", "decode", dtype="awq-int4"),
+        archcli.predict("deepseek-v2-lite", "h100-sxm", dtype="awq-int4"),
+    ):
+        assert note in asked.notes
+    rows = archcli.count_params("deepseek-v2-lite", dtype="gptq-int4", depth=5).rows
+    [down] = [row for row in rows if row["path"] == "layers.*.ffn.down_proj"]
+    assert down["bytes"] * 8 == 2048 * (4 * 10944 + (16 + 4) * 86)
+    assert not any("whole blocks" in note for note in archcli.count_params("gpt2", dtype="awq-int4").notes)
+
+
+def test_a_file_of_one_type_has_that_of_smaller_blocks_where_rows_are_broken():
+    """Qwen2.5 0.5B is 896 wide, no multiple of 256: llama.cpp stores such rows in q8_0 in place of q6_k."""
+    rows = {row["path"]: row for row in archcli.count_params("qwen2.5-0.5b", dtype="q6_k", depth=5).rows}
+    assert rows["embedding.tokens"]["bytes"] == 151936 * 896 // 32 * 34
+    assert rows["layers.*.ffn.down_proj"]["bytes"] == 24 * 896 * 4864 // 256 * 210
+    # Mixtral's keys and values are in q8_0: the file of TheBloke/Mixtral-8x7B-v0.1-GGUF has 38.38 GB
+    assert round(archcli.count_params("mixtral-8x7b", dtype="q6_k").totals["bytes"] / 1e9, 2) == 38.38
+
+
+NAMED = (
+    *("q2_k", "q3_k_m", "q3_k_l", "q4_0", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "q6_k", "q8_0", "iq3_xxs"),
+    *("iq4_xs", "nf4", "nf4-double", "awq-int4", "gptq-int4", "mlx-4bit", "mxfp4", "nvfp4", "fp8"),
+    *("fp8-block", "int8"),
+)
+
+
+@pytest.mark.sample(12)
+@pytest.mark.parametrize("model", [name for name in presets() if name != "llama-3.2-3b-lora-3.7bit"])
+def test_every_preset_takes_every_format(model):
+    loaded = archcli.load(model)
+    plain = 2 * archcli.count_params(loaded).totals["params"]
+    # norms and routers in fp32 may outweigh what a tiny matrix saves
+    assert all(0 < totals(loaded, name)["bytes"] < 1.02 * plain for name in NAMED)

@@ -24,6 +24,7 @@ from archcli.modules.spec.values import (
 
 MemoryPhase = Literal["train", "forward", "prefill", "decode", "serve"]
 AttentionForm = Literal["flash", "sdpa", "eager"]
+FP8 = "fp8"
 DEFAULT_TOKENS = 2048
 COMPUTED = ("bf16", "fp16", "fp32")
 """Types that torch computes a model in."""
@@ -79,7 +80,9 @@ class MemorySettings:
         stored so.
         """
         stored, dtype = in_format(model, self.dtype, COMPUTED)
-        return stored, replace(self, dtype=dtype)
+        # an engine that is asked for fp8 keeps its cache in it, as `predict` has it
+        cached = FP8 if (self.phase, self.dtype) == ("serve", FP8) else None
+        return stored, replace(self, dtype=dtype, cache_dtype=self.cache_dtype or cached)
 
     def alone(self) -> MemorySettings:
         """The prefill of one sequence."""

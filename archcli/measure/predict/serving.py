@@ -22,7 +22,7 @@ from archcli.arith import Number
 from archcli.graph import OpClass, Row, StateKind
 from archcli.measure.memory.engine import EngineName
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.settings import FP8, MemorySettings
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Efficiency, Entry
 from archcli.measure.predict.live import LiveServer
@@ -94,21 +94,18 @@ def with_engine(seconds: Seconds, engine: Engine) -> Seconds:
     return engine.live.of_token(floor, expected / engine.speed)
 
 
-FP8 = "fp8"
-
-
-def in_fp8(device: TimingDevice) -> TimingDevice:
-    """The device with constants of products in fp8; unchanged without constants in bf16.
+def in_fewer_bits(device: TimingDevice, dtype: str = FP8) -> TimingDevice:
+    """The device with constants of products in a narrow dtype; unchanged without constants in bf16.
 
     Measured fp8 products quantize their inputs first, in kernels of their own. An engine with static scales
-    quantizes where the inputs are made, and a product runs at fp8's peak on one byte a number. It is expected
+    quantizes where the inputs are made, and a product runs at the dtype's peak on its bytes. It is expected
     to reach the share of the peak that bf16 products reach, and at worst takes as long as a measured one.
     """
     groups = device.clock.efficiency.groups
     products = groups.get(PRODUCTS, {})
     if "bf16" not in products:
         return device
-    entries = {**products, FP8: _static(products["bf16"], products.get(FP8))}
+    entries = {**products, dtype: _static(products["bf16"], products.get(dtype))}
     efficiency = Efficiency({**groups, PRODUCTS: entries})
     return device._replace(clock=device.clock._replace(efficiency=efficiency))
 
@@ -120,9 +117,9 @@ def _static(bf16: Entry, measured: Entry | None) -> Entry:
     return {**bf16, "error": measured["error"], "high": max(bf16["high"], measured["high"])}
 
 
-def at_peak_of_fp8(prediction: Prediction, device: TimingDevice) -> Prediction:
-    """The prediction with the peak of fp8, for its MFU. Raises ArchError where the device states none."""
-    return prediction._replace(peak_flops=device.clock.rates.peak(FP8) * prediction.devices)
+def at_peak(prediction: Prediction, device: TimingDevice, dtype: str) -> Prediction:
+    """The prediction with the peak of a dtype, for its MFU. Raises ArchError where the device states none."""
+    return prediction._replace(peak_flops=device.clock.rates.peak(dtype) * prediction.devices)
 
 
 class BreakEven(NamedTuple):

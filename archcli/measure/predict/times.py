@@ -109,6 +109,13 @@ class KernelTime(NamedTuple):
     kind: str
 
 
+def narrowed(kernel: KernelCost, dtype: str) -> KernelCost:
+    """A matrix product that reads, computes and writes in a narrower dtype."""
+    part = WIDTHS[dtype] / WIDTHS[kernel.dtype]
+    read, written = round(part * kernel.read), round(part * kernel.written)
+    return kernel._replace(read=read, written=written, dtype=dtype)
+
+
 def kind_of(op_class: str, name: str) -> str:
     """The kind whose constants a kernel has, by its class in a profile and torch's name."""
     # the name of a call of the framework is its kind

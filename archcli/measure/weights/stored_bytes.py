@@ -12,10 +12,10 @@ from archcli.errors import ArchError
 from archcli.graph import Row
 from archcli.measure.passes import shape_pass
 from archcli.modules import Model
-from archcli.modules.models.layers import LayerIndex
+from archcli.modules.models.layers import LayerIndex, folded_path
 from archcli.modules.spec.trace import ADAPTERS, outline
-from archcli.modules.stored.formats import is_format, stored_format
-from archcli.modules.stored.quantization import Quantization
+from archcli.modules.stored.formats import StoredFormat, is_format, stored_format
+from archcli.modules.stored.quantization import Quantization, quantizable
 
 
 def tensors(model: Model) -> tuple[dict[str, Shape], dict[str, Shape]]:
@@ -85,6 +85,10 @@ class WeightTotals:
         return WeightTotals(self.whole + bits, self.base if row.group == ADAPTERS else self.base + bits)
 
 
+SHOWN = 3
+"""Matrices that a note names."""
+
+
 def as_asked(model: Model, dtype: str | None, *, trains: bool = False) -> Model:
     """The model as it is published where no dtype is asked for, and without that form where one is.
 
@@ -110,12 +114,30 @@ def in_format(
         raise ArchError(what, "give the dtype of what is not quantized, or --set quantization=null")
     quantization = Quantization(format=dtype)
     stored = model.replace(quantization=quantization)
-    form, packings = stored_format(dtype), quantization.packings(LayerIndex(stored))
-    for row in outline(model, model.adapted):
-        packed = any(packing.bits != "dtype" for packing, _ in packings(row))
-        if packed and (broken := form.broken_row(row)):
-            raise ArchError(f"{broken}, as in {dtype}", "give a format of smaller blocks")
+    form = stored_format(dtype)
+    for row in _broken_rows(model, form) if form.pure else ():
+        length = prod(row.weights["weight"][1:])
+        broken = f"{row.path}: rows of {length:,} weights are no whole blocks of {form.block}, as in {dtype}"
+        raise ArchError(broken, "give a format of smaller blocks")
     return stored, computed
+
+
+def _broken_rows(model: Model, form: StoredFormat) -> Iterator[Row]:
+    """The rows of matrices that a format would pack, and that are no whole blocks."""
+    rows = (row for row in outline(model, model.adapted) if quantizable(row))
+    return form.broken_rows(rows, LayerIndex(model))
+
+
+def broken_notes(model: Model) -> Iterator[str]:
+    """A note on the matrices that a named format leaves as they are."""
+    form = stored_format(model.stored_as) if model.stored_as else None
+    if form is None or form.mix or form.block == 1:
+        return
+    paths = [folded_path(row.path) for row in _broken_rows(model, form)]
+    if paths:
+        named = ", ".join([*dict.fromkeys(paths)][:SHOWN])
+        what = f"rows that are no whole blocks of {form.block} stay in {form.rest}"
+        yield f"{model.stored_as}: {what}: {named}."
 
 
 def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row, WeightBits]]:

@@ -6,7 +6,7 @@ llama.cpp: the block structs of ggml-common.h, and what `llama-quantize` leaves 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, is_whole, prod, to_bytes
@@ -77,12 +77,31 @@ PackingOf = Callable[[Row, int], Packing]
 UNPACKED = Packing("dtype")
 
 
+class NativeProduct(NamedTuple):
+    """The dtype that packed matrices are multiplied in, and the dtype of a peak that such devices state."""
+
+    runs_in: str
+    needed: str
+
+
+NATIVE: Mapping[str, NativeProduct] = {
+    "fp8": NativeProduct("fp8", "fp8"),
+    "int8": NativeProduct("int8", "int8"),
+    "nvfp4": NativeProduct("fp4", "fp4"),
+    # weights of 4 or 8 bits with inputs of 8, at the rate of fp8: PTX's mma with .kind::mxf8f6f4
+    "mx": NativeProduct("fp8", "fp4"),
+}
+"""Kinds of packed numbers that some devices multiply as they are, with inputs quantized on the way."""
+
+
 class StoredFormat(NamedTuple):
     """How the matrices of a model are stored; everything else has the dtype `rest`.
 
     A row is made of whole blocks of `block` neighbours. Groups in `keeps` are not packed; of a model with
     experts, the group `only` alone is, if one is named. `cache`: engines keep keys and values in it, too.
-    `mix` names a mixture of llama.cpp, which has several types.
+    `mix` names a mixture of llama.cpp, which has several types. `native`: as in `NATIVE`, empty for weights
+    that products unpack on any device. A matrix whose rows are no whole blocks stays as it is, and is refused
+    where all of a file is `pure`.
     """
 
     packing: Packing
@@ -93,6 +112,8 @@ class StoredFormat(NamedTuple):
     only: str = ""
     cache: bool = False
     mix: str = ""
+    native: str = ""
+    pure: bool = False
 
     @property
     def bits(self) -> float:
@@ -104,21 +125,32 @@ class StoredFormat(NamedTuple):
         if self.mix:
             mixed = MixedModel(MIXES[self.mix], layers)
             return lambda row, number: UNPACKED if self._keeps(row) else GGML[mixed.type_of(row, number)]
-        has_only = any(layer.ffn is not None and layer.ffn.expert_counts[0] for layer in layers)
-        only = self.only if has_only else ""
-        return lambda row, number: (  # noqa: ARG005
-            UNPACKED if (row.group != only if only else self._keeps(row)) else self.packing
-        )
+        only = self._only(layers)
+
+        def packing(row: Row, number: int) -> Packing:  # noqa: ARG001
+            is_packed = self._packs(row, only) and (self.pure or not self._is_broken(row))
+            return self.packing if is_packed else UNPACKED
+
+        return packing
+
+    def broken_rows(self, rows: Iterable[Row], layers: LayerIndex) -> Iterator[Row]:
+        """Those of the rows of matrices that are to be packed and are no whole blocks."""
+        only = self._only(layers)
+        yield from (row for row in rows if self._packs(row, only) and self._is_broken(row))
+
+    def _only(self, layers: LayerIndex) -> str:
+        has_experts = any(layer.ffn is not None and layer.ffn.expert_counts[0] for layer in layers)
+        return self.only if has_experts else ""
+
+    def _packs(self, row: Row, only: str) -> bool:
+        return row.group == only if only else not self._keeps(row)
 
     def _keeps(self, row: Row) -> bool:
         return row.group in self.keeps
 
-    def broken_row(self, row: Row) -> str:
-        """Why a packed row cannot be made of whole blocks; empty where it can."""
-        length = prod(row.weights["weight"][1:])
-        if self.mix or length % self.block == 0:
-            return ""
-        return f"{row.path}: rows of {length:,} weights are no whole blocks of {self.block}"
+    def _is_broken(self, row: Row) -> bool:
+        # llama.cpp's mixtures have a type for such rows
+        return not self.mix and prod(row.weights["weight"][1:]) % self.block != 0
 
 
 def _ggml(bits: int, group: int, *, scale: int = 16, zero: int = 0, second: int = 0) -> Packing:
@@ -163,10 +195,10 @@ CACHED = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl")
 def _of_gguf(name: str, about: str, mix: str = "") -> StoredFormat:
     block = BLOCK if GGML[name].group_size == BLOCK and name in CACHED else SUPER_BLOCK
     left = f"{about}: norms, biases, routers and position tables in fp32"
-    return StoredFormat(GGML[name], block, left, "fp32", SMALL, cache=name in CACHED, mix=mix)
+    return StoredFormat(GGML[name], block, left, "fp32", SMALL, cache=name in CACHED, mix=mix, pure=not mix)
 
 
-PURE = ("q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl", "q3_k", "q4_k", "q5_k", "q6_k")
+PURE = ("q4_1", "q5_0", "q5_1", "iq4_nl", "q3_k", "q4_k", "q5_k")
 """Types that a whole file may have; those with a mixture of the same name stand for the mixture."""
 
 _INT4 = Packing(4, 128, 16, 4)
@@ -199,7 +231,10 @@ FORMATS: Mapping[str, StoredFormat] = {
         _INT4, 128, "AWQ (arXiv:2306.00978): groups of 128 with a scale of fp16 and a zero point of 4 bits"
     ),
     "gptq-int4": StoredFormat(
-        _INT4, 128, "GPTQ (arXiv:2210.17323): groups of 128 with a scale of fp16 and a zero point of 4 bits"
+        # block 1: the last group of a row may be short
+        _INT4,
+        1,
+        "GPTQ (arXiv:2210.17323): groups of 128 with a scale of fp16 and a zero point of 4 bits",
     ),
     "mxfp4": StoredFormat(
         # 4.25 bits a weight, as in gpt-oss (arXiv:2508.10925)
@@ -207,6 +242,7 @@ FORMATS: Mapping[str, StoredFormat] = {
         32,
         "OCP MX v1.0: blocks of 32 with a scale of 8 bits; of a mixture the experts alone, as in gpt-oss",
         only="experts",
+        native="mx",
     ),
     "mlx-4bit": StoredFormat(
         # 4.5 bits a weight; mlx-lm quantizes the token table and the head as well
@@ -215,17 +251,21 @@ FORMATS: Mapping[str, StoredFormat] = {
         "MLX: groups of 64 with a scale and a bias of 16 bits, tables and head too; routers in bf16",
         keeps=(*POSITIONS, "router", "conv_frontend"),
     ),
-    "mxfp8": StoredFormat(Packing(8, 32, 8), 32, "OCP MX v1.0: blocks of 32 with a scale of 8 bits"),
+    "mxfp8": StoredFormat(
+        Packing(8, 32, 8), 32, "OCP MX v1.0: blocks of 32 with a scale of 8 bits", native="mx"
+    ),
     "nvfp4": StoredFormat(
         Packing(4, 16, 8, 0, "tensor", 32),
         16,
         "NVIDIA's NVFP4: blocks of 16 with a scale of fp8, and one of fp32 for a matrix",
+        native="nvfp4",
     ),
     "fp8-block": StoredFormat(
         # block 1: a tile is cut off at the edge of a matrix, so that rows of any length fit
         Packing(8, 128, 32, group_rows=128),
         1,
         "DeepSeek-V3 (arXiv:2412.19437 section 3.3): blocks of 128 x 128 with a scale of fp32",
+        native="fp8",
     ),
 }
 """By name; tables, head and router in bf16 unless it says otherwise."""
@@ -233,7 +273,9 @@ FORMATS: Mapping[str, StoredFormat] = {
 _BYTE_A_WEIGHT = StoredFormat(
     Packing(8, "row", 32), 1, "as engines store it: a scale of fp32 for each output; tables and head in bf16"
 )
-DTYPE_FORMATS: Mapping[str, StoredFormat] = {"fp8": _BYTE_A_WEIGHT, "int8": _BYTE_A_WEIGHT}
+DTYPE_FORMATS: Mapping[str, StoredFormat] = {
+    name: _BYTE_A_WEIGHT._replace(native=name) for name in ("fp8", "int8")
+}
 """Formats that are also names of dtypes: a dtype is of all weights, tables and norms among them."""
 
 

@@ -56,6 +56,8 @@ MIXES: Mapping[str, Mix] = {
     "q4_k_m": Mix("q4_k", value=MORE_BITS, down=MORE_BITS),
     "q5_k_s": Mix("q5_k", joined_of_eight=""),
     "q5_k_m": Mix("q5_k", value=MORE_BITS, down=MORE_BITS, joined_of_eight=""),
+    "q6_k": Mix("q6_k", joined_of_eight=""),
+    "q8_0": Mix("q8_0", output="q8_0", joined_of_eight=""),
     "iq3_xxs": Mix(
         "iq3_xxs",
         output="q5_k",

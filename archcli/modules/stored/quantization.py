@@ -16,6 +16,8 @@ from archcli.modules.spec.trace import ADAPTERS, outline
 from archcli.modules.stored.formats import (
     DTYPE_FORMATS,
     FORMATS,
+    NATIVE,
+    NativeProduct,
     Packing,
     stored_format,
 )
@@ -89,8 +91,9 @@ class Quantization(Format):
 
     `format` names a known one, such as q4_k_m or nf4-double; the name alone may stand in place of the
     mapping. Of the `rules` the last that names a matrix decides on it. Norms, biases and adapters keep the
-    dtype, or have that of `rest`. GPTQ, arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of
-    QLoRA, arXiv:2305.14314: {bits: 4, group_size: 64, scale_bits: 8, second_group_size: 256}.
+    dtype, or have that of `rest`. `native` numbers are multiplied as they are where a device can. GPTQ,
+    arXiv:2210.17323: {bits: 4, group_size: 128, zero_bits: 4}. NF4 of QLoRA, arXiv:2305.14314: {bits: 4,
+    group_size: 64, scale_bits: 8, second_group_size: 256}.
     """
 
     short: ClassVar[str] = "format"
@@ -98,11 +101,18 @@ class Quantization(Format):
     format: FormatName | None = None
     rules: tuple[Rule, ...] = ()
     rest: Literal["fp32", "bf16", "fp16"] | None = None
+    native: Literal["fp8", "int8", "nvfp4", "mx"] | None = None
 
     @property
     def unpacked(self) -> str | None:
         """The dtype of what is not packed; None for the model's."""
         return self.rest or (None if self.format is None else stored_format(self.format).rest)
+
+    @property
+    def product(self) -> NativeProduct | None:
+        """How some devices multiply packed matrices; None where all unpack them."""
+        native = self.native or ("" if self.format is None else stored_format(self.format).native)
+        return NATIVE.get(native)
 
     def check(self) -> Iterator[Conflict]:
         """Conflicts: both a format's name and what it consists of, or neither."""

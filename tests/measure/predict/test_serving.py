@@ -14,7 +14,15 @@ from archcli.measure.predict.constants import Efficiency, Rates
 from archcli.measure.predict.prediction import predict_pass
 from archcli.measure.predict.rank.kernels import CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
-from archcli.measure.predict.serving import ENGINES, Engine, break_even, in_fp8, serve, spanned, with_engine
+from archcli.measure.predict.serving import (
+    ENGINES,
+    Engine,
+    break_even,
+    in_fewer_bits,
+    serve,
+    spanned,
+    with_engine,
+)
 from archcli.measure.predict.times import KernelClock, Seconds
 from archcli.modules.spec.request import Request
 from small import decoder
@@ -220,10 +228,10 @@ def test_products_in_fp8_move_half_and_read_half_the_cache():
 def test_products_in_fp8_reach_of_their_peak_what_those_in_bf16_do():
     measured = BF16_PRODUCTS | {"compute": 0.1, "high": 2.0, "error": 0.3}
     constants = {"matrix_products": {"bf16": BF16_PRODUCTS, "fp8": measured}}
-    found = in_fp8(device(constants=constants)).clock.efficiency.products("fp8")
+    found = in_fewer_bits(device(constants=constants)).clock.efficiency.products("fp8")
     assert (found.compute, found.memory) == (0.5, 0.25)
     assert (found.origin.low, found.origin.high, found.origin.error) == (0.9, 2.0, 0.3)
-    assert in_fp8(device()).clock.efficiency.products("fp8") is None
+    assert in_fewer_bits(device()).clock.efficiency.products("fp8") is None
 
 
 def test_an_engine_runs_a_row_in_one_kernel():

@@ -1,5 +1,7 @@
 """Products read matrices as they are stored: bytes worked out by hand, and what that does to decoding."""
 
+from pathlib import Path
+
 import pytest
 
 import archcli
@@ -12,6 +14,7 @@ from archcli.modules import GLU, Group, MixtureOfExperts
 from archcli.modules.stored.quantization import Quantization, Rule
 from small import decoder, layer
 
+REAL = Path(__file__).parents[2] / "load" / "huggingface" / "real_files"
 B, D, F, V, LAYERS, EXPERTS, PER_TOKEN = 2, 16, 32, 50, 3, 8, 2
 BF16, SCALE = 2, 2
 FOUR_BITS = Quantization(bits=4, group_size=8)
@@ -94,3 +97,60 @@ def test_decoding_of_fewer_bits_is_faster():
             one: totals["break_even"]["batch_size"][name] for one, totals in (("p", plain), ("s", stored))
         }
         assert batch["s"] / batch["p"] == pytest.approx(4 / 16, rel=0.01)  # but for a scale of each row
+
+
+def test_packed_matrices_are_multiplied_as_they_are_where_a_device_can():
+    """In fp8 inputs take a byte, matrices a byte a weight and 4 a row; the head stays in bf16."""
+    in_fp8 = Quantization(format="fp8")
+    read = read_by_products(GLU(d_ff=F), in_fp8, use=CacheUse(native="fp8"))
+    assert read["layers.0.ffn.up_proj"] == B * D + F * D + F * 4
+    assert read["lm_head"] == B * D * BF16 + V * D * BF16
+    unpacked = read_by_products(GLU(d_ff=F), in_fp8)
+    assert unpacked["layers.0.ffn.up_proj"] == B * D * BF16 + F * D + F * 4
+
+
+# format, device: the dtype of products, by the peaks that the device's file states
+PRODUCTS = {
+    ("fp8", "h100-sxm"): "",  # products and cache, as its option says
+    ("fp8-block", "h100-sxm"): "fp8",
+    ("fp8-block", "a100-sxm-80gb"): "",
+    ("int8", "a100-sxm-80gb"): "int8",
+    ("nvfp4", "b200-sxm"): "fp4",
+    ("nvfp4", "h100-sxm"): "",
+    ("mxfp4", "b200-sxm"): "fp8",
+    ("mxfp4", "h100-sxm"): "",
+    ("q4_k_m", "b200-sxm"): "",
+    ("nf4", "b200-sxm"): "",
+    ("awq-int4", "h100-sxm"): "",
+}
+
+
+@pytest.mark.parametrize(("form", "device"), PRODUCTS)
+def test_the_heading_and_a_note_say_how_weights_are_multiplied(form, device):
+    expected = PRODUCTS[form, device]
+    report = archcli.predict("llama-3.1-8b", device, "prefill", seq_len=2048, dtype=form)
+    if form == "fp8":
+        assert "computed" not in report.title
+        return
+    words = f"computed in {expected} and bf16" if expected else "computed in bf16"
+    assert f"{form}, {words}" in report.title
+    note = next(note for note in report.notes if note.startswith("Packed matrices"))
+    if expected:
+        assert note == f"Packed matrices are multiplied in {expected}, as {device} can; all else is in bf16."
+    else:
+        assert "unpacked to bf16" in note
+        lacking = {"nvfp4": "fp4", "mxfp4": "fp4", "fp8-block": "fp8"}.get(form)
+        assert (f"{device} states no peak of {lacking}" in note) == (lacking is not None)
+    limits = report.totals["time_s"]
+    plain = archcli.predict("llama-3.1-8b", device, "prefill", seq_len=2048, dtype="bf16").totals["time_s"]
+    assert (limits["floor"] < 0.8 * plain["floor"]) == bool(expected)
+
+
+def test_what_a_config_says_of_its_products_is_read():
+    asked = {"phase": "prefill", "seq_len": 2048}
+    block = archcli.load("deepseek-v3")
+    assert block.published_in.product.runs_in == "fp8"
+    read = archcli.load(str(REAL / "qwen3-8b-fp8.json"))
+    assert (read.quantization.native, read.quantization.product.runs_in) == ("fp8", "fp8")
+    assert "as published, computed in fp8 and bf16" in archcli.predict(read, "h100-sxm", **asked).title
+    assert "as published, computed in bf16" in archcli.predict(read, "a100-sxm-80gb", **asked).title

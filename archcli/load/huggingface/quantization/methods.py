@@ -31,6 +31,13 @@ MOST_SETTINGS = 100
 SHAPE = 2 * 64
 """`weight_shape`: two integers of 64 bits."""
 
+MULTIPLIED = {
+    "float-quantized": "fp8",
+    "int-quantized": "int8",
+    "nvfp4-pack-quantized": "nvfp4",
+    "mxfp4-pack-quantized": "mx",
+}
+"""Formats of compressed-tensors whose matrices some devices multiply as they are."""
 LINEAR = "Linear"
 PACKED, FLOAT = ("pack-quantized",), ("float-quantized", "naive-quantized", "int-quantized")
 # NVFP4: a scale of fp8 for 16 values, and one of fp32; MXFP4 (OCP Microscaling 1.0): of e8m0 for 32
@@ -59,7 +66,19 @@ def compressed_tensors(config: Config) -> Scheme | None:
     if not about or sparse != "dense" or len(groups.data) > MOST_SETTINGS:
         return None
     description = f"compressed-tensors {'; '.join(dict.fromkeys(about))}"
-    return Scheme(description, usual, kept, ("router",), overrides=tuple(overrides))
+    native = _native(config, groups)
+    return Scheme(description, usual, kept, ("router",), overrides=tuple(overrides), native=native)
+
+
+def _native(config: Config, groups: Config) -> str:
+    """What some devices multiply as it is: weights whose inputs are quantized as well; empty for others."""
+    kinds = set()
+    for name in groups.data:
+        group = groups.inner(name, {})
+        kind = group.get("format", default=None) or config.get("format", default="dense")
+        has_inputs = bool(group.inner("input_activations", {}).data)
+        kinds.add(MULTIPLIED.get(kind, "") if has_inputs else "")
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
 def _packing(group: Config, kind: str) -> Packing | None:
@@ -111,7 +130,7 @@ def modelopt(config: Config) -> Scheme | None:
         return None
     about, packing = known[algorithm]
     kept = Patterns(entries(inner, "ignore", "exclude_modules"), globs=True)
-    return Scheme(f"modelopt {about}", packing, kept, ("router",))
+    return Scheme(f"modelopt {about}", packing, kept, ("router",), native=about)
 
 
 MLX_EXPERTS = re.compile(r"\b(mlp|block_sparse_moe)\.switch_mlp\b")
@@ -210,25 +229,27 @@ def fp8(config: Config) -> Scheme | None:
     scales = {"matrix_bits": FP32 if static else 0}
     kept = Patterns(entries(config, "modules_to_not_convert", "ignored_layers"))
     if per_tensor and not config.get("weight_block_size", default=None):
-        return Scheme("fp8 with a scale a matrix", Packing(8, "tensor", FP32, **scales), kept)
+        return Scheme("fp8 with a scale a matrix", Packing(8, "tensor", FP32, **scales), kept, native="fp8")
     block = block_size(config.get("weight_block_size", default=[128, 128]))
     if block is None:
         return None
     rows, columns = block
     packing = Packing(8, columns, FP32, group_rows=rows, **scales)
-    return Scheme(f"fp8 in blocks of {rows} x {columns} with a scale of fp32", packing, kept)
+    about = f"fp8 in blocks of {rows} x {columns} with a scale of fp32"
+    return Scheme(about, packing, kept, native="fp8")
 
 
 def fbgemm_fp8(config: Config) -> Scheme:
     """8 bits with a scale of fp32 a row."""
     kept = Patterns(entries(config, "modules_to_not_convert"))
-    return Scheme("fp8 with a scale a row", Packing(8, "row", FP32), kept)
+    return Scheme("fp8 with a scale a row", Packing(8, "row", FP32), kept, native="fp8")
 
 
 def mxfp4(config: Config) -> Scheme:
     """Experts in blocks of 32 of 4 bits with a scale of 8 bits."""
     kept = Patterns(entries(config, "modules_to_not_convert"))
-    return Scheme("mxfp4, experts in blocks of 32", Packing(4, 32, 8), kept, only=("experts",))
+    about = "mxfp4, experts in blocks of 32"
+    return Scheme(about, Packing(4, 32, 8), kept, only=("experts",), native="mx")
 
 
 def bitnet(config: Config) -> Scheme | None:

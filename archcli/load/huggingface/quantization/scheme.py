@@ -152,6 +152,7 @@ class Scheme(NamedTuple):
     layers_only: nothing outside of the layers is packed.
     in_words: a matrix is packed only if its outputs fill whole words of 32 bits.
     tables: the table of tokens is packed too.
+    native: what some devices multiply as it is, by archcli's name.
     """
 
     about: str
@@ -163,6 +164,7 @@ class Scheme(NamedTuple):
     layers_only: bool = False
     in_words: bool = False
     tables: bool = False
+    native: str = ""
 
     @property
     def tells_layers_apart(self) -> bool:

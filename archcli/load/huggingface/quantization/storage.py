@@ -47,6 +47,8 @@ def storage(config: Config, model: Model, weights: WeightMap | None) -> Storage:
     quantization = rules(_decisions(scheme, model, weights))
     if quantization is not None and len(quantization.get("rules", ())) > MOST_RULES:
         return Storage(None, (f"quantization_config gives more than {MOST_RULES:,} rules: {UNPACKED}",))
+    if quantization is not None and scheme.native:
+        quantization |= {"native": scheme.native}
     return Storage(quantization, tuple(_notes(scheme, weights)))
 
 

@@ -11,9 +11,10 @@ from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.recomputations import recomputations
 from archcli.measure.memory.engine import ANY_ENGINE
 from archcli.measure.memory.training.optimizers import OPTIMIZERS
+from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Table
+from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules.spec.arguments import ZeroStage
-from archcli.modules.stored.formats import stored_format
 
 Record = dict[str, Any]
 
@@ -45,8 +46,14 @@ SERVING = (
     Change("--chunk 512", {"chunk": 512}),
     Change(ONE, {"batch_size": 1}),
 )
-FORMATS = ("fp8", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k")
-"""Formats of weights that engines serve, the largest first."""
+# without mlx-4bit, which Macs alone run
+FORMATS = (
+    *("fp8", "fp8-block", "int8", "q8_0", "q6_k", "q5_k_m", "q5_k_s", "q4_k_m", "q4_k_s", "q4_0", "iq4_xs"),
+    *("q3_k_l", "q3_k_m", "iq3_xxs", "q2_k", "nf4", "nf4-double", "awq-int4", "gptq-int4", "nvfp4", "mxfp4"),
+)
+"""Formats of weights that engines serve."""
+SLACK = 1.02
+"""What an estimate may be above the memory of what is traced all the same."""
 FULL: ZeroStage = 3
 """The stage of ZeRO that shards everything."""
 CHANGES = {
@@ -93,23 +100,43 @@ def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
         yield from _in_fewer_bits(question)
 
 
+def largest_format(question: MemoryQuestion) -> Record | None:
+    """The largest format of the weights with which the model fits, with its bytes; None for none."""
+    device = question.device
+    for option, changed in _in_fewer_bits(question):
+        answer = peak_with(changed)
+        if device is not None and answer is not None and answer["needed_bytes"] <= device.memory_bytes:
+            return {"change": option, **answer}
+    return None
+
+
 def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
-    """The question with weights in each known format; of a YAML that states its own bits none."""
-    model, device = question.model, question.device
-    if device is None or (model.quantization is not None and not model.stored_as):
+    """The question with smaller weights in each known format that may fit, the largest first.
+
+    Of a YAML that states its own bits none.
+    """
+    model, device, answer = question.model, question.device, question.answer()
+    if device is None or not (model.quantization is None or model.stored_as or model.is_as_published):
         return
-    plain, answer = model.replace(quantization=None), question.answer()
-    bits = stored_format(model.stored_as).bits if model.stored_as else 8 * question.settings.width
-    weights = float(answer.largest.peak.weights)
+    rows = shape_pass(model).rows
+    whole = weight_bytes(model, rows, question.settings.dtype)
+    weights, known = float(answer.largest.peak.weights), list(_stored(question))
+    sizes = [weight_bytes(stored.model, rows, stored.settings.dtype) for _, stored in known]
+    for size, (name, stored) in sorted(zip(sizes, known, strict=True), key=lambda pair: -pair[0]):
+        # a pass is traced for what may fit alone: a rank's share is of the whole as it was, but for rounding
+        if size < whole and answer.needed_bytes - weights * (1 - size / whole) <= SLACK * device.memory_bytes:
+            yield f"--dtype {name}", stored
+
+
+def _stored(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
+    """The question with weights in each format that the model can be stored in."""
+    plain = question.model.replace(quantization=None)
     for name in FORMATS:
-        # the least that its weights can take: a pass is traced for what may fit alone
-        if answer.needed_bytes - weights + weights * stored_format(name).bits / bits > device.memory_bytes:
-            continue
         try:
             stored, settings = replace(question.settings, dtype=name).stored(plain)
         except ArchError:
             continue  # rows that are made of no whole blocks of this format
-        yield f"--dtype {name}", replace(question, model=stored, settings=settings)
+        yield name, replace(question, model=stored, settings=settings)
 
 
 def peak_with(question: MemoryQuestion) -> Record | None:

@@ -14,6 +14,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
 from archcli.measure.notes import context_notes, source_notes, unfused_notes
 from archcli.measure.passes import shape_pass
+from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 
@@ -258,6 +259,7 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
     tokens = settings.tokens(model)
     yield from context_notes(model, tokens)
     yield from source_notes(model, settings.source_len)
+    yield from broken_notes(model)
     if settings.phase in CACHING and model.caches:
         yield from _of_engine(question)
     if settings.phase == "train" and model.output_head is None:

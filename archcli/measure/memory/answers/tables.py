@@ -80,10 +80,12 @@ def engine_in_words(settings: MemorySettings) -> str:
     return engine.title if engine.name == "none" else engine.name
 
 
-def stored_in_words(model: Model, dtype: str) -> str:
-    """The format of the weights, and the dtype of all else."""
+def stored_in_words(model: Model, dtype: str, native: str = "") -> str:
+    """The format of the weights, the `native` dtype of their products if it is another, that of all else."""
     words = " ".join([*filter(None, [model.stored_as]), *(["as published"] if model.is_as_published else [])])
-    return f"{words}, computed in {dtype}" if words else dtype
+    if not words:
+        return dtype
+    return f"{words}, computed in {dtype}" if not native else f"{words}, computed in {native} and {dtype}"
 
 
 def device_in_words(device: DeviceMemory) -> str:
@@ -288,7 +290,12 @@ def fit_notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -
             options = [f"--fit {name}" for name in may if name != what_fits]
             yield "No one option would make it fit" + (f": {either(options)} may." if options else ".")
         else:
-            yield f"With {change['change']} it would fit: {bytes_in_words(change['peak_bytes'])} at the peak."
+            yield would_fit(change)
+
+
+def would_fit(change: Record) -> str:
+    """The change with which a model would fit that does not."""
+    return f"With {change['change']} it would fit: {bytes_in_words(change['peak_bytes'])} at the peak."
 
 
 def _fit_in_words(device: DeviceMemory, fit: Record) -> str:

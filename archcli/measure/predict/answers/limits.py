@@ -13,6 +13,7 @@ from archcli.measure.memory.answers.tables import (
     engine_in_words,
     plan_in_words,
     stored_in_words,
+    would_fit,
 )
 from archcli.measure.memory.settings import MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
@@ -37,7 +38,7 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
     if settings.past:
         more = f" behind {settings.past:,}"
     yield tokens + (" in the cache" if question.phase == "decode" else more)
-    yield stored_in_words(question.model, predicted.dtype)
+    yield stored_in_words(question.model, predicted.dtype, question.native)
     for name in ("optimizer", "attention", "backend", "recompute", "grad_accum"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
@@ -74,7 +75,9 @@ def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str
 
 
 def misfit_hints(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
-    """The command that finds the number of devices for a model that does not fit."""
+    """The format with which a model fits that does not, and the command that finds the number of devices."""
+    if totals["change"] is not None:
+        yield would_fit(totals["change"])
     if not totals["fits"]:
         options = f"--phase {question.phase} --device {question.device.name} --fit devices"
         yield f"It does not fit: `archcli memory MODEL {options}` says how many devices would do."

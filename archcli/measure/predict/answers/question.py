@@ -11,7 +11,7 @@ from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import EngineName
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
-from archcli.measure.memory.settings import COMPUTED, MemorySettings
+from archcli.measure.memory.settings import COMPUTED, FP8, MemorySettings
 from archcli.measure.memory.traced import TracedModel
 from archcli.measure.predict.constants import Efficiency
 from archcli.measure.predict.engine_kernels.choice import BORROWED
@@ -20,12 +20,11 @@ from archcli.measure.predict.rank.host import COMPILED, EAGER
 from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving import (
-    FP8,
     Engine,
     ServedTokens,
-    at_peak_of_fp8,
+    at_peak,
     engine_of,
-    in_fp8,
+    in_fewer_bits,
     serve,
     with_engine,
 )
@@ -144,7 +143,19 @@ class PredictQuestion:
         """How the pass uses the cache."""
         low = FP8 if self.asked.dtype == FP8 else ""
         form: CacheForm = "in_place" if self.is_served else "grown"
-        return CacheUse(form, self.asked.kv_read, low, self.asked.kv_dtype or low)
+        return CacheUse(form, self.asked.kv_read, low, self.asked.kv_dtype or low, self.native)
+
+    @property
+    def native(self) -> str:
+        """The dtype in which the device multiplies packed matrices; empty where products unpack them."""
+        stored, peaks = self.model.quantization, self.device.timing.clock.rates.peaks
+        product = None if stored is None or self.phase == "train" else stored.product
+        return product.runs_in if product is not None and {*product} <= peaks.keys() else ""
+
+    @property
+    def multiplied(self) -> str:
+        """The dtype of products in fewer bits than all else has; empty where there are none."""
+        return FP8 if self.asked.dtype == FP8 else self.native
 
     def answer(self) -> PredictAnswer:
         """The prediction. Raises ArchError for what cannot be predicted."""
@@ -169,7 +180,7 @@ class PredictQuestion:
             efficiency = Efficiency(kernels.products) if kernels.products else own
             clock = timing.clock._replace(engine=kernels, efficiency=efficiency)
             timing = timing._replace(clock=clock)
-        return in_fp8(timing) if self.asked.dtype == FP8 else timing
+        return in_fewer_bits(timing, self.multiplied) if self.multiplied else timing
 
     @property
     def engine(self) -> Engine:
@@ -187,7 +198,7 @@ class PredictQuestion:
         return self.device.kernels_of(self.asked.engine)
 
     def _of_peak(self, prediction: Prediction) -> Prediction:
-        return at_peak_of_fp8(prediction, self.timing) if self.asked.dtype == FP8 else prediction
+        return at_peak(prediction, self.timing, self.multiplied) if self.multiplied else prediction
 
     def memory(self) -> MemoryQuestion:
         """The question whether it fits, as `archcli memory` asks it."""
@@ -207,12 +218,12 @@ class PredictQuestion:
 
 
 def in_eight_bits(model: Model) -> Model:
-    """The model with its projections stored in 8 bits, unless it states how they are stored."""
+    """The model stored in fp8, as `memory` does it, unless it states how it is stored."""
     if model.quantization is not None:
         return model
     from archcli.modules.stored.quantization import Quantization  # of fp8 alone
 
-    return model.replace(quantization=Quantization(bits=8))
+    return model.replace(quantization=Quantization(format=FP8))
 
 
 DTYPES = (*COMPUTED, FP8)

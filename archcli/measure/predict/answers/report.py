@@ -38,6 +38,7 @@ from archcli.measure.predict.rank.rank_times import PASSES_OF_RING
 from archcli.measure.predict.rank.stored import GROUPED
 from archcli.measure.predict.serving import break_even
 from archcli.measure.report import Report, Table
+from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules.spec.request import Request
 from archcli.recording.classes import TimeClass
 
@@ -124,6 +125,11 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         "memory_bytes": memory.memory_bytes,
         "limits": [limit.record(total) for limit in spent],
     }
+    totals["change"] = None
+    if not totals["fits"] and question.phase != "train":
+        from archcli.measure.memory.answers.changes import largest_format  # of what does not fit alone
+
+        totals["change"] = largest_format(question.memory())
     answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
     totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
     if question.phase in {"decode", "serve"}:
@@ -148,7 +154,9 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
         from archcli.measure.predict.rank.stored import mean_width  # of quantized weights alone
 
         stored = mean_width(question.plan.share(question.model), rows, question.settings.dtype)
-    points = break_even(rows, of_replica, (stored, cached), question.timing, question.asked.dtype)
+    points = break_even(
+        rows, of_replica, (stored, cached), question.timing, question.multiplied or question.asked.dtype
+    )
     batch, plan = {"floor": points.floor_batch, "expected": points.batch}, question.plan
     return {
         "batch_size": {name: size and size * plan.batches * plan.pp for name, size in batch.items()},
@@ -218,6 +226,7 @@ def _notes(
         yield f"A curve of devices goes up to those of --device: 8x{device.name} has four points."
     if choice is not None:
         yield from choice.sentences
+    yield from _of_weights(question)
     yield from _of_decoding(question, totals)
     yield from _of_states(question, totals, kept)
     if totals["time_s"]["expected"] is not None:
@@ -260,6 +269,19 @@ def _of_states(question: PredictQuestion, totals: Record, kept: set[str]) -> Ite
         yield SCANS
 
 
+def _of_weights(question: PredictQuestion) -> Iterator[str]:
+    """How packed matrices are multiplied."""
+    yield from broken_notes(question.model)
+    stored, device, dtype = question.model.quantization, question.device.name, question.settings.dtype
+    if stored is None or question.phase == "train":
+        return
+    if question.native:
+        yield f"Packed matrices are multiplied in {question.native}, as {device} can; all else is in {dtype}."
+        return
+    lacks = f": {device} states no peak of {stored.product.needed}" if stored.product is not None else ""
+    yield f"Packed matrices are read as stored and unpacked to {dtype}, in which they are multiplied{lacks}."
+
+
 def _of_decoding(question: PredictQuestion, totals: Record) -> Iterator[str]:
     points = totals.get("break_even")
     if not points:
@@ -289,7 +311,7 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
         yield "Uneven routing: tokens are spread evenly over the experts."
     if question.phase == "train":
         return
-    if question.model.quantization is not None:
+    if question.model.quantization is not None and not question.native:
         yield "Unpacking of quantized weights: products read them as stored and compute in the dtype."
     engine = question.engine
     if question.asked.engine != "none":

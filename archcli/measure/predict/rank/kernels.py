@@ -19,9 +19,9 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import shares
 from archcli.measure.passes import SCORES
-from archcli.measure.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK, WIDTHS
+from archcli.measure.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK
 from archcli.measure.predict.rank.planned import PlannedPass, StagePlacement
-from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
+from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of, narrowed
 from archcli.modules.stored.formats import cache_bytes
 from archcli.recording.classes import TimeClass
 
@@ -40,13 +40,15 @@ class CacheUse(NamedTuple):
 
     A pass that writes the cache in place is an engine's, which fuses the kernels of a row. Products read and
     write in the `low_dtype`, such as fp8, all else in the model's dtype. Keys and values are kept in
-    `cache_dtype`, empty for the model's.
+    `cache_dtype`, empty for the model's. Products of packed matrices run in `native`, empty where they unpack
+    them.
     """
 
     form: CacheForm = "grown"
     reads: CacheReads = "groups"
     low_dtype: str = ""
     cache_dtype: str = ""
+    native: str = ""
 
     def cached_width(self, width: int) -> float:
         """Bytes of a cached number with its scales, in a model whose numbers have `width`."""
@@ -58,9 +60,7 @@ class CacheUse(NamedTuple):
         """A matrix product in the engine's dtype."""
         if not self.low_dtype:
             return kernel
-        part = WIDTHS[self.low_dtype] / WIDTHS[kernel.dtype]
-        read, written = round(part * kernel.read), round(part * kernel.written)
-        return kernel._replace(read=read, written=written, dtype=self.low_dtype)
+        return narrowed(kernel, self.low_dtype)
 
 
 MANY = 576 << 10
@@ -118,8 +118,10 @@ def rank_kernels(
         from archcli.measure.predict.rank.stored import reading_stored, unpacking
 
         # kernels of inference unpack on the way, training has kernels that do nothing else
-        reads = unpacking if planned.request.phase == "train" else reading_stored
-        kernels = [*reads(kernels, named, planned.model, settings.dtype)]
+        if planned.request.phase == "train":
+            kernels = [*unpacking(kernels, named, planned.model, settings.dtype)]
+        else:
+            kernels = [*reading_stored(kernels, named, planned.model, settings.dtype, use.native)]
     if settings.served and use.reads == "groups":
         from archcli.measure.predict.rank.fused import served_runs  # of engines alone
 

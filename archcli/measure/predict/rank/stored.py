@@ -10,7 +10,7 @@ from archcli.arith import prod
 from archcli.graph import OpClass, Row
 from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.measure.predict.constants import WIDTHS
-from archcli.measure.predict.times import PRODUCTS, kind_of
+from archcli.measure.predict.times import PRODUCTS, kind_of, narrowed
 from archcli.measure.weights.stored_bytes import WeightBits, stored
 from archcli.modules import Model
 from archcli.recording.classes import TimeClass
@@ -28,11 +28,11 @@ class StoredMatrix(NamedTuple):
 
 
 def reading_stored(
-    kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], model: Model, dtype: str
+    kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], model: Model, dtype: str, native: str = ""
 ) -> Iterator[KernelRun]:
     """The kernels, with products that read their matrices as stored and unpack them on the way.
 
-    `rows` are by the path of the kernels.
+    Those of packed matrices run in the `native` dtype, if one is named. `rows` are by the path of kernels.
     """
     known = {row.path: row for row in rows.values() if row is not None}
     matrices = _matrices(model, known.values(), dtype)
@@ -42,7 +42,10 @@ def reading_stored(
         if row is None or not is_product or row.path not in matrices:
             yield run
         else:
-            yield run._replace(kernel=_reading(run.kernel, row, matrices[row.path]))
+            kernel, matrix = run.kernel, matrices[row.path]
+            if native and matrix.width < WIDTHS[kernel.dtype]:
+                kernel = narrowed(kernel, native)
+            yield run._replace(kernel=_reading(kernel, row, matrix))
 
 
 def unpacking(

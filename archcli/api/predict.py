@@ -160,6 +160,10 @@ def predict_question(model: Model, options: PredictOptions) -> PredictQuestion:
     usual = device.timing.usual_dtype
     model, dtype = in_format(model, options.dtype or usual, (*COMPUTED, FP8), usual)
     options = replace(options, dtype=dtype)
+    if options.engine == "llamacpp":
+        from archcli.api.asking.llamacpp import with_llamacpp  # of this engine alone
+
+        device = with_llamacpp(device, options.device, quantized=model.quantization is not None)
     settings = options.settings()
     # a device that was measured has constants of its own kernels, whatever --backend says
     if device.backend is not None:

@@ -137,7 +137,7 @@ def predict_pass(
     Raises ArchError for a plan that the model cannot have, an operation whose kernels are not known, and a
     device that states no peak of the dtype or no rate of a link that the plan needs.
     """
-    planned = planned_pass(model, settings, plan)
+    device, planned = device.of_phase(settings.phase), planned_pass(model, settings, plan)
     runs = compiled_runs(planned, settings) if compiled else None
     times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
     stages = planned.stages(plan)

@@ -29,7 +29,7 @@ from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
 
-EngineName = Literal["none", "vllm", "trtllm"]
+EngineName = Literal["none", "vllm", "trtllm", "llamacpp"]
 
 
 class Engine(NamedTuple):
@@ -56,6 +56,7 @@ ENGINES: Mapping[EngineName, Engine] = {
         1.0,
         "live serving: 0.88 to 1.00 of what its kernels allow; a batch of fixed size has no scheduler",
     ),
+    "llamacpp": Engine("llama.cpp", 1.0, 1.0, 1.0, "its constants are of whole runs"),
 }
 """Factors by name. A server that was measured against its kernels would give others."""
 

@@ -18,7 +18,7 @@ from archcli.measure.predict.communication.collective import (
     exposed,
     timed,
 )
-from archcli.measure.predict.constants import FRAMEWORK, Origin, StepConstants
+from archcli.measure.predict.constants import FRAMEWORK, Efficiency, Origin, StepConstants
 from archcli.measure.predict.rank.host import Host
 from archcli.measure.predict.rank.kernels import RankKernels, operation_calls, update_kernel
 from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, Seconds
@@ -31,12 +31,20 @@ FORWARD, RECOMPUTED = "forward", "recomputed"
 class TimingDevice(NamedTuple):
     """A device to time on: the clock of its kernels, its links, and the host that launches them.
 
-    Without a `host` launches take no time of it, as where a graph of them is launched at once.
+    Without a `host` launches take no time of it, as where a graph of them is launched at once. `prompt` holds
+    the constants of a prefill, where it has some of its own.
     """
 
     clock: KernelClock
     fabric: Fabric
     host: Host | None = None
+    prompt: Efficiency | None = None
+
+    def of_phase(self, phase: str) -> TimingDevice:
+        """The device with the constants of a phase."""
+        if self.prompt is None or phase != "prefill":
+            return self
+        return self._replace(clock=self.clock._replace(efficiency=self.prompt))
 
     @property
     def usual_dtype(self) -> str:
@@ -136,6 +144,7 @@ class RankTimes:
         Raises ArchError where the device states no peak of a product's dtype.
         """
         self._known: KnownTimes = {} if known is None else known
+        device = device.of_phase(settings.phase)
         self.rank, self.device, self.settings = rank, device, settings
         self.step = device.step_constants(settings)
         self.runs = [self._timed(run) for run in rank.kernels]

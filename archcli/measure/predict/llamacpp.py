@@ -12,6 +12,7 @@ Its products add up in fp16 or multiply int8: twice the rate of fp16 with fp32 s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 from archcli.measure.predict.constants import Efficiency, Entry, Rates
@@ -23,6 +24,8 @@ KINDS = ("normalization", "gated_activation", "addition", "elementwise", "moveme
 """All kinds of kernels that memory bounds."""
 COMPUTED = ("bf16", "fp16")
 EXPONENT = 2.0
+CHUNK = 512
+"""Tokens of a prompt that it runs at once, its `--ubatch-size`."""
 FP32 = "fp32"
 
 
@@ -35,13 +38,24 @@ def in_llamacpp(device: TimingDevice, speed: Mapping[str, Any], *, quantized: bo
     prompt = _efficiency(speed, "prompt", speed["prompt"][form])
     ordinary = rates.peaks.get(FP32, highest) / highest
     token = _efficiency(speed, "generation", speed["generation"][form] * ordinary)
-    return device._replace(clock=device.clock._replace(rates=rates, efficiency=token), prompt=prompt)
+    return device._replace(
+        clock=device.clock._replace(rates=rates, efficiency=token), prompt=prompt, by_layers=True
+    )
 
 
 def peak(rates: Rates) -> float:
     """FLOP/s of products in half precision: with sums in fp16 half of the int8 peak, where that is stated."""
     known = rates.peaks
     return max(*(known.get(name, 0.0) for name in ("bf16", "fp16", FP32)), known.get("int8", 0.0) / 2)
+
+
+def chunked(tokens: float, devices: int) -> float:
+    """The part of one device's time that a prompt takes on several with some of the layers each.
+
+    Chunks of the prompt follow one another through the devices, as batches through a pipeline.
+    """
+    chunks = ceil(tokens / CHUNK)
+    return (chunks + devices - 1) / (chunks * devices)
 
 
 def _efficiency(speed: Mapping[str, Any], phase: str, compute: float) -> Efficiency:

@@ -7,6 +7,7 @@ no compute hides. A stage of a pipeline waits (p - 1) / v micro batches beside i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -16,7 +17,6 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Bound, Origin
-from archcli.measure.predict.rank.host import Host
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
 from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
 from archcli.measure.predict.rank.rank_times import RankTimes, TimedRun, TimingDevice, stage_step
@@ -26,6 +26,7 @@ from archcli.recording.classes import TimeClass
 
 LINK: Bound = "link"
 HOST: Bound = "host"
+OF_LAYERS = "Activations that go from device to device, each of which has some of the layers."
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
@@ -137,16 +138,16 @@ def predict_pass(
     Raises ArchError for a plan that the model cannot have, an operation whose kernels are not known, and a
     device that states no peak of the dtype or no rate of a link that the plan needs.
     """
+    if device.by_layers and plan.tp > 1:
+        return _layer_by_layer(model, settings, device, plan, use)
     device, planned = device.of_phase(settings.phase), planned_pass(model, settings, plan)
     runs = compiled_runs(planned, settings) if compiled else None
     times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
     stages = planned.stages(plan)
     steps = {stage: stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)}
     has_constants = device.has_constants(settings.dtype)
-    slowest = max(steps, key=lambda stage: steps[stage].total.expected)
-    step = steps[slowest]
-    waits = tuple(_waits(times, plan, slowest, step.launching))
-    rows = (*_rows(times, plan, slowest), *waits)
+    slowest, step = max(steps.items(), key=lambda pair: pair[1].total.expected)
+    rows = (*_rows(times, plan, slowest), *_waits(times, plan, slowest, step.launching))
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
     executed_rows = chain.from_iterable(
@@ -157,7 +158,7 @@ def predict_pass(
     total = _widened(step.total, device, settings, plan)
     return Prediction(
         _bounded(total),
-        HOST if waits else next(iter(bounds(rows, step.exposed_s))),
+        HOST if step.launching.expected else next(iter(bounds(rows, step.exposed_s))),
         rows,
         step.communication,
         step.waiting.expected,
@@ -169,8 +170,30 @@ def predict_pass(
         device.origin(settings) if has_constants else None,
         (
             *(_of_compiled(planned, rows, has_constants=has_constants) if compiled else ()),
-            *_not_modelled(rows, settings, plan, has_constants=has_constants, host=times.host),
+            *_not_modelled(rows, times, plan),
         ),
+    )
+
+
+def _layer_by_layer(
+    model: Model, settings: MemorySettings, device: TimingDevice, plan: Plan, use: CacheUse
+) -> Prediction:
+    """The prediction of a device as that of the `tp` of a plan, each of which has some of the layers.
+
+    A token goes through all of them; a prompt does in chunks.
+    """
+    alone = predict_pass(model, settings, device, replace(plan, tp=1, ep=1), use)
+    part = 1.0
+    if settings.phase == "prefill":
+        from archcli.measure.predict.llamacpp import chunked  # of this engine alone
+
+        part = chunked(float(settings.batch_size * settings.tokens(model)), plan.tp)
+    return alone._replace(
+        seconds=alone.seconds.scaled(part),
+        rows=tuple(row._replace(seconds=row.seconds.scaled(part)) for row in alone.rows),
+        devices=plan.devices,
+        peak_flops=alone.peak_flops * plan.tp,
+        not_modelled=(*alone.not_modelled, OF_LAYERS),
     )
 
 
@@ -264,16 +287,10 @@ def _of_compiled(planned: PlannedPass, rows: Iterable[PredictedRow], *, has_cons
         yield OF_RECOMPUTED
 
 
-def _not_modelled(
-    rows: Iterable[PredictedRow],
-    settings: MemorySettings,
-    plan: Plan,
-    *,
-    has_constants: bool,
-    host: Host | None,
-) -> Iterator[str]:
+def _not_modelled(rows: Iterable[PredictedRow], times: RankTimes, plan: Plan) -> Iterator[str]:
     """What the figures leave out, a sentence each."""
-    if not has_constants:
+    settings = times.settings
+    if not times.device.has_constants(settings.dtype):
         yield "What kernels reach of the device's peaks: no measurements of it are known."
     else:
         at_limit = (row.op_class for row in rows if not row.seconds.is_calibrated)
@@ -282,7 +299,7 @@ def _not_modelled(
             yield f"Kernels without measurements, taken at the limit: {', '.join(classes)}."
         if _splits(settings, plan):
             yield "Steps with tp, pp, ep or cp: none was measured; the range is at least a matrix product's."
-    is_timed = host is not None or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
+    is_timed = times.host is not None or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
     yield f"The host: {'' if is_timed else 'launches that the device waits for, '}tokenizing and sampling."
     if settings.phase == "train":
         yield "Reading data and writing checkpoints."

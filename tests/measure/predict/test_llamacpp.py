@@ -10,6 +10,7 @@ import archcli
 from archcli.load.devices.engines import load_speed
 from archcli.measure.predict.constants import Efficiency, Rates
 from archcli.measure.predict.llamacpp import in_llamacpp, peak
+from archcli.measure.predict.prediction import OF_LAYERS
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import KernelClock
 
@@ -108,6 +109,22 @@ def test_every_family_has_figures_of_all_kinds(device):
     for name in ("time_s", "first_token_s", "per_token_s"):
         time = totals[name]
         assert 0 < time["floor"] <= time["low"] <= time["expected"] <= time["high"]
+
+
+def test_several_devices_have_whole_layers():
+    """A token goes through all of them; 1,024 tokens are two chunks, through four devices in five steps."""
+    asked = {"dtype": "q4_k_m", "engine": "llamacpp", "seq_len": 1024}
+    for phase, part in (("decode", 1.0), ("prefill", (2 + 4 - 1) / (2 * 4))):
+        one, four = (
+            archcli.predict("llama-3.1-8b", device, phase=phase, **asked)
+            for device in ("rtx-a6000", "4xrtx-a6000")
+        )
+        assert four.inputs["n_devices"] == 4
+        times, alone = four.totals["time_s"], one.totals["time_s"]
+        for name in ("floor", "expected", "low", "high"):
+            assert times[name] == pytest.approx(part * alone[name])
+        assert sum(row["time_s"] for row in four.rows) == pytest.approx(times["expected"])
+        assert OF_LAYERS in four.not_modelled
 
 
 def test_a_format_that_it_does_not_read():

@@ -32,13 +32,15 @@ class TimingDevice(NamedTuple):
     """A device to time on: the clock of its kernels, its links, and the host that launches them.
 
     Without a `host` launches take no time of it, as where a graph of them is launched at once. `prompt` holds
-    the constants of a prefill, where it has some of its own.
+    the constants of a prefill, where it has some of its own. With `by_layers` devices that share a model have
+    whole layers, one device after the other, and not parts of each matrix.
     """
 
     clock: KernelClock
     fabric: Fabric
     host: Host | None = None
     prompt: Efficiency | None = None
+    by_layers: bool = False
 
     def of_phase(self, phase: str) -> TimingDevice:
         """The device with the constants of a phase."""

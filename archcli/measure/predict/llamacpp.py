@@ -4,7 +4,8 @@ Nobody publishes its kernels one by one, but many people its tokens a second. So
 set of constants, fitted on those runs: microseconds of a kernel, the fraction of the bandwidth, and that of
 the peak by the form of the weights, in a prompt and for a generated token. The latter is of fp32's peak: a
 matrix is multiplied with a vector, and unpacked before, outside of the matrix units. It joins the reading by
-the 2-norm. Attention has the prompt's of weights that are not packed, as its cache is none.
+the 2-norm. Up to 8 vectors each take as long as one, and no more of them longer than 8 do, until the matrix
+units take longest. Attention has the prompt's fraction of weights that are not packed, as its cache is none.
 
 Its products add up in fp16 or multiply int8: twice the rate of fp16 with fp32 sums on a GeForce.
 """
@@ -13,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from archcli.measure.predict.constants import Efficiency, Entry, Rates
-from archcli.measure.predict.rank.rank_times import TimingDevice
+from archcli.modules.spec.request import Request
 
 FAMILIES = ("gpu", "metal", "cpu")
 """CUDA, HIP and Vulkan; Apple's GPUs; processors."""
@@ -26,21 +27,53 @@ COMPUTED = ("bf16", "fp16")
 EXPONENT = 2.0
 CHUNK = 512
 """Tokens of a prompt that it runs at once, its `--ubatch-size`."""
+VECTORS = 8
+"""The most vectors that it multiplies with a matrix one by one, its MMVQ_MAX_BATCH_SIZE."""
 FP32 = "fp32"
 
 
-def in_llamacpp(device: TimingDevice, speed: Mapping[str, Any], *, quantized: bool) -> TimingDevice:
-    """The device with the constants of a family's entry, of weights in fewer bits or in 16 and more."""
-    rates = device.clock.rates
-    highest = peak(rates)
-    rates = rates._replace(peaks={**rates.peaks, **dict.fromkeys(COMPUTED, highest)})
-    form = "quantized" if quantized else "plain"
-    prompt = _efficiency(speed, "prompt", speed["prompt"][form])
-    ordinary = rates.peaks.get(FP32, highest) / highest
-    token = _efficiency(speed, "generation", speed["generation"][form] * ordinary)
-    return device._replace(
-        clock=device.clock._replace(rates=rates, efficiency=token), prompt=prompt, by_layers=True
-    )
+class WholeRuns(NamedTuple):
+    """A family's entry of the YAML, the form of the weights (quantized, plain), and a device's rates."""
+
+    speed: Mapping[str, Any]
+    form: str
+    rates: Rates
+
+    @classmethod
+    def of(cls, speed: Mapping[str, Any], form: str, rates: Rates) -> WholeRuns:
+        """The constants on a device of these datasheet rates."""
+        peaks = {**rates.peaks, **dict.fromkeys(COMPUTED, peak(rates))}
+        return cls(speed, form, rates._replace(peaks=peaks))
+
+    def of_pass(self, request: Request) -> Efficiency:
+        """The constants of a pass."""
+        tokens = 1 if request.phase == "decode" else int(request.seq_len)
+        return self.efficiency(request.phase, int(request.batch_size) * tokens)
+
+    def efficiency(self, phase: str, vectors: int) -> Efficiency:
+        """The constants of a phase, as those of a device, with so many vectors for each matrix."""
+        of_phase = self.speed["generation" if phase == "decode" else "prompt"]
+        origin = {key: of_phase[key] for key in ("rows", "error", "low", "high")}
+        origin |= {key: self.speed[key] for key in ("launch_us", "memory", "table", "fitted")}
+        exponents = {"exponent": EXPONENT, "depth_ns": 0.0}
+        dtypes = [dtype for dtype in (*COMPUTED, FP32) if dtype in self.rates.peaks]
+        products: dict[str, Entry] = {
+            dtype: {**origin, **exponents, "compute": self._compute(dtype, vectors)} for dtype in dtypes
+        }
+        attention = {**origin, **exponents, "compute": self.speed["prompt"]["plain"]}
+        groups: dict[str, dict[str, Entry]] = {
+            "matrix_products": products,
+            "attention": dict.fromkeys(dtypes, attention),
+            "memory_bound": dict.fromkeys(KINDS, origin),
+        }
+        return Efficiency(groups)
+
+    def _compute(self, dtype: str, vectors: int) -> float:
+        """The fraction of a dtype's peak that products reach."""
+        peaks = self.rates.peaks
+        ordinary = peaks.get(FP32, peaks[dtype]) / peaks[dtype]
+        one_by_one = self.speed["generation"][self.form] * ordinary
+        return float(min(self.speed["prompt"][self.form], one_by_one * max(1.0, vectors / VECTORS)))
 
 
 def peak(rates: Rates) -> float:
@@ -56,19 +89,3 @@ def chunked(tokens: float, devices: int) -> float:
     """
     chunks = ceil(tokens / CHUNK)
     return (chunks + devices - 1) / (chunks * devices)
-
-
-def _efficiency(speed: Mapping[str, Any], phase: str, compute: float) -> Efficiency:
-    """The constants of a phase, as those of a device, with a fraction of the peak."""
-    of_phase = speed[phase]
-    origin = {key: of_phase[key] for key in ("rows", "error", "low", "high")}
-    origin |= {key: speed[key] for key in ("table", "fitted")}
-    bytes_and_calls = {"launch_us": speed["launch_us"], "memory": speed["memory"], **origin}
-    product = {**bytes_and_calls, "compute": compute, "exponent": EXPONENT, "depth_ns": 0.0}
-    attention = {**product, "compute": speed["prompt"]["plain"]}
-    groups: dict[str, dict[str, Entry]] = {
-        "matrix_products": dict.fromkeys((*COMPUTED, FP32), product),
-        "attention": dict.fromkeys((*COMPUTED, FP32), attention),
-        "memory_bound": dict.fromkeys(KINDS, bytes_and_calls),
-    }
-    return Efficiency(groups)

@@ -138,12 +138,12 @@ def predict_pass(
     Raises ArchError for a plan that the model cannot have, an operation whose kernels are not known, and a
     device that states no peak of the dtype or no rate of a link that the plan needs.
     """
-    if device.by_layers and plan.tp > 1:
+    if device.whole_runs is not None and plan.tp > 1:
         return _layer_by_layer(model, settings, device, plan, use)
-    device, planned = device.of_phase(settings.phase), planned_pass(model, settings, plan)
+    planned = planned_pass(model, settings, plan)
     runs = compiled_runs(planned, settings) if compiled else None
     times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
-    stages = planned.stages(plan)
+    device, stages = times.device, planned.stages(plan)
     steps = {stage: stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)}
     has_constants = device.has_constants(settings.dtype)
     slowest, step = max(steps.items(), key=lambda pair: pair[1].total.expected)
@@ -183,11 +183,10 @@ def _layer_by_layer(
     A token goes through all of them; a prompt does in chunks.
     """
     alone = predict_pass(model, settings, device, replace(plan, tp=1, ep=1), use)
-    part = 1.0
-    if settings.phase == "prefill":
-        from archcli.measure.predict.llamacpp import chunked  # of this engine alone
+    from archcli.measure.predict.llamacpp import chunked  # of this engine alone
 
-        part = chunked(float(settings.batch_size * settings.tokens(model)), plan.tp)
+    tokens = float(settings.batch_size * settings.tokens(model))
+    part = chunked(tokens, plan.tp) if settings.phase == "prefill" else 1.0
     return alone._replace(
         seconds=alone.seconds.scaled(part),
         rows=tuple(row._replace(seconds=row.seconds.scaled(part)) for row in alone.rows),
@@ -299,7 +298,8 @@ def _not_modelled(rows: Iterable[PredictedRow], times: RankTimes, plan: Plan) ->
             yield f"Kernels without measurements, taken at the limit: {', '.join(classes)}."
         if _splits(settings, plan):
             yield "Steps with tp, pp, ep or cp: none was measured; the range is at least a matrix product's."
-    is_timed = times.host is not None or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
+    of_whole = times.host is not None or times.device.whole_runs is not None
+    is_timed = of_whole or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
     yield f"The host: {'' if is_timed else 'launches that the device waits for, '}tokenizing and sampling."
     if settings.phase == "train":
         yield "Reading data and writing checkpoints."

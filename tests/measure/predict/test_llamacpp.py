@@ -8,11 +8,9 @@ import pytest
 
 import archcli
 from archcli.load.devices.engines import load_speed
-from archcli.measure.predict.constants import Efficiency, Rates
-from archcli.measure.predict.llamacpp import in_llamacpp, peak
+from archcli.measure.predict.constants import Rates
+from archcli.measure.predict.llamacpp import WholeRuns, peak
 from archcli.measure.predict.prediction import OF_LAYERS
-from archcli.measure.predict.rank.rank_times import TimingDevice
-from archcli.measure.predict.times import KernelClock
 
 ROOT = Path(__file__).parents[3]
 TERA = 1e12
@@ -73,26 +71,35 @@ SPEED = {
 }
 
 
-def running(*, quantized):
-    """A device of 40 TFLOP/s in fp32, 80 in bf16, 320 TOP/s in int8 and 500 GB/s, and llama.cpp on it."""
+def running(form):
+    """llama.cpp on a device of 40 TFLOP/s in fp32, 80 in bf16, 320 TOP/s in int8 and 500 GB/s."""
     rates = Rates("made up", {"bf16": 80 * TERA, "fp32": 40 * TERA, "int8": 320 * TERA}, 500e9)
-    return in_llamacpp(TimingDevice(KernelClock(rates, Efficiency({})), None), SPEED, quantized=quantized)
+    return WholeRuns.of(SPEED, form, rates)
 
 
-@pytest.mark.parametrize(("quantized", "token", "prompt"), [(True, 0.2, 0.5), (False, 0.4, 0.6)])
-def test_fractions_of_a_prompt_are_of_the_matrix_units_and_of_a_token_of_the_ordinary_ones(
-    quantized, token, prompt
-):
-    device = running(quantized=quantized)
-    half = 320 * TERA / 2
-    assert device.clock.rates.peak("fp16") == device.clock.rates.peak("bf16") == half
-    assert device.clock.efficiency.products("bf16").compute * half == pytest.approx(token * 40 * TERA)
-    prefilling = device.of_phase("prefill").clock.efficiency
+@pytest.mark.parametrize(("form", "token", "prompt"), [("quantized", 0.2, 0.5), ("plain", 0.4, 0.6)])
+def test_a_token_takes_the_ordinary_units_and_a_prompt_those_of_matrices(form, token, prompt):
+    runs, half = running(form), 320 * TERA / 2
+    assert runs.rates.peak("fp16") == runs.rates.peak("bf16") == half
+    generated = runs.efficiency("decode", 1)
+    assert generated.products("bf16").compute * half == pytest.approx(token * 40 * TERA)
+    assert generated.products("fp32").compute == pytest.approx(token)
+    assert generated.products("bf16").origin.high == SPEED["generation"]["high"]
+    prefilling = runs.efficiency("prefill", 512)
     assert prefilling.products("bf16").compute == prompt
-    assert device.of_phase("decode") is device
-    for efficiency in (prefilling, device.clock.efficiency):
+    assert prefilling.products("bf16").origin.high == SPEED["prompt"]["high"]
+    for efficiency in (generated, prefilling):
         assert efficiency.attention("fp16").compute == SPEED["prompt"]["plain"]
         assert efficiency.memory_bound("normalization").launch == pytest.approx(4e-6)
+
+
+def test_eight_vectors_take_eight_times_as_long_and_more_no_longer():
+    """Seconds are vectors over the fraction: 1, 2, ... 8, 8, until the matrix units take longest."""
+    runs = running("quantized")
+    one = 1 / runs.efficiency("decode", 1).products("bf16").compute
+    taken = [n / runs.efficiency("decode", n).products("bf16").compute / one for n in (1, 2, 8, 9, 64, 512)]
+    of_matrices = 512 * 0.2 * 40 / (0.5 * 160)
+    assert taken == pytest.approx([1, 2, 8, 8, 8, of_matrices])
 
 
 def test_sums_in_fp16_are_twice_as_fast_on_a_geforce_alone():
@@ -125,6 +132,21 @@ def test_several_devices_have_whole_layers():
             assert times[name] == pytest.approx(part * alone[name])
         assert sum(row["time_s"] for row in four.rows) == pytest.approx(times["expected"])
         assert OF_LAYERS in four.not_modelled
+
+
+def test_a_larger_batch_and_a_longer_context_take_no_less():
+    asked = {"dtype": "q4_k_m", "engine": "llamacpp"}
+    for changed, sizes in (("batch_size", (1, 2, 8, 9, 16, 64, 256)), ("seq_len", (1, 64, 512, 4096))):
+        for phase in ("decode", "prefill"):
+            reports = [
+                archcli.predict(
+                    "llama-3.1-8b", "m3-max", phase=phase, **{"seq_len": 64, changed: size}, **asked
+                )
+                for size in sizes
+            ]
+            for name in ("floor", "expected", "low", "high"):
+                times = [report.totals["time_s"][name] for report in reports]
+                assert times == sorted(times)
 
 
 def test_a_format_that_it_does_not_read():

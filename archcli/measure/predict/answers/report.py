@@ -260,7 +260,7 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
         yield "Uneven routing: tokens are spread evenly over the experts."
     if question.phase == "train":
         return
-    if question.model.quantization is not None:
+    if question.model.quantization is not None and question.device.timing.whole_runs is None:
         yield "Unpacking of quantized weights: products read them as stored and compute in the dtype."
     if question.asked.engine != "none":
         engine = ENGINES[question.asked.engine]

@@ -186,6 +186,10 @@ def predict_question(model: Model, options: PredictOptions) -> PredictQuestion:
     # passes are timed as a whole; chunks are of memory
     settings = replace(settings, chunk=None, cache_dtype=None)
     device = device._replace(memory=device.memory.taken_by(engine, options.utilization))
+    if engine.name == "llamacpp":
+        from archcli.api.asking.llamacpp import with_llamacpp  # of this engine alone
+
+        device = with_llamacpp(device, options.device, quantized=model.quantization is not None)
     # a device that was measured has constants of its own kernels, whatever --backend says
     if device.backend is not None:
         settings = replace(settings, backend=device.backend)

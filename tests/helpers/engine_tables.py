@@ -2,7 +2,7 @@
 
 from archcli.arith import touched
 from archcli.load.devices.datasheet import load_datasheet
-from archcli.load.devices.engines import load_kernels, measured_engines
+from archcli.load.devices.engines import load_kernels, load_speed, measured_engines
 from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
 from archcli.measure.predict.engine_kernels.choice import PROCESSORS, entry_for
 from archcli.measure.predict.engine_kernels.terms import KernelDevice
@@ -170,7 +170,21 @@ def engine_call_table():
     return table(["what", "arithmetic", "result"], rows, texts=2)
 
 
+def llamacpp_table():
+    """llama.cpp's constants by family of devices, with the errors of held-out devices."""
+    rows = []
+    for family, speed in load_speed("llamacpp").items():
+        for phase in ("generation", "prompt"):
+            known = speed[phase]
+            constants = [speed["launch_us"], speed["memory"], known["quantized"], known["plain"]]
+            errors = [known["rows"], f"{known['error']:.1%}", known["low"], known["high"]]
+            rows.append([family, phase, *constants, *errors])
+    heads = ["devices", "phase", "launch_us", "memory", "quantized", "plain", "rows", "error", "low", "high"]
+    return table(heads, rows, texts=2)
+
+
 GENERATORS = {
+    "llamacpp": llamacpp_table,
     "engine_errors": engine_errors_table,
     "engine_call": engine_call_table,
     "engine_examples": engine_examples_table,

@@ -18,7 +18,6 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Bound, Origin
-from archcli.measure.predict.rank.host import Host
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
 from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
 from archcli.measure.predict.rank.rank_times import (
@@ -34,6 +33,7 @@ from archcli.recording.classes import TimeClass
 
 LINK: Bound = "link"
 HOST: Bound = "host"
+OF_LAYERS = "Activations that go from device to device, each of which has some of the layers."
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
@@ -163,9 +163,12 @@ def predict_pass(
     Raises ArchError for a plan that the model cannot have, an operation whose kernels are not known, and a
     device that states no peak of the dtype or no rate of a link that the plan needs.
     """
+    if device.whole_runs is not None and plan.tp > 1:
+        return _layer_by_layer(model, settings, device, plan, use)
     planned = planned_pass(model, settings, plan)
     runs = compiled_runs(planned, settings) if compiled else None
     times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
+    device = times.device
     has_constants = device.has_constants(settings.dtype)
     run = _training if settings.phase == "train" else _inference
     step, rows, executed = run(times, plan)
@@ -188,7 +191,7 @@ def predict_pass(
         device.origin(settings) if has_constants else None,
         (
             *(_of_compiled(planned, rows, has_constants=has_constants) if compiled else ()),
-            *_not_modelled(rows, settings, has_constants=has_constants, host=times.host),
+            *_not_modelled(rows, times),
         ),
     )
 
@@ -277,6 +280,27 @@ def _products(rows: Iterable[PredictedRow]) -> float:
     return sum(row.flops for row in rows if row.op_class in PRODUCTS)
 
 
+def _layer_by_layer(
+    model: Model, settings: MemorySettings, device: TimingDevice, plan: Plan, use: CacheUse
+) -> Prediction:
+    """The prediction of a device as that of the `tp` of a plan, each of which has some of the layers.
+
+    A token goes through all of them; a prompt does in chunks.
+    """
+    alone = predict_pass(model, settings, device, replace(plan, tp=1, ep=1), use)
+    from archcli.measure.predict.llamacpp import chunked  # of this engine alone
+
+    tokens = float(settings.batch_size * settings.tokens(model))
+    part = chunked(tokens, plan.tp) if settings.phase == "prefill" else 1.0
+    return alone._replace(
+        seconds=alone.seconds.scaled(part),
+        rows=tuple(row._replace(seconds=row.seconds.scaled(part)) for row in alone.rows),
+        devices=plan.devices,
+        peak_flops=alone.peak_flops * plan.tp,
+        not_modelled=(*alone.not_modelled, OF_LAYERS),
+    )
+
+
 def bounds(rows: Iterable[PredictedRow], exposed_s: float) -> dict[Bound, float]:
     """Seconds of rows by what limits each, and of the link."""
     seconds: dict[Bound, float] = {LINK: exposed_s} if exposed_s else {}
@@ -351,22 +375,18 @@ def _of_compiled(planned: PlannedPass, rows: Iterable[PredictedRow], *, has_cons
         yield OF_RECOMPUTED
 
 
-def _not_modelled(
-    rows: Iterable[PredictedRow],
-    settings: MemorySettings,
-    *,
-    has_constants: bool,
-    host: Host | None,
-) -> Iterator[str]:
+def _not_modelled(rows: Iterable[PredictedRow], times: RankTimes) -> Iterator[str]:
     """What the figures leave out, a sentence each."""
-    if not has_constants:
+    settings = times.settings
+    if not times.device.has_constants(settings.dtype):
         yield "What kernels reach of the device's peaks: no measurements of it are known."
     else:
         at_limit = (row.op_class for row in rows if not row.seconds.is_calibrated)
         classes = dict.fromkeys(TimeClass(op_class).label for op_class in at_limit)
         if classes:
             yield f"Kernels without measurements, taken at the limit: {', '.join(classes)}."
-    is_timed = host is not None or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
+    of_whole = times.host is not None or times.device.whole_runs is not None
+    is_timed = of_whole or any(row.op_class == TimeClass.FRAMEWORK for row in rows)
     yield f"The host: {'' if is_timed else 'launches that the device waits for, '}tokenizing and sampling."
     if settings.phase == "train":
         yield "Reading data and writing checkpoints."

@@ -242,6 +242,8 @@ def _problems(question: PredictQuestion) -> Iterator[Problem]:
     settings, phase = question.asked, question.phase
     if settings.dtype not in DTYPES:
         yield Problem(f"predict does not support dtype {settings.dtype}", f"one of {', '.join(DTYPES)}")
+    if settings.engine == "llamacpp" and settings.dtype == FP8:
+        yield Problem("llama.cpp reads no fp8", "--dtype q8_0, or --engine vllm")
     if settings.compiled:
         yield from _of_compiled(question)
     yield from _of_cache(question)

@@ -311,7 +311,8 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
         yield "Uneven routing: tokens are spread evenly over the experts."
     if question.phase == "train":
         return
-    if question.model.quantization is not None and not question.native:
+    unpacks = not question.native and question.device.timing.whole_runs is None
+    if question.model.quantization is not None and unpacks:
         yield "Unpacking of quantized weights: products read them as stored and compute in the dtype."
     engine = question.engine
     if question.asked.engine != "none":

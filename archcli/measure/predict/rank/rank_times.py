@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.measure.memory.pipeline import Stage
@@ -22,6 +22,10 @@ from archcli.measure.predict.constants import FRAMEWORK, Origin, StepConstants
 from archcli.measure.predict.rank.host import Host
 from archcli.measure.predict.rank.kernels import RankKernels, operation_calls, update_kernel
 from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, Seconds
+from archcli.modules.spec.request import Request
+
+if TYPE_CHECKING:
+    from archcli.measure.predict.llamacpp import WholeRuns
 
 KnownTimes = dict[tuple[KernelCost, str], KernelTime]
 """Times of kernels by kernel and class."""
@@ -31,12 +35,20 @@ FORWARD, RECOMPUTED = "forward", "recomputed"
 class TimingDevice(NamedTuple):
     """A device to time on: the clock of its kernels, its links, and the host that launches them.
 
-    Without a `host` launches take no time of it, as where a graph of them is launched at once.
+    Without a `host` launches take no time of it, as where a graph of them is launched at once. `whole_runs`
+    are an engine's constants that depend on the pass.
     """
 
     clock: KernelClock
     fabric: Fabric
     host: Host | None = None
+    whole_runs: WholeRuns | None = None
+
+    def of_pass(self, request: Request) -> TimingDevice:
+        """The device with the constants of a pass."""
+        if self.whole_runs is None:
+            return self
+        return self._replace(clock=self.clock._replace(efficiency=self.whole_runs.of_pass(request)))
 
     @property
     def usual_dtype(self) -> str:
@@ -136,6 +148,7 @@ class RankTimes:
         Raises ArchError where the device states no peak of a product's dtype.
         """
         self._known: KnownTimes = {} if known is None else known
+        device = device.of_pass(rank.planned.request)
         self.rank, self.device, self.settings = rank, device, settings
         self.step = device.step_constants(settings)
         self.runs = [self._timed(run) for run in rank.kernels]

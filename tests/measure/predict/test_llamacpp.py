@@ -1,0 +1,154 @@
+"""llama.cpp's constants: fitted anew, worked out by hand, and against the published runs."""
+
+import sys
+from pathlib import Path
+from statistics import mean, median
+
+import pytest
+
+import archcli
+from archcli.load.devices.engines import load_speed
+from archcli.measure.predict.constants import Rates
+from archcli.measure.predict.llamacpp import WholeRuns, peak
+from archcli.measure.predict.prediction import OF_LAYERS
+
+ROOT = Path(__file__).parents[3]
+TERA = 1e12
+
+
+@pytest.fixture(scope="module")
+def runs():
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        from engine_fits import llamacpp
+    finally:
+        sys.path.pop(0)
+    return llamacpp
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", ["gpu", "metal"])
+def test_the_constants_are_those_of_a_fit(runs, family):
+    stated, found = load_speed("llamacpp")[family], runs.entry(*runs.fitted(family))
+    for phase in ("generation", "prompt"):
+        assert stated[phase] == pytest.approx(found[phase], rel=0.02)
+    for name in ("launch_us", "memory"):
+        assert stated[name] == pytest.approx(found[name], rel=0.02)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("phase", "most_error"), [("generate", 0.2), ("prompt", 0.25)])
+def test_published_runs_of_one_device(runs, phase, most_error):
+    """Three of four in the range, whose ends are within a factor of 2, and none faster than the floor."""
+    floors, ratios, inside, widths = [], [], [], []
+    rows = [row for family in ("gpu", "metal") for row in runs.runs(family) if row["phase"] == phase]
+    for row in rows:
+        sizes = {"seq_len": int(row["tokens"]), "new": 1}
+        if phase == "generate":
+            sizes = {"seq_len": 1, "new": int(row["tokens"])}
+        asked = {"phase": "serve", "dtype": row["format"], "engine": "llamacpp", **sizes}
+        totals = archcli.predict(row["model"], row["device"], **asked).totals
+        time, measured = totals["per_token_s" if phase == "generate" else "first_token_s"], runs.measured(row)
+        floors.append(time["floor"] / measured)
+        ratios.append(time["expected"] / measured)
+        inside.append(time["low"] <= measured <= time["high"])
+        widths.append(time["high"] / time["low"])
+    assert max(floors) < 1
+    assert median(floors) >= 0.35
+    assert mean(inside) >= 0.75
+    assert median(widths) <= 2
+    assert mean(abs(ratio - 1) for ratio in ratios) <= most_error
+    assert 0.9 <= median(ratios) <= 1.1
+
+
+SPEED = {
+    "launch_us": 4.0,
+    "memory": 0.8,
+    "generation": {"quantized": 0.2, "plain": 0.4, "rows": 3, "error": 0.1, "low": 0.9, "high": 1.2},
+    "prompt": {"quantized": 0.5, "plain": 0.6, "rows": 3, "error": 0.1, "low": 0.8, "high": 1.5},
+    "table": "made up",
+    "fitted": "2026-11-26",
+}
+
+
+def running(form):
+    """llama.cpp on a device of 40 TFLOP/s in fp32, 80 in bf16, 320 TOP/s in int8 and 500 GB/s."""
+    rates = Rates("made up", {"bf16": 80 * TERA, "fp32": 40 * TERA, "int8": 320 * TERA}, 500e9)
+    return WholeRuns.of(SPEED, form, rates)
+
+
+@pytest.mark.parametrize(("form", "token", "prompt"), [("quantized", 0.2, 0.5), ("plain", 0.4, 0.6)])
+def test_a_token_takes_the_ordinary_units_and_a_prompt_those_of_matrices(form, token, prompt):
+    runs, half = running(form), 320 * TERA / 2
+    assert runs.rates.peak("fp16") == runs.rates.peak("bf16") == half
+    generated = runs.efficiency("decode", 1)
+    assert generated.products("bf16").compute * half == pytest.approx(token * 40 * TERA)
+    assert generated.products("fp32").compute == pytest.approx(token)
+    assert generated.products("bf16").origin.high == SPEED["generation"]["high"]
+    prefilling = runs.efficiency("prefill", 512)
+    assert prefilling.products("bf16").compute == prompt
+    assert prefilling.products("bf16").origin.high == SPEED["prompt"]["high"]
+    for efficiency in (generated, prefilling):
+        assert efficiency.attention("fp16").compute == SPEED["prompt"]["plain"]
+        assert efficiency.memory_bound("normalization").launch == pytest.approx(4e-6)
+
+
+def test_eight_vectors_take_eight_times_as_long_and_more_no_longer():
+    """Seconds are vectors over the fraction: 1, 2, ... 8, 8, until the matrix units take longest."""
+    runs = running("quantized")
+    one = 1 / runs.efficiency("decode", 1).products("bf16").compute
+    taken = [n / runs.efficiency("decode", n).products("bf16").compute / one for n in (1, 2, 8, 9, 64, 512)]
+    of_matrices = 512 * 0.2 * 40 / (0.5 * 160)
+    assert taken == pytest.approx([1, 2, 8, 8, 8, of_matrices])
+
+
+def test_sums_in_fp16_are_twice_as_fast_on_a_geforce_alone():
+    """As the whitepapers say: an RTX 4090 has 330 TFLOP/s with them, an RTX A6000 155 with either."""
+    assert peak(Rates("rtx-4090", {"bf16": 165.2e12, "int8": 660.6e12}, 1.0)) == 330.3e12
+    assert peak(Rates("rtx-a6000", {"bf16": 154.8e12, "int8": 309.7e12}, 1.0)) == pytest.approx(154.85e12)
+    assert peak(Rates("m1", {"fp16": 2.6e12, "fp32": 2.6e12}, 1.0)) == 2.6e12
+
+
+@pytest.mark.parametrize("device", ["m3-max", "rx-7900-xtx", "grace-72", "rtx-5090", "arc-b580"])
+def test_every_family_has_figures_of_all_kinds(device):
+    asked = {"dtype": "q4_k_m", "engine": "llamacpp", "phase": "serve", "new": 2, "seq_len": 64}
+    totals = archcli.predict("llama-3.2-1b", device, **asked).totals
+    for name in ("time_s", "first_token_s", "per_token_s"):
+        time = totals[name]
+        assert 0 < time["floor"] <= time["low"] <= time["expected"] <= time["high"]
+
+
+def test_several_devices_have_whole_layers():
+    """A token goes through all of them; 1,024 tokens are two chunks, through four devices in five steps."""
+    asked = {"dtype": "q4_k_m", "engine": "llamacpp", "seq_len": 1024}
+    for phase, part in (("decode", 1.0), ("prefill", (2 + 4 - 1) / (2 * 4))):
+        one, four = (
+            archcli.predict("llama-3.1-8b", device, phase=phase, **asked)
+            for device in ("rtx-a6000", "4xrtx-a6000")
+        )
+        assert four.inputs["n_devices"] == 4
+        times, alone = four.totals["time_s"], one.totals["time_s"]
+        for name in ("floor", "expected", "low", "high"):
+            assert times[name] == pytest.approx(part * alone[name])
+        assert sum(row["time_s"] for row in four.rows) == pytest.approx(times["expected"])
+        assert OF_LAYERS in four.not_modelled
+
+
+def test_a_larger_batch_and_a_longer_context_take_no_less():
+    asked = {"dtype": "q4_k_m", "engine": "llamacpp"}
+    for changed, sizes in (("batch_size", (1, 2, 8, 9, 16, 64, 256)), ("seq_len", (1, 64, 512, 4096))):
+        for phase in ("decode", "prefill"):
+            reports = [
+                archcli.predict(
+                    "llama-3.1-8b", "m3-max", phase=phase, **{"seq_len": 64, changed: size}, **asked
+                )
+                for size in sizes
+            ]
+            for name in ("floor", "expected", "low", "high"):
+                times = [report.totals["time_s"][name] for report in reports]
+                assert times == sorted(times)
+
+
+def test_a_format_that_it_does_not_read():
+    with pytest.raises(archcli.ArchError, match=r"llama\.cpp reads no fp8"):
+        archcli.predict("llama-3.2-1b", "rtx-4090", dtype="fp8", engine="llamacpp")

@@ -46,7 +46,7 @@ class TensorParallel(DesignRule):
     source = MEGATRON
     spares = (
         "runs without --tp; fewer kv heads than devices where they divide the devices (HWD014); experts that "
-        "--ep spreads"
+        "--ep spreads over all of --tp"
     )
     parallel = Parallelism(tp=4)
     valid = (example(),)

@@ -70,6 +70,25 @@ class Ranks:
             ),
         }
 
+    def of_groups(self):
+        """(op class, its run forward alone): each op runs among its own ranks, so many at its stride."""
+
+        def members(op, x):
+            given, width = self.all(x), op.ranks * op.stride
+            first = self.own.rank // width * width + self.own.rank % op.stride
+            return [given[first + op.stride * i] for i in range(op.ranks)]
+
+        def part(op, x):
+            return x.chunk(op.ranks, op.axis)[self.own.rank // op.stride % op.ranks]
+
+        return {
+            AllReduce: lambda op, torch_, weights, x: sum(members(op, x)),
+            SumGradient: lambda op, torch_, weights, x: x,
+            AllGather: lambda op, torch_, weights, x: torch.cat(members(op, x), op.axis),
+            ReduceScatter: lambda op, torch_, weights, x: part(op, sum(members(op, x))),
+            OwnPart: lambda op, torch_, weights, x: part(op, x),
+        }
+
     def padded(self, g, axis):
         """g among zeros for the parts of other ranks."""
         parts = [torch.zeros_like(g) for _ in range(self.number)]

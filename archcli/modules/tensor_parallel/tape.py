@@ -121,7 +121,7 @@ class ShardTape:
         tape = replace(self._within(), layout=layout, ranks=self.degrees.of_networks)
         y = self._called(tape, module, name, on_tape(self, gather(self._inner(x))), *rest, **options)
         if not layout.leaves:
-            part = OwnPart(f"{name}_part", groups, SEQUENCES)
+            part = OwnPart(f"{name}_part", groups, SEQUENCES, stride=stride)
             return self._first(y, lambda out: part(self._inner(out)))
         scatter = ReduceScatter(f"{name}_reduce_scatter", groups, SEQUENCES, stride=stride)
         own = self._first(y, lambda out: scatter(self._inner(out)))

@@ -162,3 +162,47 @@ def is_shared(whole, parts):
     per = tp // groups
     summed = [sum(parts[i : i + per]) for i in range(0, tp, per)]
     return groups < tp and torch.allclose(torch.cat(summed), whole, rtol=1e-3, atol=1e-3)
+
+
+OF_GROUPS = (
+    "grouped queries",
+    "biases",
+    "norms before projections",
+    "side by side",
+    "latents",
+    "experts",
+    "shared experts",
+    "a norm behind experts",
+    "narrow experts",
+    "delta rule",
+)
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("name", OF_GROUPS)
+@pytest.mark.parametrize(("tp", "groups"), [(1, 2), (1, 4), (2, 2)])
+def test_groups_compute_the_model_of_their_own_sequences(name, tp, groups, monkeypatch):
+    """Four sequences, a part for each group: attention is a group's own, networks are divided among all."""
+    model, number = MODELS[name], tp * groups
+    words = torch.randint(V, (4, T), generator=torch.Generator().manual_seed(1))
+    built, ranks = filled(model).double(), Ranks(number)
+    whole, logits = dict(built.named_parameters()), built(words).detach()
+    parts = [shard(model, tp, rank=i % tp, groups=groups) for i in range(number)]
+    shares = [build_model(part, attention="eager").double() for part in parts]
+    for cls, run in ranks.of_groups().items():
+        monkeypatch.setattr(cls, "run", run)
+
+    def work(rank):
+        group, of_group = divmod(rank, tp)
+        read_own_words(shares[rank].embedding.tokens, of_group * -(-V // tp))
+        with torch.no_grad():
+            for key, weight in shares[rank].named_parameters():
+                index, among = (rank, number) if ".ffn." in key else (of_group, tp)
+                share = share_of(whole[key], weight.shape, index, among)
+                once = key.endswith("bias") and key.split(".")[-2] in ROW and index
+                weight.copy_(torch.zeros_like(share) if once else share)
+            return shares[rank](words.chunk(groups)[group])
+
+    found = ranks.run(work)
+    of_groups = [torch.cat(found[i * tp : (i + 1) * tp], -1) for i in range(groups)]
+    assert torch.allclose(torch.cat(of_groups), logits, rtol=1e-4, atol=1e-4)

@@ -14,6 +14,7 @@ from archcli.commands.line.help import help_entry
 from archcli.load.gguf.families import ARCHS
 from archcli.load.huggingface.registry import families
 from archcli.load.huggingface.wrappers.table import WRAPPERS
+from archcli.load.presets import presets
 from archcli.load.spec.schema import rows
 from archcli.modules.spec.kinds import TABLE, kind_of
 from archcli.modules.spec.kinds import kinds as kinds_of
@@ -90,6 +91,20 @@ def formats_table():
     for name, stored in FORMATS.items():
         bits = archcli.count_params(model, dtype=name).totals["bits_per_weight"]
         lines.append(f"| `{name}` | {bits:.5g} | {'yes' if stored.cache else ''} | {cell(stored.about)} |")
+    return "\n".join(lines)
+
+
+def published_table():
+    """The presets whose weights were not published in bf16, with the bytes of both forms."""
+    lines = ["| preset | published in | bytes | in bf16 |", "|---|---|---:|---:|"]
+    for name in presets():
+        form = archcli.load(name).published_in
+        if form is not None:
+            totals = archcli.count_params(name).totals
+            words = form.format or f"{form.bits} bits"
+            lines.append(
+                f"| `{name}` | {words} | {totals['published_bytes']:,} | {totals['plain_bytes']:,} |"
+            )
     return "\n".join(lines)
 
 
@@ -203,6 +218,7 @@ GENERATORS = {
     "wrappers": lambda: wrapped(sorted(WRAPPERS)),
     "gguf": lambda: wrapped(ARCHS),
     "formats": formats_table,
+    "published_forms": published_table,
     "listing": families_table,
     "dtypes": lambda: wrapped(ELEMENT_BITS),
     "api": api,

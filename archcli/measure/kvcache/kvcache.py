@@ -25,6 +25,7 @@ from archcli.modules.attention.mixer import mixers
 from archcli.modules.models.layers import LayerIndex
 from archcli.modules.spec.base import Spec, ends_in
 from archcli.modules.spec.trace import MTP
+from archcli.modules.stored.formats import DTYPE_FORMATS, format_notes
 
 CONVENTION = (
     "Elements the architecture needs: kv heads x min(tokens, window) x (key + value width) per layer; "
@@ -90,7 +91,7 @@ def count_kv_cache(  # noqa: PLR0913
         totals=totals,
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
-        notes=(*_notes(model, context, source_len), *notes_of(totals), *state_notes(totals, dtypes)),
+        notes=tuple(_notes(model, context, source_len, dtypes, totals)),
         usual={**USUAL, "kv_dtype": dtype, "engine": engine.name if memory_bytes is None else ""},
         keys=KEYS,
     )
@@ -104,11 +105,17 @@ def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, ba
     return fit
 
 
-def _notes(model: Model, context: int, source_len: int | None) -> Iterator[str]:
-    """Notes on the request."""
+def _notes(
+    model: Model, context: int, source_len: int | None, dtypes: CacheDtypes, totals: Record
+) -> Iterator[str]:
+    """Notes on the request, on weights of a byte beside the cache, and on the figures."""
+    if "fits" in totals and dtypes.dtype in DTYPE_FORMATS and model.as_published().quantization is None:
+        yield from (f"weights in {note}" for note in format_notes(dtypes.dtype))
     yield from context_notes(model, context)
     yield from source_notes(model, source_len)
     yield from cached_form_notes(model)
+    yield from notes_of(totals)
+    yield from state_notes(totals, dtypes)
 
 
 def _convention(model: Model, totals: Record) -> str:

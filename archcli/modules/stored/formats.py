@@ -344,5 +344,8 @@ def cache_bytes(elements: Number, dtype: str, content: StateContent = StateConte
 
 
 def format_notes(dtype: str) -> tuple[str, ...]:
-    """What a named format packs, and where that is written."""
+    """What a named format packs, and where that is written; of fp8 and int8 what it is elsewhere."""
+    if dtype in DTYPE_FORMATS:
+        elsewhere = "matrices alone, with a scale for each output; tables and head in bf16"
+        return (f"{dtype}: a byte for every number; in memory, predict and a quantization {elsewhere}.",)
     return (f"{dtype}: {FORMATS[dtype].about}.",) if dtype in FORMATS else ()

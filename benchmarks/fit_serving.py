@@ -44,7 +44,7 @@ FIRST_WEIGHT = 0.3
 
 
 def rows(path):
-    """The rows that are asked, each once: no speculation, no data-parallel attention, no products in 4 bits."""
+    """The rows that are asked, each once: no speculation, data-parallel attention or products in 4 bits."""
     with path.open() as file:
         found = {tuple(sorted(row.items())): row for row in csv.DictReader(file)}
     for row in found.values():

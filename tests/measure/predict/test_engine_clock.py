@@ -10,6 +10,7 @@ from archcli.launches.kernel import AttentionCall, KernelCost
 from archcli.load.source import load
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.answers.tables import shown_path
 from archcli.measure.predict.rank.kernels import CacheUse, rank_kernels
 from archcli.measure.predict.rank.planned import planned_pass
 from archcli.measure.predict.serving import ENGINES
@@ -160,3 +161,10 @@ def test_reads_of_each_head_are_older_kernels():
     plain = archcli.predict("llama-2-7b", "h100-sxm", **(asked | {"engine": "none"}))
     assert old.totals["time_s"]["expected"] == pytest.approx(plain.totals["time_s"]["expected"], rel=0.1)
     assert not any("live server" in note for note in old.notes)
+
+
+def test_a_joined_path_is_shown_in_short():
+    assert shown_path("layers.0.ffn.gate_proj + layers.0.ffn.up_proj") == "layers.*.ffn.gate_proj + up_proj"
+    many = " + ".join(f"layers.3.ffn.{name}" for name in ("route", "dispatch", "experts.up", "x", "combine"))
+    assert shown_path(many) == "layers.*.ffn.route + … + combine"
+    assert shown_path("lm_head") == "lm_head"

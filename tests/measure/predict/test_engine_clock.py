@@ -11,6 +11,7 @@ from archcli.load.source import load
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.answers.tables import shown_path
+from archcli.measure.predict.engine_kernels.delta_net import DeltaCall, DeltaKernelCall
 from archcli.measure.predict.rank.kernels import CacheUse, rank_kernels
 from archcli.measure.predict.rank.planned import planned_pass
 from archcli.measure.predict.serving import ENGINES
@@ -168,3 +169,19 @@ def test_a_joined_path_is_shown_in_short():
     many = " + ".join(f"layers.3.ffn.{name}" for name in ("route", "dispatch", "experts.up", "x", "combine"))
     assert shown_path(many) == "layers.*.ffn.route + … + combine"
     assert shown_path("lm_head") == "lm_head"
+
+
+def test_a_delta_net_reads_its_states_once():
+    """Qwen3-Next: 16 heads of keys, 32 of values, 128 wide; a state of 128 x 128 for each value head."""
+    found = kernels("qwen3-next-80b-a3b", "decode", 5, 100)
+    scan, convolution = found["scan"], found["v_act"]
+    assert scan.call == DeltaKernelCall("recurrence", DeltaCall(16, 32, 5, 1))
+    states, tokens, gates = 32 * 128 * 128, (2 * 16 + 2 * 32) * 128, 2 * 32
+    assert scan.bytes == 2 * 5 * (2 * states + tokens + gates)
+    assert convolution.call == DeltaKernelCall("convolution", DeltaCall(16, 32, 5, 1))
+    assert clock().kernel(scan).seconds > 0
+
+
+def test_other_scans_are_one_kernel_without_constants():
+    scan = kernels("mamba-130m", "decode", 5, 100)["scan"]
+    assert (scan.name, scan.call) == ("_recurrence_of_engine", None)

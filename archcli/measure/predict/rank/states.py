@@ -39,10 +39,8 @@ def of_states(kind: str, group: Sequence[KernelRun], rows: Mapping[str, Row | No
     """One kernel that reads inputs and states, and writes outputs and states, each once."""
     known = {run.path: row for run in group if (row := rows.get(run.path)) is not None}
     keeping = [row for row in known.values() if row.op.component in {SHORT_CONVOLUTION, RECURRENCE}]
-    read, written = (
-        width * sum(int(prod(shape)) for row in keeping for shape in shapes(row))
-        for shapes in (lambda row: row.inputs, lambda row: row.outputs)
-    )
+    read = width * sum(int(prod(shape)) for row in keeping for shape in row.inputs)
+    written = width * sum(int(prod(shape)) for row in keeping for shape in row.outputs)
     last = group[-1]
     kernel = KernelCost(f"_{kind}_of_engine", 0, read, written, last.kernel.dtype, _call(kind, keeping))
     times = min(run.times for run in group)

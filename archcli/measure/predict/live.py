@@ -12,8 +12,9 @@ class LiveServer(NamedTuple):
 
     waits: share of the other sequences' prefills that a sequence waits for before its first token.
     first_s: seconds to a first token beside kernels: tokenizing, queues, the network.
-    low, high: measured over expected time of a token, at the 10% and 90% quantile of held-out servers.
-    first_low, first_high: the same of the first token. error: mean error of the time of a token.
+    low, high: measured over expected time of a token, at the 10% and 90% quantile, the wider of both halves
+    of the servers. first_low, first_high: the same of the first token. error: mean error of the time of a
+    token on the half that was not fitted.
     """
 
     waits: float

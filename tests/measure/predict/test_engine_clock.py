@@ -10,6 +10,8 @@ from archcli.launches.kernel import AttentionCall, KernelCost
 from archcli.load.source import load
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.predict.answers.tables import shown_path
+from archcli.measure.predict.engine_kernels.delta_net import DeltaCall, DeltaKernelCall
 from archcli.measure.predict.rank.kernels import CacheUse, rank_kernels
 from archcli.measure.predict.rank.planned import planned_pass
 from archcli.measure.predict.serving import ENGINES
@@ -160,3 +162,26 @@ def test_reads_of_each_head_are_older_kernels():
     plain = archcli.predict("llama-2-7b", "h100-sxm", **(asked | {"engine": "none"}))
     assert old.totals["time_s"]["expected"] == pytest.approx(plain.totals["time_s"]["expected"], rel=0.1)
     assert not any("live server" in note for note in old.notes)
+
+
+def test_a_joined_path_is_shown_in_short():
+    assert shown_path("layers.0.ffn.gate_proj + layers.0.ffn.up_proj") == "layers.*.ffn.gate_proj + up_proj"
+    many = " + ".join(f"layers.3.ffn.{name}" for name in ("route", "dispatch", "experts.up", "x", "combine"))
+    assert shown_path(many) == "layers.*.ffn.route + … + combine"
+    assert shown_path("lm_head") == "lm_head"
+
+
+def test_a_delta_net_reads_its_states_once():
+    """Qwen3-Next: 16 heads of keys, 32 of values, 128 wide; a state of 128 x 128 for each value head."""
+    found = kernels("qwen3-next-80b-a3b", "decode", 5, 100)
+    scan, convolution = found["scan"], found["v_act"]
+    assert scan.call == DeltaKernelCall("recurrence", DeltaCall(16, 32, 5, 1))
+    states, tokens, gates = 32 * 128 * 128, (2 * 16 + 2 * 32) * 128, 2 * 32
+    assert scan.bytes == 2 * 5 * (2 * states + tokens + gates)
+    assert convolution.call == DeltaKernelCall("convolution", DeltaCall(16, 32, 5, 1))
+    assert clock().kernel(scan).seconds > 0
+
+
+def test_other_scans_are_one_kernel_without_constants():
+    scan = kernels("mamba-130m", "decode", 5, 100)["scan"]
+    assert (scan.name, scan.call) == ("_recurrence_of_engine", None)

@@ -10,6 +10,7 @@ from archcli.measure.predict.constants import Origin
 from archcli.measure.predict.prediction import Prediction
 from archcli.measure.report import Column, Table, Unit
 from archcli.modules.models.layers import folded_path
+from archcli.recording.operations import JOIN
 
 Record = dict[str, Any]
 FIGURES = {"floor": "limit", "expected": "expected", "low": "low", "high": "high"}
@@ -119,7 +120,7 @@ def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
     return totals
 
 
-ROWS = 8
+ROWS, MOST_JOINED = 8, 3
 TIMES = {
     "train": "time of a step",
     "forward": "time of the forward",
@@ -192,11 +193,20 @@ def limit_table(limits: Sequence[Record], kind: str) -> Table:
     return Table(f"what takes the time ({FIGURES[kind]})", columns, limits)
 
 
+def shown_path(path: str) -> str:
+    """A path with layers folded: `layers.*.ffn.gate_proj + up_proj` for a kernel of several operations."""
+    first, *others = path.split(JOIN)
+    parent = first.rpartition(".")[0] + "."
+    if len(others) > MOST_JOINED:
+        others = ["…", others[-1]]
+    return JOIN.join((folded_path(first), *(folded_path(other.removeprefix(parent)) for other in others)))
+
+
 def row_table(rows: Sequence[Record], total: float, kind: str) -> Table:
     """The rows that take most, those of all layers together."""
     folded: dict[tuple[str, str], Record] = {}
     for row in rows:
-        key = (folded_path(row["path"]), row["stage"])
+        key = (shown_path(row["path"]), row["stage"])
         record = folded.setdefault(
             key, {"path": key[0], "stage": key[1], "flops": 0, "bytes": 0, "time_s": 0.0}
         )

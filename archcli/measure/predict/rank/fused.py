@@ -14,6 +14,8 @@ from archcli.arith import prod
 from archcli.graph import Row
 from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.measure.predict.constants import WIDTHS
+from archcli.measure.predict.rank.states import CONVOLUTION, RECURRENCE, of_state, of_states
+from archcli.measure.predict.rank.stored import GROUPED
 from archcli.measure.predict.times import NORMALIZATION, PRODUCTS, kind_of
 from archcli.recording.classes import TimeClass
 from archcli.recording.operations import JOIN
@@ -27,23 +29,27 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
 )
 """Operations of a module that one kernel runs, by name."""
 GROUP_OF = {name: group for group in TOGETHER for name in group}
-GROUPED = "_grouped_mm"
 OF_EXPERTS = ".experts."
 
 
 def served_runs(
-    kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], stored_as: str = ""
+    kernels: Iterable[KernelRun], rows: Mapping[str, Row | None], width: int, stored_as: str = ""
 ) -> Iterator[KernelRun]:
     """The kernels of a pass as an engine runs them; `rows` are by the path of the kernels.
 
-    A joined kernel has the paths of all, in the order in which they run.
+    A joined kernel has the paths of all, in the order in which they run. `width` are the bytes of an element.
     """
     joined: dict[tuple[str, ...], list[KernelRun]] = {}
-    for run in kernels:
-        joined.setdefault(_group(run, rows), []).append(run)
+    for number, run in enumerate(kernels):
+        joined.setdefault(_group(run, rows) or (str(number),), []).append(run)
     residual: KernelRun | None = None
-    for key, group in joined.items():
-        run = _one(group, rows, stored_as) if key[0] == MIXTURE else _together(group, rows)
+    for (kind, *_), group in joined.items():
+        if kind == MIXTURE:
+            run = _one(group, rows, stored_as)
+        elif kind in {CONVOLUTION, RECURRENCE}:
+            run = of_states(kind, group, rows, width)
+        else:
+            run = _together(group, rows)
         if residual is not None and _adds_before(residual, run):
             run, residual = _with_sum(residual, run), None
         if residual is not None:
@@ -57,29 +63,25 @@ def served_runs(
         yield residual
 
 
-MIXTURE = "mixture"
+MIXTURE, PRODUCT = "mixture", "product"
 
 
-def _group(run: KernelRun, rows: Mapping[str, Row | None]) -> tuple[str, ...]:
-    """What tells the kernels that run as one from others."""
+def _group(run: KernelRun, rows: Mapping[str, Row | None]) -> tuple[str, ...] | None:
+    """What tells the kernels that run as one from others; None for a kernel that runs alone."""
     parent, _, name = run.path.rpartition(".")
     row = rows.get(run.path)
     if row is not None and row.experts is not None:
         return MIXTURE, run.path.partition(OF_EXPERTS)[0], run.stage
     if run.op_class == TimeClass.ROUTING:
         return MIXTURE, parent, run.stage
-    group = GROUP_OF.get(name)
+    kept = of_state(run.path, rows)
+    if kept:
+        return kept, run.path if kept == RECURRENCE else parent, run.stage
+    if name not in GROUP_OF:
+        return None
     # a kernel of another kind, such as the sum of a bias, stays apart
-    return (
-        (name, run.path, run.stage, run.kernel.name)
-        if group is None
-        else (
-            group[0],
-            parent,
-            run.stage,
-            (kind_of(run.op_class, run.kernel.name) == PRODUCTS and PRODUCTS) or "",
-        )
-    )
+    kind = PRODUCT if kind_of(run.op_class, run.kernel.name) == PRODUCTS else ""
+    return GROUP_OF[name][0], parent, run.stage, kind
 
 
 def _together(group: Sequence[KernelRun], rows: Mapping[str, Row | None]) -> KernelRun:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from archcli.arith import prod
-from archcli.graph import Row, StateContent
+from archcli.graph import Row, StateContent, StateKind
 from archcli.launches.kernel import KernelCost, KernelRun
 from archcli.launches.trace import trace_kernels
 from archcli.measure.memory.pipeline import Stage
@@ -125,7 +125,7 @@ def rank_kernels(
     if settings.served and use.reads == "groups":
         from archcli.measure.predict.rank.fused import served_runs  # of engines alone
 
-        kernels = [*served_runs(kernels, named, planned.model.stored_as)]
+        kernels = [*served_runs(kernels, named, int(planned.width), planned.model.stored_as)]
         placement = StagePlacement(planned.model, [*(run.path for run in kernels), LOSS])
     if planned.request.phase == "train":
         kernels.append(_loss(planned, settings))
@@ -176,7 +176,7 @@ def _of_rows(
             times *= plan.cp  # with the keys of each rank of the ring in turn
             if run.op_class == TimeClass.FUSED_ATTENTION:
                 kernel = _reading(kernel, row, int(planned.width), use)
-        elif row is not None and row.states and use.form == "in_place":
+        elif row is not None and use.form == "in_place" and _adds_tokens(row):
             # one kernel writes all that a row of several adds to the cache
             if run.path in written:
                 continue
@@ -186,6 +186,11 @@ def _of_rows(
         yield planned_run
         if run.stage == "forward" and counted in planned.repeated:
             yield planned_run._replace(stage="recomputed")
+
+
+def _adds_tokens(row: Row) -> bool:
+    """Whether a row adds tokens to the cache; a recurrent state is rewritten as a whole."""
+    return any(state.kind is not StateKind.FIXED for state in row.states)
 
 
 def _reading(kernel: KernelCost, row: Row, width: int, use: CacheUse) -> KernelCost:

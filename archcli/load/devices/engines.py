@@ -27,25 +27,14 @@ def engines() -> list[str]:
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
+@cache
 def load_kernels(name: str) -> KernelEntries:
     """The constants of an engine's kernels. Raises ArchError for an engine that is not known."""
-    kernels: KernelEntries = _load(name).get("kernels", {})
-    return kernels
-
-
-def load_speed(name: str) -> Mapping[str, Mapping[str, Any]]:
-    """The constants of an engine's whole runs, by family of devices; errors as of `load_kernels`."""
-    speed: Mapping[str, Mapping[str, Any]] = _load(name).get("speed", {})
-    return speed
-
-
-@cache
-def _load(name: str) -> Mapping[str, Any]:
     if name not in engines():
         raise ArchError(f"no engine {quote(name)}", suggest(name, engines()))
     shown_as = f"{name}.yaml"
     document = parse(text_of(decode(read_start(folder() / shown_as, shown_as), shown_as), shown_as))
     if document.problems or document.root is None:
         raise ArchError(document.problems)
-    keys: Mapping[str, Any] = plain(document.root)
-    return keys
+    kernels: KernelEntries = plain(document.root).get("kernels", {})
+    return kernels

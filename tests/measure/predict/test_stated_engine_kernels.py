@@ -179,8 +179,7 @@ def test_every_entry_states_at_most_eight_numbers_that_its_kernel_has():
         if len(numbers) > MOST_NUMBERS or not {*entry} - TEXTS <= {*CALLS[operation][0]._fields}:
             wrong.append((engine, device, operation, entry["kernel"]))
     assert not wrong
-    # llama.cpp has constants of whole runs
-    assert {engine for engine, *_ in ENTRIES} == {*engines()} - {"llamacpp"}
+    assert {engine for engine, *_ in ENTRIES} == {*engines()}
 
 
 def test_every_entry_says_where_it_is_from():

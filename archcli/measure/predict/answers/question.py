@@ -13,7 +13,7 @@ from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
 from archcli.measure.predict.prediction import Prediction, predict_pass
-from archcli.measure.predict.rank.host import COMPILED, EAGER
+from archcli.measure.predict.rank.host import COMPILED, EAGER, LAUNCHED_ONE_BY_ONE
 from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving import (
@@ -143,7 +143,7 @@ class PredictQuestion:
     def timing(self) -> TimingDevice:
         """The device with the constants of the dtype, and the host of a pass that torch launches."""
         timing = in_fp8(self.device.timing) if self.asked.dtype == FP8 else self.device.timing
-        if self.asked.engine != "none":
+        if self.asked.engine not in LAUNCHED_ONE_BY_ONE:
             return timing
         return timing._replace(host=COMPILED if self.asked.compiled else EAGER)
 

@@ -49,4 +49,6 @@ EAGER = Host(
     IN_CPP,
     "5 µs in C++ alone; published decoding of one sequence, 23 to 46 µs for each launch counted here",
 )
+LAUNCHED_ONE_BY_ONE = ("none", "transformers")
+"""Engines that launch as eager torch does."""
 COMPILED = Host("compiled torch", IN_CPP, IN_CPP, "a wrapper that launches one kernel after the other")

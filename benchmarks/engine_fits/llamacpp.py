@@ -11,14 +11,15 @@ from efficiency.held_out import OUTER, fit, mean_error, rounded, share
 from archcli.api.asking.llamacpp import family
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.load import load
-from archcli.load.devices.engines import runs_file
+from archcli.load.devices.engines import folder
+from archcli.load.devices.speeds import SPEEDS
 from archcli.measure.predict.llamacpp import EXPONENT, FP32
 from archcli.measure.predict.rank.kernels import rank_kernels
 from archcli.measure.predict.rank.planned import planned_pass
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 
 TABLE = Path(__file__).parents[1] / "measured" / "llamacpp_speed.csv"
-BEGIN = "speed: # made by benchmarks/fit_engines.py --llamacpp --write\n"
+BEGIN = "speeds: # made by benchmarks/fit_engines.py --llamacpp --write\n"
 PHASES = {"generate": "generation", "prompt": "prompt"}
 START = (1.3, 2.0, -1.0, -2.0, 0.0, 0.0)
 """The logarithm of a kernel's microseconds, then fractions as `share` takes them."""
@@ -141,7 +142,7 @@ def show(rows, found):
 
 def renew(*, write):
     """Fit the families of GPUs, print the errors, and write the constants if asked to."""
-    path = runs_file("llamacpp")
+    path = folder() / SPEEDS / "llamacpp.yaml"
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     entries = {}
     for name in ("gpu", "metal"):

@@ -2,7 +2,8 @@
 
 from archcli.arith import touched
 from archcli.load.devices.datasheet import load_datasheet
-from archcli.load.devices.engines import load_kernels, load_speed, measured_engines
+from archcli.load.devices.engines import load_kernels, measured_engines
+from archcli.load.devices.speeds import load_speeds
 from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
 from archcli.measure.predict.engine_kernels.choice import PROCESSORS, entry_for
 from archcli.measure.predict.engine_kernels.terms import KernelDevice
@@ -173,7 +174,7 @@ def engine_call_table():
 def llamacpp_table():
     """llama.cpp's constants by family of devices, with the errors of held-out devices."""
     rows = []
-    for family, speed in load_speed("llamacpp").items():
+    for family, speed in load_speeds("llamacpp").items():
         for phase in ("generation", "prompt"):
             known = speed[phase]
             constants = [speed["launch_us"], speed["memory"], known["quantized"], known["plain"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.load.devices.budget import read_budget
-from archcli.load.devices.engines import load_speed
+from archcli.load.devices.speeds import load_speeds
 from archcli.measure.predict.answers.question import PredictedDevice
 from archcli.measure.predict.llamacpp import WholeRuns
 
@@ -14,7 +14,7 @@ def with_llamacpp(device: PredictedDevice, text: str, *, quantized: bool) -> Pre
     """The device that `text` names, with llama.cpp's constants of its family."""
     clock = device.timing.clock
     form = "quantized" if quantized else "plain"
-    runs = WholeRuns.of(load_speed("llamacpp")[family(text)], form, clock.rates)
+    runs = WholeRuns.of(load_speeds("llamacpp")[family(text)], form, clock.rates)
     clock = clock._replace(rates=runs.rates, efficiency=runs.efficiency("decode", 1))
     return device._replace(timing=device.timing._replace(clock=clock, whole_runs=runs))
 

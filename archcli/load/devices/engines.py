@@ -32,11 +32,6 @@ def kernels_folder() -> Path:
     return folder() / "kernels"
 
 
-def runs_file(name: str) -> Path:
-    """The file with the constants of an engine's whole runs."""
-    return folder() / "runs" / f"{name}.yaml"
-
-
 def engines() -> list[str]:
     """The names of the engines that come with archcli, in alphabetical order."""
     return sorted(path.stem for path in folder().glob("*.yaml"))
@@ -82,18 +77,6 @@ def load_kernels(name: str) -> KernelEntries:
     """The constants of an engine's kernels. Raises ArchError where none were measured."""
     kernels: KernelEntries = _parsed(_kernels_text(name), f"{name}.yaml").get("kernels", {})
     return kernels
-
-
-@cache
-def load_speed(name: str) -> Mapping[str, Mapping[str, Any]]:
-    """The constants of whole runs of an engine, by family of devices. Raises ArchError without any."""
-    path = runs_file(name)
-    if not path.is_file():
-        raise ArchError(f"no runs of engine {quote(name)}", "llamacpp")
-    speed: Mapping[str, Mapping[str, Any]] = _parsed(
-        decode(read_start(path, path.name), path.name), path.name
-    )
-    return speed["speed"]
 
 
 @cache

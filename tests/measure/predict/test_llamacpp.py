@@ -7,7 +7,7 @@ from statistics import mean, median
 import pytest
 
 import archcli
-from archcli.load.devices.engines import load_speed
+from archcli.load.devices.speeds import load_speeds
 from archcli.measure.predict.constants import Rates
 from archcli.measure.predict.llamacpp import WholeRuns, peak
 from archcli.measure.predict.prediction import OF_LAYERS
@@ -29,7 +29,7 @@ def runs():
 @pytest.mark.long
 @pytest.mark.parametrize("family", ["gpu", "metal"])
 def test_the_constants_are_those_of_a_fit(runs, family):
-    stated, found = load_speed("llamacpp")[family], runs.entry(*runs.fitted(family))
+    stated, found = load_speeds("llamacpp")[family], runs.entry(*runs.fitted(family))
     for phase in ("generation", "prompt"):
         assert stated[phase] == pytest.approx(found[phase], rel=0.02)
     for name in ("launch_us", "memory"):

@@ -120,13 +120,17 @@ class MemoryOptions(PlanOptions):
             raise ArchError(what, "ask for --phase serve, or leave --new out")
         return part(replace(self, dtype=self.dtype or COMPUTED[0]), MemorySettings, beside=SET_BY_ENGINE)
 
-    def question(self, model: Model) -> MemoryQuestion:
+    def question(self, loaded: Model) -> MemoryQuestion:
         """The question about a loaded model."""
         device = device_memory(self.device, self.memory)
-        model, settings = self.settings().stored(as_asked(model, self.dtype, trains=self.phase == "train"))
+
+        def again(**options: Any) -> MemoryQuestion:
+            return replace(self, **options).question(loaded)
+
+        model, settings = self.settings().stored(as_asked(loaded, self.dtype, trains=self.phase == "train"))
         settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
         device = share_of(device, settings.engine, self.utilization)
-        question = MemoryQuestion(model, settings, self.devices_plan(), device)
+        question = MemoryQuestion(model, settings, self.devices_plan(), device, again=again)
         several = device is not None and device.n_devices > 1
         # --fit devices asks how many, whatever their number here
         if device is None or not several or question.plan != WHOLE or self.fit == "devices":

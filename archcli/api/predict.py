@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from archcli.api.asking.device import predicted_device
 from archcli.api.asking.engine import run_by_engine
@@ -27,6 +27,7 @@ from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
+from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import COMPUTED, FP8, AttentionForm, MemoryPhase, MemorySettings
@@ -34,6 +35,7 @@ from archcli.measure.predict.answers.question import (
     DEFAULT_NEW,
     Curve,
     FitTime,
+    PredictedDevice,
     PredictQuestion,
     PredictSettings,
     Price,
@@ -167,33 +169,19 @@ class PredictOptions(PlanOptions):
         return part(settings, PredictSettings)
 
 
-def predict_question(model: Model, options: PredictOptions) -> PredictQuestion:
+def predict_question(loaded: Model, asked: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
-    if options.kv_dtype is not None:
-        from archcli.measure.kvcache.cache_size import check_cache  # of a cache in another type alone
-
-        check_cache(model, options.kv_dtype)
-    device, plan = predicted_device(options.device, options.calibrate), options.devices_plan()
+    device = predicted_device(asked.device, asked.calibrate)
     usual = device.timing.usual_dtype
-    model = as_asked(model, options.dtype, trains=options.phase == "train")
-    model, dtype = in_format(model, options.dtype or usual, (*COMPUTED, FP8), usual)
-    options = replace(options, dtype=dtype)
-    name = "none" if options.compiled and options.engine is None else options.engine
-    settings = replace(options.settings(), chunk=options.chunk)
-    settings = run_by_engine(settings, model, name, options.kv_dtype, device.memory)
-    engine = settings.engine or NO_ENGINE
-    options = replace(options, engine=engine.name, chunk=settings.chunk)
-    # passes are timed as a whole; chunks are of memory
-    settings = replace(settings, chunk=None, cache_dtype=None)
-    device = device._replace(memory=device.memory.taken_by(engine, options.utilization))
-    if engine.name == "llamacpp":
-        from archcli.api.asking.llamacpp import with_llamacpp  # of this engine alone
+    model = as_asked(loaded, asked.dtype, trains=asked.phase == "train")
+    model, dtype = in_format(model, asked.dtype or usual, (*COMPUTED, FP8), usual)
+    settings, options, device = _run_by_engine(model, replace(asked, dtype=dtype), device)
 
-        device = with_llamacpp(device, options.device, quantized=model.quantization is not None)
-    # a device that was measured has constants of its own kernels, whatever --backend says
-    if device.backend is not None:
-        settings = replace(settings, backend=device.backend)
-    question = PredictQuestion(model, settings, device, plan, options.beyond())
+    def again(**others: Any) -> MemoryQuestion:
+        return predict_question(loaded, replace(asked, **others)).memory()
+
+    plan, beyond = options.devices_plan(), options.beyond()
+    question = PredictQuestion(model, settings, device, plan, beyond, again=again)
     if options.fit is not None:
         _check_chosen(plan)
         return question
@@ -203,6 +191,29 @@ def predict_question(model: Model, options: PredictOptions) -> PredictQuestion:
         fitted = question.memory()
         return replace(question, plan=usual_plan(fitted, device.memory.n_devices), known=fitted.known)
     return question
+
+
+def _run_by_engine(
+    model: Model, options: PredictOptions, device: PredictedDevice
+) -> tuple[MemorySettings, PredictOptions, PredictedDevice]:
+    """The settings, options and device with the engine that is named or usual."""
+    name = options.engine
+    # constants of this machine are those of torch's kernels
+    if name is None and (options.compiled or device.backend is not None):
+        name = "none"
+    settings = replace(options.settings(), chunk=options.chunk)
+    settings = run_by_engine(settings, model, name, options.kv_dtype, device.memory)
+    engine = settings.engine or NO_ENGINE
+    options = replace(options, engine=engine.name, chunk=settings.chunk)
+    device = device._replace(memory=device.memory.taken_by(engine, options.utilization))
+    if engine.name == "llamacpp":
+        from archcli.api.asking.llamacpp import with_llamacpp  # of this engine alone
+
+        device = with_llamacpp(device, options.device, quantized=model.quantization is not None)
+    # passes are timed as a whole: chunks are of memory; a device that was measured has constants of its own
+    # kernels, whatever --backend says
+    backend = device.backend or settings.backend
+    return replace(settings, chunk=None, cache_dtype=None, backend=backend), options, device
 
 
 def _check_chosen(plan: Plan) -> None:

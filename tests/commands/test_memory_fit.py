@@ -130,7 +130,7 @@ def test_serving_fits_a_screen_and_the_verdict_stands_first_and_last(cli, monkey
     """Of 80 and of 60 columns: one table of ticks, no list; each verdict is that of JSON."""
     args = ("llama-3.1-8b", "--phase", "serve", "-s", "128Ki", "--device")
     for device, verdict in (
-        ("l4", "Does not fit into l4 (19.8 GiB): "),
+        ("l4", "Does not fit into l4 (20.2 GiB): "),
         ("h200-sxm", "Fits into h200-sxm ("),
     ):
         assert asked(cli, *args, device)["totals"]["fits"] is verdict.startswith("Fits")

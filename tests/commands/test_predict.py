@@ -168,7 +168,7 @@ def test_what_does_not_fit_is_marked(cli, predicted):
 @pytest.mark.parametrize(
     ("model", "device", "heading"),
     [
-        ("deepseek-v3", "rtx-4090", "Does not fit into rtx-4090 (needs 628 GiB, has 21.2 GiB); all times "),
+        ("deepseek-v3", "rtx-4090", "Does not fit into rtx-4090 (needs 628 GiB, has 21.6 GiB); all times "),
         ("llama-3.1-70b", "2xl4", "Does not fit into 2 x l4 (each needs "),
         ("llama-3.1-70b", "2xh100-sxm", "Decoding 1 sequence: "),
     ],

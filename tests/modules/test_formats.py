@@ -241,9 +241,9 @@ def test_a_format_and_its_fields_contradict_each_other():
 
 def test_memory_and_predict_take_formats():
     """The weights are as stored, all else as in bf16."""
-    plain = archcli.count_memory("llama-2-7b", "decode").totals["parts"]
+    plain = archcli.count_memory("llama-2-7b", "decode", engine="none").totals["parts"]
     for name in ("q4_k_m", "nf4-double", "awq-int4", "mlx-4bit", "nvfp4"):
-        parts = archcli.count_memory("llama-2-7b", "decode", dtype=name).totals["parts"]
+        parts = archcli.count_memory("llama-2-7b", "decode", dtype=name, engine="none").totals["parts"]
         assert parts == plain | {"weights": totals("llama-2-7b", name)["bytes"]}
     report = archcli.predict("llama-2-7b", "rtx-4090", dtype="Q4_K_M")
     assert report.inputs["dtype"] == "q4_k_m"
@@ -289,20 +289,21 @@ def test_an_engine_holds_no_scores_of_all_pairs():
     tokens = 8192
     scores = 64 * tokens**2 * 2
     served, eager = (
-        archcli.count_memory("gpt-oss-20b", phase, seq_len=tokens).totals["parts"]["temporaries"]
-        for phase in ("serve", "prefill")
+        archcli.count_memory("gpt-oss-20b", "prefill", seq_len=tokens, engine=engine).totals["parts"][
+            "temporaries"
+        ]
+        for engine in ("vllm", "none")
     )
     assert served < scores < eager
 
 
 def test_a_type_of_the_cache_is_an_engines():
-    with pytest.raises(ArchError, match="--kv-dtype is of an engine's cache, and the phase is decode"):
-        archcli.count_memory("gpt2", "decode", kv_dtype="fp8")
-    with pytest.raises(
-        ArchError, match="--kv-dtype is of an engine's cache, and the phase is decode without"
-    ):
-        archcli.predict("gpt2", "h100-sxm", kv_dtype="fp8")
-    with pytest.raises(ArchError, match="no engine keeps a cache in nf4"):
+    refused = "--kv-dtype is of an engine's cache, and the phase is decode without"
+    with pytest.raises(ArchError, match=refused):
+        archcli.count_memory("gpt2", "decode", kv_dtype="fp8", engine="none")
+    with pytest.raises(ArchError, match=refused):
+        archcli.predict("gpt2", "h100-sxm", kv_dtype="fp8", engine="none")
+    with pytest.raises(ArchError, match="vLLM keeps no cache in nf4"):
         archcli.count_memory("gpt2", "serve", kv_dtype="nf4")
 
 
@@ -315,7 +316,7 @@ def test_what_does_not_fit_is_told_the_largest_format_that_does():
         assert again["fits"]
         assert again["peak_bytes"] == change["peak_bytes"]
     smaller = archcli.count_memory("llama-3.1-8b", "decode", memory="5GiB", dtype="q5_k_m").totals["change"]
-    assert smaller["change"] == "--dtype q3_k_m"
+    assert smaller["change"] == "--dtype q4_k_s"
 
 
 def test_rows_of_no_whole_blocks_stay_as_they_are_and_are_named():

@@ -201,7 +201,8 @@ class ServedTokens:
 
     `whole` has the rows, the tokens and the seconds of the prefill and all steps together. Without an engine
     `first_token` is that of all sequences; its floor and low are those of one that is prefilled before the
-    others. With a live server both are means over sequences that come one after the other.
+    others. With a live server both are means over sequences that come one after the other, and `whole` takes
+    as long as one of them.
     """
 
     whole: Prediction
@@ -243,11 +244,13 @@ def serve(
     # the rest of the others' prefills; no floor of them: there may be no other sequence
     late = alone.seconds._replace(floor=0.0).scaled((1 - engine.live.waits) * others / new)
     before = alone.seconds.expected * (1 + engine.live.waits * others) + steps[0].step.seconds.expected
-    return ServedTokens(
-        whole,
-        engine.live.of_first(alone.seconds.floor, before / engine.speed),
-        with_engine(per_token.plus(late), engine),
-    )
+    first = engine.live.of_first(alone.seconds.floor, before / engine.speed)
+    per_token = with_engine(per_token.plus(late), engine)
+    seconds = first.plus(per_token.scaled(new))
+    # the floor is that of the kernels of all sequences
+    floor = whole.seconds.floor
+    seconds = seconds._replace(floor=floor, low=max(floor, seconds.low))
+    return ServedTokens(whole._replace(seconds=seconds), first, per_token)
 
 
 def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:

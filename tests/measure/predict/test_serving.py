@@ -258,7 +258,7 @@ SENT = 8 * BF16 / GB_S
 
 
 def staged(phase, plan=STAGES, on=None, **changes):
-    clock, _ = on or device()
+    clock, *_ = on or device()
     linked = TimingDevice(clock, Fabric("ours", 1, 1))
     return predict_pass(decoder(), settings(phase, **changes), linked, plan, IN_PLACE)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.answers.recomputations import recomputations
-from archcli.measure.memory.engine import ANY_ENGINE
+from archcli.measure.memory.engine import CACHING
 from archcli.measure.memory.training.optimizers import OPTIMIZERS
 from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Table
@@ -41,7 +42,6 @@ TRAINING = (
 )
 """Changes of a training step, the cheapest first: none repeated, some operations, a layer; less precision."""
 SERVING = (
-    Change("--engine vllm", {"engine": ANY_ENGINE}),
     Change("--attention flash", {"attention": "flash"}),
     Change("--chunk 512", {"chunk": 512}),
     Change(ONE, {"batch_size": 1}),
@@ -58,9 +58,9 @@ FULL: ZeroStage = 3
 """The stage of ZeRO that shards everything."""
 CHANGES = {
     "train": TRAINING,
-    "forward": (SERVING[1], SERVING[3]),
+    "forward": (SERVING[0], SERVING[2]),
     "prefill": SERVING,
-    "decode": (*SERVING[:2], SERVING[3]),
+    "decode": (SERVING[0], SERVING[2]),
     "serve": SERVING,
 }
 
@@ -71,7 +71,7 @@ def cheapest_change(question: MemoryQuestion) -> Record | None:
         return None
     for option, changed in _changed(question):
         answer = peak_with(changed)
-        if answer is not None and answer["needed_bytes"] <= question.device.memory_bytes:
+        if answer is not None and _fits(changed, answer["needed_bytes"]):
             return _largest_batch(question) if option == ONE else {"change": option, **answer}
     return None
 
@@ -87,11 +87,12 @@ def _largest_batch(question: MemoryQuestion) -> Record:
 
 def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
     """(option, question) of each change."""
-    for change in CHANGES[question.settings.phase]:
-        if "engine" in change.settings and question.settings.served:
-            continue
+    settings = question.settings
+    if settings.phase in CACHING and not settings.served and question.again is not None:
+        yield "--engine vllm", question.again(engine="vllm", attention="flash", backend="cuda")
+    for change in CHANGES[settings.phase]:
         changed = question.changed(**change.settings)
-        if changed.settings != question.settings:
+        if changed.settings != settings:
             yield change.option, changed
     plan = question.plan
     if plan.dp > 1 and plan.zero < FULL and question.settings.phase == "train":
@@ -102,10 +103,9 @@ def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
 
 def largest_format(question: MemoryQuestion) -> Record | None:
     """The largest format of the weights with which the model fits, with its bytes; None for none."""
-    device = question.device
     for option, changed in _in_fewer_bits(question):
         answer = peak_with(changed)
-        if device is not None and answer is not None and answer["needed_bytes"] <= device.memory_bytes:
+        if answer is not None and _fits(changed, answer["needed_bytes"]):
             return {"change": option, **answer}
     return None
 
@@ -115,17 +115,18 @@ def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuesti
 
     Of a YAML that states its own bits none.
     """
-    model, device, answer = question.model, question.device, question.answer()
+    model, device = question.model, question.device
     if device is None or not (model.quantization is None or model.stored_as or model.is_as_published):
         return
     rows = shape_pass(model).rows
     whole = weight_bytes(model, rows, question.settings.dtype)
-    weights, known = float(answer.largest.peak.weights), list(_stored(question))
+    weights, known = float(question.answer().largest.peak.weights), list(_stored(question))
     sizes = [weight_bytes(stored.model, rows, stored.settings.dtype) for _, stored in known]
     for size, (name, stored) in sorted(zip(sizes, known, strict=True), key=lambda pair: -pair[0]):
         # a pass is traced for what may fit alone: a rank's share is of the whole as it was, but for rounding
-        if size < whole and answer.needed_bytes - weights * (1 - size / whole) <= SLACK * device.memory_bytes:
-            yield f"--dtype {name}", stored
+        if size < whole and weights * size / whole <= SLACK * device.memory_bytes / device.utilization:
+            with suppress(ArchError):  # of an engine that does not read it
+                yield f"--dtype {name}", question.again(dtype=name) if question.again else stored
 
 
 def _stored(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -74,7 +74,8 @@ class MemoryAnswer(NamedTuple):
 class MemoryQuestion:
     """The question how much memory a model takes with these settings and this plan.
 
-    `known` keeps the traced passes of the model; a question and those `changed` from it share it.
+    `known` keeps the traced passes of the model; a question and those `changed` from it share it. `again`
+    asks the same with other options, {"dtype": "q4_k_m"}, from the command on.
     """
 
     model: Model
@@ -82,6 +83,7 @@ class MemoryQuestion:
     plan: Plan = ONE_DEVICE
     device: DeviceMemory | None = None
     known: TracedModel | None = field(default=None, compare=False, repr=False)
+    again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.known is None or self.known.model is not self.model:

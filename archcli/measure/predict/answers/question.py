@@ -108,7 +108,7 @@ class PredictAnswer(NamedTuple):
 class PredictQuestion:
     """The question how long a model takes with these settings and this plan on a device.
 
-    `known` keeps the traced passes of its memory.
+    `known` keeps the traced passes of its memory; `again` asks for the memory with other options.
     """
 
     model: Model
@@ -117,6 +117,7 @@ class PredictQuestion:
     plan: Plan = ONE_DEVICE
     asked: PredictSettings = field(default_factory=PredictSettings)
     known: TracedModel | None = field(default=None, compare=False, repr=False)
+    again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
 
     @property
     def phase(self) -> str:
@@ -210,7 +211,7 @@ class PredictQuestion:
             if settings.phase != "decode":
                 chunk = self.asked.chunk
             settings = replace(settings, cache_dtype=cache_dtype, chunk=chunk, new=self.new_tokens)
-        return MemoryQuestion(model, settings, self.plan, self.device.memory, self.known)
+        return MemoryQuestion(model, settings, self.plan, self.device.memory, self.known, self.again)
 
     def changed(self, **settings: Any) -> PredictQuestion:
         """This question with some fields of its `MemorySettings` replaced."""

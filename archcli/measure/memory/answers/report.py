@@ -112,7 +112,7 @@ def _inputs(question: MemoryQuestion) -> Record:
         **({"kv_dtype": settings.cache_dtype or settings.dtype} if settings.phase == "serve" else {}),
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
-        **({} if plan.devices == 1 else {"plan": plan.inputs()}),
+        "plan": plan.inputs(),
         **({} if device is None else {**of_device, "n_devices": device.n_devices}),
     }
 

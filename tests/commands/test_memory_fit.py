@@ -1,5 +1,7 @@
 """`archcli memory --fit`: what was found fits, and one more, or one fewer, does not."""
 
+import json
+
 import pytest
 
 from commands.test_memory import asked
@@ -177,3 +179,26 @@ def test_an_interrupt_while_fitting_ends_with_a_line(cli, monkeypatch):
     done = cli("memory", "gpt2", "--memory", "8GiB", "--fit", "batch")
     assert done.code == 130
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("llama-3.1-8b", "--device", "8xh100-sxm", "--phase", "decode"),
+        ("llama-3.1-8b", "--device", "16xh100-sxm", "--phase", "prefill", "-b", "1"),
+        ("llama-3.1-8b", "--device", "16xh100-sxm", "--phase", "prefill", "-b", "4"),
+        ("phi-4", "--device", "4xl4", "--phase", "decode"),
+        ("gpt2", "--device", "6xa100-sxm-80gb", "--phase", "train"),
+        ("llama-3.1-405b", "--device", "16xh100-sxm", "--phase", "serve", "-b", "16"),
+        ("deepseek-v3", "--device", "2xdgx-spark", "--phase", "decode"),
+    ],
+)
+def test_memory_and_predict_share_the_model_alike(cli, args):
+    """All devices are used, and both commands say whether the plan fits."""
+    memory = asked(cli, *args)
+    predicted = json.loads(cli("predict", *args, "--json").out)
+    plan = memory["inputs"]["plan"]
+    assert predicted["inputs"]["plan"] == plan
+    used = plan["dp"] * plan["tp"] * plan["pp"]
+    assert used == memory["inputs"]["n_devices"] == predicted["inputs"]["n_devices"]
+    assert predicted["totals"]["fits"] is memory["totals"]["fits"]

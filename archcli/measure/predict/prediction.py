@@ -165,15 +165,19 @@ def predict_pass(
     """
     if device.whole_runs is not None and plan.tp > 1:
         return _layer_by_layer(model, settings, device, plan, use)
-    planned = planned_pass(model, settings, plan)
+    plan.check(model, settings)
+    has_constants = device.has_constants(settings.dtype)
+    fills_stages = plan.pp > 1 and settings.phase in {"prefill", "forward"}
+    at_once = replace(plan, pp=1)  # all sequences in one batch, which reads the weights once: the floor
+    planned = planned_pass(model, settings, at_once if fills_stages and not has_constants else plan)
     runs = compiled_runs(planned, settings) if compiled else None
     times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
     device = times.device
-    has_constants = device.has_constants(settings.dtype)
     run = _training if settings.phase == "train" else _inference
     step, rows, executed = run(times, plan)
-    if plan.pp > 1 and planned.request.phase in {"prefill", "forward"}:
-        step = step._replace(total=_at_once(step.total, model, settings, device, plan, use))
+    if fills_stages and has_constants:
+        whole = rank_kernels(planned_pass(model, settings, at_once), settings, plan, use)
+        step = step._replace(total=_at_most(step.total, RankTimes(whole, device, settings), plan))
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
     asked_flops = _model_flops(model, settings, plan)
@@ -257,15 +261,10 @@ def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:
     return RunStages(own._replace(total=own.total.plus(waiting), waiting=waiting), rows, executed)
 
 
-def _at_once(
-    total: Seconds, model: Model, settings: MemorySettings, device: TimingDevice, plan: Plan, use: CacheUse
-) -> Seconds:
-    """The seconds with the floor of one batch of all sequences, which reads the weights once."""
-    planned = planned_pass(model, settings, replace(plan, pp=1))
-    times = RankTimes(rank_kernels(planned, settings, plan, use), device, settings)
+def _at_most(total: Seconds, times: RankTimes, plan: Plan) -> Seconds:
+    """The seconds with a floor of at most that of a pass of the slowest stage."""
     floors = (stage_step(times, plan, stage, 1).total.floor for stage in times.distinct(plan))
-    floor = min(total.floor, max(floors))
-    return total._replace(floor=floor) if total.is_calibrated else Seconds.at_limit(floor)
+    return total._replace(floor=min(total.floor, max(floors)))
 
 
 def _inference(times: RankTimes, plan: Plan) -> RunStages:

@@ -122,7 +122,7 @@ def _inputs(question: MemoryQuestion) -> Record:
         **({"gradients": settings.gradients or settings.dtype} if train else {}),
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
-        **({} if plan.devices == 1 else {"plan": plan.inputs()}),
+        "plan": plan.inputs(),
         **({} if device is None else {**of_device, "n_devices": device.n_devices}),
         **({"as_published": True} if question.model.is_as_published else {}),
     }

@@ -46,11 +46,9 @@ class TimingDevice(NamedTuple):
 
     def of_pass(self, request: Request) -> TimingDevice:
         """The device with the constants of a pass."""
-        return (
-            self
-            if self.whole_runs is None
-            else self._replace(clock=self.clock._replace(efficiency=self.whole_runs.of_pass(request)))
-        )
+        if self.whole_runs is None:
+            return self
+        return self._replace(clock=self.clock._replace(efficiency=self.whole_runs.of_pass(request)))
 
     @property
     def usual_dtype(self) -> str:

@@ -15,10 +15,11 @@ from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.measure.memory.inference import inference_pass, serving
 from archcli.measure.memory.pipeline import Stage, in_flight, stage_model, stages_of
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import OF_WEIGHTS, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import (
     PlacedWeight,
+    Widths,
     gathered,
     local_shapes,
     placed_weights,
@@ -245,12 +246,13 @@ def held_bytes(
 
     width, summed = settings.width, settings.gradient_width
     elements, whole = shares(plan, weights, stage, rank), shares(replace(plan, zero=0), weights, stage)
-    others = gathered(plan, weights, stage)
     return Held(
         elements.weights * width,
         elements.gradients * summed,
         optimizer_bytes(weights, settings, plan, stage, rank),
-        others.elements * width + others.reduced * (summed - width),
+        gathered(plan, weights, stage).bytes(Widths(width, summed), plan.replicas)
+        if plan.zero == OF_WEIGHTS
+        else {},
         (elements.gradients * summed, max(whole.gradients, 1) * width),
         in_flight(plan, stage.number),
         plan.virtual_stages,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from math import ceil
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from archcli.arith import Number, Shape, prod, to_bytes
 from archcli.graph import Row
@@ -166,37 +166,82 @@ def _replicas(plan: Plan, weight: PlacedWeight) -> int:
     return plan.expert_replicas if weight.routed else plan.replicas
 
 
+Place = Literal["before", "forward", "behind", "loss", "head", "last", "backward", "first", "end"]
+"""Where a step is: the forward before, in and behind layers; the loss; the backward of the head, of the last
+layer, of those before it, of the first, and of what is before them."""
+
+
 class Gathered(NamedTuple):
-    """Elements that FSDP2 has whole at once beside the shards.
+    """Elements that FSDP2 has whole at once beside the shards, as torch's `FSDPMemTracker` tells them.
 
     root: all outside of layers, from the start of the forward to the end of the backward.
-    layers: two layers in succession, one that runs and the next, fetched ahead.
+    layers: two layers in succession: forward one and the buffer that it came in, backward the next ahead.
     reduced: the flat copy of a layer's gradients that a reduce-scatter reads, padded to equal chunks.
+    head, ends: trained, of the head and of all outside of layers, whose gradients are whole until the end.
+    sums: trained, of a pipeline, whose gradients are whole until its last micro batch.
     """
 
     root: int
     layers: int
     reduced: int
+    head: int = 0
+    ends: int = 0
+    sums: int = 0
 
     @property
     def elements(self) -> int:
-        """All of these together, and the gradients that `reduced` is a copy of."""
+        """Weights, and the gradients of a layer with their copy, while it runs backward."""
         return self.root + self.layers + 2 * self.reduced
+
+    def bytes(self, widths: Widths, replicas: int) -> dict[Place, Number]:
+        """Bytes by the place in a step; gradients are summed and sent in a width of their own."""
+        weight, copied = widths.weight, self.reduced * widths.gradient
+        root, sums = self.root * weight, self.sums * widths.gradient
+        # a buffer of what was gathered is there until the next one is
+        one = self.layers * weight // 2
+        # of these the rank's own part counts among the gradients
+        head, ends = ((whole - -(-whole // replicas)) * weight for whole in (self.head, self.ends))
+        made = 0 if sums else self.reduced * weight
+        places: dict[Place, Number] = {
+            "before": 2 * root if not sums else root,
+            "forward": root + 2 * one,
+            "behind": root + one,
+            "loss": root,
+            "head": root + one + head,
+            # the copy of a layer's gradients is there while the layer before it runs
+            "last": root + 2 * one + head + made,
+            "backward": root + 2 * one + head + made + copied,
+            "first": root + one + head + made + copied,
+            "end": root + ends + copied,
+        }
+        return {place: size + sums for place, size in places.items()}
 
 
 def gathered(plan: Plan, weights: Iterable[PlacedWeight], stage: Stage) -> Gathered:
-    """What a stage gathers under ZeRO 3; nothing with less, or on one device."""
+    """What a stage gathers under ZeRO 3; nothing with less, or on one device.
+
+    A stage of a pipeline has all its weights whole through the step, and sums whole gradients up to the last
+    micro batch, as torchtitan does: each micro batch would gather and scatter them anew.
+    """
     if plan.zero != OF_WEIGHTS:
         return Gathered(0, 0, 0)
     weights = [weight for weight in weights if _replicas(plan, weight) > 1]
-    root = sum(weight.count(stage) * weight.held for weight in weights if weight.first or weight.last)
-    most, padded = 0, 0
+    ends = [weight for weight in weights if weight.count(stage) and (weight.first or weight.last)]
+    root, most, padded = sum(weight.held for weight in ends), 0, 0
     for group in stage.groups:
         sizes = [_of_layer(weights, number) for number in group]
         pairs = zip(sizes, [*sizes[1:], 0], strict=True)
         most = max(most, *(a + b for a, b in pairs)) if sizes else most
         padded = max([padded, *(_padded(plan, weights, number) for number in group)])
-    return Gathered(root, most, padded)
+    if plan.pp > 1:
+        held = [(weight, weight.count(stage)) for weight in weights]
+        sums = sum(n * weight.elements for weight, n in held if weight.trained)
+        return Gathered(sum(n * weight.held for weight, n in held), 0, padded, sums=sums)
+    head, of_ends = (
+        sum(weight.elements for weight in some if weight.trained)
+        for some in ([weight for weight in ends if weight.last], ends)
+    )
+    return Gathered(root, most, padded, head, of_ends)
 
 
 def _of_layer(weights: Iterable[PlacedWeight], number: int) -> int:

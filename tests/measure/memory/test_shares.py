@@ -10,6 +10,7 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import (
     DeviceElements,
     Gathered,
+    Widths,
     gathered,
     local_shapes,
     placed_weights,
@@ -60,7 +61,7 @@ def test_what_is_gathered():
     plan = Plan(dp=3, zero=3)
     padded = LAYER + 2 * (9 - 8) * 8 + 2 * (6 - 4) * 8 + (9 - 8) * 12 + 2 * (9 - 8)
     assert gathered(plan, weights_of(decoder(), plan), stages_of(plan, 3)[0]) == Gathered(
-        2 * TABLE + NORM, 2 * LAYER, padded
+        2 * TABLE + NORM, 2 * LAYER, padded, TABLE + NORM, 2 * TABLE + NORM
     )
     assert gathered(Plan(dp=3, zero=2), weights_of(decoder(), plan), stages_of(plan, 3)[0]) == Gathered(
         0, 0, 0
@@ -77,10 +78,28 @@ def test_stages_of_a_pipeline():
     assert of_stages(decoder(tied=True), Plan())[0].weights == 3 * LAYER + TABLE + NORM
 
 
-def test_a_middle_stage_gathers_its_layers_alone():
+def test_a_stage_of_a_pipeline_is_whole_through_the_step():
+    """As torchtitan has it: no gathers, and sums of whole gradients, between micro batches."""
     plan = Plan(dp=2, zero=3, pp=3, micro_batches=3)
     found = [gathered(plan, weights_of(decoder(), plan), stage) for stage in stages_of(plan, 3)]
-    assert [(it.root, it.layers) for it in found] == [(TABLE, LAYER), (0, LAYER), (TABLE + NORM, LAYER)]
+    whole = [LAYER + TABLE, LAYER, LAYER + TABLE + NORM]
+    assert [(it.root, it.layers, it.sums) for it in found] == [(size, 0, size) for size in whole]
+
+
+def test_the_places_of_what_is_gathered():
+    """Bytes of 100 elements outside of layers, 10 of a layer, among two ranks; gradients in fp32."""
+    places = Gathered(root=100, layers=20, reduced=10, head=50, ends=100).bytes(Widths(2, 4), 2)
+    assert places == {
+        "before": 400,
+        "forward": 240,
+        "behind": 220,
+        "loss": 200,
+        "head": 220 + 50,
+        "last": 240 + 50 + 20,
+        "backward": 240 + 50 + 20 + 40,
+        "first": 220 + 50 + 20 + 40,
+        "end": 200 + 100 + 40,
+    }
 
 
 def test_frozen_weights_have_no_gradients():

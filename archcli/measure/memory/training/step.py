@@ -7,18 +7,22 @@ the head.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from archcli.arith import Number, prod
 from archcli.errors import ArchError
 from archcli.graph import OpClass, Row, Tensor, tree_map
+from archcli.graph.storage import Moment
 from archcli.measure.memory.plan import ONE_DEVICE
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.shares import Place
 from archcli.measure.memory.traced import MemoryMoment, TracedModel, TracedPass, trace_memory
-from archcli.measure.memory.training.backward import Backward
+from archcli.measure.memory.training.backward import Backward, BackwardMoment
 from archcli.measure.memory.training.losses import (
+    LAYER,
     SCALARS,
     HeadSizes,
     LossBytes,
@@ -40,7 +44,7 @@ from archcli.modules.spec.kinds import kind_of
 class Held(NamedTuple):
     """Bytes that a device holds all through a step, and its share of gradients and activations.
 
-    gathered: bytes of other devices' shares of the weights.
+    gathered: bytes of other devices' shares of the weights, by the place in the step.
     share: (numerator, denominator) of the gradients that stay on the device.
     in_flight: micro batches whose activations wait at once, each of one of `parts` groups of the layers.
     accumulates: gradients of earlier micro batches are there.
@@ -49,7 +53,7 @@ class Held(NamedTuple):
     weights: Number
     gradients: Number
     optimizer: OptimizerBytes
-    gathered: Number = 0
+    gathered: Mapping[Place, Number] = MappingProxyType({})
     share: tuple[Number, Number] = (1, 1)
     in_flight: int = 1
     parts: int = 1
@@ -134,42 +138,69 @@ def _passes(model: Model, traced: TracedPass, form: LossForm, held: Held) -> Ite
     """The moments of forward, loss and backward of the last micro batch."""
     ledger, (part, whole) = traced.ledger, held.share
     accumulated = held.gradients if held.accumulates else 0
-    base = MemoryMoment("", "", held.weights, accumulated, held.optimizer.device, gathered=held.gathered)
+    base = MemoryMoment("", "", held.weights, accumulated, held.optimizer.device)
     # activations of the micro batches before it, which wait for their backward
     waiting = (held.in_flight - 1) * ledger.kept // held.parts
-
-    def kept(size: Number) -> Number:
-        return waiting + size // held.parts
-
     copies = _dequantized(model, traced)
-    for moment in ledger.moments:
-        temporaries = moment.temporaries + copies.get(moment.path, 0)
-        yield base._replace(
-            stage="forward", path=moment.path, kept=kept(moment.kept), temporaries=temporaries
+
+    def at(stage: str, place: Place, path: str, kept: Number, temporaries: Number) -> MemoryMoment:
+        return base._replace(
+            stage=stage,
+            path=path,
+            kept=waiting + kept // held.parts,
+            gathered=held.gathered.get(place, 0),
+            temporaries=temporaries + copies.get(path, 0),
         )
-    output = first_tensor(traced.output)
-    alive = base._replace(stage="loss", kept=kept(ledger.kept), temporaries=ledger.live - ledger.kept)
-    losses = () if traced.has_targets else tuple(_losses(model, traced, form, output))
+
+    for moment, place in _ahead(ledger.moments):
+        yield at("forward", place, moment.path, moment.kept, moment.temporaries)
+    losses = () if traced.has_targets else tuple(_losses(model, traced, form, first_tensor(traced.output)))
+    alive = at("loss", "loss", "", ledger.kept, ledger.live - ledger.kept)
     for loss in losses:
         if held.accumulates:
             yield alive._replace(loss=loss.accumulating)
         else:
             yield alive._replace(loss=loss.bytes, gradients=loss.gradients * part // whole)
-    backward = Backward(ledger, accumulates=held.accumulates)
     # a loss that runs the head has made the gradient of its matrix before the backward begins
-    if form.has_head and losses and _trains_head(model):
-        backward.give(_head_weight(model), losses[-1].gradients)
-    place = output.value.place
-    backward.run((place.value, prod(output.value.shape) * place.width))
-    for past in backward.moments:
-        yield base._replace(
-            stage="backward",
-            path=past.path,
-            kept=kept(past.kept),
-            gradients=accumulated + past.gradients * part // whole,
-            loss=SCALARS,
-            temporaries=past.temporaries + copies.get(past.path, 0),
-        )
+    given = losses[-1].gradients if form.has_head and losses and _trains_head(model) else None
+    for past, place in _back(_backward(model, traced, held, given)):
+        gradients = accumulated + past.gradients * part // whole
+        moment_back = at("backward", place, past.path, past.kept, past.temporaries)
+        yield moment_back._replace(gradients=gradients, loss=SCALARS)
+
+
+def _backward(
+    model: Model, traced: TracedPass, held: Held, of_head: Number | None
+) -> Sequence[BackwardMoment]:
+    """The moments of the backward from the output, with the gradient that the head's matrix has already."""
+    backward = Backward(traced.ledger, accumulates=held.accumulates)
+    if of_head is not None:
+        backward.give(_head_weight(model), of_head)
+    output = first_tensor(traced.output)
+    made = output.value.place
+    backward.run((made.value, prod(output.value.shape) * made.width))
+    return backward.moments
+
+
+def _ahead(moments: Iterable[Moment]) -> Iterator[tuple[Moment, Place]]:
+    """Each moment of the forward with its place."""
+    place: Place = "before"
+    for moment in moments:
+        place = "forward" if "layers." in moment.path else "before" if place == "before" else "behind"
+        yield moment, place
+
+
+def _back(moments: Sequence[BackwardMoment]) -> Iterator[tuple[BackwardMoment, Place]]:
+    """Each moment of the backward with its place: from the last layer to the first."""
+    layers = list(dict.fromkeys(found[0] for moment in moments if (found := LAYER.match(moment.path))))
+    of_layers: dict[str, Place] = dict.fromkeys(layers, "backward")
+    if len(layers) > 1:
+        of_layers |= {layers[0]: "last", layers[-1]: "first"}
+    outside: Place = "head"
+    for moment in moments:
+        found = LAYER.match(moment.path)
+        outside = "end" if found else outside
+        yield moment, of_layers[found[0]] if found else outside
 
 
 def _dequantized(model: Model, traced: TracedPass) -> dict[str, Number]:

@@ -7,7 +7,7 @@ backward, where their gradients travel along and then home.
 Data parallelism: gradients are summed, and with ZeRO 3 weights are gathered. DDP sums gradients once a step,
 in buckets of 25 MiB (arXiv:2006.15704 section 3.2); ZeRO 1 and 2 scatter them and gather the new weights
 (arXiv:1910.02054 section 7). For each micro batch, FSDP2 gathers each layer forward and backward, all weights
-outside of layers once, and scatters gradients.
+outside of layers once, and scatters gradients; with a pipeline all of this once a step, as torchtitan does.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def of_replicas(
         if group.ranks == 1 or not held:
             continue
         if plan.zero == OF_WEIGHTS:
-            yield from _sharded(held, group, stage, widths, micro_batches)
+            yield from _sharded(held, group, stage, widths, micro_batches, in_turn=plan.pp == 1)
         else:
             # ZeRO 2: a rank keeps only its part of the gradients, so that each micro batch scatters its own
             often = micro_batches if plan.zero == OF_GRADIENTS else ONCE_A_STEP
@@ -151,14 +151,21 @@ def _summed(
 
 
 def _sharded(
-    weights: list[PlacedWeight], group: GroupOfRanks, stage: Stage, widths: Widths, micro_batches: int
+    weights: list[PlacedWeight],
+    group: GroupOfRanks,
+    stage: Stage,
+    widths: Widths,
+    micro_batches: int,
+    *,
+    in_turn: bool,
 ) -> Iterator[Collective]:
     """Weights gathered forward and backward, gradients scattered, of each layer and of the root.
 
-    The root is gathered before anything runs, stays whole, and is scattered when nothing is left to run.
+    The root is gathered before anything runs, stays whole, and is scattered when nothing is left to run. A
+    stage of a pipeline does so with its layers: not `in_turn`, they are gathered and scattered once a step.
     """
     for unit in units_of(weights, stage, group.ranks):
-        times = unit.times * micro_batches
+        times = unit.times * (micro_batches if in_turn else ONCE_A_STEP)
         whole, trained = (
             times * elements // group.ranks * (group.ranks - 1) * width
             for elements, width in zip((unit.whole, unit.trained), widths, strict=True)
@@ -166,7 +173,7 @@ def _sharded(
         ahead: Cover = "" if unit.is_root else "forward"
         back: Cover = "" if unit.is_root else "backward"
         yield Collective("all_gather", "weights", group, whole, times, "forward", ahead)
-        if not unit.is_root:
+        if in_turn and not unit.is_root:
             yield Collective("all_gather", "weights", group, whole, times, "backward", back)
         if trained:
             yield Collective("reduce_scatter", "gradients", group, trained, times, "backward", back)

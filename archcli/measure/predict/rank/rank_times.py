@@ -35,8 +35,7 @@ FORWARD, RECOMPUTED = "forward", "recomputed"
 class TimingDevice(NamedTuple):
     """A device to time on: the clock of its kernels, its links, and the host that launches them.
 
-    Without a `host` launches take no time of it, as where a graph of them is launched at once. `whole_runs`
-    are an engine's constants that depend on the pass.
+    Without a `host` a graph of launches takes no time of it. `whole_runs` are constants that depend on a pass.
     """
 
     clock: KernelClock

@@ -74,7 +74,7 @@ class LeastMemory:
         """Bytes with the gradients, after the backward or in the optimizer's step."""
         return max(
             int(held.weights + held.optimizer.device + held.gradients)
-            + int(max(held.gathered, held.optimizer.temporaries))
+            + int(max(held.gathered.get("loss", 0), held.optimizer.temporaries))
             for held in self._held_by(candidate)
         )
 
@@ -83,7 +83,8 @@ class LeastMemory:
         plan, settings = candidate
         accumulates = plan.sums_gradients(settings)
         return max(
-            int(held.weights + held.optimizer.device + held.gathered + accumulates * held.gradients)
+            int(held.weights + held.optimizer.device + held.gathered.get("loss", 0))
+            + int(accumulates * held.gradients)
             + int(in_flight(plan, stage.number) * self._of_layers(candidate, stage) // plan.virtual_stages)
             for stage, held in zip(self._stages(plan), self._held_by(candidate), strict=True)
         )

@@ -72,7 +72,7 @@ def test_a_signature_that_is_written_out_is_that_of_its_record(function, record,
 @pytest.mark.parametrize(
     ("question", "record", "others"),
     [
-        (MemoryOptions, MemorySettings, {"cache_dtype": None, "past": None, "served": None}),
+        (MemoryOptions, MemorySettings, {"cache_dtype": None, "past": None, "served": None, "dtype": "bf16"}),
         (PlanOptions, Plan, {}),
         (PredictOptions, PredictSettings, {"new": DEFAULT_NEW, "dtype": "bf16"}),
         (ScaleOptions, ScaleSettings, {}),

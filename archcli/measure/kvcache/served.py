@@ -15,6 +15,7 @@ from archcli.measure.memory.traced import TracedModel
 from archcli.measure.passes import shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
+from archcli.modules.stored.formats import FORMATS
 
 Record = dict[str, Any]
 
@@ -27,7 +28,10 @@ def fits(
     `beside_weights` has the weights in memory too, quantized as the model says or else in the same dtype;
     `cache_alone` has not. None means that there is no bound, as every layer has a window or a constant state.
     """
-    weights = weight_bytes(model.as_published(), shape_pass(model).rows, dtypes.of_weights)
+    stored, dtype = model.as_published(), dtypes.of_weights
+    # a format of the cache says nothing of weights that have one of their own
+    dtype = COMPUTES if stored.quantization is not None and dtype in FORMATS else dtype
+    weights = weight_bytes(stored, shape_pass(model).rows, dtype)
     per_sequence = dtypes.bytes_of(size.contents(context))
 
     def held(tokens: int) -> int:

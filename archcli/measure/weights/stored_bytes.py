@@ -105,10 +105,11 @@ def in_format(
     """The model stored in a named format, and the dtype that it is `computed` in.
 
     Both are unchanged for a `plain` dtype. Raises ArchError where rows are not made of whole blocks, or the
-    model states a quantization of its own.
+    model states a quantization of its own, other than the form that it was published in.
     """
     if dtype in plain or not is_format(dtype):
         return model, dtype
+    model = model.replace(quantization=None) if model.is_as_published else model
     if model.quantization is not None:
         what = f"the model states a quantization of its own, which {dtype} would contradict"
         raise ArchError(what, "give the dtype of what is not quantized, or --set quantization=null")

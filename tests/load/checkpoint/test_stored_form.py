@@ -77,3 +77,10 @@ def test_a_broken_file_leaves_the_bytes_of_bf16_and_is_named(tmp_path):
     report = archcli.count_memory(tmp_path, "decode", seq_len=16)
     assert report.totals["parts"]["weights"] == 2 * sum(map(prod, TENSORS.values()))
     assert any("the weights beside the config.json were not read" in note for note in report.notes)
+
+
+def test_a_config_of_any_number_of_layers_has_no_form(tmp_path):
+    folder(tmp_path, lambda _: "F32")
+    config = {**CONFIG, "num_hidden_layers": 100_000}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert "published_bytes" not in archcli.count_params(tmp_path).totals

@@ -2,9 +2,11 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
+import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load_text
 from archcli.measure.params import count_params
@@ -246,3 +248,10 @@ def test_a_setting_for_each_module_is_read_at_once():
     assert time.process_time() - start < 3
     layers = [sum(mlx(*shape, bits) for shape in LINEARS.values()) for bits in (4, 6)]
     assert found == 2 * mlx(*HEAD) + 50 * sum(layers) + 2 * (2 * 100 + 1) * D
+
+
+def test_a_format_asks_for_another_form_of_a_quantized_config():
+    config = json.loads((Path(__file__).parent / "real_files" / "gpt-oss-20b.json").read_text())
+    published, other = (archcli.count_params(config, dtype=dtype).totals for dtype in ("bf16", "q4_k_m"))
+    assert published["bytes"] == published["published_bytes"] == other["published_bytes"]
+    assert other["bytes"] == archcli.count_params("gpt-oss-20b", dtype="q4_k_m").totals["bytes"]

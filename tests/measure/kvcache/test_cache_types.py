@@ -88,3 +88,12 @@ def test_states_beside_a_cache_in_nvfp4_stay_in_bf16():
     low = archcli.count_kv_cache("jamba-1.5-mini", TOKENS, kv_dtype="nvfp4").totals
     assert low["state_bytes"] == bf16["state_bytes"]
     assert low["kv_bytes"] * 32 == bf16["kv_bytes"] * 9
+
+
+def test_weights_beside_a_cache_are_as_published():
+    """The model card of gpt-oss: 12.8 GiB; the type of the cache is not that of published weights."""
+    for dtype in ("bf16", "q8_0", "fp8"):
+        fits = archcli.count_kv_cache("gpt-oss-20b", TOKENS, kv_dtype=dtype, memory="16GB").totals["fits"]
+        assert round(fits["weights_bytes"] / 2**30, 0) == 13
+    fits = archcli.count_kv_cache("gpt-oss-20b", TOKENS, memory="16GB").totals["fits"]
+    assert fits["weights_bytes"] == archcli.count_params("gpt-oss-20b").totals["published_bytes"]

@@ -92,9 +92,12 @@ def of_file(model: Model, packings: Mapping[str, Packing], rest: str) -> dict[st
     for row in outline(model):
         if not quantizable(row) or row.stored == 0:
             continue
+        span = layers.stored_span(row)
+        if len(span) > MOST_NUMBERED:  # a stranger's config may state any number of layers
+            return None
         in_layer = any(row.path.startswith(prefix) for prefix in layers.prefixes)
         path = re.sub(r"(^|\.)layers\.\d+\.", r"\1layers.*.", row.path) if in_layer else row.path
-        for number, place in zip(layers.stored_span(row), layers.stored_paths(row), strict=True):
+        for number, place in zip(span, layers.stored_paths(row), strict=True):
             packing = packings.get(f"{place}.weight")
             if packing is None:
                 return None

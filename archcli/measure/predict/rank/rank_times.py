@@ -35,7 +35,7 @@ FORWARD, RECOMPUTED = "forward", "recomputed"
 class TimingDevice(NamedTuple):
     """A device to time on: the clock of its kernels, its links, and the host that launches them.
 
-    Without a `host` a graph of launches takes no time of it. `whole_runs` are constants that depend on a pass.
+    Without a `host` a graph of launches takes no time of it. `whole_runs` are constants of passes.
     """
 
     clock: KernelClock

@@ -30,19 +30,18 @@ def question(seed):
     asked |= {"dtype": chosen.choice(FORMATS), "device": device}
     if phase == "serve":
         asked["kv_dtype"] = chosen.choice(CACHES)
-    ours = asked | ({"seq_len": length + NEW} if phase == "serve" else {})
-    theirs = asked | ({"new": NEW} if phase == "serve" else {})
-    return model, ours, theirs
+    asked |= {"new": NEW} if phase == "serve" else {}
+    return model, asked
 
 
 def answers(seed):
-    model, ours, theirs = question(seed)
+    model, asked = question(seed)
     try:
-        predicted = archcli.predict(model, **theirs)
+        predicted = archcli.predict(model, **asked)
     except ArchError:
         return model, None, None
     plan = {name: value for name, value in predicted.inputs["plan"].items() if value and value != 1}
-    return model, archcli.count_memory(model, **ours, plan=plan), predicted
+    return model, archcli.count_memory(model, **asked, plan=plan), predicted
 
 
 @pytest.mark.sample(24)

@@ -179,7 +179,7 @@ def roofline(kernel: KernelCost, op_class: str, rates: Rates) -> Roofline:
 def _of_engine(known: Roofline, kernel: KernelCost, measured: Measured, rates: Rates) -> KernelTime:
     """The time of an engine's kernel, not below its floor."""
     floor = known.limit
-    if getattr(kernel.call, "cache", "") == "fp8" and "fp8" in rates.peaks:
+    if kernel.call.cache == "fp8" and "fp8" in rates.peaks:
         # an engine may compute in the dtype of its cache
         floor = max(kernel.flops / rates.peak("fp8"), known.floor.memory)
     expected = max(floor, measured.seconds)

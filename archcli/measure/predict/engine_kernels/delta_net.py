@@ -50,6 +50,11 @@ class DeltaKernelCall(NamedTuple):
         """What an entry should have."""
         return {}
 
+    @property
+    def cache(self) -> str:
+        """The dtype of a cache that it computes in: it reads none."""
+        return ""
+
 
 class DeltaConstants(NamedTuple):
     """Constants of a convolution or a recurrence.

@@ -41,6 +41,11 @@ class RoutedCall(NamedTuple):
         """What an entry should have."""
         return {"dtype": self.dtype}
 
+    @property
+    def cache(self) -> str:
+        """The dtype of a cache that it computes in: it reads none."""
+        return ""
+
 
 class ExpertsConstants(NamedTuple):
     """Constants of routed experts.

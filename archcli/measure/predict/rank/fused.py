@@ -1,4 +1,4 @@
-"""Kernels that engines run in place of several: sibling products, rotations, gates, sums with norms, experts.
+"""Kernels that engines run in place of several: sibling products, rotations, gates, norms, experts.
 
 vLLM, SGLang and TensorRT-LLM all have them: one product for q, k and v and one for gate and up, a rotation of
 queries and keys that writes the cache, an activation that multiplies, a norm that adds the residual, and the

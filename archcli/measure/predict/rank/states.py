@@ -1,4 +1,4 @@
-"""Recurrent states in an engine: a short convolution with its activation, and a scan, each in one kernel."""
+"""Recurrent states in an engine: a convolution with its activation, and a scan, each in one kernel."""
 
 from __future__ import annotations
 

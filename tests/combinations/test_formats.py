@@ -44,7 +44,7 @@ def answers(seed):
     return model, archcli.count_memory(model, **asked, plan=plan), predicted
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("seed", range(200))
 def test_memory_and_predict_agree_about_what_fits(seed):
     model, memory, predicted = answers(seed)

@@ -28,6 +28,7 @@ def fitting(model, asked, **memory):
     return needed
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "asked", "memory", "device"), ASKED)
 def test_the_named_format_is_the_largest_that_fits(model, asked, memory, device):
     change = archcli.count_memory(model, **asked, memory=memory).totals["change"]
@@ -36,6 +37,7 @@ def test_the_named_format_is_the_largest_that_fits(model, asked, memory, device)
     assert known[name] == max(known.values()) == change["peak_bytes"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("model", "asked", "memory", "device"), ASKED)
 def test_predict_names_what_memory_finds(model, asked, memory, device):
     asked = {key: value for key, value in asked.items() if key == "phase"} | {"seq_len": asked["seq_len"]}

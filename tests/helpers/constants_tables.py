@@ -8,6 +8,7 @@ from archcli.measure.predict.communication.exchanges import BUCKET_BYTES
 from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.rank.kernels import LOSS_PASSES
 from archcli.measure.predict.serving import ENGINES, MOST_HALVINGS, OFF_THE_CHORD
+from engine_passes import engine_pass_table
 from engine_tables import GENERATORS as OF_ENGINES
 from engine_tables import table
 
@@ -112,5 +113,6 @@ GENERATORS = {
     "engines": engines_table,
     "assumptions": assumptions_table,
     "not_modelled": not_modelled_list,
+    "engine_pass": engine_pass_table,
     **OF_ENGINES,
 }

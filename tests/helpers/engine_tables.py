@@ -1,4 +1,4 @@
-"""Tables of docs/engines.md that are made from engines/*.yaml: errors, calls worked out, and examples."""
+"""Tables of docs/engines.md that are made from engines/*.yaml: errors, and a call of each operation."""
 
 from archcli.arith import touched
 from archcli.load.devices.datasheet import load_datasheet
@@ -146,31 +146,6 @@ def weighted(pairs):
     return sum(error * rows for error, rows in pairs) / sum(rows for _, rows in pairs)
 
 
-def engine_call_table():
-    """One new token of each of 64 sequences in vLLM on H100, worked out by hand."""
-    entries = load_kernels("vllm")["h100-sxm"]["attention_decode"]
-    [entry] = [one for one in entries if one["kernel"] == "flash_attn_fa3" and one["cache"] == "bf16"]
-    size = "64 * 8 * 4096 * 2 * 128 * 2"
-    rate = f"(3350e3 * {entry['memory']})"
-    spilled = f"({size} - 50e6 + 50e6 / {entry['cached']}) / {rate}"
-    chunk = max(min(4096, entry["chunk"]), 4096 / entry["splits"])
-    longest = f"{chunk:g} * 2 * 128 * 2 * 132 * {entry['block']} / {rate}"
-    waves = f"{entry['wave_us']} * 64 * 8 / 132"
-    lines = {
-        "bytes of keys and values": size,
-        "µs to read them, 50 MB of them from L2": spilled,
-        "µs of the longest chunk on one processor": longest,
-        "µs of the waves of blocks": waves,
-    }
-    found = {what: eval(sum_) for what, sum_ in lines.items()}  # noqa: S307 - arithmetic of this function
-    read, chunk_us, wave = [f"{found[what]:.6g}" for what in list(lines)[1:]]
-    lines["µs in all"] = f"{entry['call_us']} + {wave} + ({read} ** 2 + {chunk_us} ** 2) ** 0.5"
-    found["µs in all"] = eval(lines["µs in all"])  # noqa: S307 - the same
-    results = [f"{value:,}" if isinstance(value, int) else f"{value:.6g}" for value in found.values()]
-    rows = list(zip(lines, lines.values(), results, strict=True))
-    return table(["what", "arithmetic", "result"], rows, texts=2)
-
-
 def llamacpp_table():
     """llama.cpp's constants by family of devices, with the errors of held-out devices."""
     rows = []
@@ -187,6 +162,5 @@ def llamacpp_table():
 GENERATORS = {
     "llamacpp": llamacpp_table,
     "engine_errors": engine_errors_table,
-    "engine_call": engine_call_table,
     "engine_examples": engine_examples_table,
 }

@@ -26,7 +26,7 @@ class WorkedLine(NamedTuple):
     @property
     def value(self):
         """What the arithmetic comes to."""
-        return _value(ast.parse(self.arithmetic, mode="eval").body)
+        return value_of(self.arithmetic)
 
 
 def worked_lines(page):
@@ -41,6 +41,11 @@ def result_of(lines, start):
     """The result of the only line that begins with these words."""
     [result] = [line.result for line in lines if line.what.startswith(start)]
     return result
+
+
+def value_of(arithmetic):
+    """What arithmetic of numbers comes to: 51.5 of "2 * 25.75"."""
+    return _value(ast.parse(arithmetic, mode="eval").body)
 
 
 def _value(node):

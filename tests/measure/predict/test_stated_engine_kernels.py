@@ -1,7 +1,6 @@
 """Constants that engines/*.yaml state: more work is never faster; at most eight a kernel; a lender."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +16,6 @@ from archcli.measure.predict.engine_kernels.choice import (
     range_of,
 )
 from archcli.measure.predict.engine_kernels.terms import KernelDevice
-from engine_tables import h100
-from worked import result_of, worked_lines
 
 DEVICE = KernelDevice(peak=1e15, bandwidth=2e12, cache=50e6, processors=100, link=4e11)
 MOST_NUMBERS = 8
@@ -220,20 +217,3 @@ def test_a_borrowed_range_is_wider():
     entry = {"low": 0.9, "high": 1.2}
     assert range_of(entry, borrowed=False) == (0.9, 1.2)
     assert range_of(entry, borrowed=True) == pytest.approx((0.9 / BORROWED, 1.2 * BORROWED))
-
-
-def test_the_call_of_the_page_is_what_the_function_says():
-    lines = worked_lines(Path(__file__).parents[3] / "docs" / "engines.md")
-    assert len(lines) == 5
-    assert [line.value for line in lines] == pytest.approx([line.result for line in lines], rel=1e-5)
-    [entry] = [
-        entry
-        for engine, device, operation, entry in ENTRIES
-        if (engine, device, operation) == ("vllm", "h100-sxm", "attention_decode")
-        and (entry["kernel"], entry["cache"]) == ("flash_attn_fa3", "bf16")
-    ]
-    known = attention.DecodeConstants(
-        **{name: entry[name] for name in attention.DecodeConstants._fields if name in entry}
-    )
-    seconds = attention.decode_seconds(known, attention.HeadsCall(32, 8, 128, 0, 64, 4096, 2), h100())
-    assert result_of(lines, "µs in all") == pytest.approx(1e6 * seconds, rel=1e-5)

@@ -115,16 +115,20 @@ class UnlikeLayersError(Exception):
 class FoldedLayers:
     """The tensors and gradients that enter and leave layers, where one stands for several.
 
+    trains: gradients flow back through the layers.
+
     Its methods raise UnlikeLayersError where one does not launch what the next one would.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, trains: bool = True) -> None:
+        self.trains = trains
         self._ends: list[tuple[Edge, Edge]] = []
         self._gradients: dict[Edge, Facts] = {}
 
     def enter(self, context: Any) -> None:
         """A layer begins."""
-        if context.lends or context.borrowed is not None:
+        # gradients of what layers lend are summed over those that borrow it
+        if self.trains and (context.lends or context.borrowed is not None):
             raise UnlikeLayersError
         tree_map(_require_no_gradient, Tensor, context)
 
@@ -278,7 +282,7 @@ class KernelTape(InPeriods):
         """Run a child's forward; without gradients where none flows through it."""
         key, home = options.get("shares"), join(self.home, name)
         if key is not None:
-            if self.folded is not None:
+            if self.folded is not None and self.folded.trains:
                 raise UnlikeLayersError  # gradients of shared weights are summed over all uses
             home = self.weights.first.setdefault(key, home)
         before = self.home, self.routed

@@ -86,7 +86,7 @@ def trace_kernels(
     execution = execution or Execution()
     try:
         log = Log()
-        run_pass(log, model, request, execution, dtype, FoldedLayers())
+        run_pass(log, model, request, execution, dtype, FoldedLayers(trains=request.phase == "train"))
     except UnlikeLayersError:
         log = Log()
         run_pass(log, model, request, execution, dtype)

@@ -38,6 +38,7 @@ def test_an_engine_that_is_not_known_names_the_nearest(cli):
         (("--engine", "llamacpp", "--dtype", "fp8"), "llama.cpp does not read weights in fp8"),
         (("--engine", "vllm", "--kv-dtype", "q8_0"), "vLLM keeps no cache in q8_0"),
         (("--engine", "none", "--kv-dtype", "fp8"), "--kv-dtype is of an engine's cache"),
+        (("--engine", "transformers", "--kv-dtype", "fp8"), "transformers grows one of the type"),
         (("--engine", "vllm", "--attention", "eager"), "--attention eager is of eager torch"),
         (("--phase", "train", "--engine", "vllm"), "--engine applies to inference"),
         (("--engine", "vlm"), "'vlm' is not one of"),
@@ -48,3 +49,9 @@ def test_an_engine_that_is_not_known_names_the_nearest(cli):
 def test_what_is_refused_in_a_line(cli, args, words):
     done = cli("memory", "llama-3.2-1b", "--phase", "decode", *args)
     assert (done.code, words in done.err, done.err.count("= help:")) == (2, True, 1), done.err
+
+
+def test_a_model_without_a_cache_is_refused_for_its_phase_whatever_the_engine(cli):
+    done = cli("memory", "bert-large-uncased", "--phase", "decode", "--engine", "vllm")
+    assert (done.code, done.err.count("\n")) == (2, 2)
+    assert "an encoder has no cache to fill" in done.err

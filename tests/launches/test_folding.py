@@ -67,6 +67,15 @@ def test_layers_that_share_more_than_what_they_hand_on_are_run_apart(name):
         launches(load(name).model, Request("train", 1, 16), Execution(records=True), FoldedLayers())
 
 
+@pytest.mark.parametrize("name", UNLIKE)
+def test_without_gradients_such_layers_are_alike(name):
+    model = load(name).model
+    for phase in ("forward", "prefill", "decode") if model.caches else ("forward",):
+        request, execution = Request(phase, 2, 16), Execution()
+        one = launches(model, request, execution, FoldedLayers(trains=False))
+        assert one == launches(model, request, execution)
+
+
 def test_layers_with_sublayers_of_their_own_around_a_shared_block_are_run_apart():
     """The gradients of the block's weights are added up over the layers, of which one shows nothing."""
     around = SharedLayer(use="block", ffn=GLU(d_ff=12), norm=NORM)

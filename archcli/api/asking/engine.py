@@ -65,7 +65,7 @@ def run_by_engine(
         raise ArchError(what, f"--engine none, or leave {stated[0].split()[0]} out")
     if kv_dtype is not None:
         if not engine.serves:
-            what = f"--kv-dtype is of an engine's cache, and the phase is {settings.phase} without an engine"
+            what = f"--kv-dtype is of an engine's cache, and {_without(engine, settings.phase)}"
             raise ArchError(what, "--phase serve and --engine vllm, or leave --kv-dtype out")
         from archcli.measure.kvcache.cache_size import check_cache  # of a cache in another type alone
 
@@ -74,7 +74,16 @@ def run_by_engine(
     chunk = settings.chunk
     if chunk is None and settings.phase in {"prefill", "serve"}:
         chunk = engine.chunk
-    return replace(settings, engine=engine, chunk=chunk, cache_dtype=kv_dtype)
+    # eager torch grows a cache of the type that it computes in
+    cache_dtype = kv_dtype or (settings.cache_dtype if engine.serves else None)
+    return replace(settings, engine=engine, chunk=chunk, cache_dtype=cache_dtype)
+
+
+def _without(engine: InferenceEngine, phase: str) -> str:
+    """Why there is no cache of a type of its own."""
+    if engine.name == "none":
+        return f"the phase is {phase} without an engine"
+    return f"{engine.title} grows one of the type that it computes in"
 
 
 def share_of(
@@ -101,7 +110,8 @@ def chosen_engine(
     format.
     """
     if phase not in CACHING or not model.caches:
-        if name not in {None, "none"}:
+        # a model without a cache is refused by the phase itself
+        if phase not in CACHING and name not in {None, "none"}:
             what = f"--engine applies to inference with a cache only, and the phase is {phase}"
             raise ArchError(what, "leave --engine out")
         return NO_ENGINE

@@ -8,7 +8,7 @@ from typing import Literal
 from archcli.arith import Number, to_bytes
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend, Execution
-from archcli.measure.memory.engine import ANY_ENGINE, ChosenEngine
+from archcli.measure.memory.engine import ANY_ENGINE, CACHING, ChosenEngine
 from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
 from archcli.modules.spec.arguments import GradientDtype
@@ -81,7 +81,7 @@ class MemorySettings:
         """
         stored, dtype = in_format(model, self.dtype, COMPUTED)
         # an engine that is asked for fp8 keeps its cache in it, as `predict` has it
-        cached = FP8 if (self.phase, self.dtype) == ("serve", FP8) else None
+        cached = FP8 if self.dtype == FP8 and self.phase in CACHING else None
         return stored, replace(self, dtype=dtype, cache_dtype=self.cache_dtype or cached)
 
     def alone(self) -> MemorySettings:

@@ -159,7 +159,9 @@ def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row,
             params, name = prod(shape) * many, dtype if packing.bits == "dtype" else str(packing.bits)
             matrices += WeightBits(params, values * many, scales * many, Counter({name: params}))
         plain = row.params - matrices.params
-        yield row, matrices + WeightBits(plain, plain * width, 0, Counter({dtype: plain}))
+        if plain:
+            matrices += WeightBits(plain, plain * width, 0, Counter({dtype: plain}))
+        yield row, matrices
 
 
 def packed_parts(model: Model, rows: Iterable[Row], width: Number) -> dict[str, Fraction]:
@@ -180,7 +182,9 @@ def packed_parts(model: Model, rows: Iterable[Row], width: Number) -> dict[str, 
 def weight_bytes(model: Model, rows: Iterable[Row], dtype: str) -> int:
     """Bytes of all weights as they are stored."""
     weighted = (row for row in rows if row.weights)
-    return sum((bits for _, bits in stored(model, weighted, dtype)), start=WeightBits()).bytes
+    bits = sum(of.value_bits + of.scale_bits for _, of in stored(model, weighted, dtype))
+    whole: int = ceil_div(bits, 8)
+    return whole
 
 
 def _per(bits: int, params: int) -> float:

@@ -125,9 +125,18 @@ def test_what_does_not_fit_in_eager_torch_fits_in_an_engine():
         assert archcli.count_memory("gpt-oss-20b", **{**asked, "device": device}).totals["fits"]
 
 
+def test_no_engine_is_a_way_out_that_does_not_read_the_format():
+    asked = {"phase": "decode", "seq_len": 512, "device": "rtx-3060", "dtype": "q4_k_m", "engine": "none"}
+    totals = archcli.count_memory("llama-3.1-70b", **asked).totals
+    assert (totals["fits"], totals["change"]) == (False, None)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "none"])
+@pytest.mark.parametrize("dtype", ["bf16", "fp8", "awq-int4"])
 @pytest.mark.parametrize("phase", ["prefill", "decode", "serve"])
-def test_memory_and_predict_agree(phase):
+def test_memory_and_predict_agree(phase, dtype, engine):
     asked = {"phase": phase, "batch_size": 4, "seq_len": 3000, "device": "l4"}
+    asked |= {"dtype": dtype, "engine": engine}
     asked |= {"new": 64} if phase == "serve" else {}
     memory, predict = (ask("llama-3.1-8b", **asked).totals for ask in (archcli.count_memory, archcli.predict))
     assert memory["peak_bytes"] + memory["beyond_bytes"] == predict["needed_bytes"]

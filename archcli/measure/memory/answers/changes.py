@@ -89,7 +89,8 @@ def _changed(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
     """(option, question) of each change."""
     settings = question.settings
     if settings.phase in CACHING and not settings.served and question.again is not None:
-        yield "--engine vllm", question.again(engine="vllm", attention="flash", backend="cuda")
+        with suppress(ArchError):  # of a format that it does not read
+            yield "--engine vllm", question.again(engine="vllm", attention="flash", backend="cuda")
     for change in CHANGES[settings.phase]:
         changed = question.changed(**change.settings)
         if changed.settings != settings:

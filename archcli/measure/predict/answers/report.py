@@ -118,7 +118,8 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     """Times and rates, whether it fits, what takes the time, and where decoding breaks even."""
     totals = totals_of(question, answer)
     total, spent = answer.prediction.seconds.expected, limits(answer.prediction, of_states(decoded))
-    memory, needed = question.device.memory, question.memory().answer().needed_bytes
+    asked, memory = question.memory(), question.device.memory
+    needed = asked.answer().needed_bytes
     totals |= {
         "fits": needed <= memory.memory_bytes,
         "needed_bytes": needed,
@@ -129,7 +130,7 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     if not totals["fits"] and question.phase != "train":
         from archcli.measure.memory.answers.changes import largest_format  # of what does not fit alone
 
-        totals["change"] = largest_format(question.memory())
+        totals["change"] = largest_format(asked)
     answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
     totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
     if question.phase in {"decode", "serve"}:

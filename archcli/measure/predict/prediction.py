@@ -167,16 +167,14 @@ def predict_pass(
         return _layer_by_layer(model, settings, device, plan, use)
     plan.check(model, settings)
     has_constants = device.has_constants(settings.dtype)
-    fills_stages = plan.pp > 1 and settings.phase in {"prefill", "forward"}
-    at_once = replace(plan, pp=1)  # all sequences in one batch, which reads the weights once: the floor
-    planned = planned_pass(model, settings, at_once if fills_stages and not has_constants else plan)
+    planned = planned_pass(model, settings, traced_plan(plan, settings, device))
     runs = compiled_runs(planned, settings) if compiled else None
     times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
     device = times.device
-    run = _training if settings.phase == "train" else _inference
+    run = _training if settings.phase == "train" else all_batches
     step, rows, executed = run(times, plan)
-    if fills_stages and has_constants:
-        whole = rank_kernels(planned_pass(model, settings, at_once), settings, plan, use)
+    if _fills_stages(plan, settings) and has_constants:
+        whole = rank_kernels(planned_pass(model, settings, replace(plan, pp=1)), settings, plan, use)
         step = step._replace(total=_at_most(step.total, RankTimes(whole, device, settings), plan))
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
@@ -267,8 +265,8 @@ def _at_most(total: Seconds, times: RankTimes, plan: Plan) -> Seconds:
     return total._replace(floor=min(total.floor, max(floors)))
 
 
-def _inference(times: RankTimes, plan: Plan) -> RunStages:
-    """A pass of all sequences, in the batches that go through the stages."""
+def all_batches(times: RankTimes, plan: Plan) -> RunStages:
+    """A pass of inference of all sequences, in the batches that go through the stages."""
     planned = times.rank.planned
     batches = -(-int(plan.of_replica(times.settings).batch_size) // int(planned.request.batch_size))
     run = _decoding if planned.request.phase == "decode" else _prefill
@@ -298,6 +296,21 @@ def _layer_by_layer(
         peak_flops=alone.peak_flops * plan.tp,
         not_modelled=(*alone.not_modelled, OF_LAYERS),
     )
+
+
+def traced_plan(plan: Plan, settings: MemorySettings, device: TimingDevice) -> Plan:
+    """The plan whose pass is traced.
+
+    Where no more than the floor is known, the stages of a prefill run all sequences in one batch, which reads
+    the weights once.
+    """
+    at_once = _fills_stages(plan, settings) and not device.has_constants(settings.dtype)
+    return replace(plan, pp=1) if at_once else plan
+
+
+def _fills_stages(plan: Plan, settings: MemorySettings) -> bool:
+    """Whether the stages are empty before the pass, and after it."""
+    return plan.pp > 1 and settings.phase in {"prefill", "forward"}
 
 
 def bounds(rows: Iterable[PredictedRow], exposed_s: float) -> dict[Bound, float]:

@@ -92,7 +92,9 @@ def test_the_best_of_four_devices(name, rank):
     assert choice.n_tried == len(candidates)
     by_time = sorted(candidates, key=lambda one: sum(seconds(one).values()))
     faster = by_time.index(fitting[0][1]) if fitting else len(candidates)
-    assert best_plan(asked, candidates, Timer(1.0)).n_too_large == faster
+    # a plan too large that is as fast as the best may count, too
+    alike = [n > size for one, n in needed if fitting and sum(seconds(one).values()) == fitting[0][0]]
+    assert faster <= best_plan(asked, candidates, Timer(1.0)).n_too_large <= faster + sum(alike)
     if faster:
         assert choice.too_large.candidate == by_time[0]
 
@@ -129,9 +131,9 @@ def test_stated_recomputation_and_context_stay():
 
 
 def test_serving():
-    """Whole replicas of tensor parallelism; no more replicas than sequences."""
+    """Replicas and stages of tensor parallelism; no more replicas than sequences."""
     plans = [c.plan for c in PlanCandidates(question(decoder(), 10**6, "decode"), 4, 4)]
-    assert plans == [Plan(dp=2, tp=2), Plan(tp=4)]
+    assert plans == [Plan(dp=2, pp=2), Plan(dp=2, tp=2), Plan(tp=2, pp=2), Plan(tp=4)]
     experts = [c.plan for c in PlanCandidates(question(MODELS["experts"], 10**6, "prefill", 4), 4, 4)]
     assert {(plan.tp, plan.ep) for plan in experts} == {
         (1, 1),

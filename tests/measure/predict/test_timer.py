@@ -41,13 +41,13 @@ def device(constants):
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize("phase", ["train", "decode"])
+@pytest.mark.parametrize("phase", ["train", "decode", "prefill"])
 @pytest.mark.parametrize("constants", DEVICES)
 def test_times_are_those_of_the_prediction(constants, phase):
     ours, model = device(DEVICES[constants]), decoder()
     asked = MemoryQuestion(model, MemorySettings(phase, 4, 16), Plan(), None)
     timer, candidates = PlanTimer(asked, ours), list(PlanCandidates(asked, 4, 4))
-    for candidate in candidates[::13]:
+    for candidate in candidates[:: 13 if phase == "train" else 1]:
         found = predict_pass(model, candidate.settings, ours, candidate.plan)
         seconds = sum(timer.parts(candidate).values())
         assert seconds == pytest.approx(found.seconds.expected)
@@ -88,6 +88,19 @@ class Counting(PlanTimer):
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("constants", DEVICES)
+@pytest.mark.parametrize("phase", ["decode", "prefill"])
+def test_the_best_that_serves_is_that_of_all(phase, constants):
+    """Of replicas, stages and shared matrices and experts."""
+    asked = MemoryQuestion(UNEVEN, MemorySettings(phase, 6, 16), Plan(), None)
+    ours, candidates = device(DEVICES[constants]), list(PlanCandidates(asked, 4, 4))
+    assert {one.plan.pp for one in candidates} == {1, 2, 4}
+    choice = best_plan(asked, candidates, PlanTimer(asked, ours))
+    by_time = [one for _, _, one in sorted(timed(PlanTimer(asked, ours), candidates))]
+    assert choice.best.candidate == by_time[0]
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("constants", DEVICES)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_best_is_that_of_all(name, constants):
     """With every candidate timed, and with those alone that may be the next."""
@@ -113,9 +126,10 @@ UNEVEN = decoder(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("constants", DEVICES)
-def test_no_plan_takes_less_than_it_is_told_to_at_least(constants):
+@pytest.mark.parametrize("phase", ["train", "decode", "prefill"])
+def test_no_plan_takes_less_than_it_is_told_to_at_least(constants, phase):
     """Neither before anything is timed nor when it may be the next."""
-    asked = MemoryQuestion(UNEVEN, MemorySettings("train", 1, 16), Plan(), None)
+    asked = MemoryQuestion(UNEVEN, MemorySettings(phase, 1 if phase == "train" else 6, 16), Plan(), None)
     timer, candidates = PlanTimer(asked, device(DEVICES[constants])), list(PlanCandidates(asked, 4, 4))
     least = [timer.least(one) for one in candidates]
     closer = [list(timer.closer(one)) for one in candidates]

@@ -29,6 +29,7 @@ from archcli.measure.memory.training.step import Held
 from archcli.measure.passes import count_pass, shape_pass
 from archcli.measure.predict.communication.collective import Collective, LinkPace, timed
 from archcli.measure.predict.communication.exchanges import bubble_share, of_replicas, of_rows
+from archcli.measure.predict.prediction import traced_plan
 from archcli.measure.predict.rank.planned import StagePlacement, planned_pass
 from archcli.measure.predict.rank.rank_times import RankTimes, TimingDevice
 from archcli.measure.predict.search.candidates import Candidate, of_replica
@@ -140,6 +141,13 @@ WholeDegrees = tuple[int, bool, int]
 def whole_degrees(plan: Plan) -> WholeDegrees:
     """The degrees that split all but the experts."""
     return plan.tp, plan.sp, plan.cp
+
+
+def of_pass(candidate: Candidate, asked: MemoryQuestion, device: TimingDevice) -> int:
+    """Sequences of one pass of a stage, in the phase of the question."""
+    settings = replace(candidate.settings, phase=asked.settings.phase)
+    plan = traced_plan(candidate.plan, settings, device)
+    return int(plan.of_stage(settings, int(settings.tokens(asked.model))).batch_size)
 
 
 class LeastSending:
@@ -258,7 +266,8 @@ class LeastTime:
     def learn(self, candidate: Candidate, times: RankTimes) -> None:
         """Note the times of a candidate's rank, for the bounds of others."""
         plan, settings = candidate
-        timed_rank = TimedRank(plan.ep, of_replica(candidate), settings.recompute, times)
+        sequences = of_pass(candidate, self.question, self.device)
+        timed_rank = TimedRank(plan.ep, sequences, settings.recompute, times)
         self._timed.setdefault(whole_degrees(plan), []).append(timed_rank)
 
     def seconds(self, candidate: Candidate, *, replicas: bool = True) -> float:
@@ -276,7 +285,7 @@ class LeastTime:
         """Seconds of matrix products and of sending, the mean over the stages."""
         plan, sending = candidate.plan, self._sent(candidate.plan)
         products = self._products / (plan.tp * plan.cp)
-        of_sequence = products * (1 + bubble_share(plan)) + sending.waited(sending.whole)
+        of_sequence = products * (1 + self._bubble(plan)) + sending.waited(sending.whole)
         return StageAtLeast(sending.whole, _sequences(candidate) * of_sequence / plan.pp, plan.pp)
 
     def _of_rank(self, candidate: Candidate, known: TimedRank) -> StageAtLeast:
@@ -284,12 +293,16 @@ class LeastTime:
         plan, settings = candidate
         computing_s, stage = known.busiest(plan, settings.recompute)
         waited = self._sent(plan).waited(stage)
-        of_sequence = (1 + bubble_share(plan)) * computing_s / known.batch + waited
+        of_sequence = (1 + self._bubble(plan)) * computing_s / known.batch + waited
         return StageAtLeast(stage, _sequences(candidate) * of_sequence)
+
+    def _bubble(self, plan: Plan) -> float:
+        """The share of its computing for which a stage waits at least; in inference others may fill it."""
+        return bubble_share(plan) if self.question.settings.phase == "train" else 0.0
 
     def _is_no_more(self, known: TimedRank, candidate: Candidate) -> bool:
         """Whether the known rank takes no more than a candidate's, so that its time is a bound."""
-        ep, batch = candidate.plan.ep, of_replica(candidate)
+        ep, batch = candidate.plan.ep, of_pass(candidate, self.question, self.device)
         # a pass of inference is so short that the cost of sharing experts may outweigh the gain; and a small
         # batch may lie in the cache
         if self.question.settings.phase != "train" or self.device.clock.rates.cache is not None:

@@ -63,15 +63,17 @@ class PlanCandidates:
 
     def _serving(self) -> Iterator[Candidate]:
         for tp in divisors(self.n_devices):
-            dp = self.n_devices // tp
-            if dp > self.question.settings.batch_size:
-                continue  # a replica without a sequence
+            rest = self.n_devices // tp
             # of ranks that have the same tokens some may share each expert
             within = [ep for ep in divisors(tp)[1:-1] if self._has_experts]
-            for ep in (*self._expert_degrees(tp, dp), *within):
-                plan = Plan(dp=dp, tp=tp, ep=ep)
-                if self._can_be(plan):
-                    yield Candidate(plan, self.question.settings)
+            for pp in divisors(rest):
+                dp = rest // pp
+                if dp > self.question.settings.batch_size:
+                    continue  # a replica without a sequence
+                for ep in (*self._expert_degrees(tp, dp), *within):
+                    plan = Plan(dp=dp, tp=tp, pp=pp, ep=ep)
+                    if self._can_be(plan):
+                        yield Candidate(plan, self.question.settings)
 
     def _training(self) -> Iterator[Candidate]:
         for plan in self._layouts():

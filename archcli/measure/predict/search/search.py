@@ -15,6 +15,7 @@ from archcli.errors import ArchError
 from archcli.launches.kernel import KernelRun
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.plan import Plan
+from archcli.measure.predict.prediction import all_batches, traced_plan
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels, traced_runs
 from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
 from archcli.measure.predict.rank.rank_times import KnownTimes, RankTimes, StageStep, TimingDevice, stage_step
@@ -24,6 +25,7 @@ from archcli.measure.predict.search.bounds import (
     LeastTime,
     WholeDegrees,
     degrees_of,
+    of_pass,
     whole_degrees,
 )
 from archcli.measure.predict.search.candidates import Candidate, of_replica
@@ -85,6 +87,8 @@ class PlanTimer:
         """Its seconds: computing, recomputing, communication and the bubble."""
         plan, settings = candidate
         times = self._times_of(candidate)
+        if self.question.settings.phase != "train":
+            return _parts(all_batches(times, plan).step)
         steps = [stage_step(times, plan, stage, settings.grad_accum) for stage in times.distinct(plan)]
         return _parts(max(steps, key=lambda step: step.total.expected))
 
@@ -94,11 +98,12 @@ class PlanTimer:
             # the last token that serving makes, with all others in the cache
             tokens = settings.tokens(self.question.model) + settings.new
             settings = replace(settings, phase=self.question.settings.phase, seq_len=tokens, chunk=None)
-        alike = degrees_of(plan), of_replica(candidate)
+        alike = degrees_of(plan), of_pass(candidate, self.question, self.device)
         key = alike, settings.recompute
         if key not in self._times:
             if alike not in self._traced:
-                planned = planned_pass(self.question.model, settings, plan)
+                traced = traced_plan(plan, settings, self.device)
+                planned = planned_pass(self.question.model, settings, traced)
                 self._traced[alike] = planned, traced_runs(planned, settings)
             planned, runs = self._traced[alike]
             rank = rank_kernels(planned.repeating(settings), settings, plan, self.use, runs)

@@ -101,7 +101,7 @@ TrainedTokens = Annotated[
 CurveOption = Annotated[Curve | None, Option("Add a table: the same over batch sizes, contexts or devices.")]
 Compiled = Annotated[
     bool,
-    Option("Kernels fused as torch.compile does; on one device, without an engine.", name="compile"),
+    Option("Kernels fused as torch.compile does, without an engine.", name="compile"),
 ]
 FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits into the devices.")]
 

@@ -6,7 +6,7 @@ the last, so that what one layer hands to the next has the right maker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 from weakref import ref
 
@@ -16,7 +16,7 @@ from archcli.graph.kept import SAME, Call, Execution, In, Kept, MemoryLayout, Of
 from archcli.graph.op import Op, Tensor, tree_map
 from archcli.graph.part import NO_WORKSPACE, Workspace
 from archcli.graph.row import Row
-from archcli.graph.storage import Allocation, Ledger, LiveStorage, Step, Value
+from archcli.graph.storage import Allocation, Ledger, LiveStorage, Recomputed, Step, Value
 
 T = TypeVar("T", bound=CountTape)
 
@@ -92,8 +92,8 @@ class MemoryTape(InPeriods):
         super().__init__(rows, *args, **options)
         self.ledger, self.execution = Ledger(), Execution()
         self.read: MemoryReader
-        # whether a training pass recomputes what has this path, and the path of such a module around
-        self.recomputed: Callable[[str], bool] = _nothing
+        # what a training pass recomputes, and the path of such a module around
+        self.recomputed = Recomputed()
         self.region: str | None = None
         # what all matrices of routed experts keep once: the expert of each token, where their tokens end
         self.mixture: dict[str, LiveStorage | None] = {}
@@ -166,11 +166,14 @@ class MemoryTape(InPeriods):
 
     def _save(self, x: Tensor, region: str) -> Tensor:
         """Keep an input of a region that is recomputed."""
-        storage = storage_of(x)
+        self._hold(storage_of(x), region)
+        return x
+
+    def _hold(self, storage: LiveStorage | None, region: str) -> None:
+        """Keep a storage until the backward of a region is done."""
         if storage is not None:
             self.ledger.keep(storage)
             self.ledger.entries.setdefault(region, {})[id(storage.record)] = storage.record
-        return x
 
     def _call(self, op: Op, xs: tuple[Tensor, ...], *, trained: bool) -> Call:
         width = self.execution.width
@@ -213,6 +216,11 @@ class MemoryTape(InPeriods):
         if region is None:
             for storage in kept.values():
                 self.ledger.keep(storage)
+        elif self.region is not None and self.recomputed.keeps(row.path):
+            # not run again: its results, and what it made for its backward
+            own = (s for s, of in zip(storages, run.kept, strict=True) if not isinstance(of, In))
+            for result in (*(place.storage for place in run.places), *own):
+                self._hold(result, region)
         if not self.ledger.follows:
             return
         step = Step(
@@ -231,7 +239,7 @@ class MemoryTape(InPeriods):
 
     def _alive(self) -> Number:
         """Bytes of the recomputed module that are alive when its second run reaches this operation."""
-        return 0 if self.region is None else self.ledger.region(self.region).alive()
+        return 0 if self.region is None else self.ledger.region(self.region).alive(self.ledger.saved)
 
     def _alive_again(self, before: Number, kept: Mapping[int, LiveStorage]) -> Number:
         """The most bytes of that module while the operation runs again, with the tensors that it keeps."""
@@ -240,7 +248,7 @@ class MemoryTape(InPeriods):
         # what autograd has saved, such as the region's input, is counted there already
         region, saved = self.ledger.region(self.region), self.ledger.saved
         region.kept.update({key: storage.record for key, storage in kept.items() if key not in saved})
-        return maximum(before, region.alive())
+        return maximum(before, region.alive(saved))
 
     def _weight_gradients(self, call: Call, row: Row) -> Number:
         """Bytes of the gradients of the row's own weights, of all experts that have them."""
@@ -282,11 +290,6 @@ class GradlessMemoryTape(MemoryTape):
 
     __slots__ = ()
     records = False
-
-
-def _nothing(path: str) -> bool:  # noqa: ARG001
-    """No path is recomputed."""
-    return False
 
 
 def storage_of(x: Tensor) -> LiveStorage | None:

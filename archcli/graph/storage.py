@@ -6,6 +6,7 @@ its local variables hold is held for as long in both.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from weakref import ref
@@ -102,6 +103,25 @@ class Step:
     """Bytes of a bias whose gradient is summed up after the others; 0 without one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """Which modules and operations a backward computes again, and the operations in them that it does not.
+
+    Each is told by rules of paths. What is not computed again has kept its results.
+    """
+
+    rules: tuple[Callable[[str], bool], ...] = ()
+    kept: tuple[Callable[[str], bool], ...] = ()
+
+    def __call__(self, path: str) -> bool:
+        """Whether the module or operation of a path is computed again."""
+        return any(rule(path) for rule in self.rules)
+
+    def keeps(self, path: str) -> bool:
+        """Whether an operation within such a module keeps its results."""
+        return any(rule(path) for rule in self.kept)
+
+
 @dataclass(slots=True, eq=False)
 class RecomputedRegion:
     """Storages made within a module that is recomputed: those its locals hold, and those its steps keep."""
@@ -109,11 +129,12 @@ class RecomputedRegion:
     made: list[ref[LiveStorage]] = field(default_factory=list)
     kept: dict[int, Allocation] = field(default_factory=dict)
 
-    def alive(self) -> Number:
-        """Bytes alive when the module runs again, at the same operation."""
+    def alive(self, saved: Mapping[int, LiveStorage]) -> Number:
+        """Bytes alive when the module runs again, at the same operation, beside what autograd has saved."""
         # a tensor that a local holds and a step keeps is one storage: the dict has it once
         held = [storage.record for made in self.made if (storage := made()) is not None]
-        return sum(a.size for a in {**{id(a): a for a in held}, **self.kept}.values())
+        fresh = {id(a): a for a in held if id(a) not in saved}
+        return sum(a.size for a in {**fresh, **self.kept}.values())
 
 
 @dataclass(slots=True, eq=False)

@@ -30,15 +30,9 @@ FOUNDRY = "llm-foundry"
 B200, H100, A100 = "b200-sxm", "h100-sxm", "a100-sxm-80gb"
 IN_FP32 = {"gradients": "fp32", "optimizer": "adamw-mixed-fused"}
 """The recipe of Megatron-LM."""
-SELECTIVE = ",".join(
-    f"layers.*.{path}"
-    for path in (
-        *("attention_norm", "attention.k_proj", "attention.q_rotate", "attention.k_rotate"),
-        *("attention.o_proj", "attention_residual"),
-        *("ffn_norm", "ffn.up_proj", "ffn.activation", "ffn.gated"),
-    )
-)
-"""What torchtitan's selective checkpointing repeats: every second product, and all but attention between."""
+KEPT = ("attention.attend", "attention.q_proj", "attention.v_proj", "ffn.gate_proj", "ffn.down_proj")
+SELECTIVE = ",".join(("layer", *(f"keep:layers.*.{path}" for path in KEPT)))
+"""torchtitan's selective checkpointing: attention and every second product keep their results."""
 
 
 class Step(NamedTuple):

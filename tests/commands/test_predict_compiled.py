@@ -49,13 +49,31 @@ def test_scans_are_said_to_be_fused_otherwise():
     assert OF_SCANS in report.to_dict()["not_modelled"]
 
 
+@pytest.mark.parametrize("plan", [{"dp": 2, "zero": 3}, {"tp": 2}, {"tp": 2, "sp": True}], ids=str)
+def test_a_rank_of_several_devices_is_compiled_as_one_device_is(plan):
+    """Fewer launches and bytes, the same products, and the same collectives."""
+    eager, compiled = (
+        archcli.predict("gpt2", "2xh100-sxm", "train", seq_len=64, compiled=on, plan=plan)
+        for on in (False, True)
+    )
+    assert compiled.totals["time_s"]["expected"] < eager.totals["time_s"]["expected"]
+    assert compiled.totals["time_s"]["floor"] <= eager.totals["time_s"]["floor"]
+    products = [
+        sum(row["flops"] for row in found.rows if row["class"] == "contraction")
+        for found in (eager, compiled)
+    ]
+    assert products[0] == pytest.approx(products[1])
+    sent = [found.totals["communication"] for found in (eager, compiled)]
+    assert [one["bytes"] for one in sent[0]] == [one["bytes"] for one in sent[1]]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
         ({"engine": "vllm"}, "not of an engine"),
         ({"phase": "serve"}, "not of an engine"),
-        ({"device": "2xh100-sxm", "plan": {"dp": 2}}, "one device alone"),
         ({"phase": "train", "recompute": "layer"}, "without --recompute"),
+        ({"device": "2xh100-sxm", "phase": "train", "plan": {"pp": 2}}, "without --pp"),
         ({"fit": "time"}, "does not compare compiled"),
     ],
 )

@@ -78,7 +78,8 @@ Backend = Annotated[KernelBackend, Option("Whose kernels run.")]
 Recompute = Annotated[
     str,
     Option(
-        "What backward recomputes: none, attention, layer, or a pattern such as layers.*.ffn.",
+        "What backward recomputes: none, attention, layer, or a pattern such as layers.*.ffn; keep:PATTERN "
+        "leaves out operations in it.",
         metavar="WHAT",
     ),
 ]

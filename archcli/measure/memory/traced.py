@@ -12,7 +12,7 @@ from archcli.graph import Row, Tensor
 from archcli.graph.count_tape import Abstract
 from archcli.graph.kept import INT64, Execution
 from archcli.graph.memory_tape import FilledTape, MemoryTape, Placement
-from archcli.graph.storage import Ledger
+from archcli.graph.storage import Ledger, Recomputed
 from archcli.launches.memory.op_reader import OpReader
 from archcli.modules import Model
 from archcli.modules.spec.forms import formed
@@ -121,7 +121,7 @@ def trace_memory(
     model: Model,
     request: Request,
     execution: Execution,
-    recomputed: Callable[[str], bool] | None = None,
+    recomputed: Recomputed | None = None,
     *,
     moments: bool = True,
     values: Mapping[Any, int] | None = None,
@@ -131,7 +131,7 @@ def trace_memory(
     moments: False leaves out the live bytes and costs of rows, and gives kept bytes alone: sums of live bytes
         are slow in symbols and arrays.
     values: those of the symbols of a formula; they decide which kernels run.
-    recomputed: whether the backward computes the row or module of a path again.
+    recomputed: what the backward computes again.
 
     Raises ArchError for an operation that does not state what it keeps and calls a function unknown here.
     """

@@ -230,12 +230,16 @@ def _unmatched(setting: str, model: Model) -> Iterator[Problem]:
     """A problem for each pattern that no path matches."""
     if setting in {"none", "layer"}:
         return
-    from archcli.measure.memory.training.losses import recomputed  # of training alone
+    from archcli.measure.memory.training.losses import KEEP, recomputed  # of training alone
 
     paths = module_paths(model)
-    for part in dict.fromkeys(map(str.strip, setting.split(","))):
-        rule = recomputed(part)
-        if rule is None or any(map(rule, paths)):
+    parts = dict.fromkeys(map(str.strip, setting.split(",")))
+    if all(part == "none" or part.startswith(KEEP) for part in parts):
+        yield Problem(f"--recompute {setting}: nothing is recomputed that could keep", f"layer,{setting}")
+        return
+    for part in parts:
+        rule = recomputed(part.removeprefix(KEEP))
+        if part == "none" or (rule is not None and any(map(rule, paths))):
             continue
         if part == "attention":
             yield Problem("--recompute attention: no layer has softmax attention", "--recompute layer")

@@ -10,31 +10,36 @@ from typing import NamedTuple
 from archcli.arith import Number, ceil_div
 from archcli.errors import ArchError, quote
 from archcli.graph.kept import FP32
+from archcli.graph.storage import Recomputed
 
 LAYER = re.compile(r"(.*\.)?layers\.[^.]+")
 CORE = re.compile(r"(.*\.)?layers\.[^.]+\..*attend[^.]*")
 
 
-def recomputed(setting: str) -> Callable[[str], bool] | None:
-    """Whether a path is recomputed, by the setting; None where nothing is.
+KEEP = "keep:"
+
+
+def recomputed(setting: str) -> Recomputed | None:
+    """What the backward computes again, by the setting; None where nothing is.
 
     layer: every layer, so that its input alone is kept (arXiv:1604.06174). attention: the scores, softmax and
     mix (selective recomputation, arXiv:2205.05198). Anything else is a pattern of paths of modules or
     operations, such as `layers.*.ffn`, in which * stands for any text. Several are joined by commas.
+    keep:PATTERN names operations in them that keep their results, as torch's selective checkpointing does.
     """
-    if "," in setting:
-        return _any_of([recomputed(part.strip()) for part in setting.split(",") if part.strip()])
-    if setting == "none":
-        return None
-    if setting == "layer":
+    parts = [part.strip() for part in setting.split(",") if part.strip()]
+    rules = tuple(_rule(part) for part in parts if part != "none" and not part.startswith(KEEP))
+    kept = tuple(_rule(part.removeprefix(KEEP)) for part in parts if part.startswith(KEEP))
+    return Recomputed(rules, kept) if rules else None
+
+
+def _rule(part: str) -> Callable[[str], bool]:
+    """Whether a path is meant by one part of a setting."""
+    if part == "layer":
         return lambda path: LAYER.fullmatch(path) is not None
-    if setting == "attention":
+    if part == "attention":
         return lambda path: CORE.fullmatch(path) is not None
-    return lambda path: fnmatchcase(path, setting)
-
-
-def _any_of(rules: list[Callable[[str], bool] | None]) -> Callable[[str], bool]:
-    return lambda path: any(rule(path) for rule in rules if rule is not None)
+    return lambda path: fnmatchcase(path, part)
 
 
 CHUNKED = re.compile(r"chunked:([1-9]\d{0,8})", re.ASCII)

@@ -272,12 +272,13 @@ def _of_cache(question: PredictQuestion) -> Iterator[Problem]:
 
 
 def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:
-    """Problems of a compiled pass with an engine, with several devices, or with recomputation."""
+    """Problems of a compiled pass with an engine, with stages, or with recomputation."""
     if question.is_served or question.phase == "serve":
         hint = "--phase prefill or decode with --engine none"
         yield Problem("--compile is of the model itself, not of an engine", hint)
-    if question.plan.devices > 1:
-        yield Problem("--compile is predicted for one device alone", "leave --compile out")
+    if question.plan.pp > 1:
+        # fused kernels cross the layers at which stages are cut
+        yield Problem("--compile is predicted without --pp", "leave --compile or --pp out")
     if question.settings.recompute != "none":
         what = "--compile is predicted without --recompute"
         yield Problem(what, "leave --compile or --recompute out")

@@ -13,6 +13,7 @@ from fractions import Fraction
 from archcli.arith import Number, whole
 from archcli.graph import Row
 from archcli.graph.kept import Call, Execution, In, Kept
+from archcli.graph.storage import Recomputed
 from archcli.launches.memory.op_reader import OpReader
 from archcli.measure.memory.pipeline import Stage, stages_of
 from archcli.measure.memory.plan import Plan
@@ -192,10 +193,8 @@ def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
     return repeated_paths(rows, recomputed(settings.recompute), settings.execution())
 
 
-def repeated_paths(
-    rows: Sequence[Row], rule: Callable[[str], bool] | None, execution: Execution
-) -> frozenset[str]:
-    """Paths of the rows that a backward runs again; `rule` says which modules are recomputed.
+def repeated_paths(rows: Sequence[Row], rule: Recomputed | None, execution: Execution) -> frozenset[str]:
+    """Paths of the rows that a backward runs again; `rule` says what is recomputed.
 
     As torch's checkpointing stops early, rows after the last one that keeps something are not run again, nor
     is that one if it keeps its inputs alone: autograd saves them before it runs.
@@ -207,7 +206,8 @@ def repeated_paths(
         region = _region(row.path, rule)
         if region is not None:
             regions.setdefault(region, []).append(row)
-    return frozenset(row.path for region in regions.values() for row in _needed(region, execution))
+    again = (row.path for region in regions.values() for row in _needed(region, execution))
+    return frozenset(path for path in again if path in regions or not rule.keeps(path))
 
 
 def _region(path: str, rule: Callable[[str], bool]) -> str | None:

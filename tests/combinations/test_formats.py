@@ -45,7 +45,7 @@ def answers(seed):
     return model, archcli.count_memory(model, **ours, plan=plan), predicted
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("seed", range(200))
 def test_memory_and_predict_agree_about_what_fits(seed):
     model, memory, predicted = answers(seed)

@@ -353,7 +353,7 @@ NAMED = (
 )
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("model", [name for name in presets() if name != "llama-3.2-3b-lora-3.7bit"])
 def test_every_preset_takes_every_format(model):
     loaded = archcli.load(model)

@@ -56,3 +56,14 @@ def test_what_fits_needs_no_other_format():
     assert archcli.predict("gpt2", "h100-sxm").totals["change"] is None
     notes = archcli.predict("llama-3.1-8b", "l4", "decode", dtype="fp32").notes
     assert any("it would fit" in note for note in notes)
+
+
+@pytest.mark.parametrize("memory", ["16GB", "24GB"])
+def test_gpt_oss_fits_a_card_as_published(memory):
+    """12.8 GiB of weights, and 32k tokens of the 12 layers without a window: 2 x 8 heads of 64 in bf16."""
+    asked = {"phase": "serve", "seq_len": 32_000, "chunk": 2048, "memory": memory}
+    report = archcli.count_memory("gpt-oss-20b", **asked)
+    assert report.totals["fits"]
+    cached = 12 * (32_000 + 128) * 2 * 8 * 64 * 2
+    assert report.totals["parts"]["cache"] == cached
+    assert not archcli.count_memory("gpt-oss-20b", **asked, dtype="bf16").totals["fits"]

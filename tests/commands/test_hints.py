@@ -123,7 +123,7 @@ HINTS = {
         [f"{MIXTRAL} --fit recompute", f"{MIXTRAL} --fit devices"],
     ),
     f"{MIXTRAL} --fit recompute": (f"{NOT_ONE}--fit devices may.", [f"{MIXTRAL} --fit devices"]),
-    "memory gpt2-xl --phase serve --device 2xl4 --dp 1": ("This plan uses 1 of 2 devices.", []),
+    "memory gpt2-xl --phase serve --device 8xl4 --dp 2 -b 2": ("This plan uses 2 of 8 devices.", []),
     "memory gpt2 --phase serve --device 8xl4 --tp 2": (
         "This plan uses 2 of 8 devices; --tp 6 would use more of them.",
         ["memory gpt2 --phase serve --device 8xl4 --tp 6"],
@@ -145,8 +145,8 @@ HINTS = {
         [f"{H100} --phase serve -s 5"],
     ),
     f"{H100} --compile --phase serve": (
-        "--phase prefill or decode without --engine",
-        [f"{H100} --compile --phase prefill", f"{H100} --compile --phase decode"],
+        "--phase prefill or decode with --engine none",
+        [f"{H100} --compile --phase prefill --engine none", f"{H100} --compile --phase decode --engine none"],
     ),
     f"{H100} --compile --recompute layer --phase train": (
         "leave --compile or --recompute out",
@@ -164,9 +164,9 @@ HINTS = {
         "leave --dp and --tp out, or leave --fit out; the device 8xNAME says how many there are",
         ["predict gpt2 --device 2xh100-sxm --fit time", "predict gpt2 --device 4xh100-sxm --dp 2 --tp 2"],
     ),
-    "predict gpt2 --device 8xh100-sxm --fit time": (
-        "-b 8, a sequence for each, or fewer devices",
-        ["predict gpt2 --device 8xh100-sxm --fit time -b 8", "predict gpt2 --device 4xh100-sxm --fit time"],
+    "predict gpt2 --device 13xh100-sxm --fit time": (
+        "-b 13, a sequence for each, or fewer devices",
+        ["predict gpt2 --device 13xh100-sxm --fit time -b 13", "predict gpt2 --device 4xh100-sxm --fit time"],
     ),
     "predict gpt2 --device 7xh100-sxm --fit time --phase train --cp 7": (
         "leave --cp out",

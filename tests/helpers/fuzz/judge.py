@@ -133,7 +133,9 @@ def of_cache(totals, rows, _):
             yield f"rows hold {sum(row[name] for row in rows)} of {totals[name]} {name}"
     fits = totals.get("fits") or {}
     beside, only = fits.get("beside_weights") or {}, fits.get("cache_alone") or {}
-    served = fits.get("served") or {}
+    # an engine that keeps an input of each convolution less may serve more than fits as it is counted
+    less = (totals.get("held") or {}).get("bytes", 0) < totals["bytes"]
+    served = {} if less else fits.get("served") or {}
     for name in ("tokens", "sequences"):
         many = [mapping.get(name) for mapping in (served, beside, only)]
         known = [n for n in many if n is not None]

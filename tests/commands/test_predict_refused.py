@@ -56,11 +56,11 @@ REFUSED = {
     "recomputation": ((*GPT2, "--recompute", "layer"), "--recompute applies to training only"),
     "nothing fits": (
         ("predict", "llama-3.1-405b", "--device", "2xh100-sxm", "--fit", "time"),
-        "none of 1 plans fits into 2 x h100-sxm\n  = help: more devices or shorter sequences",
+        "none of 2 plans fits into 2 x h100-sxm\n  = help: more devices or shorter sequences",
     ),
     "no plan has so many devices": (
-        ("predict", "gpt2", "--device", "8xh100-sxm", "--fit", "time"),
-        "no plan shares the model among 8 x h100-sxm\n  = help: -b 8, a sequence for each, or fewer devices",
+        ("predict", "gpt2", "--device", "13xh100-sxm", "--fit", "time"),
+        "no plan shares the model among 13 x h100-sxm\n  = help: -b 13, a sequence for each, or fewer devices",
     ),
 }
 

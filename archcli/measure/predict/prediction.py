@@ -20,13 +20,7 @@ from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Bound, Origin
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
 from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
-from archcli.measure.predict.rank.rank_times import (
-    RankTimes,
-    StageStep,
-    TimedRun,
-    TimingDevice,
-    stage_step,
-)
+from archcli.measure.predict.rank.rank_times import RankTimes, StageStep, TimedRun, TimingDevice, stage_step
 from archcli.measure.predict.times import Seconds
 from archcli.modules import Model
 from archcli.recording.classes import TimeClass

@@ -60,7 +60,7 @@ REFUSED = {
     ),
     "no plan has so many devices": (
         ("predict", "gpt2", "--device", "13xh100-sxm", "--fit", "time"),
-        "no plan shares the model among 13 x h100-sxm\n  = help: -b 13, a sequence for each, or fewer devices",
+        "no plan shares the model among 13 x h100-sxm\n  = help: -b 13, a sequence for each, or fewer",
     ),
 }
 

@@ -11,8 +11,7 @@ from efficiency.held_out import OUTER, fit, mean_error, rounded, share
 from archcli.api.asking.llamacpp import family
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.load import load
-from archcli.load.devices.engines import folder
-from archcli.load.devices.speeds import SPEEDS
+from archcli.load.devices.engines import speeds_file
 from archcli.measure.predict.llamacpp import EXPONENT, FP32
 from archcli.measure.predict.rank.kernels import rank_kernels
 from archcli.measure.predict.rank.planned import planned_pass
@@ -142,7 +141,7 @@ def show(rows, found):
 
 def renew(*, write):
     """Fit the families of GPUs, print the errors, and write the constants if asked to."""
-    path = folder() / SPEEDS / "llamacpp.yaml"
+    path = speeds_file("llamacpp")
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     entries = {}
     for name in ("gpu", "metal"):

@@ -2,8 +2,7 @@
 
 from archcli.arith import touched
 from archcli.load.devices.datasheet import load_datasheet
-from archcli.load.devices.engines import load_kernels, measured_engines
-from archcli.load.devices.speeds import load_speeds
+from archcli.load.devices.engines import load_kernels, load_speeds, measured_engines
 from archcli.measure.predict.engine_kernels import attention, delta_net, exchange, experts, latent
 from archcli.measure.predict.engine_kernels.choice import PROCESSORS, entry_for
 from archcli.measure.predict.engine_kernels.terms import KernelDevice

@@ -14,8 +14,9 @@ from archcli.measure.memory.settings import MemorySettings
 from archcli.modules import Model
 from archcli.units import parse_bytes
 
-OF_TORCH = (("attention", "sdpa"), ("attention", "eager"), ("backend", "cpu"), ("backend", "mps"))
-"""Options that speak of eager torch alone, with the values that are not their defaults."""
+OF_TORCH = ("attention", "backend")
+"""Options that speak of eager torch alone."""
+DEFAULTS = MemorySettings()
 
 
 def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEngine:
@@ -56,7 +57,8 @@ def run_by_engine(
     Options that speak of eager torch mean that, unless an engine is named. Raises ArchError for an engine
     that cannot do what the settings ask.
     """
-    stated = [f"--{option} {value}" for option, value in OF_TORCH if getattr(settings, option) == value]
+    values = {option: getattr(settings, option) for option in OF_TORCH}
+    stated = [f"--{name} {value}" for name, value in values.items() if value != getattr(DEFAULTS, name)]
     if stated and name is None:
         name = "none"
     engine = chosen_engine(name, model, settings.phase, device, kv_dtype)

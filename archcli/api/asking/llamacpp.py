@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archcli.load.devices.budget import read_budget
-from archcli.load.devices.speeds import load_speeds
+from archcli.load.devices.engines import load_speeds
 from archcli.measure.predict.answers.question import PredictedDevice
 from archcli.measure.predict.llamacpp import WholeRuns
 

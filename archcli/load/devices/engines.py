@@ -20,6 +20,8 @@ OPERATION = re.compile(r"^    ([a-z_]+):\n((?:      .*\n)+)", re.MULTILINE)
 """An operation of a device, and the lines below it."""
 KernelEntries = Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
 """Constants of kernels by device and by operation, such as attention_prefill."""
+Speeds = Mapping[str, Mapping[str, Any]]
+"""Constants of whole runs by family of devices, such as gpu."""
 
 
 def folder() -> Path:
@@ -47,8 +49,8 @@ def load_engine(name: str) -> Mapping[str, Any]:
     """The facts of an engine by their names. Raises ArchError for an engine that is not known."""
     if name not in engines():
         raise ArchError(f"no engine {quote(name)}", suggest(name, engines()))
-    shown_as = f"{name}.yaml"
-    return _parsed(decode(read_start(folder() / shown_as, shown_as), shown_as), shown_as)
+    facts: Mapping[str, Any] = _parsed(_text(folder() / f"{name}.yaml"), f"{name}.yaml")
+    return facts
 
 
 def measured_devices(name: str) -> list[str]:
@@ -63,12 +65,9 @@ def kernel_entries(name: str, device: str, operation: str) -> Sequence[Mapping[s
     Only their lines are parsed. Raises ArchError where none of the engine's were measured.
     """
     blocks = dict(OPERATION.findall(_blocks(name).get(device, "")))
-    if operation not in blocks:
-        return ()
-    document = parse(text_of(blocks[operation], f"{name}.yaml"))
-    if document.problems or document.root is None:
-        raise ArchError(document.problems)
-    entries: Sequence[Mapping[str, Any]] = plain(document.root)
+    entries: Sequence[Mapping[str, Any]] = ()
+    if operation in blocks:
+        entries = _parsed(blocks[operation], f"{name}.yaml")
     return entries
 
 
@@ -89,13 +88,28 @@ def _blocks(name: str) -> Mapping[str, str]:
 def _kernels_text(name: str) -> str:
     if name not in measured_engines():
         raise ArchError(f"no kernels of engine {quote(name)}", suggest(name, measured_engines()))
-    shown_as = f"{name}.yaml"
-    return decode(read_start(kernels_folder() / shown_as, shown_as), shown_as)
+    return _text(kernels_folder() / f"{name}.yaml")
 
 
-def _parsed(text: str, shown_as: str) -> Mapping[str, Any]:
+@cache
+def load_speeds(name: str) -> Speeds:
+    """The constants of an engine's whole runs. Raises ArchError for a file that cannot be read."""
+    path = speeds_file(name)
+    speeds: Speeds = _parsed(_text(path), path.name)["speeds"]
+    return speeds
+
+
+def speeds_file(name: str) -> Path:
+    """The file with the constants of an engine's whole runs."""
+    return folder() / "speeds" / f"{name}.yaml"
+
+
+def _text(path: Path) -> str:
+    return decode(read_start(path, path.name), path.name)
+
+
+def _parsed(text: str, shown_as: str) -> Any:
     document = parse(text_of(text, shown_as))
     if document.problems or document.root is None:
         raise ArchError(document.problems)
-    facts: Mapping[str, Any] = plain(document.root)
-    return facts
+    return plain(document.root)

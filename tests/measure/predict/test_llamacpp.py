@@ -7,7 +7,7 @@ from statistics import mean, median
 import pytest
 
 import archcli
-from archcli.load.devices.speeds import load_speeds
+from archcli.load.devices.engines import load_speeds
 from archcli.measure.predict.constants import Rates
 from archcli.measure.predict.llamacpp import WholeRuns, peak
 from archcli.measure.predict.prediction import OF_LAYERS

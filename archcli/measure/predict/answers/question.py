@@ -166,8 +166,7 @@ class PredictQuestion:
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
         one_pass = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
-        seconds = one_pass.seconds
-        with_overhead = one_pass._replace(seconds=with_engine(seconds, engine))
+        with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine))
         return PredictAnswer(self._of_peak(with_overhead))
 
     @property

@@ -22,6 +22,7 @@ BAD_INPUT = 2
 # A subcommand is the function `run` of archcli/commands/NAME.py; its docstring is its help, and the first
 # line of that stands in the list of subcommands.
 GROUPS = {
+    "Ask": ("fit",),
     "Count": ("params", "flops", "kvcache", "memory", "predict", "compare"),
     "Design": ("sweep", "scale"),
     "Judge": ("check", "rules", "rule"),

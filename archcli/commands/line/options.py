@@ -21,17 +21,17 @@ from archcli.modules.spec.values import ValueType, accepted, bare, hints, value_
 from archcli.render import Format
 from archcli.units import bytes_note, parse_bytes, parse_count, tokens_note
 
-Model = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        autocompletion=completion.models,
-        help=(
-            "A YAML, config.json or GGUF file, the name of a preset, org/name on the Hugging Face hub, "
-            "or - for standard input."
-        ),
+_MODEL = typer.Argument(
+    metavar="MODEL",
+    autocompletion=completion.models,
+    help=(
+        "A YAML, config.json or GGUF file, the name of a preset, org/name on the Hugging Face hub, "
+        "or - for standard input."
     ),
-]
+)
+Model = Annotated[str, _MODEL]
+MaybeModel = Annotated[str | None, _MODEL]
+"""Of a command that has an answer without a model, too."""
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -106,7 +106,9 @@ def _parameters(record: Any) -> Iterator[Parameter]:
     for field in sorted(fields(record), key=lambda field: field.name not in direct):
         default = Parameter.empty if field.default is MISSING else field.default
         if field.name == "model":
-            yield Parameter(field.name, Parameter.KEYWORD_ONLY, annotation=Model)
+            required = default is Parameter.empty
+            annotation = Model if required else MaybeModel
+            yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         elif option_of(annotations[field.name]) is not None:
             yield _parameter(field.name, annotations[field.name], default)
 

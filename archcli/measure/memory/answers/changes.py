@@ -112,22 +112,37 @@ def largest_format(question: MemoryQuestion) -> Record | None:
 
 
 def _in_fewer_bits(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:
-    """The question with smaller weights in each known format that may fit, the largest first.
-
-    Of a YAML that states its own bits none.
-    """
-    model, device = question.model, question.device
-    if device is None or not (model.quantization is None or model.stored_as or model.is_as_published):
+    """The question with smaller weights in each known format that may fit, the largest first."""
+    device = question.device
+    if device is None:
         return
-    rows = shape_pass(model).rows
-    whole = weight_bytes(model, rows, question.settings.dtype)
-    weights, known = float(question.answer().largest.peak.weights), list(_stored(question))
-    sizes = [weight_bytes(stored.model, rows, stored.settings.dtype) for _, stored in known]
-    for size, (name, stored) in sorted(zip(sizes, known, strict=True), key=lambda pair: -pair[0]):
+    whole, weights = whole_bytes(question), float(question.answer().largest.peak.weights)
+    for size, name, stored in formats_by_bytes(question):
         # a pass is traced for what may fit alone: a rank's share is of the whole as it was, but for rounding
         if size < whole and weights * size / whole <= SLACK * device.memory_bytes / device.utilization:
             with suppress(ArchError):  # of an engine that does not read it
                 yield f"--dtype {name}", question.again(dtype=name) if question.again else stored
+
+
+def whole_bytes(question: MemoryQuestion) -> int:
+    """Bytes of all weights of the question's model."""
+    return weight_bytes(question.model, shape_pass(question.model).rows, question.settings.dtype)
+
+
+def formats_by_bytes(question: MemoryQuestion) -> list[tuple[int, str, MemoryQuestion]]:
+    """(bytes of all weights, format, question) of each known format, the largest first.
+
+    Of a YAML that states its own bits none.
+    """
+    model = question.model
+    if not (model.quantization is None or model.stored_as or model.is_as_published):
+        return []
+    rows = shape_pass(model).rows
+    sized = (
+        (weight_bytes(stored.model, rows, stored.settings.dtype), name, stored)
+        for name, stored in _stored(question)
+    )
+    return sorted(sized, key=lambda it: -it[0])
 
 
 def _stored(question: MemoryQuestion) -> Iterator[tuple[str, MemoryQuestion]]:

@@ -197,35 +197,59 @@ def fit(question: MemoryQuestion, what: Fit, tell: Progress, devices: Sequence[D
 
 
 def _batch(question: MemoryQuestion, tell: Progress) -> Record:
-    def attempt(n: int) -> bool:
+    def needed(n: int) -> int:
         tell(f"batch size {n:,}")
-        return question.changed(batch_size=n).fits()
+        return question.changed(batch_size=n).answer().needed_bytes
 
-    largest = _largest(attempt, MOST)
+    largest = _largest(question, needed, MOST)
     return _fitted(question, {"batch_size": largest}, largest)
 
 
 def _context(question: MemoryQuestion, tell: Progress) -> Record:
-    def attempt(n: int) -> bool:
+    def needed(n: int) -> int:
         tell(f"{n:,} tokens")
-        return question.changed(seq_len=n * shared).fits()
+        return question.changed(seq_len=n * shared).answer().needed_bytes
 
     plan = question.plan
     shared = plan.cp * (plan.tp if plan.sp else 1)
-    longest = _largest(attempt, MOST // shared)
+    longest = _largest(question, needed, MOST // shared)
     tokens = None if longest is None else longest * shared
     return _fitted(question, {"seq_len": tokens}, tokens)
 
 
-def _largest(attempt: Callable[[int], bool], most: int) -> int | None:
-    """The largest number that fits, by doubling and then halving the interval; None where 1 does not."""
+Needed = Callable[[int], int]
+"""Bytes that so many sequences or tokens need."""
+
+
+def _largest(question: MemoryQuestion, needed: Needed, most: int) -> int | None:
+    """The largest number that fits, by doubling and then narrowing; None where 1 does not."""
+    memory = 0 if question.device is None else question.device.memory_bytes
     low, high = 0, 1
-    while high <= most and attempt(high):
+    while high <= most and needed(high) <= memory:
         low, high = high, 2 * high
+    return narrowed(needed, memory, low, high) if low else None
+
+
+def narrowed(needed: Needed, memory: int, low: int, high: int) -> int:
+    """The largest number that fits into a memory, where `low` does and `high` does not.
+
+    Bytes grow with it in a few straight lines: that between both ends says where to look next, and the middle
+    where the line has led nowhere.
+    """
+    ends = {n: needed(n) for n in (low, high)}
+    straight = STRAIGHT
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if attempt(middle) else (low, middle)
-    return low or None
+        width = high - low
+        on_line = low + width * (memory - ends[low]) // (ends[high] - ends[low])
+        next_one = min(max(on_line, low + 1), high - 1) if straight else (low + high) // 2
+        ends[next_one] = needed(next_one)
+        low, high = (next_one, high) if ends[next_one] <= memory else (low, next_one)
+        straight = STRAIGHT if 2 * (high - low) <= width or not straight else straight - 1
+    return low
+
+
+STRAIGHT = 2
+"""How often the line between both ends may fail to halve the interval before the middle is tried."""
 
 
 def _recompute(question: MemoryQuestion, tell: Progress) -> Record:

@@ -1,0 +1,40 @@
+"""`archcli fit`: whether a model fits, in which format, and how fast it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from archcli.api.asking.question import Option
+from archcli.api.fit import FitOptions, fit_report
+from archcli.commands.line.options import Form, Json, Output, Set, asking
+from archcli.errors import ArchError
+from archcli.render import show
+
+OnDevice = Annotated[
+    str | None,
+    Option("The device, as --device has it.", metavar="[DEVICE]", completes="devices", argument=True),
+]
+
+
+@asking(FitOptions)
+def run(
+    options: FitOptions,
+    *,
+    on: OnDevice = None,
+    overrides: Set = None,
+    form: Form = None,
+    as_json: Json = False,
+    output: Output = None,
+) -> None:
+    """Say whether a model fits a device, in which format, with how much context, and how fast.
+
+    With a model and a device, the largest format that fits; with a device alone, the presets that fit; with
+    neither, the model files that fit this machine. Bytes are those of `archcli memory --phase serve`, speeds
+    those of `archcli predict`. fit speaks of inference: for training ask archcli memory --phase train --fit.
+    """
+    if on is not None:
+        if options.device is not None:
+            raise ArchError(f"two devices: {on} and --device {options.device}", "leave one of them out")
+        options = replace(options, device=on)
+    show(fit_report(options, overrides or ()), form, output, as_json=as_json)

@@ -1,0 +1,242 @@
+"""A choice of `archcli fit`: a model in a format on a device, its longest context and its speed.
+
+Bytes are those of `archcli memory --phase serve`, speeds those of `archcli predict --phase decode`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from archcli.errors import ArchError
+from archcli.measure.memory.answers.changes import formats_by_bytes, whole_bytes
+from archcli.measure.memory.answers.fit import MOST, narrowed, usual_plan
+from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.engine import NO_ENGINE
+from archcli.measure.predict.answers.question import PredictQuestion
+from archcli.measure.predict.answers.tables import totals_of
+
+Record = dict[str, Any]
+AT = 2048
+"""Tokens in the cache at which a speed is stated, where the context is as long."""
+LEAST = (8192, 2048, 512)
+"""Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
+RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4"}
+"""Formats that few models are published in: chosen only where a model is, or where they are asked for."""
+SLACK = 1.2
+"""What all weights may be of the memory of all devices for a format to be tried: some stay in RAM."""
+
+
+@dataclass(frozen=True)
+class FitAsked:
+    """What is asked about one model and one device.
+
+    `memory` and `predict` ask the questions of these commands with some options replaced. `dtype` is the
+    format, `context` the tokens of a sequence that must fit; None where the best of them is asked for.
+    `longest` are the tokens that the model knows.
+    """
+
+    memory: Callable[..., MemoryQuestion]
+    predict: Callable[..., PredictQuestion]
+    dtype: str | None = None
+    context: int | None = None
+    longest: int = MOST
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """The tokens that must fit, the most first: those asked for, or ever fewer."""
+        if self.context is not None:
+            return (self.context,)
+        return tuple(dict.fromkeys(min(tokens, self.longest) for tokens in LEAST))
+
+
+class Choice:
+    """A model in a format; what is asked of it is answered once."""
+
+    def __init__(self, asked: FitAsked, dtype: str | None, **options: Any) -> None:
+        """Ask with a format, and with further options; ArchError where no engine reads it."""
+        self.asked, self.dtype, self.options = asked, dtype, options
+        self.question = asked.memory(dtype=dtype, seq_len=asked.wanted[0], **options)
+        self.engine = self.question.settings.engine or NO_ENGINE
+
+    @property
+    def format(self) -> str:
+        """The format, as --dtype takes it."""
+        return self.question.model.stored_as or self.question.settings.dtype
+
+    @property
+    def device(self) -> DeviceMemory:
+        """The devices, with what the engine takes of each."""
+        device = self.question.device
+        if device is None:
+            raise ArchError("fit needs a device to fit into", "--device rtx-4090")
+        return device
+
+    def at(self, tokens: int) -> MemoryQuestion:
+        """The question with so many tokens, which several devices share as is usual."""
+        changed = self.question.changed(seq_len=tokens)
+        if self.device.n_devices == 1:
+            return changed
+        return replace(changed, plan=usual_plan(changed, self.device.n_devices))
+
+    def needed(self, tokens: int) -> int:
+        """Bytes of one device that so many tokens need."""
+        return self.at(tokens).answer().needed_bytes
+
+    def holds(self, tokens: int) -> bool:
+        """Whether so many tokens fit."""
+        return self.needed(tokens) <= self.device.memory_bytes
+
+    @cached_property
+    def context(self) -> int | None:
+        """The most tokens of a sequence that fit, in whole blocks of the engine's cache; None for none."""
+        block, longest = self.engine.cache_block, self.asked.longest
+        if self.holds(longest):
+            return longest
+        if not self.holds(block):
+            return None
+        blocks = -(-longest // block)
+        return block * narrowed(lambda n: self.needed(n * block), self.device.memory_bytes, 1, blocks)
+
+    @cached_property
+    def peak_bytes(self) -> int:
+        """Bytes at the peak of the largest rank with the longest context, or with what is asked."""
+        return self.at(self.context or self.asked.wanted[-1]).answer().peak_bytes
+
+    def predicted(self, tokens: int) -> Record:
+        """Totals of a decoded token of each sequence behind so many; empty where no rates are known."""
+        try:
+            question = self.asked.predict(
+                dtype=self.dtype, engine=self.engine.name, seq_len=tokens, **self.options
+            )
+            question = replace(question, plan=self.at(tokens).plan)
+            return totals_of(question, question.answer())
+        except ArchError:
+            return {}
+
+    @property
+    def speed_at(self) -> int:
+        """Tokens in the cache at which the speed is stated: those asked for, or a usual number."""
+        return min(self.asked.context or AT, self.context or AT)
+
+    @cached_property
+    def speed(self) -> Record:
+        """Totals of the prediction with `speed_at` tokens."""
+        return self.predicted(self.speed_at)
+
+    @property
+    def tokens_per_s(self) -> Record:
+        """Decoded tokens of all sequences a second: floor, expected, low and high; None where unknown."""
+        rates: Record = self.speed.get("tokens_per_s", UNKNOWN)
+        return rates
+
+    def record(self) -> Record:
+        """The choice by JSON's keys."""
+        return {
+            "format": self.format,
+            "context": self.context,
+            "tokens_per_s": self.tokens_per_s,
+            "peak_bytes": self.peak_bytes,
+        }
+
+
+UNKNOWN: Record = dict.fromkeys(("floor", "expected", "low", "high"))
+
+
+class Formats:
+    """The formats of a model, from the one that is asked for or published down; each is asked once."""
+
+    def __init__(self, asked: FitAsked) -> None:
+        self.asked = asked
+        self._choices: dict[str, Choice | None] = {}
+        self.first = self._first()
+        self._choices[self.first.format] = self.first
+
+    def _first(self) -> Choice:
+        """The form that is asked for or published, or the largest that a named engine reads."""
+        try:
+            return Choice(self.asked, self.asked.dtype)
+        except ArchError:
+            others = self._within(0, math.inf) if self.asked.dtype is None else iter(())
+            first = next(others, None)
+            if first is None:
+                raise
+            return first
+
+    @cached_property
+    def by_bytes(self) -> list[tuple[int, str]]:
+        """(bytes of all weights, format), the largest first; the model's own is the first of all."""
+        own = self.asked.memory(dtype=None, seq_len=1, engine=None, kv_dtype=None)
+        whole = whole_bytes(own)
+        name = own.model.stored_as or own.settings.dtype
+        smaller = [
+            (size, name)
+            for size, name, _ in formats_by_bytes(own)
+            if size < whole and (name not in RARE or name == self.asked.dtype)
+        ]
+        return [(whole, name), *smaller]
+
+    def choice(self, name: str) -> Choice | None:
+        """The choice of a format; None where no engine reads it."""
+        if name not in self._choices:
+            self._choices[name] = None
+            with suppress(ArchError):
+                self._choices[name] = Choice(self.asked, name)
+        return self._choices[name]
+
+    def _within(self, least: float, most: float) -> Iterator[Choice]:
+        """The choices with so many bytes, the largest first."""
+        for size, name in self.by_bytes:
+            choice = self.choice(name) if least < size < most else None
+            if choice is not None:
+                yield choice
+
+    def best(self) -> Choice | None:
+        """The largest format that holds the context; of that which is asked for, itself or none."""
+        for wanted in self.asked.wanted:
+            if self.first.holds(wanted):
+                return self.first
+            for choice in self._within(0, self._tried) if self.asked.dtype is None else ():
+                if choice.holds(wanted):
+                    return choice
+        return None
+
+    @property
+    def _tried(self) -> float:
+        """Bytes of weights that are worth a trace."""
+        device = self.first.device
+        return SLACK * device.memory_bytes / device.utilization * device.n_devices
+
+    def _size(self, choice: Choice) -> int:
+        return next((size for size, name in self.by_bytes if name == choice.format), 0)
+
+    def better(self, choice: Choice) -> Choice | None:
+        """The next format of more bytes that fits with some context."""
+        larger = [*self._of_same_engine(choice, self._within(self._size(choice), self._tried))]
+        return next((it for it in reversed(larger) if it.holds(self.asked.wanted[-1])), None)
+
+    def smaller(self, choice: Choice) -> Choice | None:
+        """The next format of fewer bytes that fits."""
+        fewer = self._of_same_engine(choice, self._within(0, self._size(choice)))
+        return next((it for it in fewer if it.holds(self.asked.wanted[-1])), None)
+
+    def _of_same_engine(self, choice: Choice, others: Iterator[Choice]) -> Iterator[Choice]:
+        """Those that run in the engine of a choice, so that a step is one of the format alone."""
+        return (it for it in others if it.engine.name == choice.engine.name)
+
+    def below(self, choice: Choice) -> Iterator[Choice]:
+        """The formats of fewer bytes, the largest first."""
+        return self._within(0, self._size(choice))
+
+    def least(self) -> Choice:
+        """The smallest format that an engine reads."""
+        return [self.first, *self._within(0, math.inf)][-1]
+
+    def fitting(self) -> Iterator[Choice]:
+        """All formats that fit, the largest first."""
+        tried = self._within(0, self._tried)
+        return (choice for choice in tried if choice.holds(self.asked.wanted[-1]))

@@ -1,0 +1,202 @@
+"""The report of one model on one device: whether it fits, in which format, and how fast it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from archcli.errors import ArchError
+from archcli.measure.fit.choice import Choice, FitAsked, Formats, Record
+from archcli.measure.memory.answers.tables import bytes_in_words, device_in_words, plan_in_words
+from archcli.measure.notes import context_notes
+from archcli.measure.report import Column, Report, Table
+from archcli.units import three_figures
+
+CONVENTION = (
+    "Memory: `archcli memory --phase serve` with the longest context that fits. Speed: `archcli predict`, "
+    "decoding; a range that held 80% of the measurements not used for fitting."
+)
+KEYS = ("format", "context", "tokens_per_s", "peak_bytes")
+COLUMNS = (
+    Column("which", ""),
+    Column("format", "format"),
+    Column("context", "context", "number"),
+    Column("expected", "tokens/s", "number"),
+    Column("low", "low", "number"),
+    Column("high", "high", "number"),
+    Column("peak_bytes", "memory", "bytes"),
+)
+SMALLER_CACHES = ("fp8", "q8_0")
+"""Types of a cache that halve it with little loss."""
+MOST_DEVICES = 8
+
+
+def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
+    """The verdict on one model and one device. Raises ArchError for a question without an answer."""
+    formats = Formats(asked)
+    best = formats.best()
+    shown = formats.first if best is None else best
+    better, smaller = (None, None) if best is None else (formats.better(best), formats.smaller(best))
+    change = _change(formats, best)
+    totals = {
+        "fits": best is not None,
+        "format": best and best.format,
+        "engine": shown.engine.name,
+        "context": best and best.context,
+        "tokens_per_s": shown.tokens_per_s,
+        "peak_bytes": shown.peak_bytes,
+        "memory_bytes": shown.device.memory_bytes,
+        "better": better and better.record(),
+        "smaller": smaller and smaller.record(),
+        "change": change,
+        "speed_at": shown.speed_at,
+        "plan": shown.question.plan.inputs(),
+        "devices": shown.device.n_devices,
+    }
+    rows = [choice.record() for choice in (better, best, smaller) if choice is not None]
+    return Report(
+        command="fit",
+        model={},
+        inputs={"device": device_in_words(shown.device), "dtype": asked.dtype, "context": asked.context},
+        convention=CONVENTION,
+        totals=totals,
+        rows=rows,
+        tables=tuple(_tables(better, best, smaller, shown, formats, verbose=verbose)),
+        notes=tuple(_notes(asked, best, shown, change)),
+        keys=KEYS,
+        title=_title(asked, best, formats),
+    )
+
+
+def rate_in_words(rates: Record) -> str:
+    """`16.8 tokens/s (13.9 to 20.1)`, `at most 21.9 tokens/s`, or that it is not known."""
+    known = {name: three_figures(rate) for name, rate in rates.items() if rate is not None}
+    if "expected" in known:
+        return f"{known['expected']} tokens/s ({known['low']} to {known['high']})"
+    return f"at most {known['floor']} tokens/s" if known else "a speed that is not known"
+
+
+def _title(asked: FitAsked, best: Choice | None, formats: Formats) -> str:
+    """The verdict: `fits 2 x rtx-3090 as q4_k_m with 14,080 tokens of context; 16.8 tokens/s (14 to 20)`."""
+    if best is None:
+        return _misfit(asked, formats)
+    tokens = asked.context or best.context or 0
+    longer = best.context is not None and asked.context is not None and best.context > asked.context
+    up_to = f" (up to {best.context:,})" if longer else ""
+    where = device_in_words(best.device)
+    return (
+        f"fits {where} as {best.format} with {tokens:,} tokens of context{up_to}; "
+        f"{rate_in_words(best.tokens_per_s)}"
+    )
+
+
+def _misfit(asked: FitAsked, formats: Formats) -> str:
+    least = formats.first if asked.dtype is not None else formats.least()
+    tokens = asked.wanted[-1]
+    needed, there = bytes_in_words(least.needed(tokens)), bytes_in_words(least.device.memory_bytes)
+    of_each = "each needs" if least.device.n_devices > 1 else "needs"
+    smallest = "" if asked.dtype is not None else ", its smallest form,"
+    return (
+        f"does not fit {device_in_words(least.device)}: as {least.format}{smallest} with {tokens:,} tokens "
+        f"{of_each} {needed} of {there}"
+    )
+
+
+def _change(formats: Formats, best: Choice | None) -> Record | None:
+    """The one change that would help most: the first that lets the model fit, or that adds context."""
+    return next(_enabling(formats) if best is None else _lengthening(formats, best), None)
+
+
+def _enabling(formats: Formats) -> Iterator[Record]:
+    """Changes with which a model fits that does not."""
+    asked, first = formats.asked, formats.first
+    if asked.dtype is not None:
+        for choice in formats.below(first):
+            if choice.holds(asked.wanted[-1]):
+                yield _changed("--dtype", choice.format, f"As {choice.format} it fits")
+    if asked.context is not None:
+        least = first if asked.dtype is not None else formats.least()
+        if least.context is not None:
+            yield _changed("--context", least.context, f"As {least.format} {least.context:,} tokens fit")
+    yield from _more_devices(formats)
+
+
+def _more_devices(formats: Formats) -> Iterator[Record]:
+    """More of the same devices, in the format that is asked for or in the smallest that people use."""
+    first = formats.first if formats.asked.dtype is not None else formats.least()
+    n = first.device.n_devices
+    while n < MOST_DEVICES:
+        n = min(2 * n, MOST_DEVICES)
+        device = f"{n}x{first.device.name}"
+        with suppress(ArchError):
+            if Choice(formats.asked, first.dtype, device=device).holds(formats.asked.wanted[-1]):
+                yield _changed("--device", device, f"It fits {device} as {first.format}")
+                return
+
+
+def _lengthening(formats: Formats, best: Choice) -> Iterator[Record]:
+    """A smaller cache, where the context is cut short by the device."""
+    asked = formats.asked
+    if best.context is None or best.context >= asked.longest:
+        return
+    for dtype in SMALLER_CACHES:
+        if dtype in best.engine.cache_dtypes:
+            with suppress(ArchError):
+                longer = Choice(asked, best.dtype, kv_dtype=dtype).context
+                if longer is not None and longer > best.context:
+                    yield _changed("--kv-dtype", dtype, f"A cache in {dtype} holds {longer:,} tokens")
+
+
+def _changed(option: str, value: Any, text: str) -> Record:
+    return {"option": option, "value": value, "text": f"{text}: {option} {value}."}
+
+
+def _tables(
+    better: Choice | None,
+    best: Choice | None,
+    smaller: Choice | None,
+    shown: Choice,
+    formats: Formats,
+    *,
+    verbose: bool,
+) -> Iterator[Table]:
+    named = {"next better": better, "chosen": best, "next smaller": smaller}
+    records = [_line(which, choice) for which, choice in named.items() if choice is not None]
+    yield Table(_how_sure(shown), COLUMNS, records)
+    if verbose:
+        from archcli.measure.memory.answers.tables import peak_table
+
+        yield Table("every format", COLUMNS[1:], [_line("", it) for it in formats.fitting()])
+
+
+def _line(which: str, choice: Choice) -> Record:
+    rates = {
+        name: None if rate is None else float(three_figures(rate).replace(",", ""))
+        for name, rate in choice.tokens_per_s.items()
+    }
+    return {"which": which, **choice.record(), **rates}
+
+
+def _how_sure(choice: Choice) -> str:
+    """How sure the figures are, and why."""
+    n = f"{choice.speed_at:,} tokens in the cache"
+    engine = choice.engine.title
+    if not choice.speed:
+        return f"Memory is counted as {engine} runs it; no rates of {choice.device.name} are known."
+    known = choice.speed["device"]
+    if known["held_out_error"] is None:
+        return f"Memory as {engine} holds it; the speed is an upper limit, as nothing was measured here."
+    error = f"{known['held_out_error']:.0%}"
+    return f"As {engine} runs it. Speed with {n}: {error} off on average where it was measured ({known['source']})."
+
+
+def _notes(asked: FitAsked, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:
+    if best is not None and shown.context and shown.context > shown.speed_at and asked.context is None:
+        full = shown.predicted(shown.context).get("tokens_per_s")
+        if full:
+            yield f"With all {shown.context:,} tokens in the cache: {rate_in_words(full)}."
+    if shown.device.n_devices > 1 and shown.question.plan.devices > 1:
+        yield f"The devices share the model: {plan_in_words(shown.question.plan)}."
+    if change is not None:
+        yield change["text"]

@@ -14,7 +14,6 @@ from archcli.api.predict import PredictOptions, predict_question
 from archcli.errors import ArchError
 from archcli.measure.fit.choice import FitAsked
 from archcli.measure.fit.verdict import fit_model
-from archcli.measure.memory.answers.fit import MOST
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.report import Report
@@ -63,7 +62,8 @@ class FitOptions:
             options = {**shared, "phase": "decode", **others}
             return predict_question(subject.model, PredictOptions(subject.model, **options))
 
-        return FitAsked(memory, predict, self.dtype, self.context, longest or MOST)
+        known = {} if longest is None else {"longest": longest}
+        return FitAsked(memory, predict, self.dtype, self.context, **known)
 
 
 SHARED = ("device", "batch_size", "engine", "kv_dtype", "utilization")

@@ -14,7 +14,7 @@ from typing import Any
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.changes import formats_by_bytes, whole_bytes
-from archcli.measure.memory.answers.fit import MOST, narrowed, usual_plan
+from archcli.measure.memory.answers.fit import narrowed, usual_plan
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.predict.answers.question import PredictQuestion
@@ -37,14 +37,14 @@ class FitAsked:
 
     `memory` and `predict` ask the questions of these commands with some options replaced. `dtype` is the
     format, `context` the tokens of a sequence that must fit; None where the best of them is asked for.
-    `longest` are the tokens that the model knows.
+    `longest` are the tokens that the model knows, or the most that are tried.
     """
 
     memory: Callable[..., MemoryQuestion]
     predict: Callable[..., PredictQuestion]
     dtype: str | None = None
     context: int | None = None
-    longest: int = MOST
+    longest: int = 1 << 20
 
     @property
     def wanted(self) -> tuple[int, ...]:
@@ -97,10 +97,13 @@ class Choice:
         block, longest = self.engine.cache_block, self.asked.longest
         if self.holds(longest):
             return longest
-        if not self.holds(block):
+        # what is asked is often known to fit, and further up the line is straighter
+        known = (tokens // block for tokens in (*self.asked.wanted, block))
+        least = next((n for n in known if n and self.holds(n * block)), None)
+        if least is None:
             return None
         blocks = -(-longest // block)
-        return block * narrowed(lambda n: self.needed(n * block), self.device.memory_bytes, 1, blocks)
+        return block * narrowed(lambda n: self.needed(n * block), self.device.memory_bytes, least, blocks)
 
     @cached_property
     def peak_bytes(self) -> int:
@@ -168,17 +171,25 @@ class Formats:
             return first
 
     @cached_property
+    def own(self) -> MemoryQuestion:
+        """The model as it is published, whatever runs it."""
+        return self.asked.memory(dtype=None, seq_len=1, engine=None, kv_dtype=None)
+
+    @cached_property
+    def own_bytes(self) -> int:
+        """Bytes of all weights as they are published."""
+        return whole_bytes(self.own)
+
+    @cached_property
     def by_bytes(self) -> list[tuple[int, str]]:
         """(bytes of all weights, format), the largest first; the model's own is the first of all."""
-        own = self.asked.memory(dtype=None, seq_len=1, engine=None, kv_dtype=None)
-        whole = whole_bytes(own)
-        name = own.model.stored_as or own.settings.dtype
+        name = self.own.model.stored_as or self.own.settings.dtype
         smaller = [
             (size, name)
-            for size, name, _ in formats_by_bytes(own)
-            if size < whole and (name not in RARE or name == self.asked.dtype)
+            for size, name, _ in formats_by_bytes(self.own)
+            if size < self.own_bytes and (name not in RARE or name == self.asked.dtype)
         ]
-        return [(whole, name), *smaller]
+        return [(self.own_bytes, name), *smaller]
 
     def choice(self, name: str) -> Choice | None:
         """The choice of a format; None where no engine reads it."""
@@ -197,13 +208,12 @@ class Formats:
 
     def best(self) -> Choice | None:
         """The largest format that holds the context; of that which is asked for, itself or none."""
-        for wanted in self.asked.wanted:
-            if self.first.holds(wanted):
-                return self.first
-            for choice in self._within(0, self._tried) if self.asked.dtype is None else ():
-                if choice.holds(wanted):
-                    return choice
-        return None
+        if self.asked.dtype is not None:
+            return next((self.first for wanted in self.asked.wanted if self.first.holds(wanted)), None)
+        if self.own_bytes <= self._tried and self.first.holds(self.asked.longest):
+            return self.first
+        tried = [*self._within(0, self._tried)]
+        return next((it for wanted in self.asked.wanted for it in tried if it.holds(wanted)), None)
 
     @property
     def _tried(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isqrt
 from typing import Any
 
 from archcli.errors import ArchError
@@ -233,15 +234,15 @@ def _largest(question: MemoryQuestion, needed: Needed, most: int) -> int | None:
 def narrowed(needed: Needed, memory: int, low: int, high: int) -> int:
     """The largest number that fits into a memory, where `low` does and `high` does not.
 
-    Bytes grow with it in a few straight lines: that between both ends says where to look next, and the middle
-    where the line has led nowhere.
+    Bytes grow with it in a few straight lines: that between both ends says where to look next, and their
+    geometric mean where the line has led nowhere.
     """
     ends = {n: needed(n) for n in (low, high)}
     straight = STRAIGHT
     while high - low > 1:
-        width = high - low
+        width, middle = high - low, max(low + 1, isqrt(low * high))
         on_line = low + width * (memory - ends[low]) // (ends[high] - ends[low])
-        next_one = min(max(on_line, low + 1), high - 1) if straight else (low + high) // 2
+        next_one = min(max(on_line, low + 1), high - 1) if straight else middle
         ends[next_one] = needed(next_one)
         low, high = (next_one, high) if ends[next_one] <= memory else (low, next_one)
         straight = STRAIGHT if 2 * (high - low) <= width or not straight else straight - 1

@@ -26,6 +26,7 @@ MEANINGS = {
     "chunk": "tokens of a prompt at a time, by the memory of a device",
     "utilization": "the share of a device's memory that it takes",
     "in_ram": "left in the memory of the CPU",
+    "split": "what several devices share: layers are whole, each on one of them",
     "all_reduce": "",
     "experts": "",
 }

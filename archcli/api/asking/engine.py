@@ -33,6 +33,7 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         _chunk(facts.get("chunk", {}), memory_bytes),
         facts["utilization"],
         tuple(facts.get("in_ram", ())),
+        facts.get("split") == "layers",
     )
 
 

@@ -27,6 +27,8 @@ class InferenceEngine:
     chunk: tokens of a prompt that run at a time; None is all.
     utilization: the share of a device's memory that it takes.
     in_ram: parts of a model that it leaves in the memory of the CPU.
+    splits_layers: several devices have whole layers each, one after the other, and a pass is not cut into
+        batches of fewer sequences.
     """
 
     name: EngineName = "none"
@@ -39,6 +41,7 @@ class InferenceEngine:
     chunk: int | None = None
     utilization: float = 1.0
     in_ram: tuple[str, ...] = ()
+    splits_layers: bool = False
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

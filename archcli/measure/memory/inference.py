@@ -92,7 +92,7 @@ def serving(
     """
     known, model = known or TracedModel(model), inferring(model)
     decodes = settings.phase == "decode"
-    weights = _weights(model, settings, known) - _in_ram(model, settings) if held is None else held
+    weights = _weights(model, settings, known) - in_ram_bytes(model, settings) if held is None else held
     traced = _traced(model, settings if decodes else settings.alone(), known)
     cache = _allocated(model, settings, traced[-1])
     passes = []
@@ -105,14 +105,17 @@ def serving(
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 
 
-def _in_ram(model: Model, settings: MemorySettings) -> Number:
-    """Bytes of the tables that the engine leaves in RAM; a tied one is on the device as well, as the head."""
+def in_ram_bytes(model: Model, settings: MemorySettings, *, has_head: bool = True) -> int:
+    """Bytes of the tables that the engine leaves in RAM.
+
+    A tied one is on the device as well where that `has_head`.
+    """
     engine = settings.engine or ANY_ENGINE
     groups = {IN_RAM[part] for part in engine.in_ram}
     if not groups:
         return 0
     rows = shape_pass(model).rows
-    if not any(row.weights for row in rows if row.group == "lm_head"):
+    if has_head and not any(row.weights for row in rows if row.group == "lm_head"):
         groups -= {"embedding"}
     return weight_bytes(model, [row for row in rows if row.group in groups], settings.dtype)
 

@@ -31,11 +31,22 @@ class Stage(NamedTuple):
         return sum(len(_overlap(numbers, group)) for group in self.groups)
 
 
-def stages_of(plan: Plan, n_layers: int) -> tuple[Stage, ...]:
-    """All p stages. Of layers that do not divide evenly the first groups have one more each."""
+def stages_of(plan: Plan, n_layers: int, *, with_head: bool = False) -> tuple[Stage, ...]:
+    """All p stages. Of layers that do not divide evenly the first groups have one more each.
+
+    `with_head` counts the head as one of the layers, as llama.cpp does.
+    """
     groups = list(_cut(n_layers, plan.pp * plan.virtual_stages))
+    if with_head and 2 * plan.pp <= n_layers + 1:  # else the head would be alone on the last device
+        groups = list(_cut_with_head(n_layers, plan.pp))
     last = plan.pp - 1
     return tuple(Stage(i, tuple(groups[i :: plan.pp]), i == 0, i == last) for i in range(plan.pp))
+
+
+def _cut_with_head(n_layers: int, parts: int) -> Iterator[range]:
+    # layer i of L is on device floor(i n / (L + 1)) of n, the head on the last
+    ends = [-(-part * (n_layers + 1) // parts) for part in range(parts)]
+    yield from map(range, ends, [*ends[1:], n_layers])
 
 
 def _cut(n_layers: int, parts: int) -> Iterator[range]:

@@ -102,6 +102,10 @@ class Plan:
         # rounded up: the one with most sequences decides
         return replace(settings, batch_size=-(-settings.batch_size // self.batches))
 
+    def batches_at_once(self, settings: MemorySettings) -> int:
+        """Batches of a replica that may be in different stages at once; 1 where all sequences go together."""
+        return 1 if settings.splits_layers else self.pp
+
     def of_stage(self, settings: MemorySettings, tokens: int) -> MemorySettings:
         """The settings of a pass of one stage, with sequences of so many tokens.
 
@@ -109,7 +113,7 @@ class Plan:
         other: as many as there are stages, and in a prefill one for each chunk of tokens.
         """
         mine = self.of_replica(settings)
-        if settings.phase == "train" or self.pp == 1:
+        if settings.phase == "train" or self.batches_at_once(settings) == 1:
             return mine
         decodes, chunk = settings.phase == "decode", mine.chunk or DEFAULT_TOKENS
         chunks = 0 if decodes else mine.batch_size * tokens // chunk

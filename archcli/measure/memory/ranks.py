@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
-from archcli.measure.memory.inference import inference_pass, serving
+from archcli.measure.memory.inference import in_ram_bytes, inference_pass, serving
 from archcli.measure.memory.pipeline import Stage, in_flight, stage_model, stages_of
 from archcli.measure.memory.plan import OF_WEIGHTS, Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -169,7 +169,7 @@ def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list
     plan.check(model, settings)
     if plan.devices == 1:
         return [_single(known, settings)]
-    stages = stages_of(plan, layer_count(model))
+    stages = stages_of(plan, layer_count(model), with_head=settings.splits_layers)
     if settings.phase != "train":
         placed = ((stage, rank) for stage in distinct_stages(stages) for rank in _ends(plan.tp))
         return [_inferring(known, settings, plan, stage, rank) for stage, rank in placed]
@@ -201,6 +201,8 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     model = inferring(share.model)
     rows = share.once("rows", lambda: shape_pass(model).rows)
     held = weights_of_stage(model, rows, settings.dtype, stage)
+    if stage.is_first:
+        held -= in_ram_bytes(model, settings, has_head=False)
     # stages of the same layers have the same passes, but for the ends
     of_stage = share.once(("stage", stage), lambda: TracedModel(stage_model(model, stage)))
     peak = _single(of_stage, mine, held)

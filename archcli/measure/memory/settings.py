@@ -108,6 +108,11 @@ class MemorySettings:
         return self.engine is not None and self.engine.serves
 
     @property
+    def splits_layers(self) -> bool:
+        """Whether the engine gives each of several devices whole layers."""
+        return self.engine is not None and self.engine.splits_layers
+
+    @property
     def gradient_width(self) -> Number:
         """Bytes of an element of a kept gradient."""
         return to_bytes(1, self.gradients or self.dtype)

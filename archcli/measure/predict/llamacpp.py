@@ -13,10 +13,10 @@ Its products add up in fp16 or multiply int8: twice the rate of fp16 with fp32 s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil
 from typing import Any, NamedTuple
 
 from archcli.measure.predict.constants import Efficiency, Entry, Rates
+from archcli.measure.predict.times import Seconds
 from archcli.modules.spec.request import Request
 
 FAMILIES = ("gpu", "metal", "cpu")
@@ -25,8 +25,8 @@ KINDS = ("normalization", "gated_activation", "addition", "elementwise", "moveme
 """All kinds of kernels that memory bounds."""
 COMPUTED = ("bf16", "fp16")
 EXPONENT = 2.0
-CHUNK = 512
-"""Tokens of a prompt that it runs at once, its `--ubatch-size`."""
+COPIES = 4
+"""The most chunks of a prompt that are on several devices at once, its GGML_SCHED_MAX_COPIES."""
 VECTORS = 8
 """The most vectors that it multiplies with a matrix one by one, its MMVQ_MAX_BATCH_SIZE."""
 FP32 = "fp32"
@@ -82,10 +82,12 @@ def peak(rates: Rates) -> float:
     return max(*(known.get(name, 0.0) for name in ("bf16", "fp16", FP32)), known.get("int8", 0.0) / 2)
 
 
-def chunked(tokens: float, devices: int) -> float:
-    """The part of one device's time that a prompt takes on several with some of the layers each.
+def chunked(slowest: Seconds, others: Seconds, chunks: int) -> Seconds:
+    """What the slowest device waits in a prompt of so many chunks, given the times of the whole prompt.
 
-    Chunks of the prompt follow one another through the devices, as batches through a pipeline.
+    Chunks follow one another through the devices, as batches through a pipeline: the slowest waits for the
+    first and after the last. More than COPIES of them are not under way at once, which more devices wait for.
     """
-    chunks = ceil(tokens / CHUNK)
-    return (chunks + devices - 1) / (chunks * devices)
+    rounds = (chunks - 1) // COPIES
+    stalled = slowest.plus(others).beyond(slowest.scaled(COPIES)).scaled(rounds)
+    return others.plus(stalled).scaled(1 / chunks)

@@ -27,7 +27,6 @@ from archcli.recording.classes import TimeClass
 
 LINK: Bound = "link"
 HOST: Bound = "host"
-OF_LAYERS = "Activations that go from device to device, each of which has some of the layers."
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
@@ -157,8 +156,6 @@ def predict_pass(
     Raises ArchError for a plan that the model cannot have, an operation whose kernels are not known, and a
     device that states no peak of the dtype or no rate of a link that the plan needs.
     """
-    if device.whole_runs is not None and plan.tp > 1:
-        return _layer_by_layer(model, settings, device, plan, use)
     plan.check(model, settings)
     has_constants = device.has_constants(settings.dtype)
     planned = planned_pass(model, settings, traced_plan(plan, settings, device))
@@ -244,6 +241,10 @@ def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:
     waiting = Seconds()
     for stage, step in steps.items():
         waiting = waiting if stage == slowest else waiting.plus(step.total)
+    if times.settings.splits_layers:
+        from archcli.measure.predict.llamacpp import chunked  # of this engine alone
+
+        waiting = chunked(steps[slowest].total, waiting, _chunks(times))
     # without constants the floor stands for all of them
     waiting = waiting._replace(floor=0.0) if waiting.is_calibrated else Seconds()
     own = steps[slowest].scaled(batches)
@@ -251,6 +252,13 @@ def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:
     rows = tuple(row.scaled(batches) for row in of_one)
     executed = batches * sum(_products(_rows(times, plan, stage)) for stage in stages)
     return RunStages(own._replace(total=own.total.plus(waiting), waiting=waiting), rows, executed)
+
+
+def _chunks(times: RankTimes) -> int:
+    """Chunks of all sequences together, which follow one another through the devices."""
+    engine, request = times.settings.engine, times.rank.planned.request
+    chunk = None if engine is None else engine.chunk
+    return 1 if chunk is None else -(-int(request.batch_size * request.seq_len) // chunk)
 
 
 def _at_most(total: Seconds, times: RankTimes, plan: Plan) -> Seconds:
@@ -271,27 +279,6 @@ def _products(rows: Iterable[PredictedRow]) -> float:
     return sum(row.flops for row in rows if row.op_class in PRODUCTS)
 
 
-def _layer_by_layer(
-    model: Model, settings: MemorySettings, device: TimingDevice, plan: Plan, use: CacheUse
-) -> Prediction:
-    """The prediction of a device as that of the `tp` of a plan, each of which has some of the layers.
-
-    A token goes through all of them; a prompt does in chunks.
-    """
-    alone = predict_pass(model, settings, device, replace(plan, tp=1, ep=1), use)
-    from archcli.measure.predict.llamacpp import chunked  # of this engine alone
-
-    tokens = float(settings.batch_size * settings.tokens(model))
-    part = chunked(tokens, plan.tp) if settings.phase == "prefill" else 1.0
-    return alone._replace(
-        seconds=alone.seconds.scaled(part),
-        rows=tuple(row._replace(seconds=row.seconds.scaled(part)) for row in alone.rows),
-        devices=plan.devices,
-        peak_flops=alone.peak_flops * plan.tp,
-        not_modelled=(*alone.not_modelled, OF_LAYERS),
-    )
-
-
 def traced_plan(plan: Plan, settings: MemorySettings, device: TimingDevice) -> Plan:
     """The plan whose pass is traced.
 
@@ -304,7 +291,7 @@ def traced_plan(plan: Plan, settings: MemorySettings, device: TimingDevice) -> P
 
 def _fills_stages(plan: Plan, settings: MemorySettings) -> bool:
     """Whether the stages are empty before the pass, and after it."""
-    return plan.pp > 1 and settings.phase in {"prefill", "forward"}
+    return plan.batches_at_once(settings) > 1 and settings.phase in {"prefill", "forward"}
 
 
 def bounds(rows: Iterable[PredictedRow], exposed_s: float) -> dict[Bound, float]:

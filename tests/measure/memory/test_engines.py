@@ -8,6 +8,8 @@ import archcli
 from archcli.api.asking.engine import engine_of
 from archcli.load.devices.engines import engines, load_engine
 from archcli.measure.memory.engine import ANY_ENGINE, NO_ENGINE, EngineName
+from archcli.measure.memory.pipeline import stages_of
+from archcli.measure.memory.plan import Plan
 
 GIB = 2**30
 KV_HEADS, HEAD, LAYERS, BF16 = 8, 128, 32, 2
@@ -65,6 +67,49 @@ def test_llama_cpp_leaves_tables_in_ram_unless_the_head_is_the_table():
     assert weights("llama-3.1-8b", "vllm") - weights("llama-3.1-8b", "llamacpp") == table
     positions = 1024 * 768 * BF16
     assert weights("gpt2", "vllm") - weights("gpt2", "llamacpp") == positions
+
+
+@pytest.mark.parametrize(
+    ("n_layers", "devices", "cut"),
+    [(32, 4, (9, 8, 8, 7)), (80, 2, (41, 39)), (80, 3, (27, 27, 26)), (24, 1, (24,)), (4, 4, (1, 1, 1, 1))],
+)
+def test_llama_cpp_counts_the_head_as_a_layer(n_layers, devices, cut):
+    """Layer i of L is on device floor(i n / (L + 1)) of n, unless one had the head alone."""
+    stages = stages_of(Plan(pp=devices), n_layers, with_head=True)
+    assert tuple(stage.layers_of(range(n_layers)) for stage in stages) == cut
+    if 2 * devices <= n_layers + 1:
+        on = [i * devices // (n_layers + 1) for i in range(n_layers)]
+        assert cut == tuple(on.count(device) for device in range(devices))
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "gpt2", "gemma-2-2b"])
+def test_stages_of_llama_cpp_hold_all_but_the_tables_in_ram(model):
+    """A tied table is in RAM, and on the last device as the head."""
+
+    def weights(devices):
+        asked = {"phase": "serve", "seq_len": 64, "engine": "llamacpp", "pp": devices}
+        ranks = archcli.count_memory(model, **asked).totals["ranks"]
+        return sum(rank["parts"]["weights"] for rank in ranks), len(ranks)
+
+    (alone, one), (together, three) = weights(1), weights(3)
+    assert (one, three) == (1, 3)
+    assert together == alone
+
+
+def test_several_devices_of_llama_cpp_are_stages_without_a_communicator():
+    asked = {"phase": "serve", "dtype": "q4_k_m", "seq_len": 2048, "batch_size": 4}
+    for model, plan in (("llama-3.1-70b", (1, 2)), ("mixtral-8x7b", (1, 2)), ("gpt2", (1, 2))):
+        report = archcli.count_memory(model, device="2xh100-sxm", engine="llamacpp", **asked)
+        assert (report.inputs["plan"]["tp"], report.inputs["plan"]["pp"]) == plan
+        assert "NCCL" not in {part["label"] for part in report.totals["beyond"]}
+
+
+def test_what_llama_cpp_cannot_cut_takes_one_device():
+    report = archcli.count_memory(
+        "gemma-3n-e4b", "decode", device="2xh100-sxm", engine="llamacpp", seq_len=64
+    )
+    assert report.inputs["plan"]["pp"] == 1
+    assert any(note.startswith("This plan uses 1 of 2 devices.") for note in report.notes)
 
 
 @pytest.mark.parametrize(

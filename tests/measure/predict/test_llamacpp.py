@@ -1,5 +1,6 @@
 """llama.cpp's constants: fitted anew, worked out by hand, and against the published runs."""
 
+import csv
 import sys
 from pathlib import Path
 from statistics import mean, median
@@ -9,8 +10,8 @@ import pytest
 import archcli
 from archcli.load.devices.engines import load_speeds
 from archcli.measure.predict.constants import Rates
-from archcli.measure.predict.llamacpp import WholeRuns, peak
-from archcli.measure.predict.prediction import OF_LAYERS
+from archcli.measure.predict.llamacpp import WholeRuns, chunked, peak
+from archcli.measure.predict.times import Seconds
 
 ROOT = Path(__file__).parents[3]
 TERA = 1e12
@@ -59,6 +60,30 @@ def test_published_runs_of_one_device(runs, phase, most_error):
     assert median(widths) <= 2
     assert mean(abs(ratio - 1) for ratio in ratios) <= most_error
     assert 0.9 <= median(ratios) <= 1.1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("phase", "name", "most_error", "least_inside"),
+    [("generate", "per_token_s", 0.06, 1.0), ("prompt", "first_token_s", 0.25, 0.7)],
+)
+def test_published_runs_of_several_devices(runs, phase, name, most_error, least_inside):
+    """Nothing is fitted on them."""
+    with runs.TABLE.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["n_devices"] != "1" and row["phase"] == phase]
+    ratios, inside = [], []
+    for row in rows:
+        tokens = int(row["tokens"])
+        sizes = {"seq_len": 1, "new": tokens} if phase == "generate" else {"seq_len": tokens, "new": 1}
+        asked = {"phase": "serve", "dtype": row["format"], "engine": "llamacpp", **sizes}
+        devices = f"{row['n_devices']}x{row['device']}"
+        time, measured = archcli.predict(row["model"], devices, **asked).totals[name], runs.measured(row)
+        assert time["floor"] <= measured
+        ratios.append(time["expected"] / measured)
+        inside.append(time["low"] <= measured <= time["high"])
+    assert len(rows) == 18
+    assert mean(abs(ratio - 1) for ratio in ratios) <= most_error
+    assert mean(inside) >= least_inside
 
 
 SPEED = {
@@ -118,20 +143,60 @@ def test_every_family_has_figures_of_all_kinds(device):
         assert 0 < time["floor"] <= time["low"] <= time["expected"] <= time["high"]
 
 
-def test_several_devices_have_whole_layers():
-    """A token goes through all of them; 1,024 tokens are two chunks, through four devices in five steps."""
-    asked = {"dtype": "q4_k_m", "engine": "llamacpp", "seq_len": 1024}
-    for phase, part in (("decode", 1.0), ("prefill", (2 + 4 - 1) / (2 * 4))):
+def sent_s(report):
+    """Seconds of what devices send each other."""
+    return sum(row["time_s"] for row in report.totals["limits"] if row["what"].startswith("communication"))
+
+
+def test_a_token_goes_through_all_devices():
+    """It takes as long as on one, and what goes from device to device."""
+    asked = {"dtype": "q4_k_m", "engine": "llamacpp", "phase": "decode", "seq_len": 1024}
+    for batch_size in (1, 6):
         one, four = (
-            archcli.predict("llama-3.1-8b", device, phase=phase, **asked)
+            archcli.predict("llama-3.1-8b", device, batch_size=batch_size, **asked)
             for device in ("rtx-a6000", "4xrtx-a6000")
         )
-        assert four.inputs["n_devices"] == 4
-        times, alone = four.totals["time_s"], one.totals["time_s"]
-        for name in ("floor", "expected", "low", "high"):
-            assert times[name] == pytest.approx(part * alone[name])
-        assert sum(row["time_s"] for row in four.rows) == pytest.approx(times["expected"])
-        assert OF_LAYERS in four.not_modelled
+        assert (four.inputs["n_devices"], four.inputs["plan"]["pp"]) == (4, 4)
+        assert 0 < sent_s(four) < 0.001 * four.totals["time_s"]["expected"]
+        for name in ("expected", "low", "high"):
+            more = four.totals["time_s"][name] - one.totals["time_s"][name]
+            assert more == pytest.approx(sent_s(four), rel=1e-6)
+
+
+def test_chunks_of_a_prompt_follow_one_another():
+    """2 chunks through 4 devices take 5 steps; the last device has 7 layers and the head, the first 9."""
+    asked = {"dtype": "q4_k_m", "engine": "llamacpp", "phase": "prefill", "seq_len": 1024}
+    one, four = (
+        archcli.predict("llama-3.1-8b", device, **asked).totals["time_s"]["expected"]
+        for device in ("rtx-a6000", "4xrtx-a6000")
+    )
+    assert (9 + (32 - 9) / 2) / 32 * one == pytest.approx(four, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("devices", "chunks", "steps"), [(4, 1, 4), (4, 2, 5), (4, 9, 12), (8, 4, 11), (8, 5, 16), (8, 9, 24)]
+)
+def test_no_more_than_four_chunks_are_under_way(devices, chunks, steps):
+    """Of 8 devices the fifth chunk waits until the first has left the last."""
+    slowest, others = Seconds.at_limit(float(chunks)), Seconds.at_limit(float(chunks * (devices - 1)))
+    assert slowest.plus(chunked(slowest, others, chunks)).expected == pytest.approx(steps)
+
+
+@pytest.mark.parametrize("degree", ["tp", "ep", "dp_attention"])
+def test_no_matrix_is_split(degree):
+    asked = {"dtype": "q4_k_m", "engine": "llamacpp", "device": "4xrtx-a6000", "phase": "decode"}
+    plan = {"tp": 4, degree: 4}
+    for ask in (archcli.predict, archcli.count_memory):
+        with pytest.raises(
+            archcli.ArchError, match=r"splits layers, which llama\.cpp gives to devices whole"
+        ):
+            ask("mixtral-8x7b", **asked, plan=plan)
+
+
+def test_the_fastest_plan_splits_no_matrix_either():
+    asked = {"dtype": "q4_k_m", "engine": "llamacpp", "phase": "decode", "batch_size": 4, "fit": "time"}
+    plan = archcli.predict("llama-3.1-8b", "4xrtx-a6000", **asked).totals["fit"]["plan"]
+    assert (plan["tp"], plan["ep"], plan["dp"] * plan["pp"]) == (1, 1, 4)
 
 
 def test_a_larger_batch_and_a_longer_context_take_no_less():

@@ -12,6 +12,7 @@ from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import DeviceMemory, Fit, MemoryAnswer, MemoryQuestion
 from archcli.measure.memory.answers.recomputations import cheapest
 from archcli.measure.memory.answers.tables import plan_options
+from archcli.measure.memory.inference import in_ram_bytes
 from archcli.measure.memory.plan import DEVICES_PER_NODE, Plan, divisors
 from archcli.measure.memory.ranks import RankPeak
 from archcli.measure.passes import shape_pass
@@ -31,7 +32,8 @@ class UsualPlans:
 
     Training shards weights, gradients and states over all devices (ZeRO 3); further plans have tensor
     parallelism as well. Inference splits each matrix over as many devices of a node as can; these have
-    replicas where there are sequences for them, or are stages one after the other.
+    replicas where there are sequences for them, or are stages one after the other. An engine that splits
+    layers has stages alone.
     """
 
     question: MemoryQuestion
@@ -55,6 +57,11 @@ class UsualPlans:
 
     def inferring(self, n_devices: int, most_replicas: int | None = None) -> Iterator[Plan]:
         """Plans of so many devices, with the most devices for each matrix, and ever more stages."""
+        if self.question.settings.splits_layers:
+            plan = Plan(pp=n_devices)
+            if self._can_be(plan):
+                yield plan
+            return
         replicas = self.question.settings.batch_size if most_replicas is None else most_replicas
         for tp in reversed(divisors(n_devices)):
             if tp > self.per_node or not self._can_be(Plan(tp=tp)):
@@ -106,9 +113,9 @@ class FewestDevices:
 
     @cached_property
     def weights(self) -> int:
-        """Bytes of all weights of a model that is not trained."""
-        model, dtype = inferring(self.question.model), self.question.settings.dtype
-        return weight_bytes(model, shape_pass(model).rows, dtype)
+        """Bytes of all weights of a model that is not trained, but for those in RAM."""
+        model, settings = inferring(self.question.model), self.question.settings
+        return weight_bytes(model, shape_pass(model).rows, settings.dtype) - in_ram_bytes(model, settings)
 
     def plan(self, device: DeviceMemory) -> Plan | None:
         """The plan of the fewest such devices; None if the model fits into no number of them."""

@@ -106,7 +106,8 @@ class MemoryQuestion:
             self.settings.backend,
             self.device.architecture if self.device else "",
             training=self.settings.phase == "train",
-            n_devices=self.plan.devices,
+            # devices with whole layers copy from one to the next, without a communicator
+            n_devices=1 if self.settings.splits_layers else self.plan.devices,
             n_storages=_storages(ranks[0]),
         )
         return MemoryAnswer(ranks, beyond)
@@ -131,6 +132,7 @@ def _storages(rank: RankPeak) -> int:
 
 
 OF_TRAINING = ("optimizer", "recompute", "loss", "grad_accum", "gradients")
+OF_MATRICES = ("tp", "sp", "ep", "dp_attention")
 OF_TRAINING_PLANS = ("micro_batches", "schedule", "virtual_stages", "cp", "zero")
 DEFAULTS = MemorySettings()
 CACHE_TWICE = "The pass copies the cache into a longer one: until that is complete, both take memory."
@@ -186,6 +188,7 @@ def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
     if device is not None and 1 < device.n_devices < plan.devices:
         what = f"the plan takes {plan.devices:,} devices, and there are {device.n_devices:,}"
         yield Problem(what, f"--device {plan.devices}x{device.name}, or a smaller plan")
+    yield from _of_split(question)
     if question.settings.phase == "train" and plan.dp_attention > 1:
         what = "--dp-attention shares a model that is served, and the phase is train"
         yield Problem(what, "leave --dp-attention out: --dp has whole replicas")
@@ -195,6 +198,16 @@ def _of_devices(question: MemoryQuestion) -> Iterator[Problem]:
                 option = f"--{name.replace('_', '-')}"
                 what = f"{option} applies to training only, and the phase is {question.settings.phase}"
                 yield Problem(what, f"leave {option} out: tp, pp, ep and dp share a model that is served")
+
+
+def _of_split(question: MemoryQuestion) -> Iterator[Problem]:
+    """Degrees that split a layer, of an engine that gives each device whole layers."""
+    engine, plan = question.settings.engine or NO_ENGINE, question.plan
+    split = [name for name in OF_MATRICES if getattr(plan, name) != getattr(ONE_DEVICE, name)]
+    if engine.splits_layers and split:
+        option = f"--{split[0].replace('_', '-')}"
+        what = f"{option} splits layers, which {engine.title} gives to devices whole (--split-mode layer)"
+        yield Problem(what, f"--pp {max(plan.devices, 2)}", path=split[0])
 
 
 def _of_training(settings: MemorySettings, model: Model) -> Iterator[Problem]:
@@ -307,6 +320,9 @@ def _wider(question: MemoryQuestion, n_devices: int) -> Iterator[tuple[str, Plan
         if question.settings.phase == "train":
             dp = plan.dp * times
             yield f"--dp {dp} --zero 3", replace(plan, dp=dp, zero=3)
+        elif question.settings.splits_layers:
+            pp = plan.pp * times
+            yield f"--pp {pp}", replace(plan, pp=pp)
         else:
             tp = plan.tp * times
             yield f"--tp {tp}", replace(plan, tp=tp)

@@ -36,7 +36,8 @@ def curve_points(question: PredictQuestion, curve: Curve) -> list[Record]:
 def _batches(question: PredictQuestion) -> Iterator[tuple[int, PredictQuestion]]:
     for n in range(DOUBLINGS):
         # of inference the batch is that of all replicas, of training that of one
-        size = 2**n * question.plan.batches * question.plan.pp if question.phase != "train" else 2**n
+        at_once = question.plan.batches * question.plan.batches_at_once(question.settings)
+        size = 2**n * at_once if question.phase != "train" else 2**n
         yield size, question.changed(batch_size=size)
 
 

@@ -159,8 +159,9 @@ def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
         rows, of_replica, (stored, cached), question.timing, question.multiplied or question.asked.dtype
     )
     batch, plan = {"floor": points.floor_batch, "expected": points.batch}, question.plan
+    at_once = plan.batches * plan.batches_at_once(question.settings)
     return {
-        "batch_size": {name: size and size * plan.batches * plan.pp for name, size in batch.items()},
+        "batch_size": {name: size and size * at_once for name, size in batch.items()},
         "context": points.context,
     }
 

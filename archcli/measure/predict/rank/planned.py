@@ -98,7 +98,7 @@ class PlannedPass:
 
     It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `repeated` are the paths of recomputed
     rows, `hidden` the B T d elements of the pass between two layers, `width` the bytes of an element,
-    `gradient_width` those of a weight's gradient.
+    `gradient_width` those of a weight's gradient. `with_head`: stages count the head as a layer.
     """
 
     model: Model
@@ -110,6 +110,7 @@ class PlannedPass:
     hidden: Number
     width: Number
     gradient_width: Number
+    with_head: bool = False
     _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -124,7 +125,7 @@ class PlannedPass:
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """The stages of a plan."""
-        return stages_of(plan, self.placement.n_layers)
+        return stages_of(plan, self.placement.n_layers, with_head=self.with_head)
 
     def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
         """What a rank of a stage sends: in training in a whole step, else in a pass."""
@@ -181,6 +182,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         (settings.batch_size * tokens if training else request.batch_size * request.seq_len) * model.d_model,
         settings.width,
         settings.gradient_width,
+        settings.splits_layers,
     )
 
 

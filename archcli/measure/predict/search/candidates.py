@@ -62,7 +62,8 @@ class PlanCandidates:
             yield from self._serving()
 
     def _serving(self) -> Iterator[Candidate]:
-        for tp in divisors(self.n_devices):
+        by_layers = self.question.settings.splits_layers
+        for tp in (1,) if by_layers else divisors(self.n_devices):
             rest = self.n_devices // tp
             # of ranks that have the same tokens some may share each expert
             within = [ep for ep in divisors(tp)[1:-1] if self._has_experts]
@@ -70,7 +71,7 @@ class PlanCandidates:
                 dp = rest // pp
                 if dp > self.question.settings.batch_size:
                     continue  # a replica without a sequence
-                for ep in (*self._expert_degrees(tp, dp), *within):
+                for ep in (1,) if by_layers else (*self._expert_degrees(tp, dp), *within):
                     plan = Plan(dp=dp, tp=tp, pp=pp, ep=ep)
                     if self._can_be(plan):
                         yield Candidate(plan, self.question.settings)

@@ -61,7 +61,7 @@ def read_budget(device: str | None = None, memory: str | int | None = None) -> B
 
 
 def usual_device(device: str) -> tuple[str, str]:
-    """`[N×]NAME` with the usual one of several devices, as `read_budget` takes it, and a note on what was taken.
+    """`[N×]NAME` for `read_budget` with the usual one of several devices, and a note on what was taken.
 
     The text itself, without a note, where it means one device of one memory, or none. Raises ArchError for
     fewer than one device.

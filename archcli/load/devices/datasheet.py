@@ -148,7 +148,7 @@ def _shipped(name: str) -> Datasheet:
 
 
 def _of_size(sheet: Datasheet, memory_gb: int) -> Datasheet:
-    """A shipped device with a memory, or its one sibling that is sold with it: an M3 Max of 36 GB has 30 cores.
+    """A shipped device with a memory, else its one sibling of that memory: M3 Max 36GB has 30 cores.
 
     Raises ArchError where several are, or none.
     """

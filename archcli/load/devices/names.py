@@ -51,7 +51,7 @@ USUAL = {
     "v100": "v100-sxm-16gb",
     "v100-sxm": "v100-sxm-16gb",
 }
-"""Names of several devices, and the one of them that is rented or sold most: `usual` takes it, and says so."""
+"""Names of several devices, and the one that is rented or sold most: `usual` takes it, and says so."""
 
 CORES = {
     "m1": (8, 16, 32, 64),

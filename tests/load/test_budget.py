@@ -3,9 +3,9 @@
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.devices.budget import OF_DRIVER, OF_SYSTEM, STATED, read_budget
+from archcli.load.devices.budget import OF_DRIVER, OF_SYSTEM, STATED, read_budget, usual_device
 from archcli.load.devices.datasheet import devices, load_datasheet
-from archcli.load.devices.names import ALIASES, KINDS_OF_TORCH, _key, _words, resolve
+from archcli.load.devices.names import ALIASES, KINDS_OF_TORCH, USUAL, _key, _words, resolve
 from archcli.recording import cuda_driver, machine
 from archcli.recording.cuda_driver import LocalGpu
 from table import every_row
@@ -45,6 +45,64 @@ WRITTEN = {
     "M3 Max (30-core GPU)": (1, "m3-max-30-core"),
     "m3-max-40-core": (1, "m3-max"),
     "rtx-4090:24gb": (1, "rtx-4090"),
+    "4090": (1, "rtx-4090"),
+    "RTX 4090": (1, "rtx-4090"),
+    "rtx3090": (1, "rtx-3090"),
+    "2x RTX 3090": (2, "rtx-3090"),
+    "dual 3090": (2, "rtx-3090"),
+    "2 3090s": (2, "rtx-3090"),
+    "two RTX 3090s": (2, "rtx-3090"),
+    "Quad A6000": (4, "rtx-a6000"),
+    "4 L40S": (4, "l40s"),
+    "8 V100s 32GB": (8, "v100-sxm-32gb"),
+    "RTX 3090 (24GB)": (1, "rtx-3090"),
+    "RTX 3090 24 GB VRAM": (1, "rtx-3090"),
+    "3090 24G": (1, "rtx-3090"),
+    "a100 80gb": (1, "a100-sxm-80gb"),
+    "a100 80": (1, "a100-sxm-80gb"),
+    "A100-40": (1, "a100-sxm-40gb"),
+    "80GB A100": (1, "a100-sxm-80gb"),
+    "NVIDIA A100 80GB PCIe": (1, "a100-pcie-80gb"),
+    "H100 PCIe": (1, "h100-pcie"),
+    "h100 nvl": (1, "h100-nvl"),
+    "H100 SXM5 80GB": (1, "h100-sxm"),
+    "H200 141GB": (1, "h200-sxm"),
+    "GH200": (1, "gh200-96gb"),
+    "v100 32gb": (1, "v100-sxm-32gb"),
+    "A10G": (1, "a10g"),
+    "2x a10g": (2, "a10g"),
+    "A6000": (1, "rtx-a6000"),
+    "A6000 48GB": (1, "rtx-a6000"),
+    "GeForce RTX 4060 Ti 16GB": (1, "rtx-4060-ti:16gb"),
+    "rtx4060ti 16g": (1, "rtx-4060-ti:16gb"),
+    "4070 Ti Super": (1, "rtx-4070-ti-super"),
+    "RTX 3080 10GB": (1, "rtx-3080"),
+    "3080 12gb": (1, "rtx-3080-12gb"),
+    "rtx5090 32GB": (1, "rtx-5090"),
+    "7900xtx": (1, "rx-7900-xtx"),
+    "2x 7900 XTX": (2, "rx-7900-xtx"),
+    "MI300X 192GB": (1, "mi300x"),
+    "MI50 32GB": (1, "mi50:32gb"),
+    "Intel Arc B580": (1, "arc-b580"),
+    "Ryzen AI Max+ 395": (1, "ryzen-ai-max-395"),
+    "AI Max 395 128GB": (1, "ryzen-ai-max-395:128gb"),
+    "Strix Halo 128GB": (1, "ryzen-ai-max-395:128gb"),
+    "Framework Desktop 128GB": (1, "ryzen-ai-max-395:128gb"),
+    "DGX Spark": (1, "dgx-spark"),
+    "M3Max 128GB": (1, "m3-max:128gb"),
+    "M4 Max 128": (1, "m4-max:128gb"),
+    "M1 Max 64": (1, "m1-max:64gb"),
+    "36GB M3 Pro": (1, "m3-pro:36gb"),
+    "M3 Pro 36 GB unified memory": (1, "m3-pro:36gb"),
+    "MacBook Pro M3 Max 64GB": (1, "m3-max:64gb"),
+    "MacBook Pro 16-inch M3 Max 48GB": (1, "m3-max:48gb"),
+    "M3 Max MacBook Pro": (1, "m3-max"),
+    "M2 MacBook Air 8GB": (1, "m2:8gb"),
+    "Mac mini M4 Pro 64 GB": (1, "m4-pro:64gb"),
+    "Mac Studio M2 Ultra 192GB": (1, "m2-ultra:192gb"),
+    "iMac M1 16gb": (1, "m1:16gb"),
+    # the largest M3 Max is not sold with 36 GB, that of 30 cores is
+    "M3 Max 36GB": (1, "m3-max-30-core:36gb"),
 }
 
 
@@ -56,6 +114,36 @@ def test_a_device_is_read_as_people_write_it(text):
     assert (asked.n_devices, asked.name) == (count, name)
     assert (asked.memory_bytes, asked.certainty, asked.source) == memory
     assert asked.total_bytes == count * memory.value
+
+
+USUALLY = {
+    "2xa100": ("2xa100-sxm-80gb", "a100 is taken as a100-sxm-80gb, not a100-pcie-40gb, "),
+    "H100": ("h100-sxm", "H100 is taken as h100-sxm, not h100-nvl, h100-pcie or h100-sxm-96gb"),
+    "two H100s": ("2xh100-sxm", "H100s is taken as h100-sxm, not "),
+    "rtx pro 6000 96gb": ("rtx-pro-6000-workstation:96gb", "rtx pro 6000 96gb is taken as "),
+    "AGX Orin": ("jetson-orin-64gb", "AGX Orin is taken as jetson-orin-64gb, not jetson-orin-32gb"),
+    "a100 80gb": ("a100 80gb", ""),
+    "4xl40s": ("4xl40s", ""),
+    "warp-drive": ("warp-drive", ""),
+    "m3-max": ("m3-max", "m3-max is sold with 48, 64 or 128 GB, of which the largest is taken"),
+    "2x4060 ti": ("2x4060 ti", "rtx-4060-ti is sold with 8 or 16 GB, of which the largest is taken"),
+    "m3 max 64gb": ("m3 max 64gb", ""),
+    "./mine.yaml": ("./mine.yaml", ""),
+    "local": ("local", ""),
+}
+
+
+@every_row("text", USUALLY)
+def test_a_name_of_several_devices_may_be_read_as_the_usual_one(text):
+    device, note = usual_device(text)
+    assert (device, note[: len(USUALLY[text][1])]) == USUALLY[text]
+    assert bool(note) == bool(USUALLY[text][1])
+
+
+def test_every_usual_device_is_one_of_several():
+    for name, device in USUAL.items():
+        with pytest.raises(ArchError, match=f"is ambiguous; did you mean .*{device}"):
+            resolve(name, devices())
 
 
 def test_a_budget_holds_what_the_datasheet_states():
@@ -122,7 +210,15 @@ MISTAKES = {
     "v100": "'v100' is ambiguous; did you mean v100-pcie-16gb, v100-sxm-16gb or v100-sxm-32gb?",
     "rtx 4070 ti supr": "no device 'rtx 4070 ti supr'; did you mean rtx-4070-ti-super",
     "m3-pro:48gb": "device 'm3-pro' has no memory of 48 GB; it is sold with 18 GB or 36 GB",
-    "M3 Max 36GB": "device 'm3-max' has no memory of 36 GB; did you mean m3-max-30-core:36gb?",
+    "4060": "no device '4060'; did you mean rtx-4060-ti?",
+    "4080s": "no device '4080s'; did you mean l40s or rtx-4080?",
+    "4090 x2": "no device '4090 x2'; did you mean 2x4090?",
+    "RTX 4090 Laptop GPU": "no device 'RTX 4090 Laptop GPU'; did you mean rtx-4090",
+    "rtx pro 6000 96gb": "'rtx pro 6000 96gb' is ambiguous; did you mean rtx-pro-6000-max-q, rtx-pro-6000-server"
+    " or rtx-pro-6000-workstation?",
+    "agx orin": "'agx orin' is ambiguous; did you mean jetson-orin-32gb or jetson-orin-64gb?",
+    "MacBook Pro": "no device 'MacBook Pro'; `archcli devices` lists them",
+    "two": "no device 'two'; `archcli devices` lists them",
     "rtx-4090:48gb": "device 'rtx-4090' has no memory of 48 GB; it is sold with 24 GB",
     "h100-smx": "no device 'h100-smx'; did you mean h100-sxm",
     "warp-drive": "no device 'warp-drive'; `archcli devices` lists them; a file of one's own ends in .yaml",

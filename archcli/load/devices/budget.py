@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from archcli.errors import ArchError, Problem, quote
-from archcli.load.devices.datasheet import Datasheet, load_datasheet
-from archcli.load.devices.names import LOCAL, is_file, split_count
+from archcli.errors import ArchError, Problem, either, quote
+from archcli.load.devices.datasheet import Datasheet, devices, load_datasheet
+from archcli.load.devices.names import LOCAL, is_file, split_count, usual
 from archcli.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -58,6 +58,26 @@ def read_budget(device: str | None = None, memory: str | int | None = None) -> B
     if memory is not None:
         return _of_size(memory)
     return None if device is None else _of_device(*split_count(device))
+
+
+def usual_device(device: str) -> tuple[str, str]:
+    """`[N×]NAME` for `read_budget` with the usual one of several devices, and a note on what was taken.
+
+    The text itself, without a note, where it means one device of one memory, or none. Raises ArchError for
+    fewer than one device.
+    """
+    text, note = usual(device, devices())
+    _, name = split_count(text)
+    if note or is_file(name) or name.lower() == LOCAL:
+        return text, note
+    try:
+        sheet = load_datasheet(name)
+    except ArchError:
+        return text, ""
+    if len(sheet.memory_sizes) < 2 or ":" in sheet.name:  # noqa: PLR2004
+        return text, ""
+    sizes = either([str(size) for size in sorted(sheet.memory_sizes)])
+    return text, f"{sheet.name} is sold with {sizes} GB, of which the largest is taken"
 
 
 def _of_device(count: int, name: str) -> Budget:

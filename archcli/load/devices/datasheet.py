@@ -148,14 +148,20 @@ def _shipped(name: str) -> Datasheet:
 
 
 def _of_size(sheet: Datasheet, memory_gb: int) -> Datasheet:
-    """A shipped device with a memory; the error names its sibling that is sold with it."""
+    """A shipped device with a memory, else its one sibling of that memory: M3 Max 36GB has 30 cores.
+
+    Raises ArchError where several are, or none.
+    """
     try:
         return sheet.of_size(memory_gb)
     except ArchError:
-        siblings = [name for name in devices() if name.startswith(f"{sheet.name}-")]
-        sold = [f"{name}:{memory_gb}gb" for name in siblings if memory_gb in _shipped(name).memory_sizes]
-        if not sold:
+        siblings = [_shipped(name) for name in devices() if name.startswith(f"{sheet.name}-")]
+        siblings = [sibling for sibling in siblings if memory_gb in sibling.memory_sizes]
+        if not siblings:
             raise
+        if len(siblings) == 1:
+            return siblings[0].of_size(memory_gb)
+        sold = [f"{sibling.name}:{memory_gb}gb" for sibling in siblings]
         what = f"device {quote(sheet.name)} has no memory of {memory_gb} GB"
         raise ArchError(what, f"did you mean {either(sold)}?") from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from archcli.errors import ArchError, closest, either, quote
@@ -24,6 +24,7 @@ ALIASES = {
     "v100-16gb": "v100-sxm-16gb",
     "v100-32gb": "v100-sxm-32gb",
     "p100": "p100-sxm-16gb",
+    "gh200": "gh200-96gb",
     "h200": "h200-sxm",
     "b200": "b200-sxm",
     "b300": "b300-sxm",
@@ -35,8 +36,22 @@ ALIASES = {
     "pro-w7900": "w7900",
     "strix-halo": "ryzen-ai-max-395",
     "8060s": "ryzen-ai-max-395",
+    "ai-max-395": "ryzen-ai-max-395",
+    "framework-desktop": "ryzen-ai-max-395",
 }
 """Names that mean one device, beside those of the files; `h100` is none, as it may be any of four."""
+
+USUAL = {
+    "a100": "a100-sxm-80gb",
+    "a100-pcie": "a100-pcie-80gb",
+    "a100-sxm": "a100-sxm-80gb",
+    "agx-orin": "jetson-orin-64gb",
+    "h100": "h100-sxm",
+    "rtx-pro-6000": "rtx-pro-6000-workstation",
+    "v100": "v100-sxm-16gb",
+    "v100-sxm": "v100-sxm-16gb",
+}
+"""Names of several devices, and the one that is rented or sold most: `usual` takes it, and says so."""
 
 CORES = {
     "m1": (8, 16, 32, 64),
@@ -52,11 +67,16 @@ for _chip, _cores in CORES.items():
 
 UNSAID = {
     *("nvidia", "amd", "apple", "intel", "geforce", "radeon", "instinct", "tesla", "quadro", "blackwell"),
-    *("gpu", "graphics", "generation", "edition", "core"),
+    *("gpu", "graphics", "generation", "edition", "core", "vram", "ram", "memory", "unified"),
 }
-"""Words that tell no device from another: makers, series, and what drivers add."""
+"""Words that tell no device from another: makers, series, and what drivers and people add."""
+MAC = re.compile(r"\b(macbook([\s-]*(pro|air))?|imac|mac[\s-]*(mini|studio|pro)|1\d(\.\d)?[\s-]*inch)\b")
+"""What a chip of Apple's is sold in."""
 BEFORE = re.compile(r"(nvidia|amd|apple|geforce|radeon|instinct|rtx|rx|arc|jetson)+(?=.)")
 SIZE = re.compile(r"([1-9]\d{0,4})gb")
+PLURAL = re.compile(r"([a-z]*\d{4}|[abhv]\d00)s")
+BARE_SIZE = re.compile(r"(.*[^\W_])[\s-]+(\d{2,3})", re.DOTALL)
+"""A memory without its unit: 128 of M4 Max 128."""
 
 KINDS_OF_TORCH = {
     "cuda": ("h100-sxm", "a100-sxm-80gb", "rtx-4090"),
@@ -69,15 +89,26 @@ KINDS_OF_TORCH = {
 }
 """What torch and others call a kind of device, and devices of it whose memory is known."""
 
-# 7900 XTX is no count of TX
-COUNTED = re.compile(r"\s*([-+]?\d[\d.,_]*)\s*(?![xX][tT][xX]?\b)[xX×*]\s*(?=\S)(.*)", re.DOTALL)
+# 7900 XTX is no count of TX, and 4090 x2 none of a device 2
+COUNTED = re.compile(
+    r"\s*(?!\d{4}\s*[xX×*]\s*\d\s*$)([-+]?\d[\d.,_]*)\s*(?![xX][tT][xX]?\b)[xX×*]\s*(?=\S)(.*)", re.DOTALL
+)
+IN_WORDS = {"single": 1, "one": 1, "dual": 2, "two": 2, "three": 3, "quad": 4, "four": 4, "eight": 8}
+COUNTED_IN_WORDS = re.compile(rf"\s*({'|'.join(IN_WORDS)})\s+(\S.*)", re.DOTALL | re.IGNORECASE)
+# the plural tells 2 3090s from a name that begins with a number
+COUNTED_PLURAL = re.compile(r"\s*(\d{1,3})\s+([a-zA-Z\d][\w -]*\d[sS]\b.*)")
 COUNTED_AFTER = re.compile(r"(.*?[^\s×*:xX])\s*[xX×*:]\s*(\d{1,7})", re.DOTALL)
 MOST_DEVICES = 1_000_000
 
 
 def split_count(text: str) -> tuple[int, str]:
-    """The count and the rest of `8xh100-sxm`, `8 × h100-sxm` or `h100-sxm` (1); ArchError below 1."""
-    match = COUNTED.fullmatch(text)
+    """The count and the rest of `8xh100-sxm`, `8 × h100-sxm`, `dual 3090` or `h100-sxm` (1).
+
+    Raises ArchError below 1.
+    """
+    if match := COUNTED_IN_WORDS.fullmatch(text):
+        return IN_WORDS[match[1].lower()], match[2].strip()
+    match = COUNTED.fullmatch(text) or COUNTED_PLURAL.fullmatch(text)
     if match is None:
         return 1, text.strip()
     digits, name = match[1].replace("_", "").replace(",", ""), match[2].strip()
@@ -104,20 +135,73 @@ def resolve(name: str, known: Sequence[str]) -> DeviceName:
     """The known device that a name means; ArchError with the nearest ones where it means none or several."""
     if name in known:
         return DeviceName(name)
-    words, spelled = _words(name), {_key(_words(one)): one for one in (*known, *ALIASES)}
-    match = spelled.get(_key(words))
-    if match is not None:
-        return DeviceName(ALIASES.get(match, match))
-    size = SIZE.fullmatch(words[-1]) if words else None
-    match = spelled.get(_key(words[:-1])) if size else None
-    if match is None or size is None:
-        raise _unknown(name, "-".join(words), known)
-    return DeviceName(ALIASES.get(match, match), int(size[1]))
+    spelled = _spelled(known)
+    for reading in _readings(name):
+        match = spelled.get(_key(reading.words))
+        # 4080s may be two 4080, and a 4080 Super
+        if match is not None and f"{_key(_words(name))}uper" not in spelled:
+            return DeviceName(ALIASES.get(match, match), reading.memory_gb)
+    raise _unknown(name, "-".join(_words(name)), known)
+
+
+def usual(text: str, known: Sequence[str]) -> tuple[str, str]:
+    """`[N×]NAME` with the usual device for a name of several, and a note on it; else the text, and no note.
+
+    2xa100 is 2xa100-sxm-80gb. The text is as `resolve` takes it.
+    """
+    count, name = split_count(text)
+    if name in known:
+        return text, ""
+    spelled, several = _spelled(known), {_key(_words(one)): one for one in USUAL}
+    for reading in _readings(name):
+        key = _key(reading.words)
+        if key in spelled:
+            break
+        if key in several:
+            device = USUAL[several[key]]
+            others = [other for other in _candidates(several[key], known) if other != device]
+            size = "" if reading.memory_gb is None else f":{reading.memory_gb}gb"
+            note = f"{name} is taken as {device}, not {either(others)}"
+            return f"{count}x{device}{size}" if count > 1 else f"{device}{size}", note
+    return text, ""
+
+
+class _Reading(NamedTuple):
+    """A way to read a name: the words that tell devices apart, and the GB of a memory beside them."""
+
+    words: list[str]
+    memory_gb: int | None = None
+
+
+def _readings(name: str) -> Iterator[_Reading]:
+    """All ways to read a name: as a whole, with a word as its memory, and in the singular."""
+    words = _words(name)
+    yield _Reading(words)
+    for i, word in reversed([*enumerate(words)]):
+        if size := SIZE.fullmatch(word):
+            rest = words[:i] + words[i + 1 :]
+            # 80GB A100: the size may be a part of the name, which ends in it
+            yield _Reading([*rest, word])
+            yield _Reading(rest, int(size[1]))
+    if bare := BARE_SIZE.fullmatch(name.strip()):
+        yield _Reading([*_words(bare[1]), f"{bare[2]}gb"])
+        yield _Reading(_words(bare[1]), int(bare[2]))
+    # L40S is no plural
+    singular = [word.removesuffix("s") if PLURAL.fullmatch(word) else word for word in words]
+    if singular != words:
+        yield _Reading(singular)
+
+
+def _spelled(known: Sequence[str]) -> dict[str, str]:
+    """The names of devices and the aliases, by what all spellings of one have in common."""
+    return {_key(_words(one)): one for one in (*known, *ALIASES)}
 
 
 def _words(name: str) -> list[str]:
     """The words of a name that tell devices apart: rtx, 4090 of NVIDIA GeForce RTX 4090."""
-    text = re.sub(r"(\d)\s*gi?b\b", r"\1gb", name.lower())
+    text = re.sub(r"(\d)\s*gi?b\b", r"\1gb", MAC.sub(" ", name.lower()))
+    # 24G is a memory, A10G a device
+    text = re.sub(r"(?<![a-z\d])(\d+)\s*g\b", r"\1gb", text)
     words = (re.sub(r"sxm\d", "sxm", word) for word in re.findall(r"[^\W_]+", text))
     # H100 80GB HBM3 is what the driver says
     return [word for word in words if word not in UNSAID and not word.startswith("hbm")]
@@ -134,13 +218,19 @@ def _unknown(name: str, plain: str, known: Sequence[str]) -> ArchError:
         near = either(KINDS_OF_TORCH[kind])
         hint = f"`{LOCAL}` is this machine's own, or name one such as {near}"
         return ArchError(f"{quote(name)} is a kind of device: its memory is not known", hint)
-    several = near_names(plain, known)
-    if several:
+    several = _candidates(plain, known)
+    if len(several) > 1:
         return ArchError(f"{quote(name)} is ambiguous", f"did you mean {either(several)}?")
     counted = COUNTED_AFTER.fullmatch(name.strip())
-    close = [f"{counted[2]}x{counted[1]}"] if counted else closest(plain, known)
+    close = several or ([f"{counted[2]}x{counted[1]}"] if counted else closest(plain, known))
     hint = f"did you mean {either(close)}?" if close else "`archcli devices` lists them"
     return ArchError(f"no device {quote(name)}", f"{hint}; a file of one's own ends in .yaml")
+
+
+def _candidates(plain: str, known: Sequence[str]) -> list[str]:
+    """The devices that a name without its memory may mean, by their own names or by an alias."""
+    bare = re.sub(r"-?\b\d+gb\b", "", plain)
+    return near_names(bare, known) or sorted({ALIASES[alias] for alias in near_names(bare, [*ALIASES])})
 
 
 def near_names(plain: str, known: Sequence[str]) -> list[str]:

@@ -6,11 +6,12 @@ import pytest
 
 from archcli.errors import ArchError
 from archcli.load.devices.datasheet import load_datasheet, read_datasheet
-from archcli.load.devices.this import DISPLAYS, NVIDIA_SMI, ROCM_SMI, SYSCTL, this_machine
+from archcli.load.devices.drivers import DISPLAYS, NVIDIA_SMI, ROCM_SMI, SYSCTL, WIRED_LIMIT
+from archcli.load.devices.this import this_machine
 
-H100 = "NVIDIA H100 80GB HBM3, 81559, 551, 9.0, 700.00\n" * 8
-UNKNOWN = "NVIDIA Titan Z9000, 24576, 400, 12.0, [N/A]\n"
-GB10 = "NVIDIA GB10, [N/A], [N/A], 12.1, [N/A]\n"
+H100 = "NVIDIA H100 80GB HBM3, 81559, 551, 9.0, 700.00, 80000\n" * 8
+UNKNOWN = "NVIDIA Titan Z9000, 24576, 400, 12.0, [N/A], 24000\n"
+GB10 = "NVIDIA GB10, [N/A], [N/A], 12.1, [N/A], [N/A]\n"
 MI300X = json.dumps(
     {
         "card0": {
@@ -22,7 +23,7 @@ MI300X = json.dumps(
     }
 )
 M3_PRO = "machdep.cpu.brand_string: Apple M3 Pro\nhw.memsize: 38654705664\n"
-GRAPHICS = "Graphics/Displays:\n\n    Apple M3 Pro:\n\n      Total Number of Cores: 14\n      Vendor: Apple\n"
+GRAPHICS = json.dumps({"SPDisplaysDataType": [{"_name": "Apple M3 Pro", "sppci_cores": "14"}]})
 CORE = """processor\t: 0
 model name\t: AMD EPYC 7763 64-Core Processor
 cpu MHz\t\t: 2450.000
@@ -60,6 +61,12 @@ def test_a_gpu_that_is_not_listed_says_what_its_datasheet_has_to_add(tmp_path):
     assert text.startswith("# its datasheet has to add bandwidth_gb_s, bf16_tflops\n")
 
 
+def test_a_card_of_several_memories_is_that_of_the_drivers(tmp_path):
+    device, _ = said({NVIDIA_SMI: "NVIDIA GeForce RTX 4060 Ti, 8188, 215, 8.9, 160.00, 7500\n"}, tmp_path)
+    assert device.figures["memory_bytes"].value == (8188 - 215) * 2**20
+    assert device.figures["memory_gb"].value == 8
+
+
 def test_memory_that_the_processor_shares_is_that_of_proc(tmp_path):
     device, _ = said({NVIDIA_SMI: GB10}, tmp_path)
     assert device.figures["memory_bytes"][:2] == (125829120 * 1024, "A")
@@ -79,6 +86,13 @@ def test_a_mac_is_the_chip_of_the_list_with_its_cores_and_memory(tmp_path):
     assert device.figures == load_datasheet("m3-pro-14-core:36gb").figures
     device, _ = said({SYSCTL: M3_PRO.replace("M3 Pro", "M9 Pro"), DISPLAYS: GRAPHICS}, tmp_path)
     assert device.figures["memory_bytes"][:2] == (27 * 2**30, "C")
+
+
+def test_metals_limit_goes_before_the_memory_of_the_list(tmp_path):
+    answers = {SYSCTL: M3_PRO, DISPLAYS: GRAPHICS, WIRED_LIMIT: "iogpu.wired_limit_mb: 32768\n"}
+    device, _ = said(answers, tmp_path)
+    assert device.figures["memory_bytes"] == (32 * 2**30, "A", "sysctl: iogpu.wired_limit_mb")
+    assert device.figures["memory_gb"].value == 36
 
 
 def test_without_a_driver_it_is_the_processor(tmp_path):

@@ -55,12 +55,14 @@ LONGEST = 30
 NUMBER = re.compile(r"(\d+(?:_\d+)*)(?:\.(\d+))?(?:[eE]\+?(\d\d?))? ?([A-Za-z]*)", re.ASCII)
 DECIMAL = re.compile(r"(\d+(?:_\d+)*)(?:\.(\d+))?(?:[eE]([+-]?\d\d?))?(?: ?%|x)?", re.ASCII)
 TIME = re.compile(r"(.*?\d) ?([a-zµ\u03bc]*)")
+RATE = re.compile(r"(.*?\d) ?([kKM]?) ?tok(?:ens?)?/s(?:ec)?")
 
 ROUNDED = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?([MBT])", re.ASCII)
 FIGURE = "a whole number, or a figure as it is printed, such as 7.62B"
 
 COUNT = "a whole number such as 4096, 8k (8,000), 8K (8,192), 1.5M, 70B or 8e9"
 MEMORY = "an amount of memory such as 80GiB, 24GB or 8e9"
+PACE = "a time such as 1.2s or 850ms, or a rate such as 20tok/s"
 
 
 def parse_count(text: str) -> int:
@@ -129,6 +131,30 @@ def parse_seconds(text: str) -> tuple[int, int]:
         )
     (over, under), (seconds, parts) = parse_decimal(time[1]), TIME_UNITS[time[2] or "s"]
     return _lowest(over * seconds, under * parts)
+
+
+def parse_pace(text: str) -> tuple[int, int, bool]:
+    """(numerator, denominator, is a rate) of seconds, or of tokens a second: 1.2s, 850ms, 3.7k tok/s.
+
+    ArchError for anything else, for a number without a unit, and for zero.
+    """
+    written = text.strip()
+    rate, time = RATE.fullmatch(written), TIME.fullmatch(written)
+    if rate is not None and DECIMAL.fullmatch(rate[1]):
+        # of a rate K is no power of two
+        (over, under), factor = parse_decimal(rate[1]), COUNT_UNITS[rate[2].replace("K", "k")]
+        over, under = _lowest(over * factor, under)
+    elif time is not None and not time[2] and DECIMAL.fullmatch(time[1]):
+        raise ArchError(
+            f"{text[:40]!r} has no unit", f"write {written[:40]}s, {written[:40]}ms or {written[:40]}tok/s"
+        )
+    elif time is not None and time[2] in TIME_UNITS and DECIMAL.fullmatch(time[1]):
+        over, under = parse_seconds(written)
+    else:
+        raise ArchError(f"{text[:40]!r} is not {PACE}")
+    if not over:
+        raise ArchError(f"{text[:40]!r} is no measurement", f"it must be above zero: {PACE}")
+    return over, under, rate is not None
 
 
 def parse_quotient(text: str) -> tuple[int, int]:

@@ -46,7 +46,7 @@ from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked, in_format
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import DtypeName
+from archcli.modules.spec.arguments import DtypeName, PaceText
 from archcli.modules.spec.values import AboveZero
 
 CHOSEN = ("dp", "zero", "tp", "sp", "pp", "micro_batches", "ep", "dp_attention")
@@ -103,6 +103,15 @@ Compiled = Annotated[
     bool,
     Option("Kernels fused as torch.compile does, without an engine.", name="compile"),
 ]
+MeasuredOption = Annotated[
+    PaceText | None,
+    Option(
+        "What you measured of it: the time of a step, a pass or a token as --phase says (of serve of a token "
+        "after the first), 1.2s or 850ms; or tokens a second of all, 20tok/s. Says where the gap lies.",
+        metavar="TIME",
+        reads="text",
+    ),
+]
 FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits into the devices.")]
 
 
@@ -133,6 +142,7 @@ class PredictOptions(PlanOptions):
     tokens: TrainedTokens = None
     curve: CurveOption = None
     fit: FitOption = None
+    measured: MeasuredOption = None
     chunk: Chunk = None
     utilization: Utilization = None
     optimizer: Optimizer = "adamw-mixed"

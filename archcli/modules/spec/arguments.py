@@ -14,7 +14,7 @@ from archcli.modules.spec.values import (
     refused,
     value_type,
 )
-from archcli.units import parse_bytes, parse_dtype
+from archcli.units import PACE, parse_bytes, parse_dtype, parse_pace
 
 CountedPairs = Literal["exact", "dense"]
 """Whether attention pairs are those that the mask allows, or all S x S."""
@@ -73,6 +73,14 @@ def memory_bytes(value: Any) -> int:
     return amount
 
 
+def _pace(value: Any) -> str:
+    """A measured time or rate, as written."""
+    if not isinstance(value, str):
+        raise refused(value, PACE)
+    parse_pace(value)
+    return value.strip()
+
+
 def _request(value: Any) -> Request:
     """A request whose sizes are whole numbers: reports hold no symbols or arrays."""
     if not isinstance(value, Request):
@@ -98,6 +106,8 @@ PlainDtype = Annotated[str, Conversion("the name of a dtype", _plain_dtype)]
 """A dtype by name, and no stored format."""
 MemorySize = Annotated[int | str, Conversion("bytes", memory_bytes)]
 """Bytes, or a text such as 80GiB."""
+PaceText = Annotated[str, Conversion(PACE, _pace)]
+"""A measured time or rate: 1.2s, 20tok/s."""
 PlainRequest = Annotated[Request, Conversion("a Request", _request)]
 """A Request of whole numbers."""
 ByName = Annotated[Mapping[str, Any], Conversion("a mapping from names", _mapping)]

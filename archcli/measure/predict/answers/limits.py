@@ -145,6 +145,17 @@ def _spent(prediction: Prediction, cached: Mapping[str, str]) -> Iterator[tuple[
     yield WAITING, prediction.bubble_s
 
 
+def beyond_limit(prediction: Prediction, cached: Mapping[str, str]) -> list[Limit]:
+    """What the expected seconds of kernels are more than their limit, by purpose, the most first."""
+    seconds: dict[str, float] = {}
+    for row in prediction.rows:
+        what = _what(row, cached)
+        seconds[what] = seconds.get(what, 0.0) + row.seconds.expected - row.seconds.floor
+    return [
+        Limit(what, more) for what, more in sorted(seconds.items(), key=lambda pair: -pair[1]) if more > 0
+    ]
+
+
 def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
     kind, bound_by = kind_of(row.op_class, row.kernel), row.bound_by
     if bound_by == "launch":
@@ -160,9 +171,19 @@ def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
     return cached.get(row.path, OF_OTHERS)
 
 
+def duration(seconds: float) -> str:
+    """`562 ms`: a duration to three figures."""
+    size, unit = _unit(seconds)
+    return f"{three_figures(seconds / size)} {unit}"
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    return next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
+
+
 def in_one_unit(part: float, whole: float, between: str = " of ") -> str:
     """`35 of 40 ms`: two durations to three figures, in the unit of the second."""
-    size, unit = next(((size, unit) for size, unit in UNITS if whole >= size), UNITS[-1])
+    size, unit = _unit(whole)
     return f"{three_figures(part / size)}{between}{three_figures(whole / size)} {unit}"
 
 

@@ -29,6 +29,7 @@ from archcli.measure.predict.serving import (
     with_engine,
 )
 from archcli.modules import Model
+from archcli.modules.spec.arguments import PaceText
 from archcli.modules.spec.values import AboveZero, Interval, check_values
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class PredictSettings:
     tokens: those of a whole training.
     price_per_hour: of one device.
     compiled: run the groups into which torch's compiler fuses the kernels.
+    measured: what somebody measured of the same, a time such as 1.2s or a rate such as 20tok/s.
 
     Raises ArchError for a value that a field does not accept.
     """
@@ -92,6 +94,7 @@ class PredictSettings:
     compiled: bool = False
     kv_dtype: str | None = None
     chunk: AboveZero | None = None
+    measured: PaceText | None = None
 
     def __post_init__(self) -> None:
         check_values("predict", self)

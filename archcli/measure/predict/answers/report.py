@@ -78,6 +78,9 @@ def predict(
     check_prediction(question)
     choice = None
     if what_fits is not None:
+        if question.asked.measured is not None:
+            what = "--fit time chooses a plan, and --measured is of one that ran"
+            raise ArchError(what, "state that plan, or leave --measured out")
         if question.asked.compiled:
             raise ArchError("--fit time does not compare compiled passes", "leave --compile or --fit out")
         from archcli.measure.predict.answers.best import fastest  # asked for by name
@@ -133,6 +136,10 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         totals["change"] = largest_format(asked)
     answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
     totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
+    if question.asked.measured is not None:
+        from archcli.measure.predict.answers.measured import measured_totals  # asked for by name
+
+        totals |= measured_totals(question, answer, totals, of_states(decoded))
     if question.phase in {"decode", "serve"}:
         totals["break_even"] = _break_even(question, decoded)
     return totals
@@ -185,6 +192,8 @@ def _inputs(question: PredictQuestion) -> Record:
         of_phase["gradients"] = settings.gradients or settings.dtype
     if predicted.compiled:
         of_phase["compiled"] = True
+    if predicted.measured is not None:
+        of_phase["measured"] = predicted.measured
     return {
         **{name: getattr(settings, name) for name in names},
         "seq_len": settings.tokens(question.model),
@@ -203,6 +212,8 @@ def _tables(
     question: PredictQuestion, totals: Record, rows: list[Record], curve: Curve | None
 ) -> Iterator[Table]:
     kind = kind_of_figures(totals)
+    if "explained" in totals:
+        yield tables.lines_table(totals["explained"]["lines"])
     yield tables.figures_table(totals["sentence"], question, totals)
     yield tables.limit_table(totals["limits"], kind)
     yield tables.row_table(rows, totals["time_s"][kind], kind)

@@ -1,0 +1,198 @@
+"""A measured time beside its prediction: MFU, where the gap lies, and what would explain it.
+
+A time is that of a step, a pass or a token; of serving that of a token after the first. A rate is that of all
+sequences together, and so of serving the time of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from archcli.measure.predict.answers.gap import Explanation, Gap, not_predicted, way_to_look
+from archcli.measure.predict.answers.limits import Limit, beyond_limit, duration, in_one_unit, limits
+from archcli.measure.predict.answers.question import PredictAnswer, PredictQuestion
+from archcli.measure.predict.prediction import Prediction
+from archcli.units import parse_pace
+
+Record = dict[str, Any]
+OF = {"train": "a step", "forward": "a pass", "prefill": "a prefill", "decode": "a token of each sequence"}
+AS_EXPECTED = 0.02
+"""Part of the expected time by which a measured one differs that counts as the same."""
+NEAR = 1.5
+"""Measured over the high end of a range up to which the prediction itself may be what is wrong."""
+FAR = 10
+"""Measured over the high end of a range from which on another question was asked than ran."""
+OUTSIDE = "; or the prediction: one measurement in five lies outside of its range"
+FEW = 3
+"""Explanations in a sentence."""
+FASTER = {
+    True: "kernels that fuse more (--compile), another plan, or a batch, length or --recompute other than "
+    "asked",
+    False: "kernels that fuse more (--engine), weights or a cache of fewer bits (--dtype, --kv-dtype), or "
+    "fewer or shorter sequences than asked",
+}
+"""What else a step, or a pass of inference, that is faster than the range may be."""
+IMPOSSIBLE = {
+    True: "a clock that did not wait for the device (torch.cuda.synchronize), a micro batch taken for a "
+    "step, more devices, shorter sequences or a narrower dtype than asked",
+    False: "a clock that did not wait for the device, tokens/s of all sequences taken for those of one, "
+    "prompt tokens counted as generated, speculative decoding, a cached prompt, more devices or fewer bits "
+    "than asked",
+}
+"""What makes a figure that no device could reach."""
+
+
+class MeasuredPass(NamedTuple):
+    """Measured seconds, the prediction of the same, and the question that it answers.
+
+    of: what takes the seconds, in words.
+    cached: the purposes of rows with states.
+    late_s: what a token is expected to wait for prefills of other sequences.
+    """
+
+    seconds: float
+    of: str
+    prediction: Prediction
+    question: PredictQuestion
+    cached: Mapping[str, str]
+    late_s: float = 0.0
+
+    @property
+    def mfu(self) -> float:
+        """FLOPs of the architecture a second, as a share of the peak, at the measured time."""
+        return self.prediction.mfu * self.prediction.seconds.expected / self.seconds
+
+    @property
+    def expected(self) -> float | None:
+        """Expected seconds; None where no constants are known."""
+        return self.prediction.seconds.expected if self.prediction.seconds.is_calibrated else None
+
+    @property
+    def gap(self) -> Gap:
+        """The measured seconds as a gap, which may be below zero."""
+        return Gap(self.question, self.prediction, self.seconds, self.late_s)
+
+    def record(self) -> Record:
+        """The figures by JSON's keys."""
+        return {
+            "time_s": self.seconds,
+            "mfu": self.mfu,
+            "of_floor": self.prediction.seconds.floor / self.seconds,
+            "of_expected": None if self.expected is None else self.expected / self.seconds,
+        }
+
+
+def compared(question: PredictQuestion, answer: PredictAnswer, cached: Mapping[str, str]) -> MeasuredPass:
+    """What `question.asked.measured` says beside the answer."""
+    over, under, is_rate = parse_pace(question.asked.measured or "")
+    prediction, served = answer
+    if served is not None and not is_rate:
+        token = _middle_token(question)
+        alone = token.answer().prediction
+        late_s = served.per_token.expected - alone.seconds.expected
+        of_token = alone._replace(seconds=served.per_token)
+        return MeasuredPass(over / under, OF["decode"], of_token, token, cached, late_s)
+    seconds = prediction.tokens * under / over if is_rate else over / under
+    return MeasuredPass(seconds, OF.get(question.phase, "in all"), prediction, question, cached)
+
+
+def _middle_token(question: PredictQuestion) -> PredictQuestion:
+    """The token in the middle of those that serving generates: its cache is as long as that of the mean."""
+    prompt = int(question.settings.tokens(question.model))
+    asked = replace(question.asked, measured=None)
+    return replace(question, asked=asked).changed(phase="decode", seq_len=prompt + question.asked.new // 2)
+
+
+def measured_totals(
+    question: PredictQuestion, answer: PredictAnswer, totals: Mapping[str, Any], cached: Mapping[str, str]
+) -> Record:
+    """The totals `measured`, and `explained`: three sentences, and what would explain the gap by seconds."""
+    comparison = compared(question, answer, cached)
+    seconds = comparison.prediction.seconds
+    found = comparison.gap.explanations() if comparison.seconds > seconds.high else ()
+    lines = [_verdict(comparison), _parts(comparison), _explained(comparison, found, fits=totals["fits"])]
+    by = [explanation.record() for explanation in found]
+    return {"measured": comparison.record(), "explained": {"lines": lines, "by": by}}
+
+
+def _verdict(comparison: MeasuredPass) -> str:
+    """The first sentence: measured beside expected and limit, and MFU."""
+    seconds, measured = comparison.prediction.seconds, comparison.seconds
+    figures = f"{duration(measured)} {comparison.of}, MFU {100 * comparison.mfu:.1f}%"
+    of_limit = f"{100 * seconds.floor / measured:.3g}% of the limit's"
+    if comparison.expected is None:
+        beyond = "Faster than the limit" if measured < seconds.floor else "Against the limit alone"
+        return f"{beyond}: {figures}; {of_limit} speed, {duration(seconds.floor)}."
+    between = in_one_unit(seconds.low, seconds.high, " to ")
+    of_expected = f"{100 * seconds.expected / measured:.3g}% of the expected speed"
+    expected = f"{duration(seconds.expected)} expected ({between})"
+    return f"{_place(comparison)}: {figures}; {expected}: {of_expected}, {of_limit}."
+
+
+def _place(comparison: MeasuredPass) -> str:
+    """Where the measured time lies: `Slower than the range`."""
+    seconds, measured = comparison.prediction.seconds, comparison.seconds
+    if measured < seconds.floor:
+        return "Faster than the limit"
+    if abs(measured / seconds.expected - 1) <= AS_EXPECTED:
+        return "As fast as expected"
+    if measured > seconds.high:
+        return "Slower than the range"
+    if measured < seconds.low:
+        return "Faster than the range"
+    slower = measured > seconds.expected
+    return f"Inside the range, {'slower' if slower else 'faster'} than expected"
+
+
+def _parts(comparison: MeasuredPass) -> str:
+    """The second sentence: the measured time as limit, what is usual beyond it, and the rest."""
+    seconds, measured = comparison.prediction.seconds, comparison.seconds
+    if measured < seconds.floor:
+        return f"The limit alone is {duration(seconds.floor)}, {duration(seconds.floor - measured)} more."
+    limit = f"Of {duration(measured)} the limit is {duration(seconds.floor)}"
+    if comparison.expected is None:
+        rest = duration(measured - seconds.floor)
+        return f"{limit}; how much of the other {rest} is usual, no measurement of this device tells."
+    usual = f"{duration(max(seconds.expected - seconds.floor, 0.0))} beyond it are usual"
+    more = _with_late(beyond_limit(comparison.prediction, comparison.cached), comparison.late_s)[:2]
+    if more:
+        usual += f", most of all {' and '.join(f'{part.what} ({duration(part.seconds)})' for part in more)}"
+    rest = "the gap" if measured > seconds.high else "more" if comparison.gap.seconds > 0 else "saved"
+    return f"{limit}; {usual}; {duration(abs(comparison.gap.seconds))} are {rest}."
+
+
+def _explained(comparison: MeasuredPass, found: Sequence[Explanation], *, fits: bool) -> str:
+    """The third sentence: what would explain the gap, the largest first, and how to look."""
+    seconds, measured, question = comparison.prediction.seconds, comparison.seconds, comparison.question
+    trains = question.phase == "train"
+    if measured < seconds.floor:
+        return f"The measurement or the question is wrong: {IMPOSSIBLE[trains]}."
+    if measured < seconds.low:
+        return f"No gap; what would explain it: {FASTER[trains]}."
+    if measured <= seconds.high:
+        own = seconds._replace(expected=seconds.expected - comparison.late_s)
+        spent = limits(comparison.prediction._replace(seconds=own), comparison.cached)
+        spent = _with_late(spent, comparison.late_s)[:FEW]
+        parts = ", ".join(f"{part.what} {duration(part.seconds)}" for part in spent)
+        return f"No gap to explain; as expected the time goes into {parts}."
+    parts = ", ".join([*_other_question(comparison, fits=fits), *(one.sentence for one in found[:FEW])])
+    gap = duration(comparison.gap.seconds)
+    known = f"What would explain {gap}: {parts}" if parts else f"No part of the prediction explains {gap}"
+    outside = OUTSIDE if seconds.is_calibrated and measured < NEAR * seconds.high else ""
+    return f"{known}; not predicted: {not_predicted(question)}{outside}.{way_to_look(question)}"
+
+
+def _other_question(comparison: MeasuredPass, *, fits: bool) -> Iterator[str]:
+    """Why what ran may differ from what is asked."""
+    if not fits:
+        yield "something else ran, as this does not fit"
+    if comparison.seconds > FAR * comparison.prediction.seconds.high:
+        yield "something else ran (batch, length, phase, dtype, device)"
+
+
+def _with_late(parts: list[Limit], late_s: float) -> list[Limit]:
+    """The parts and what a token waits for prefills of others, the most first."""
+    late = [Limit("prefills of other sequences", late_s)] if late_s > 0 else []
+    return sorted([*parts, *late], key=lambda part: -part.seconds)

@@ -2,16 +2,17 @@
 
     python benchmarks/fit_serving.py            # fits on one half of the servers, errors of the other half
     python benchmarks/fit_serving.py --rows     # and each row
+    python benchmarks/fit_serving.py --write    # and writes the constants, as `live` of engines/*.yaml
 
 measured/serving_live.csv: mean first-token and per-token milliseconds of vLLM, SGLang and TensorRT-LLM. Three
 constants an engine: a factor on its kernels, the share of other sequences' prefills that a sequence waits for
 before its first token, and seconds beside kernels before it. A server is a model on devices with lengths of
-prompts and outputs, at all its batches; half of them are drawn by a seed. The constants that
-archcli/measure/predict/serving.py states are those that this prints. Five minutes.
+prompts and outputs, at all its batches; half of them are drawn by a seed. Five minutes.
 """
 
 import argparse
 import csv
+import datetime as dt
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ import numpy as np
 
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.load import load
+from archcli.load.devices.engines import engine_file
 from archcli.measure.predict.prediction import predict_pass
 
 TABLE = Path(__file__).parent / "measured" / "serving_live.csv"
@@ -39,6 +41,7 @@ SPECULATIVE = ("trtllm", "1.2.0rc6.post3")
 """Servers of twice the speed of the release before them, at each batch: they guess tokens ahead."""
 ENGINES = ("vllm", "trtllm", "sglang")
 MOST, SEED, TRIALS, OUTER = 256, 7, 1500, (0.1, 0.9)
+BEGIN = "# made by benchmarks/fit_serving.py --write\n"
 FIRST_WEIGHT = 0.3
 """First tokens scatter; they count that much beside the time of a token."""
 
@@ -163,18 +166,47 @@ def report(servers, constants, what):
         print(f"  {what:18} {name:5} {len(servers):4} rows  {figures}")
 
 
+def ranges(halves, constants):
+    """Measured over expected at the outer quantiles of a token and of the first, the wider of both halves."""
+    found = [[np.quantile(1 / each, OUTER) for each in ratios(half, constants)] for half in halves]
+    (low, first_low), (high, first_high) = np.min(found, axis=0)[:, 0], np.max(found, axis=0)[:, 1]
+    return {"low": low, "high": high, "first_low": first_low, "first_high": first_high}
+
+
+def entry(constants, drawn, others):
+    """What the YAML states of an engine's live servers."""
+    factor, waits, beside = constants
+    token, _ = ratios(others, constants)
+    stated = {"speed": 1 / factor, "waits": waits, "first_s": beside}
+    stated |= ranges((drawn, others), constants) | {"error": np.mean(np.abs(token - 1))}
+    rounded = {name: f"{value:.3g}" for name, value in stated.items()}
+    return {**rounded, "table": TABLE.name, "fitted": dt.datetime.now(tz=dt.UTC).date().isoformat()}
+
+
+def write(engine, stated):
+    """Write the constants of an engine's live servers into its YAML, in place of those that it has."""
+    path = engine_file(engine)
+    before, _, _ = path.read_text(encoding="utf-8").partition(BEGIN)
+    constants = ", ".join(f"{name}: {value}" for name, value in stated.items())
+    path.write_text(f"{before}{BEGIN}live: {{{constants}}}\n", encoding="utf-8")
+
+
 def main():
     """Fit each engine, and print its constants and errors."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("table", nargs="?", type=Path, default=TABLE)
     parser.add_argument("--rows", action="store_true", help="print each row")
+    parser.add_argument("--write", action="store_true", help="write the constants into engines/*.yaml")
     asked = parser.parse_args()
     servers = [found for row in rows(asked.table) if (found := parts(row)) is not None]
     drawn, others = halves(servers)
     for engine in ENGINES:
-        constants = fitted([server for server in drawn if server["engine"] == engine])
-        factor, waits, beside = constants
-        print(f"{engine}: speed {1 / factor:.3f}, waits {waits:.3f}, first_s {beside:.4f}")
+        halves_of = [[one for one in half if one["engine"] == engine] for half in (drawn, others)]
+        constants = fitted(halves_of[0])
+        stated = entry(constants, *halves_of)
+        print(f"{engine}: {', '.join(f'{name} {value}' for name, value in stated.items())}")
+        if asked.write:
+            write(engine, stated)
         for kind in ("dense", "mixture", "latent", ""):
             for half, part in (("fitted", drawn), ("held out", others)):
                 chosen = [s for s in part if s["engine"] == engine and kind in {"", s["kind"]}]

@@ -27,6 +27,7 @@ from archcli.api.asking.plan_options import WHOLE, PlanOptions
 from archcli.api.asking.question import Option, asks, count_option, part
 from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
+from archcli.load.devices.engines import load_engine
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.memory.plan import Plan
@@ -41,6 +42,7 @@ from archcli.measure.predict.answers.question import (
     Price,
 )
 from archcli.measure.predict.answers.report import predict as predict_times
+from archcli.measure.predict.live import LiveServer
 from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked, in_format
@@ -191,7 +193,8 @@ def predict_question(loaded: Model, asked: PredictOptions) -> PredictQuestion:
         return predict_question(loaded, replace(asked, **others)).memory()
 
     plan, beyond = options.devices_plan(), options.beyond()
-    question = PredictQuestion(model, settings, device, plan, beyond, again=again)
+    live = LiveServer.stated(load_engine(beyond.engine).get("live"))
+    question = PredictQuestion(model, settings, device, plan, beyond, live, again=again)
     if options.fit is not None:
         _check_chosen(plan)
         return question

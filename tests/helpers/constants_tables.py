@@ -3,11 +3,13 @@
 import archcli
 from archcli.load.devices.datasheet import devices, load_datasheet
 from archcli.load.devices.efficiency import GROUPS, ORIGIN
+from archcli.load.devices.engines import engines, load_engine
 from archcli.measure.predict.communication.collective import DEVICES_PER_NODE
 from archcli.measure.predict.communication.exchanges import BUCKET_BYTES
 from archcli.measure.predict.constants import SMALL_BYTES
+from archcli.measure.predict.live import LiveServer
 from archcli.measure.predict.rank.kernels import LOSS_PASSES
-from archcli.measure.predict.serving import ENGINES, MOST_HALVINGS, OFF_THE_CHORD
+from archcli.measure.predict.serving import MOST_HALVINGS, OFF_THE_CHORD
 from engine_passes import engine_pass_table
 from engine_tables import GENERATORS as OF_ENGINES
 from engine_tables import table
@@ -65,13 +67,11 @@ def figure(sheet, key):
 
 
 def engines_table():
-    """The factor of each engine on its speed, and the constants and ranges of its live servers."""
-    rows = [
-        [f"`{name}`", f"{one.speed:g}", *(f"{constant:g}" for constant in one.live or ())]
-        for name, one in ENGINES.items()
-    ]
+    """The constants and ranges of each engine's live servers; of one that nobody measured there are none."""
+    live = {name: load_engine(name)["live"] for name in engines() if "live" in load_engine(name)}
+    rows = [[f"`{name}`", *(f"{one[key]:g}" for key in LiveServer._fields)] for name, one in live.items()]
     heads = ["speed", "waits", "first, s", "low", "high", "first, low", "first, high", "error"]
-    return table(["`--engine`", *heads], [[*row, *[""] * (9 - len(row))] for row in rows], texts=1)
+    return table(["`--engine`", *heads], rows, texts=1)
 
 
 def assumptions_table():

@@ -5,10 +5,9 @@ A line's result is rounded to six digits, and later lines go on with what is sho
 
 import archcli
 from archcli.load.devices.datasheet import load_datasheet
-from archcli.load.devices.engines import load_kernels
+from archcli.load.devices.engines import load_engine, load_kernels
 from archcli.measure.predict.engine_kernels.attention import DecodeConstants, PrefillConstants
 from archcli.measure.predict.engine_kernels.experts import ExpertsConstants
-from archcli.measure.predict.serving import ENGINES
 from engine_tables import h100, table
 from worked import value_of
 
@@ -42,7 +41,7 @@ class Lines:
         terms = " + ".join(f"{1000 * seconds:.6g}" for seconds in classes.values())
         kernels = self.add(f"ms of all kernels: {', '.join(KINDS[name] for name in classes)}", terms)
         # a live server is slower than its kernels
-        self.add("ms of the pass, as the report shows", f"{kernels} / {ENGINES['vllm'].speed}")
+        self.add("ms of the pass, as the report shows", f"{kernels} / {load_engine('vllm')['live']['speed']}")
         return table(["what", "arithmetic", "result"], self.rows, texts=2)
 
 

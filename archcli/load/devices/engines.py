@@ -49,8 +49,13 @@ def load_engine(name: str) -> Mapping[str, Any]:
     """The facts of an engine by their names. Raises ArchError for an engine that is not known."""
     if name not in engines():
         raise ArchError(f"no engine {quote(name)}", suggest(name, engines()))
-    facts: Mapping[str, Any] = _parsed(_text(folder() / f"{name}.yaml"), f"{name}.yaml")
+    facts: Mapping[str, Any] = _parsed(_text(engine_file(name)), f"{name}.yaml")
     return facts
+
+
+def engine_file(name: str) -> Path:
+    """The file of an engine's facts."""
+    return folder() / f"{name}.yaml"
 
 
 def measured_devices(name: str) -> list[str]:

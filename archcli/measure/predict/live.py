@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from archcli.measure.predict.times import Seconds
 
@@ -10,6 +11,7 @@ from archcli.measure.predict.times import Seconds
 class LiveServer(NamedTuple):
     """What was measured of an engine's live servers.
 
+    speed: the seconds of their kernels over those of a token.
     waits: share of the other sequences' prefills that a sequence waits for before its first token.
     first_s: seconds to a first token beside kernels: tokenizing, queues, the network.
     low, high: measured over expected time of a token, at the 10% and 90% quantile, the wider of both halves
@@ -17,6 +19,7 @@ class LiveServer(NamedTuple):
     token on the half that was not fitted.
     """
 
+    speed: float
     waits: float
     first_s: float
     low: float
@@ -24,6 +27,11 @@ class LiveServer(NamedTuple):
     first_low: float
     first_high: float
     error: float
+
+    @classmethod
+    def stated(cls, constants: Mapping[str, Any] | None) -> LiveServer | None:
+        """The constants that an engine's YAML states; None where no live server was measured."""
+        return None if constants is None else cls(*(constants[name] for name in cls._fields))
 
     def widened(self, factor: float) -> LiveServer:
         """The same with ranges that are wider to either side."""

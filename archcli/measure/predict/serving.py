@@ -14,7 +14,7 @@ between them are interpolated linearly; where the middle of a span is off its ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -40,43 +40,29 @@ class Engine(NamedTuple):
     step to step; None for batches that begin and end together.
     """
 
-    label: str
-    speed: float
-    low: float
-    high: float
-    source: str
+    speed: float = 1.0
+    low: float = 1.0
+    high: float = 1.0
+    source: str = "kernels one after the other, and nothing else"
     live: LiveServer | None = None
 
 
-LIVE = "live servers"
-KERNELS = Engine("kernels alone", 1.0, 1.0, 1.0, "kernels one after the other, and nothing else")
-ENGINES: Mapping[EngineName, Engine] = {
-    **dict.fromkeys(("none", "transformers", "mlx"), KERNELS),
-    "vllm": Engine(
-        "vLLM", 0.941, 0.941, 0.941, LIVE, LiveServer(0.071, 0.0145, 0.79, 1.16, 0.72, 1.52, 0.134)
-    ),
-    "trtllm": Engine(
-        "TensorRT-LLM", 0.988, 0.988, 0.988, LIVE, LiveServer(0.071, 0.0874, 0.74, 1.24, 0.58, 2.13, 0.145)
-    ),
-    "sglang": Engine(
-        "SGLang", 0.924, 0.924, 0.924, LIVE, LiveServer(0.46, 0.051, 0.68, 1.17, 0.17, 1.24, 0.115)
-    ),
-    "llamacpp": Engine("llama.cpp", 1.0, 1.0, 1.0, "its constants are of whole runs"),
-}
-"""Factors by name, fitted by benchmarks/fit_serving.py."""
+KERNELS = Engine()
+"""Kernels alone."""
+WHOLE_RUNS = Engine(source="its constants are of whole runs")
 FIXED_BATCH = Engine(
-    "TensorRT-LLM",
-    1.0,
-    0.88,
-    1.0,
-    "0.88 to 1.00 of what its kernels allow; a batch of fixed size has no scheduler",
+    1.0, 0.88, 1.0, "0.88 to 1.00 of what its kernels allow; a batch of fixed size has no scheduler"
 )
 """Engines of 2023, which read a cache once per query head, in batches that begin and end together."""
 
 
-def engine_of(name: EngineName, reads: CacheReads) -> Engine:
-    """The engine of a name; that of a cache read once per query head is older."""
-    return FIXED_BATCH if name != "none" and reads == "heads" else ENGINES[name]
+def engine_of(name: EngineName, reads: CacheReads, live: LiveServer | None) -> Engine:
+    """The engine of a name with its live servers; that of a cache read once per query head is older."""
+    if reads == "heads" and name != "none":
+        return FIXED_BATCH
+    if live is not None:
+        return Engine(live.speed, live.speed, live.speed, "live servers", live)
+    return WHOLE_RUNS if name == "llamacpp" else KERNELS
 
 
 def with_engine(seconds: Seconds, engine: Engine) -> Seconds:
@@ -219,7 +205,7 @@ def serve(
     device: TimingDevice,
     plan: Plan,
     use: CacheUse,
-    engine: Engine = ENGINES["none"],
+    engine: Engine = KERNELS,
 ) -> ServedTokens:
     """Predict B = `batch_size` sequences of `seq_len` tokens, and `new` more of each.
 

@@ -7,15 +7,16 @@ import pytest
 import archcli
 from archcli.api.asking.device import predicted_device
 from archcli.launches.kernel import AttentionCall, KernelCost
+from archcli.load.devices.engines import load_engine
 from archcli.load.source import load
 from archcli.measure.memory.engine import ANY_ENGINE
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.answers.tables import shown_path
 from archcli.measure.predict.engine_kernels.delta_net import DeltaCall, DeltaKernelCall
+from archcli.measure.predict.live import LiveServer
 from archcli.measure.predict.rank.kernels import CacheUse, rank_kernels
 from archcli.measure.predict.rank.planned import planned_pass
-from archcli.measure.predict.serving import ENGINES
 
 MICRO = 1e-6
 IN_PLACE = CacheUse("in_place")
@@ -140,7 +141,7 @@ def test_an_engines_all_reduce_is_quicker_than_that_of_a_library():
 def test_a_live_token_waits_for_prefills_of_others():
     """7 other prompts: a share runs before the first token, the rest while 64 tokens are made."""
     asked = {"seq_len": 2048, "engine": "vllm"}
-    speed, live = ENGINES["vllm"].speed, ENGINES["vllm"].live
+    live = LiveServer.stated(load_engine("vllm")["live"])
 
     def expected(**more):
         return archcli.predict("llama-3.1-8b", "h100-sxm", **asked, **more).totals
@@ -154,7 +155,7 @@ def test_a_live_token_waits_for_prefills_of_others():
     assert served["per_token_s"]["expected"] == pytest.approx(sum(steps) / 2 + late, rel=1e-3)
     first = prefill * (1 + live.waits * 7) + steps[0] + live.first_s
     assert served["first_token_s"]["expected"] == pytest.approx(first, rel=1e-6)
-    assert 0 < speed <= 1.1
+    assert 0 < live.speed <= 1.1
 
 
 def test_reads_of_each_head_are_older_kernels():

@@ -15,7 +15,7 @@ from archcli.measure.predict.prediction import predict_pass
 from archcli.measure.predict.rank.kernels import CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.serving import (
-    ENGINES,
+    FIXED_BATCH,
     Engine,
     break_even,
     in_fewer_bits,
@@ -170,11 +170,11 @@ def test_a_bent_line_is_halved_where_it_bends():
 
 
 def test_an_engine_is_a_factor_on_all_but_the_floor():
-    engine = Engine("ours", 0.8, 0.5, 1.0, "")
+    engine = Engine(0.8, 0.5, 1.0)
     seconds = with_engine(Seconds(1.0, 2.0, 1.8, 2.4, is_calibrated=True), engine)
     assert seconds == Seconds(1.0, 2.0 / 0.8, 1.8 / 1.0, 2.4 / 0.5, is_calibrated=True)
     assert with_engine(Seconds.at_limit(1.0), engine).record()["expected"] is None
-    assert all(one.low <= one.speed <= one.high for one in ENGINES.values())
+    assert FIXED_BATCH.low <= FIXED_BATCH.speed <= FIXED_BATCH.high
 
 
 def decoded(model, sequences):

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from archcli.errors import ArchError, Problem
 from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
-from archcli.measure.memory.engine import EngineName
+from archcli.measure.memory.engine import NO_ENGINE, EngineName
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, FP8, MemorySettings
 from archcli.measure.memory.traced import TracedModel
 from archcli.measure.predict.constants import Efficiency
 from archcli.measure.predict.engine_kernels.choice import BORROWED
+from archcli.measure.predict.live import LiveServer
 from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.host import COMPILED, EAGER
 from archcli.measure.predict.rank.kernels import CacheForm, CacheReads, CacheUse
@@ -111,7 +112,8 @@ class PredictAnswer(NamedTuple):
 class PredictQuestion:
     """The question how long a model takes with these settings and this plan on a device.
 
-    `known` keeps the traced passes of its memory; `again` asks for the memory with other options.
+    `live` are the constants of the engine's live servers, where any were measured. `known` keeps the traced
+    passes of its memory; `again` asks for the memory with other options.
     """
 
     model: Model
@@ -119,6 +121,7 @@ class PredictQuestion:
     device: PredictedDevice
     plan: Plan = ONE_DEVICE
     asked: PredictSettings = field(default_factory=PredictSettings)
+    live: LiveServer | None = None
     known: TracedModel | None = field(default=None, compare=False, repr=False)
     again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
 
@@ -188,10 +191,16 @@ class PredictQuestion:
     @property
     def engine(self) -> Engine:
         """The engine that runs the pass; its range is wider where its kernels are those of another device."""
-        engine, kernels = engine_of(self.asked.engine, self.asked.kv_read), self.engine_kernels
+        kernels = self.engine_kernels
+        engine = engine_of(self.asked.engine, self.asked.kv_read, self.live)
         if engine.live is None or (kernels is not None and not (kernels.lender or kernels.products)):
             return engine
         return engine._replace(live=engine.live.widened(BORROWED))
+
+    @property
+    def engine_title(self) -> str:
+        """The name of the engine in a sentence."""
+        return (self.settings.engine or NO_ENGINE).title
 
     @property
     def engine_kernels(self) -> EngineClock | None:

@@ -256,7 +256,7 @@ def _of_engine(question: PredictQuestion, totals: Record) -> Iterator[str]:
         return
     name = question.device.name
     if kernels is None:
-        yield f"Kernels of {engine.label}: none was measured on a device of this generation."
+        yield f"Kernels of {question.engine_title}: none was measured on a device of this generation."
     elif kernels.lender or kernels.products_of:
         lenders = " and ".join(dict.fromkeys(filter(None, (kernels.lender, kernels.products_of))))
         yield f"{name} has constants of {lenders}, the nearest of its generation; the range is wider by 15%."
@@ -330,6 +330,6 @@ def _not_modelled(question: PredictQuestion, answer: PredictAnswer) -> Iterator[
     engine = question.engine
     if question.asked.engine != "none":
         factor = f"a factor of {engine.speed:g} ({engine.source})"
-        yield f"What {engine.label} does beside its kernels, but for {factor}."
+        yield f"What {question.engine_title} does beside its kernels, but for {factor}."
     if question.phase == "serve" and engine.live is None:
         yield "Requests that come and go: all sequences start and end together."

@@ -6,10 +6,11 @@ Numbers are exact and unrounded here; rounding and units belong to the renderer.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +77,27 @@ class Table:
     columns: Sequence[Column]
     records: Sequence[Mapping[str, Any]]
     footer: Mapping[str, Any] | None = None
+
+
+class LateTables(Sequence[Table]):
+    """Tables that are made when they are first read: json, csv and programs read none."""
+
+    def __init__(self, make: Callable[[], Iterable[Table]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> tuple[Table, ...]:
+        return tuple(self._make())
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @overload
+    def __getitem__(self, index: int) -> Table: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Table]: ...
+    def __getitem__(self, index: int | slice) -> Table | Sequence[Table]:
+        return self._made[index]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from archcli.errors import ArchError
 from archcli.measure.memory.answers import tables
@@ -21,9 +21,10 @@ from archcli.measure.memory.answers.tables import bytes_in_words, title
 from archcli.measure.memory.engine import CACHING, NO_ENGINE
 from archcli.measure.memory.ranks import RankPeak
 from archcli.measure.memory.traced import MemoryMoment, highest
-from archcli.measure.report import Report, Table
+from archcli.measure.report import LateTables, Report, Table
 
 Record = dict[str, Any]
+T = TypeVar("T")
 CONVENTION = (
     "The peak: bytes of all live tensors at their maximum, as torch 2.13 runs the model that archcli builds, "
     "without autocast. Memory beyond the model is not part of it."
@@ -45,16 +46,21 @@ def count_memory(
     for a question that has no answer.
     """
     check_question(question)
+    return _known(lambda: _report(question, what_fits, show_alternatives, tell, devices))
+
+
+def _known(make: Callable[[], T]) -> T:
+    """What `make` returns. Raises ArchError for an operation of one's own that calls what is not known."""
     try:
-        return _report(question, what_fits, show_alternatives, tell, devices)
-    except NotImplementedError as error:  # an operation of one's own that calls what is not known
+        return make()
+    except NotImplementedError as error:
         raise ArchError(str(error), "its memory is not known: `Op.kept` would state it") from None
 
 
 def _report(
     question: MemoryQuestion,
     what_fits: Fit | None,
-    show_alternatives: bool,
+    more: bool,
     tell: Callable[[str], None],
     devices: Sequence[DeviceMemory],
 ) -> Report:
@@ -73,7 +79,8 @@ def _report(
         convention=CONVENTION,
         totals=totals,
         rows=rows,
-        tables=tuple(_tables(question, answer, totals, rows, show_alternatives)),
+        # that of serving traces further contexts, and json shows none
+        tables=LateTables(lambda: _known(lambda: tuple(_tables(question, answer, totals, rows, more)))),
         notes=tuple(_notes(question, totals, what_fits)),
         keys=KEYS,
         title=title(question),

@@ -37,7 +37,7 @@ from archcli.measure.predict.constants import SMALL_BYTES
 from archcli.measure.predict.rank.rank_times import PASSES_OF_RING
 from archcli.measure.predict.rank.stored import GROUPED
 from archcli.measure.predict.serving import break_even
-from archcli.measure.report import Report, Table
+from archcli.measure.report import LateTables, Report, Table
 from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules.spec.request import Request
 from archcli.recording.classes import TimeClass
@@ -104,7 +104,7 @@ def predict(
         convention=_convention(question, totals),
         totals=totals,
         rows=rows,
-        tables=tuple(_tables(question, totals, rows, curve)),
+        tables=LateTables(lambda: _tables(question, totals, rows, curve)),
         notes=tuple(_notes(question, totals, choice, curve, _kept(answer, decoded))),
         keys=KEYS,
         title=title(question),

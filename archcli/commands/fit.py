@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from archcli.api.asking.question import Option
 from archcli.api.fit import FitOptions, fit_report
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.errors import ArchError
+from archcli.measure.report import Report
 from archcli.render import show
 
 OnDevice = Annotated[
@@ -37,4 +39,14 @@ def run(
         if options.device is not None:
             raise ArchError(f"two devices: {on} and --device {options.device}", "leave one of them out")
         options = replace(options, device=on)
-    show(fit_report(options, overrides or ()), form, output, as_json=as_json)
+    show(_report(options, overrides or ()), form, output, as_json=as_json)
+
+
+def _report(options: FitOptions, overrides: Sequence[str]) -> Report:
+    """The report, with progress on a terminal while many models are asked about."""
+    if options.model is not None:
+        return fit_report(options, overrides)
+    from archcli.render.screen import progress  # of many models alone
+
+    with progress("fitting") as tick:
+        return fit_report(options, overrides, tick)

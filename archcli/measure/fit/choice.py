@@ -17,6 +17,7 @@ from archcli.measure.memory.answers.changes import formats_by_bytes, whole_bytes
 from archcli.measure.memory.answers.fit import narrowed, usual_plan
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import NO_ENGINE
+from archcli.measure.memory.inference import in_ram_bytes
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.answers.tables import totals_of
 
@@ -25,10 +26,10 @@ AT = 2048
 """Tokens in the cache at which a speed is stated, where the context is as long."""
 LEAST = (8192, 2048, 512)
 """Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
+MOST_IN_RAM = 1.5
+"""Bytes of all weights over those without the tables of tokens, at most."""
 RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4"}
 """Formats that few models are published in: chosen only where a model is, or where they are asked for."""
-SLACK = 1.2
-"""What all weights may be of the memory of all devices for a format to be tried: some stay in RAM."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class FitAsked:
 
     `memory` and `predict` ask the questions of these commands with some options replaced. `dtype` is the
     format, `context` the tokens of a sequence that must fit; None where the best of them is asked for.
-    `longest` are the tokens that the model knows, or the most that are tried.
+    `longest` are the tokens that the model knows, or the most that are tried; `min_speed` are tokens a
+    second that must be expected.
     """
 
     memory: Callable[..., MemoryQuestion]
@@ -45,6 +47,7 @@ class FitAsked:
     dtype: str | None = None
     context: int | None = None
     longest: int = 1 << 20
+    min_speed: float | None = None
 
     @property
     def wanted(self) -> tuple[int, ...]:
@@ -137,6 +140,11 @@ class Choice:
         rates: Record = self.speed.get("tokens_per_s", UNKNOWN)
         return rates
 
+    @property
+    def rate(self) -> float:
+        """Tokens a second as expected, or at most; 0 where nothing is known."""
+        return self.tokens_per_s["expected"] or self.tokens_per_s["floor"] or 0.0
+
     def record(self) -> Record:
         """The choice by JSON's keys."""
         return {
@@ -207,32 +215,50 @@ class Formats:
                 yield choice
 
     def best(self) -> Choice | None:
-        """The largest format that holds the context; of that which is asked for, itself or none."""
-        if self.asked.dtype is not None:
-            return next((self.first for wanted in self.asked.wanted if self.first.holds(wanted)), None)
-        if self.own_bytes <= self._tried and self.first.holds(self.asked.longest):
+        """The largest format that holds the context and is fast enough; of one that is asked for itself."""
+        asked = self.asked
+        if asked.dtype is not None:
+            return next((self.first for tokens in asked.wanted if self._does(self.first, tokens)), None)
+        if self._holds_weights(self.first, self.own_bytes) and self._does(self.first, asked.longest):
             return self.first
-        tried = [*self._within(0, self._tried)]
-        return next((it for wanted in self.asked.wanted for it in tried if it.holds(wanted)), None)
+        return next(
+            (it for tokens in asked.wanted for it in self._weighing() if self._does(it, tokens)), None
+        )
 
-    @property
-    def _tried(self) -> float:
-        """Bytes of weights that are worth a trace."""
-        device = self.first.device
-        return SLACK * device.memory_bytes / device.utilization * device.n_devices
+    def _does(self, choice: Choice, tokens: int) -> bool:
+        """Whether so many tokens fit, and the speed is what is asked for."""
+        return choice.holds(tokens) and (self.asked.min_speed is None or choice.rate >= self.asked.min_speed)
+
+    def _weighing(self) -> Iterator[Choice]:
+        """The formats whose weights alone fit: of others no pass is worth a trace."""
+        return filter(self._may_fit, self._within(0, math.inf))
+
+    def _may_fit(self, choice: Choice) -> bool:
+        return self._holds_weights(choice, self._size(choice))
+
+    def _holds_weights(self, choice: Choice, size: int) -> bool:
+        there = choice.device.memory_bytes * choice.device.n_devices
+        # only what is a little too large may have tables that stay in RAM
+        if not there < size < MOST_IN_RAM * there:
+            return size <= there
+        return size - in_ram_bytes(choice.question.model, choice.question.settings) <= there
 
     def _size(self, choice: Choice) -> int:
         return next((size for size, name in self.by_bytes if name == choice.format), 0)
 
     def better(self, choice: Choice) -> Choice | None:
         """The next format of more bytes that fits with some context."""
-        larger = [*self._of_same_engine(choice, self._within(self._size(choice), self._tried))]
-        return next((it for it in reversed(larger) if it.holds(self.asked.wanted[-1])), None)
+        larger = [*self._of_same_engine(choice, self._within(self._size(choice), math.inf))]
+        return next((it for it in reversed(larger) if self._fits(it)), None)
 
     def smaller(self, choice: Choice) -> Choice | None:
         """The next format of fewer bytes that fits."""
         fewer = self._of_same_engine(choice, self._within(0, self._size(choice)))
-        return next((it for it in fewer if it.holds(self.asked.wanted[-1])), None)
+        return next(filter(self._fits, fewer), None)
+
+    def _fits(self, choice: Choice) -> bool:
+        """Whether a format holds the least context that is asked for."""
+        return self._may_fit(choice) and choice.holds(self.asked.wanted[-1])
 
     def _of_same_engine(self, choice: Choice, others: Iterator[Choice]) -> Iterator[Choice]:
         """Those that run in the engine of a choice, so that a step is one of the format alone."""
@@ -248,5 +274,4 @@ class Formats:
 
     def fitting(self) -> Iterator[Choice]:
         """All formats that fit, the largest first."""
-        tried = self._within(0, self._tried)
-        return (choice for choice in tried if choice.holds(self.asked.wanted[-1]))
+        return filter(self._fits, self._weighing())

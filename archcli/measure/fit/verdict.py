@@ -8,10 +8,10 @@ from typing import Any
 
 from archcli.errors import ArchError
 from archcli.measure.fit.choice import Choice, FitAsked, Formats, Record
+from archcli.measure.memory.answers.question import check_question
 from archcli.measure.memory.answers.tables import bytes_in_words, device_in_words, plan_in_words
-from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
-from archcli.units import three_figures
+from archcli.units import decimals_of, three_figures
 
 CONVENTION = (
     "Memory: `archcli memory --phase serve` with the longest context that fits. Speed: `archcli predict`, "
@@ -35,6 +35,7 @@ MOST_DEVICES = 8
 def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
     """The verdict on one model and one device. Raises ArchError for a question without an answer."""
     formats = Formats(asked)
+    check_question(formats.first.question)
     best = formats.best()
     shown = formats.first if best is None else best
     better, smaller = (None, None) if best is None else (formats.better(best), formats.smaller(best))
@@ -165,17 +166,16 @@ def _tables(
     records = [_line(which, choice) for which, choice in named.items() if choice is not None]
     yield Table(_how_sure(shown), COLUMNS, records)
     if verbose:
-        from archcli.measure.memory.answers.tables import peak_table
-
         yield Table("every format", COLUMNS[1:], [_line("", it) for it in formats.fitting()])
 
 
 def _line(which: str, choice: Choice) -> Record:
-    rates = {
-        name: None if rate is None else float(three_figures(rate).replace(",", ""))
-        for name, rate in choice.tokens_per_s.items()
-    }
-    return {"which": which, **choice.record(), **rates}
+    return {"which": which, **choice.record(), **figures_of(choice.tokens_per_s)}
+
+
+def figures_of(rates: Record) -> Record:
+    """Rates to three figures, as tables show them."""
+    return {name: None if rate is None else round(rate, decimals_of(rate)) for name, rate in rates.items()}
 
 
 def _how_sure(choice: Choice) -> str:
@@ -187,8 +187,8 @@ def _how_sure(choice: Choice) -> str:
     known = choice.speed["device"]
     if known["held_out_error"] is None:
         return f"Memory as {engine} holds it; the speed is an upper limit, as nothing was measured here."
-    error = f"{known['held_out_error']:.0%}"
-    return f"As {engine} runs it. Speed with {n}: {error} off on average where it was measured ({known['source']})."
+    where = f"{known['held_out_error']:.0%} off on average where it was measured ({known['source']})"
+    return f"As {engine} runs it. Speed with {n}: {where}."
 
 
 def _notes(asked: FitAsked, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:

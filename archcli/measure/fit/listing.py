@@ -1,0 +1,128 @@
+"""The report of what fits a device: presets, or the model files of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from archcli.errors import ArchError
+from archcli.measure.fit.choice import UNKNOWN, Choice, FitAsked, Formats, Record
+from archcli.measure.fit.verdict import CONVENTION, figures_of
+from archcli.measure.report import Column, Report, Table
+
+SHOWN = 10
+"""Rows that are printed, unless all are asked for."""
+LEAST_BITS = 2.5
+"""Bits of a weight that no format goes below."""
+KEYS = ("model", "format", "fits", "context", "peak_bytes", "tokens_per_s")
+OF_FILES = ("file", "bytes")
+COLUMNS = (
+    Column("model", "model"),
+    Column("params", "params", "count", minor=True),
+    Column("format", "format"),
+    Column("context", "context", "number"),
+    Column("expected", "tokens/s", "number"),
+    Column("low", "low", "number", minor=True),
+    Column("high", "high", "number", minor=True),
+    Column("peak_bytes", "memory", "bytes"),
+)
+FitOrder = Literal["size", "speed"]
+
+
+class Entry(NamedTuple):
+    """A model to ask about: its name, its parameters if they are known, and what is asked of it.
+
+    `beside` are further values of its row, such as its file.
+    """
+
+    name: str
+    params: int | None
+    asked: Callable[[], FitAsked]
+    beside: Record
+
+
+class Asked(NamedTuple):
+    """What is asked of all: on which device, of how much memory in all, in which order, how fast."""
+
+    device: str
+    total_bytes: int
+    order: FitOrder
+    min_speed: float | None
+    what: str = "presets"
+
+
+Tick = Callable[[str, int, int], None]
+
+
+def fit_all(entries: Sequence[Entry], asked: Asked, inputs: Record, tick: Tick, *, verbose: bool) -> Report:
+    """The report on all entries; `tick` hears of each."""
+    rows, problems = [], []
+    for i, entry in enumerate(entries):
+        tick(entry.name, i, len(entries))
+        try:
+            rows.append(_row(entry, asked))
+        except ArchError as error:
+            rows.append(_misfit(entry))
+            problems.append(f"{entry.name}: {error}")
+    rows.sort(key=ORDERS[asked.order])
+    fitting = [row for row in rows if row["fits"]]
+    shown = [{**row, **figures_of(row["tokens_per_s"])} for row in (fitting if verbose else fitting[:SHOWN])]
+    return Report(
+        command="fit",
+        model={},
+        inputs=inputs,
+        convention=CONVENTION if fitting else "",
+        totals={"fitting": len(fitting), "asked": len(entries), "device": asked.device},
+        rows=rows,
+        tables=(Table(_headline(fitting, entries, asked), _columns(rows) if shown else (), shown),),
+        notes=tuple([*_notes(fitting, shown), *problems]),
+        keys=(*(OF_FILES if asked.what != "presets" else ()), *KEYS),
+    )
+
+
+def _headline(fitting: Sequence[Record], entries: Sequence[Entry], asked: Asked) -> str:
+    fast = "" if asked.min_speed is None else f" at {asked.min_speed:g} tokens/s or more"
+    by = "largest" if asked.order == "size" else "fastest"
+    end = f", the {by} first" if fitting else ""
+    return f"{len(fitting)} of {len(entries)} {asked.what} fit {asked.device}{fast}{end}"
+
+
+def _columns(rows: Sequence[Record]) -> tuple[Column, ...]:
+    of_files = any("file" in row for row in rows)
+    return (Column("file", "file"), *COLUMNS[1:]) if of_files else COLUMNS
+
+
+def _notes(fitting: Sequence[Record], shown: Sequence[Record]) -> Iterator[str]:
+    if len(shown) < len(fitting):
+        yield f"{len(fitting) - len(shown)} more fit: --verbose shows all, --where and --min-speed fewer."
+
+
+def _row(entry: Entry, asked: Asked) -> Record:
+    """The row of a model; of one whose weights cannot fit nothing is traced."""
+    if entry.params is not None and entry.params * LEAST_BITS / 8 > asked.total_bytes:
+        return _misfit(entry)
+    formats = Formats(entry.asked())
+    best = formats.best()
+    return _misfit(entry) if best is None else _fitting(entry, best)
+
+
+def _fitting(entry: Entry, best: Choice) -> Record:
+    return {**entry.beside, "model": entry.name, "fits": True, "params": entry.params, **best.record()}
+
+
+def _misfit(entry: Entry) -> Record:
+    nothing = dict.fromkeys(("format", "context", "peak_bytes"))
+    row: Record = {**entry.beside, "model": entry.name, "fits": False, "params": entry.params, **nothing}
+    return {**row, "tokens_per_s": UNKNOWN}
+
+
+def _by_size(row: Record) -> tuple[Any, ...]:
+    return (not row["fits"], -(row["params"] or 0), row["model"])
+
+
+def _by_speed(row: Record) -> tuple[Any, ...]:
+    rates = row["tokens_per_s"]
+    return (not row["fits"], -(rates["expected"] or rates["floor"] or 0), row["model"])
+
+
+ORDERS: dict[FitOrder, Callable[[Record], tuple[Any, ...]]] = {"size": _by_size, "speed": _by_speed}

@@ -20,7 +20,7 @@ SHORTEST = 5
 
 VARIANT = re.compile(
     r"meta|instruct|chat|it|base|pt|hf|gguf|awq|gptq|mlx|bnb|bf16|fp16|fp8|nvfp4|int[48]|w\d+a\d+|[48]bit"
-    r"|q\d+|[ksml0]|latest|\d{4}"
+    r"|q\d+|[ksml0]|latest|\d{4}|qat|thinking|preview|exp"
 )
 """Words by which names of one architecture differ: tuning, storage, date."""
 
@@ -71,32 +71,32 @@ def alike(name: str) -> list[str]:
 
     llama3.1:8b and meta-llama/Llama-3.1-8B-Instruct@main are llama-3.1-8b.
     """
-    near = same_preset(name) or _beginning(_plain(name))
-    return near or closest(_repository(name).replace(":", "-"), [*presets(), *workloads()])
+    near = same_preset(name) or _beginning(plain_name(name))
+    return near or closest(repository_name(name).replace(":", "-"), [*presets(), *workloads()])
 
 
 def _beginning(plain: str) -> list[str]:
     """At most three presets whose name begins so, as mistral-7b-v0.1 does of mistral:7b."""
     if not SHORTEST <= len(plain) <= LONGEST_NAME:
         return []
-    return [preset for preset in presets() if _plain(preset).startswith(plain)][:3]
+    return [preset for preset in presets() if plain_name(preset).startswith(plain)][:3]
 
 
 def same_preset(name: str) -> list[str]:
     """The presets whose name differs in signs, tuning and storage alone."""
-    plain = _plain(name) if len(name) <= LONGEST_NAME else ""
-    return [preset for preset in presets() if plain and _plain(preset) == plain]
+    plain = plain_name(name) if len(name) <= LONGEST_NAME else ""
+    return [preset for preset in presets() if plain and plain_name(preset) == plain]
 
 
-def _repository(name: str) -> str:
+def repository_name(name: str) -> str:
     """The name in `hf://org/name@revision`; what is longer is a path, and stays as it is."""
     plain = name.removeprefix("hf://").partition("@")[0].removesuffix(".yaml")
     return plain.partition("/")[2] if plain.count("/") == 1 else plain
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name without what says how a model was tuned or stored, and without signs between its words."""
-    parts = re.split(r"[-_:\s]+", _repository(name).lower())
+    parts = re.split(r"[-_:\s]+", repository_name(name).lower())
     return "".join(word for word in parts if not VARIANT.fullmatch(word)).replace(".", "")
 
 

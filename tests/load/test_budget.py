@@ -214,8 +214,8 @@ MISTAKES = {
     "4080s": "no device '4080s'; did you mean l40s or rtx-4080?",
     "4090 x2": "no device '4090 x2'; did you mean 2x4090?",
     "RTX 4090 Laptop GPU": "no device 'RTX 4090 Laptop GPU'; did you mean rtx-4090",
-    "rtx pro 6000 96gb": "'rtx pro 6000 96gb' is ambiguous; did you mean rtx-pro-6000-max-q, rtx-pro-6000-server"
-    " or rtx-pro-6000-workstation?",
+    "rtx pro 6000 96gb": "'rtx pro 6000 96gb' is ambiguous; did you mean rtx-pro-6000-max-q, "
+    "rtx-pro-6000-server or rtx-pro-6000-workstation?",
     "agx orin": "'agx orin' is ambiguous; did you mean jetson-orin-32gb or jetson-orin-64gb?",
     "MacBook Pro": "no device 'MacBook Pro'; `archcli devices` lists them",
     "two": "no device 'two'; `archcli devices` lists them",

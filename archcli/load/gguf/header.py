@@ -60,10 +60,11 @@ class TensorInfo(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The header of a GGUF file: metadata by key, tensors by name."""
+    """The header of a GGUF file: metadata by key, tensors by name, and its bytes (of all parts)."""
 
     metadata: dict[str, Any]
     tensors: dict[str, TensorInfo]
+    n_bytes: int = 0
 
 
 def read(path: Path) -> Header:
@@ -113,7 +114,7 @@ class _HeaderReader:
         tensors = self.count("tensors", MOST_TENSORS, 24)
         # at least a key's length (8), a type (4) and a value of one byte
         keys = self.count("metadata keys", MOST_KEYS, 13)
-        return Header(self.metadata(keys), self.tensors(tensors))
+        return Header(self.metadata(keys), self.tensors(tensors), self.at)
 
     def metadata(self, count: int) -> dict[str, Any]:
         metadata: dict[str, Any] = {}
@@ -258,13 +259,14 @@ def read_whole(path: Path) -> Header:
     if match is None or int(match["count"]) != count:
         what = f"one of {count} parts of a model, under a name that does not say which"
         raise ArchError(Problem(what, "NAME-00001-of-…", path=str(path)))
-    files = [path.with_name(f"{match['stem']}-{i:05}-of-{count:05}.gguf") for i in range(1, count + 1)]
+    files = parts_of(path)
     if absent := [file.name for file in files if not file.is_file()]:
         what = f"one of {count} parts of a model, of which {len(absent)} are not beside it"
         raise ArchError(Problem(what, f"the first that is missing is {absent[0]}", path=str(path)))
-    metadata, tensors = header.metadata, dict(header.tensors)
+    metadata, tensors, n_bytes = header.metadata, dict(header.tensors), 0
     for file in files:
         part = read(file)
+        n_bytes += part.n_bytes
         # gguf-split of llama.cpp writes the model's metadata into the first part alone
         if file == files[0]:
             metadata = {**metadata, **part.metadata}
@@ -272,7 +274,16 @@ def read_whole(path: Path) -> Header:
         if len(tensors) > MOST_TENSORS:
             what = f"the parts of the model hold more than {MOST_TENSORS:,} tensors, which is beyond reason"
             raise ArchError(Problem(what, "are they parts of one model?", path=str(path)))
-    return Header(metadata, tensors)
+    return Header(metadata, tensors, n_bytes)
+
+
+def parts_of(path: Path) -> list[Path]:
+    """The files of a model by one of them: itself, or all parts that its name counts, here or not."""
+    match = SHARD.fullmatch(path.stem)
+    if match is None:
+        return [path]
+    count = int(match["count"])
+    return [path.with_name(f"{match['stem']}-{i:05}-of-{count:05}.gguf") for i in range(1, count + 1)]
 
 
 def model_name(path: Path) -> str:

@@ -51,6 +51,17 @@ PLAIN = {"f32": "fp32", "f16": "fp16", "bf16": "bf16"}
 """Types of norms and biases, by archcli's names."""
 
 
+def tensor_bytes(header: Header) -> int:
+    """Bytes of all tensors of a file, without those of types that are not known."""
+    bits = 0
+    for tensor in header.tensors.values():
+        kind = TYPES.get(tensor.type, "").lower()
+        if packing := GGML.get(kind) or OTHERS.get(kind):
+            stored = packing.bits_of(tensor.shape or (1,), 0)
+            bits += stored.values + stored.scales
+    return bits // 8
+
+
 def stored_form(model: Model, header: Header, arch: Arch) -> dict[str, Any] | None:
     """The `quantization` of a file's matrices; None where a type is not known or a matrix has no tensor."""
     ours = dict(counted_weights(model))

@@ -1,0 +1,182 @@
+"""Names of models as people type them: Ollama's tags, repositories of the hub, sizes, formats."""
+
+import time
+
+import pytest
+
+from archcli.errors import ArchError
+from archcli.load.catalogues import FAMILIES, OF_BITS, OF_PROGRAMS, CatalogueName, of_catalogue
+from archcli.load.presets import presets, respelled
+from archcli.load.source import load
+from archcli.modules.stored.formats import is_format, parse_format
+from hub.cache import CONFIG, SHA, cached
+from table import every_row
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path, monkeypatch):
+    """A hub's cache without models, and no files around."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+
+
+PRESETS = {
+    "qwen3-8b": "qwen3-8b",
+    "gpt-oss:20b": "gpt-oss-20b",
+    "Qwen3 8B": "qwen3-8b",
+    "qwen_3_8b": "qwen3-8b",
+    "llama3.1:8b": "llama-3.1-8b",
+    "llama 3.1 70b": "llama-3.1-70b",
+    "deepseek v3": "deepseek-v3",
+    "deepseek-r1:671b": "deepseek-r1",
+    "gemma3:27b": "gemma-3-27b",
+    "mixtral 8x7b": "mixtral-8x7b",
+    "mixtral:8x22b": "mixtral-8x22b",
+    "meta-llama/Llama-3.1-8B-Instruct": "llama-3.1-8b",
+    "meta-llama/Meta-Llama-3-8B": "llama-3-8b",
+    "meta-llama/Llama-2-7b-chat-hf": "llama-2-7b",
+    "Qwen/Qwen3-8B-GGUF": "qwen3-8b",
+    "unsloth/Llama-3.3-70B-Instruct-GGUF": "llama-3.3-70b",
+    "lmstudio-community/Qwen3-8B-GGUF": "qwen3-8b",
+    "ggml-org/gpt-oss-20b-GGUF": "gpt-oss-20b",
+    "https://huggingface.co/Qwen/Qwen3-8B": "qwen3-8b",
+    "google/gemma-3-27b-it": "gemma-3-27b",
+    "gemma3:27b-it-qat": "gemma-3-27b",
+    "mistralai/Mistral-7B-Instruct-v0.3": "mistral-7b-v0.3",
+    "deepseek-ai/DeepSeek-V3-0324": "deepseek-v3",
+    "moonshotai/Kimi-K2-Instruct": "kimi-k2",
+    "zai-org/GLM-4.5-Air": "glm-4.5-air",
+    "Qwen/Qwen3-30B-A3B-Instruct-2507": "qwen3-30b-a3b",
+    "Qwen3-4B-Thinking-2507": "qwen3-4b",
+    "qwen3:30b": "qwen3-30b-a3b",
+    "qwen3-next:80b": "qwen3-next-80b-a3b",
+    "qwen3-coder:480b": "qwen3-coder-480b-a35b",
+    "qwen3-coder:30b": "qwen3-30b-a3b",
+    "qwen2.5-coder:32b": "qwen2.5-32b",
+    "Qwen/Qwen2.5-Coder-7B-Instruct": "qwen2.5-7b",
+    "QwQ-32B": "qwen2.5-32b",
+    "deepseek-r1:70b": "llama-3.3-70b",
+    "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B": "qwen2.5-32b",
+    "llama3.1": "llama-3.1-8b",
+    "llama3.2:latest": "llama-3.2-3b",
+    "mistral": "mistral-7b-v0.3",
+    "mistral:7b": "mistral-7b-v0.3",
+    "mistral-nemo": "mistral-nemo-12b",
+    "mistral-large": "mistral-large-123b",
+    "phi4:14b": "phi-4",
+    "phi3:mini": "phi-3-mini-4k",
+    "llama4": "llama-4-scout",
+    "tinyllama": "tinyllama-1.1b",
+    "llama 405b": "llama-3.1-405b",
+    "nemotron-3-nano": "nemotron-3-nano-30b-a3b",
+}
+
+
+@every_row("name", PRESETS)
+def test_a_name_stands_for_a_preset(name):
+    found = of_catalogue(name)
+    assert (found.model, found.dtype) == (PRESETS[name], "")
+    said = "" if respelled(name) else f"{name} is taken as the preset {PRESETS[name]}"
+    assert found.note == said
+
+
+FORMATS = {
+    "llama3.1:70b-instruct-q4_K_M": ("llama-3.1-70b", "q4_k_m"),
+    "qwen3:8b-q8_0": ("qwen3-8b", "q8_0"),
+    "qwen3:8b-fp16": ("qwen3-8b", "fp16"),
+    "bartowski/Meta-Llama-3.1-8B-Instruct-GGUF:Q4_K_M": ("llama-3.1-8b", "q4_k_m"),
+    "hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:IQ4_XS": ("llama-3.2-3b", "iq4_xs"),
+    "qwen3-8b-q4_k_m": ("qwen3-8b", "q4_k_m"),
+    "Qwen3 14B Q5_K_S": ("qwen3-14b", "q5_k_s"),
+    "q6_k qwen3-14b": ("qwen3-14b", "q6_k"),
+    "qwen3 8b q4": ("qwen3-8b", "q4_k_m"),
+    "llama 3.1 70b 4-bit": ("llama-3.1-70b", "q4_k_m"),
+    "Qwen3 14b int4": ("qwen3-14b", "q4_k_m"),
+    "mlx-community/Qwen3-8B-4bit": ("qwen3-8b", "mlx-4bit"),
+    "Qwen/Qwen3-8B-FP8": ("qwen3-8b", "fp8"),
+    "neuralmagic/Meta-Llama-3.1-70B-Instruct-FP8-dynamic": ("llama-3.1-70b", "fp8"),
+    "Qwen/Qwen3-8B-AWQ": ("qwen3-8b", "awq-int4"),
+    "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4": ("llama-3.1-8b", "awq-int4"),
+    "TheBloke/Mixtral-8x7B-Instruct-v0.1-GPTQ": ("mixtral-8x7b", "gptq-int4"),
+    "unsloth/Llama-3.2-3B-Instruct-bnb-4bit": ("llama-3.2-3b", "nf4"),
+    "nvidia/Llama-3.1-405B-Instruct-NVFP4": ("llama-3.1-405b", "nvfp4"),
+    "unsloth/Qwen3-8B-GGUF:UD-Q4_K_XL": ("qwen3-8b", ""),
+}
+
+
+@every_row("name", FORMATS)
+def test_a_format_in_a_name_is_that_of_dtype(name):
+    found = of_catalogue(name)
+    assert (found.model, found.dtype) == FORMATS[name]
+
+
+def test_what_was_taken_for_granted_is_said():
+    assert of_catalogue("qwen3 8b q4").note == (
+        "qwen3 8b q4 is taken as the preset qwen3-8b; q4 is taken as q4_k_m"
+    )
+    assert of_catalogue("qwen3-8b:ud-q4_k_xl").note.endswith("; the format q4_k_xl is not known")
+
+
+UNKNOWN = (
+    *("Qwen3.6-35B-A3B", "llama-3.1-9b", "llama", "8b", "foo-bar", "solar", "codellama:7b", "phi-3.5-mini"),
+    *(
+        "NousResearch/Hermes-3-Llama-3.1-8B",
+        "hf://Qwen/Qwen3-8B",
+        "-",
+        "",
+        "a\0b",
+        "x" * 9999,
+        "missing.gguf",
+    ),
+    *("./Qwen3-8B", "models/Qwen3-8B-GGUF/x.gguf", "Llama-3.1-8B-Instruct-Q4_K_M.gguf", "q4_k_m", ":", "/"),
+)
+
+
+@every_row("name", UNKNOWN)
+def test_any_other_name_stays_as_it_is(name):
+    assert of_catalogue(name) == CatalogueName(name)
+
+
+def test_every_preset_is_itself():
+    assert [of_catalogue(name) for name in presets()] == [CatalogueName(name) for name in presets()]
+
+
+SEVERAL = {
+    "llama 70b": "did you mean llama-2-70b, llama-3-70b, llama-3.1-70b or llama-3.3-70b?",
+    "gemma 27b": "did you mean gemma-2-27b or gemma-3-27b?",
+    "command-r": "did you mean command-r-plus or command-r-v01?",
+    "llama 70b q4_k_m": "did you mean llama-2-70b, llama-3-70b, ",
+}
+
+
+@every_row("name", SEVERAL)
+def test_a_name_of_several_presets_is_answered_with_them(name):
+    with pytest.raises(ArchError, match="may be several presets; did you mean ") as error:
+        of_catalogue(name)
+    assert SEVERAL[name] in str(error.value)
+
+
+def test_files_and_what_is_in_the_hubs_cache_keep_their_meaning(tmp_path):
+    cached(tmp_path / "hub", "Qwen/Qwen3-8B-FP8", SHA, CONFIG)
+    cached(tmp_path / "hub", "org/tuned", SHA, CONFIG)
+    assert of_catalogue("Qwen/Qwen3-8B-FP8") == CatalogueName("Qwen/Qwen3-8B-FP8")
+    assert of_catalogue("org/tuned:Q4_K_M") == CatalogueName("org/tuned", "q4_k_m")
+    assert of_catalogue("hf.co/org/tuned").model == "org/tuned"
+    assert load(of_catalogue("org/tuned:Q4_K_M").model).model.vocab_size == CONFIG["vocab_size"]
+    (tmp_path / "llama3.1").mkdir()
+    assert of_catalogue("llama3.1") == CatalogueName("llama3.1")
+
+
+def test_the_tables_lead_to_presets_and_formats():
+    assert set(FAMILIES.values()) <= set(presets())
+    assert not [name for name in FAMILIES if respelled(name)]
+    assert all(
+        is_format(dtype) or parse_format(dtype) for dtype in {*OF_BITS.values(), *OF_PROGRAMS.values()}
+    )
+
+
+def test_hostile_names_take_no_time():
+    start = time.process_time()
+    for name in ("q4_" * 33, "-" * 99, "q1-0-1-k-s-m" * 8, "deepseek-" * 11, "[" * 50, "(?:" * 30):
+        of_catalogue(name)
+    assert time.process_time() - start < 10

@@ -2,111 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from archcli.api.asking.device import device_memory
-from archcli.api.asking.options import BatchSize, Context, Device, Engine, KvDtype, Utilization, Where
-from archcli.api.asking.question import Option, asks
-from archcli.api.asking.subject import Subject, given
-from archcli.api.memory import MemoryOptions
-from archcli.api.predict import PredictOptions, predict_question
+from archcli.api.asking.question import asks
+from archcli.api.asking.subject import given
+from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
 from archcli.errors import ArchError
-from archcli.measure.fit.choice import FitAsked
-from archcli.measure.fit.listing import Asked, Entry, FitOrder, Tick, fit_all
+from archcli.load.catalogues import of_catalogue
+from archcli.measure.fit.listing import Entry, Tick, fit_all
 from archcli.measure.fit.verdict import fit_model
-from archcli.measure.memory.answers.question import MemoryQuestion
-from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.report import Report
-from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import DtypeName
-from archcli.modules.spec.values import Interval
 
-Format = Annotated[
-    DtypeName | None,
-    Option(
-        "The format of the weights: bf16, q4_k_m, awq-int4. [default: the largest that fits]",
-        metavar="TYPE",
-        reads="text",
-        completes="dtypes",
-    ),
-]
-MinSpeed = Annotated[
-    Annotated[float, Interval(gt=0)] | None,
-    Option("Tokens a second that must be expected.", metavar="RATE"),
-]
-Order = Annotated[FitOrder, Option("Without a model: the largest or the fastest first.")]
-Verbose = Annotated[bool, Option("Show every format of a model, or every model of a device.")]
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """What `archcli fit` asks."""
-
-    model: ModelLike | None = None
-    device: Device = None
-    context: Context = None
-    dtype: Format = None
-    batch_size: BatchSize = 1
-    engine: Engine = None
-    kv_dtype: KvDtype = None
-    utilization: Utilization = None
-    min_speed: MinSpeed = None
-    where: Where = ()
-    sort: Order = "size"
-    verbose: Verbose = False
-
-    def asked(self, subject: Subject) -> FitAsked:
-        """What is asked about a loaded model."""
-        longest = subject.model.max_seq_len
-        if self.context is not None and longest is not None and self.context > longest:
-            what = f"--context {self.context:,} is beyond the {longest:,} tokens of {subject.name}"
-            raise ArchError(what, f"--context {longest} at most, or --set max_seq_len={self.context}")
-        shared = {name: getattr(self, name) for name in SHARED}
-
-        def memory(**others: Any) -> MemoryQuestion:
-            options = {**shared, "phase": "serve", **others}
-            return MemoryOptions(subject.model, **options).question(subject.model)
-
-        def predict(**others: Any) -> PredictQuestion:
-            options = {**shared, "phase": "decode", **others}
-            return predict_question(subject.model, PredictOptions(subject.model, **options))
-
-        known = {} if longest is None else {"longest": longest}
-        return FitAsked(memory, predict, self.dtype, self.context, min_speed=self.min_speed, **known)
-
-
-SHARED = ("device", "batch_size", "engine", "kv_dtype", "utilization")
-"""Options that memory and predict have, too."""
-OF_LISTS = ("where", "sort")
+OF_MANY = ("where", "sort", "files")
 """Options of a question without a model."""
 DEFAULTS = FitOptions()
+LEAST_BITS = 2.5
+"""Bits of a weight that no format goes below."""
 
 
 def fit_report(options: FitOptions, overrides: Sequence[str] = (), tick: Tick = lambda *_: None) -> Report:
     """The report on a model and a device, or on what fits a device; `tick` hears of each model of many."""
-    if options.model is None:
+    if options.model is not None:
+        return _model(options, overrides)
+    if overrides:
+        raise ArchError("--set changes a model, and none is named", "name one, or leave --set out")
+    if options.device is not None and options.files is None:
         return _presets(options, tick)
-    stated = [name for name in OF_LISTS if getattr(options, name) != getattr(DEFAULTS, name)]
+    from archcli.api.fitting.machine import fit_machine  # of this machine alone
+
+    return fit_machine(options, tick)
+
+
+def _model(options: FitOptions, overrides: Sequence[str]) -> Report:
+    """The report on one model."""
+    stated = [name for name in OF_MANY if vars(options)[name] != vars(DEFAULTS)[name]]
     if stated:
-        what = f"--{stated[0]} chooses among presets, and {options.model} is one model"
+        what = f"--{stated[0]} chooses among models, and {options.model} is one"
         raise ArchError(what, f"leave --{stated[0]} or the model out")
+    note = ""
+    match options.model:
+        case str() as name:
+            named = of_catalogue(name)
+            note = named.note
+            options = replace(options, model=named.model, dtype=options.dtype or named.dtype or None)
     if options.device is None:
-        raise ArchError("fit needs a device to fit into", f"archcli fit {options.model} rtx-4090")
+        from archcli.api.fitting.machine import this_device  # of this machine alone
+
+        options = replace(options, device=this_device())
     subject = given(options.model, overrides)
-    return subject.named(fit_model(options.asked(subject), verbose=options.verbose))
+    report = subject.named(fit_model(options.asked(subject), verbose=options.verbose))
+    return replace(report, notes=(*report.notes, f"{note}.")) if note else report
 
 
 def _presets(options: FitOptions, tick: Tick) -> Report:
     """The report on the presets that fit a device."""
-    device = device_memory(options.device, None)
-    if device is None:
-        raise ArchError("fit needs a device to fit into", "archcli fit --device rtx-4090")
-    name = device.name if device.n_devices == 1 else f"{device.n_devices}x{device.name}"
-    asked = Asked(name, device.memory_bytes * device.n_devices, options.sort, options.min_speed)
-    inputs = {name: getattr(options, name) for name in ("device", "context", "dtype", "where", "min_speed")}
-    return fit_all([*_entries(options)], asked, inputs, tick, verbose=options.verbose)
+    entries = [*_entries(options)]
+    return fit_all(entries, asked_of(options, "presets"), inputs_of(options), tick, verbose=options.verbose)
 
 
 def _entries(options: FitOptions) -> Iterator[Entry]:
@@ -117,12 +69,9 @@ def _entries(options: FitOptions) -> Iterator[Entry]:
 
     for record in select(preset_records(COLUMNS), CONDITIONS, options.where):
         if record["kind"] != "encoder":
-            yield Entry(record["name"], record["params"], _asking(options, record), {})
-
-
-def _asking(options: FitOptions, record: dict[str, Any]) -> Callable[[], FitAsked]:
-    """Asks about a preset, which is loaded then."""
-    return lambda: replace(options, model=record["name"]).asked(given(record["name"]))
+            least, beside = record["params"] * LEAST_BITS / 8, {"params": record["params"]}
+            name = record["name"]
+            yield Entry(name, least, asking(options, name), record["max_seq_len"], beside)
 
 
 @asks(FitOptions)

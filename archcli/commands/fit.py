@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Annotated
 
 from archcli.api.asking.question import Option
-from archcli.api.fit import FitOptions, fit_report
+from archcli.api.fit import fit_report
+from archcli.api.fitting.question import FitOptions
 from archcli.commands.line.options import Form, Json, Output, Set, asking
 from archcli.errors import ArchError
 from archcli.measure.report import Report

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.measure.fit.choice import UNKNOWN, Choice, FitAsked, Formats, Record
+from archcli.measure.fit.choice import UNKNOWN, FitAsked, Formats, Record
 from archcli.measure.fit.verdict import CONVENTION, figures_of
 from archcli.measure.report import Column, Report, Table
 
 SHOWN = 10
 """Rows that are printed, unless all are asked for."""
-LEAST_BITS = 2.5
-"""Bits of a weight that no format goes below."""
 KEYS = ("model", "format", "fits", "context", "peak_bytes", "tokens_per_s")
 OF_FILES = ("file", "bytes")
 COLUMNS = (
@@ -30,24 +29,27 @@ FitOrder = Literal["size", "speed"]
 
 
 class Entry(NamedTuple):
-    """A model to ask about: its name, its parameters if they are known, and what is asked of it.
+    """A model to ask about: its name, bytes that its weights need at least, and what is asked of it.
 
-    `beside` are further values of its row, such as its file.
+    `longest` are the tokens that it knows, None where nothing says; `beside` further values of its row, such
+    as its file.
     """
 
     name: str
-    params: int | None
+    least_bytes: float
     asked: Callable[[], FitAsked]
-    beside: Record
+    longest: int | None = None
+    beside: Mapping[str, Any] = MappingProxyType({})
 
 
 class Asked(NamedTuple):
-    """What is asked of all: on which device, of how much memory in all, in which order, how fast."""
+    """What is asked of all: on which device, of how much memory in all, in which order."""
 
     device: str
     total_bytes: int
-    order: FitOrder
-    min_speed: float | None
+    order: FitOrder = "size"
+    context: int | None = None
+    min_speed: float | None = None
     what: str = "presets"
 
 
@@ -75,7 +77,7 @@ def fit_all(entries: Sequence[Entry], asked: Asked, inputs: Record, tick: Tick, 
         totals={"fitting": len(fitting), "asked": len(entries), "device": asked.device},
         rows=rows,
         tables=(Table(_headline(fitting, entries, asked), _columns(rows) if shown else (), shown),),
-        notes=tuple([*_notes(fitting, shown), *problems]),
+        notes=(*_notes(fitting, shown), *_short(entries, asked), *problems),
         keys=(*(OF_FILES if asked.what != "presets" else ()), *KEYS),
     )
 
@@ -89,7 +91,8 @@ def _headline(fitting: Sequence[Record], entries: Sequence[Entry], asked: Asked)
 
 def _columns(rows: Sequence[Record]) -> tuple[Column, ...]:
     of_files = any("file" in row for row in rows)
-    return (Column("file", "file"), *COLUMNS[1:]) if of_files else COLUMNS
+    files = (Column("model", "model"), Column("bytes", "bytes", "bytes", minor=True))
+    return (*files, *COLUMNS[2:]) if of_files else COLUMNS
 
 
 def _notes(fitting: Sequence[Record], shown: Sequence[Record]) -> Iterator[str]:
@@ -97,32 +100,42 @@ def _notes(fitting: Sequence[Record], shown: Sequence[Record]) -> Iterator[str]:
         yield f"{len(fitting) - len(shown)} more fit: --verbose shows all, --where and --min-speed fewer."
 
 
+def _short(entries: Sequence[Entry], asked: Asked) -> Iterator[str]:
+    short = sum(_is_short(entry, asked) for entry in entries)
+    if short:
+        yield f"{short} of them know fewer than {asked.context:,} tokens."
+
+
 def _row(entry: Entry, asked: Asked) -> Record:
-    """The row of a model; of one whose weights cannot fit nothing is traced."""
-    if entry.params is not None and entry.params * LEAST_BITS / 8 > asked.total_bytes:
+    """The row of a model; of one whose weights cannot fit, or that knows fewer tokens, nothing is traced."""
+    if entry.least_bytes > asked.total_bytes or _is_short(entry, asked):
         return _misfit(entry)
     formats = Formats(entry.asked())
     best = formats.best()
-    return _misfit(entry) if best is None else _fitting(entry, best)
+    return _misfit(entry) if best is None else {**_of(entry), "fits": True, **best.record()}
 
 
-def _fitting(entry: Entry, best: Choice) -> Record:
-    return {**entry.beside, "model": entry.name, "fits": True, "params": entry.params, **best.record()}
+def _is_short(entry: Entry, asked: Asked) -> bool:
+    return asked.context is not None and entry.longest is not None and asked.context > entry.longest
+
+
+def _of(entry: Entry) -> Record:
+    return {**entry.beside, "model": entry.name}
 
 
 def _misfit(entry: Entry) -> Record:
     nothing = dict.fromkeys(("format", "context", "peak_bytes"))
-    row: Record = {**entry.beside, "model": entry.name, "fits": False, "params": entry.params, **nothing}
-    return {**row, "tokens_per_s": UNKNOWN}
+    return {**_of(entry), "fits": False, **nothing, "tokens_per_s": UNKNOWN}
 
 
 def _by_size(row: Record) -> tuple[Any, ...]:
-    return (not row["fits"], -(row["params"] or 0), row["model"])
+    return (not row["fits"], -(row.get("params") or row.get("bytes") or 0), row["model"])
 
 
 def _by_speed(row: Record) -> tuple[Any, ...]:
-    rates = row["tokens_per_s"]
-    return (not row["fits"], -(rates["expected"] or rates["floor"] or 0), row["model"])
+    # a limit says nothing of how fast it is
+    expected = row["tokens_per_s"]["expected"] or 0
+    return (not row["fits"], -expected, row["model"])
 
 
 ORDERS: dict[FitOrder, Callable[[Record], tuple[Any, ...]]] = {"size": _by_size, "speed": _by_speed}

@@ -1,0 +1,1 @@
+"""Parts of `archcli fit` in Python: its question, and this machine."""

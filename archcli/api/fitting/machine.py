@@ -1,0 +1,82 @@
+"""What fits this machine: its devices, and the model files that lie on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
+from archcli.load.devices.names import LOCAL
+from archcli.load.devices.this import Machine, machine
+from archcli.load.model_files import ModelFiles, cached_model_files, model_files
+from archcli.measure.fit.listing import Entry, Tick, fit_all
+from archcli.measure.report import Report, Table
+from archcli.units import gib
+
+MOST_IN_RAM = 1.5
+"""A file's bytes over those on a device, at most: tables may stay in RAM."""
+SHOWN = 3
+"""Files that notes name."""
+CACHES = "the caches of the hub, llama.cpp, LM Studio and Ollama"
+
+
+def this_device(here: Machine | None = None) -> str:
+    """The device of this machine as --device takes it: its GPUs, or `local`."""
+    here = machine() if here is None else here
+    return next((device.text for device in here.devices if device.is_listed), LOCAL)
+
+
+def fit_machine(options: FitOptions, tick: Tick) -> Report:
+    """The report on the model files of this machine, or of --files, on its devices or on --device."""
+    here = machine()
+    found = cached_model_files() if options.files is None else model_files(Path(options.files))
+    asked = replace(options, device=options.device or this_device(here))
+    if not found.models:
+        return _none(asked, here, found)
+    report = fit_all(
+        [*_entries(asked, found)],
+        asked_of(asked, "model files"),
+        inputs_of(asked),
+        tick,
+        verbose=asked.verbose,
+    )
+    return replace(report, notes=(*_of_machine(here), *report.notes, *_skipped(found)))
+
+
+def _entries(options: FitOptions, found: ModelFiles) -> Iterator[Entry]:
+    for file in found.models:
+        beside = {"file": str(file.path), "bytes": file.n_bytes}
+        yield Entry(file.name, file.n_bytes / MOST_IN_RAM, asking(options, str(file.path)), None, beside)
+
+
+def _none(options: FitOptions, here: Machine, found: ModelFiles) -> Report:
+    """The report where no model file was found: a line that says what to ask instead."""
+    where = options.files or CACHES
+    device = "NAME" if options.device == LOCAL else options.device
+    gpus = ", ".join(device.text for device in here.devices) or "no GPU"
+    line = (
+        f"This machine has {gpus}, and no model files lie in {where}: "
+        f"`archcli fit --device {device}` says which presets fit."
+    )
+    totals = {"fitting": 0, "asked": 0, "device": options.device}
+    return Report(
+        "fit", {}, {"files": options.files}, "", totals, [], (Table(line, (), []),), [*_skipped(found)]
+    )
+
+
+def _of_machine(here: Machine) -> Iterator[str]:
+    """What this machine has."""
+    parts = [device.text for device in here.devices]
+    if here.ram_bytes:
+        parts.append(f"{gib(here.ram_bytes)} of RAM")
+    if parts:
+        yield f"This machine: {', '.join(parts)}."
+
+
+def _skipped(found: ModelFiles) -> Iterator[str]:
+    """Files that are left out, and why."""
+    for file in found.skipped[:SHOWN]:
+        yield f"Left out: {file.path}: {file.reason}."
+    if len(found.skipped) > SHOWN:
+        yield f"{len(found.skipped) - SHOWN} more files were left out."

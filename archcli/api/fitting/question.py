@@ -1,0 +1,109 @@
+"""What `archcli fit` asks, and how it is asked of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from archcli.api.asking.device import device_memory
+from archcli.api.asking.options import BatchSize, Context, Device, Engine, KvDtype, Utilization, Where
+from archcli.api.asking.question import Option
+from archcli.api.asking.subject import Subject, given
+from archcli.api.memory import MemoryOptions
+from archcli.api.predict import PredictOptions, predict_question
+from archcli.errors import ArchError
+from archcli.measure.fit.choice import FitAsked
+from archcli.measure.fit.listing import Asked, FitOrder
+from archcli.measure.memory.answers.question import MemoryQuestion
+from archcli.measure.predict.answers.question import PredictQuestion
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.arguments import DtypeName
+from archcli.modules.spec.values import Interval
+
+Format = Annotated[
+    DtypeName | None,
+    Option(
+        "The format of the weights: bf16, q4_k_m, awq-int4. [default: the largest that fits]",
+        metavar="TYPE",
+        reads="text",
+        completes="dtypes",
+    ),
+]
+MinSpeed = Annotated[
+    Annotated[float, Interval(gt=0)] | None,
+    Option("Tokens a second that must be expected.", metavar="RATE"),
+]
+Order = Annotated[FitOrder, Option("Without a model: the largest or the fastest first.")]
+FilesIn = Annotated[
+    str | None,
+    Option(
+        "Ask about the GGUF files and folders of safetensors in here. [default: the caches of the hub and "
+        "of other programs]",
+        metavar="DIR",
+    ),
+]
+Verbose = Annotated[bool, Option("Show every format of a model, or every model of a device.")]
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What `archcli fit` asks."""
+
+    model: ModelLike | None = None
+    device: Device = None
+    context: Context = None
+    dtype: Format = None
+    batch_size: BatchSize = 1
+    engine: Engine = None
+    kv_dtype: KvDtype = None
+    utilization: Utilization = None
+    min_speed: MinSpeed = None
+    where: Where = ()
+    sort: Order = "size"
+    files: FilesIn = None
+    verbose: Verbose = False
+
+    def asked(self, subject: Subject) -> FitAsked:
+        """What is asked about a loaded model."""
+        longest = subject.model.max_seq_len
+        if self.context is not None and longest is not None and self.context > longest:
+            what = f"--context {self.context:,} is beyond the {longest:,} tokens of {subject.name}"
+            raise ArchError(what, f"--context {longest} at most, or --set max_seq_len={self.context}")
+        shared = {name: vars(self)[name] for name in SHARED}
+
+        def memory(**others: Any) -> MemoryQuestion:
+            options = {**shared, "phase": "serve", **others}
+            return MemoryOptions(subject.model, **options).question(subject.model)
+
+        def predict(**others: Any) -> PredictQuestion:
+            options = {**shared, "phase": "decode", **others}
+            return predict_question(subject.model, PredictOptions(subject.model, **options))
+
+        known = {} if longest is None else {"longest": longest}
+        return FitAsked(memory, predict, self.dtype, self.context, min_speed=self.min_speed, **known)
+
+
+SHARED = ("device", "batch_size", "engine", "kv_dtype", "utilization")
+"""Options that memory and predict have, too."""
+
+
+def asked_of(options: FitOptions, what: str) -> Asked:
+    """What is asked of many models on the device of the options."""
+    device = device_memory(options.device, None)
+    if device is None:
+        raise ArchError("fit needs a device to fit into", "archcli fit --device rtx-4090")
+    name = device.name if device.n_devices == 1 else f"{device.n_devices}x{device.name}"
+    total = device.memory_bytes * device.n_devices
+    return Asked(name, total, options.sort, options.context, options.min_speed, what)
+
+
+def inputs_of(options: FitOptions) -> dict[str, Any]:
+    """The options of a question about many models, as the report holds them."""
+    names = ("device", "context", "dtype", "where", "min_speed", "files")
+    return {name: vars(options)[name] for name in names}
+
+
+def asking(options: FitOptions, model: str) -> Callable[[], FitAsked]:
+    """Asks about a model, which is loaded then."""
+    return lambda: replace(options, model=model).asked(given(model))

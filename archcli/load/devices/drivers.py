@@ -1,4 +1,4 @@
-"""What drivers say of this machine's devices: parsers of nvidia-smi, rocm-smi, macOS and /proc. No torch.
+"""What drivers say of this machine: parsers of nvidia-smi, rocm-smi, macOS and /proc. No torch.
 
 The parsers of rocm-smi and macOS were tried on texts as these programs print them (fixtures in
 tests/load/devices/), not on such machines.

@@ -145,9 +145,9 @@ def resolve(name: str, known: Sequence[str]) -> DeviceName:
 
 
 def usual(text: str, known: Sequence[str]) -> tuple[str, str]:
-    """`[N×]NAME` with the usual device for a name of several, and a note on it; else the text, and no note.
+    """`[N×]NAME` with the usual device for a name of several, and a note: 2xa100 is 2xa100-sxm-80gb.
 
-    2xa100 is 2xa100-sxm-80gb. The text is as `resolve` takes it.
+    The text itself, without a note, for any other name.
     """
     count, name = split_count(text)
     if name in known:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.catalogues import FAMILIES, OF_BITS, OF_PROGRAMS, CatalogueName, of_catalogue
+from archcli.load.hub.catalogues import FAMILIES, OF_BITS, OF_PROGRAMS, CatalogueName, of_catalogue
 from archcli.load.presets import presets, respelled
 from archcli.load.source import load
 from archcli.modules.stored.formats import is_format, parse_format

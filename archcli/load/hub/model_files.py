@@ -1,4 +1,4 @@
-"""Model files of this machine: GGUF files and folders of safetensors, in a folder or in programs' caches.
+"""Model files of this machine: GGUF and folders of safetensors, in a folder or programs' caches.
 
 Headers alone are read. What is damaged or incomplete is left out, with the reason.
 """

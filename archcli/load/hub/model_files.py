@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +52,11 @@ class ModelFiles(NamedTuple):
     skipped: tuple[SkippedFile, ...] = ()
 
 
-def model_files(folder: Path) -> ModelFiles:
+OnFile = Callable[[Path], None]
+"""What is called before a file is read, to show progress."""
+
+
+def model_files(folder: Path, on_file: OnFile | None = None) -> ModelFiles:
     """The models below a folder, without those in hidden folders of it.
 
     Raises ArchError where it is no folder or cannot be read.
@@ -62,13 +66,13 @@ def model_files(folder: Path) -> ModelFiles:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise ArchError(Problem(f"no folder: {reason or error}", path=str(folder))) from None
-    return _collected([(path, "") for path in _candidates(folder)])
+    return _collected([(path, "") for path in _candidates(folder)], on_file)
 
 
-def cached_model_files() -> ModelFiles:
+def cached_model_files(on_file: OnFile | None = None) -> ModelFiles:
     """The models in the caches of the hub, llama.cpp, LM Studio and Ollama."""
     found = [(path, "") for folder in _cache_folders() if folder.is_dir() for path in _candidates(folder)]
-    return _collected([*found, *_of_ollama()])
+    return _collected([*found, *_of_ollama()], on_file)
 
 
 def _cache_folders() -> list[Path]:
@@ -121,7 +125,7 @@ def _layers(manifest: Path) -> list[dict[str, Any]]:
         return []
 
 
-def _collected(candidates: Sequence[tuple[Path, str]]) -> ModelFiles:
+def _collected(candidates: Sequence[tuple[Path, str]], on_file: OnFile | None) -> ModelFiles:
     """The models of paths and their names, each once, though several links may lead to it."""
     models: dict[Path, ModelFile] = {}
     skipped: dict[Path, SkippedFile] = {}
@@ -129,6 +133,8 @@ def _collected(candidates: Sequence[tuple[Path, str]]) -> ModelFiles:
         identity = _identity(path)
         if identity in models or identity in skipped:
             continue
+        if on_file is not None:
+            on_file(path)
         try:
             n_bytes = _safetensors_bytes(path) if path.is_dir() else _gguf_bytes(path)
             models[identity] = ModelFile(path, name or _name(path), n_bytes)

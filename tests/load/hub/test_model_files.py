@@ -78,8 +78,10 @@ def test_what_lies_below_a_folder_is_listed_by_size(tmp_path):
     write_gguf(top / ".hidden" / "c.gguf")
     (top / "notes.txt").write_text("no model")
     write_safetensors(top / "adapters" / "lora.safetensors")
-    files = model_files(top)
+    read = []
+    files = model_files(top, read.append)
     assert found(files) == [("b", large), ("a", small), ("tuned", folder)]
+    assert sorted(read) == sorted(model.path for model in files.models)
     assert files.models[0].path == top / "below" / "b.gguf"
     assert files.skipped == ()
 

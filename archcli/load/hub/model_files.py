@@ -20,6 +20,8 @@ from archcli.load.hub.cache import cache_folder
 GGUF, SAFETENSORS = ".gguf", ".safetensors"
 REPOSITORY = "models--"
 """How the hub's cache begins the folder of a model: models--org--name."""
+OLLAMA_SERVICE = Path("/usr/share/ollama/.ollama/models")
+"""Where Ollama keeps models as a service of Linux."""
 OLLAMA_MODEL = "application/vnd.ollama.image.model"
 OTHER_TYPES = {"adapter": "an adapter", "mmproj": "a projector of images", "imatrix": "an importance matrix"}
 """`general.type` of GGUF files that hold no model."""
@@ -104,19 +106,24 @@ def _of_ollama() -> Iterator[tuple[Path, str]]:
 
     manifests/registry.ollama.ai/library/llama3.1/8b names a file of blobs/.
     """
-    top = Path(os.environ.get("OLLAMA_MODELS") or Path.home() / ".ollama" / "models")
-    for folder, below, files in os.walk(top / "manifests"):
-        below.sort()
-        for tag in sorted(files):
-            models = (layer for layer in _layers(Path(folder, tag)) if layer.get("mediaType") == OLLAMA_MODEL)
-            digest = str(next(models, {}).get("digest", ""))
-            # a manifest may be a stranger's: a digest with folders could lead out of the blobs
-            if digest and "/" not in digest and "\\" not in digest:
-                yield top / "blobs" / digest.replace(":", "-"), f"{Path(folder).name}:{tag}"
+    stated = os.environ.get("OLLAMA_MODELS")
+    for top in [Path(stated)] if stated else [Path.home() / ".ollama" / "models", OLLAMA_SERVICE]:
+        for folder, below, files in os.walk(top / "manifests"):
+            below.sort()
+            for tag in sorted(files):
+                digest = _digest(Path(folder, tag))
+                # a manifest may be a stranger's: a digest with folders could lead out of the blobs
+                if digest and "/" not in digest and "\\" not in digest:
+                    yield top / "blobs" / digest.replace(":", "-"), f"{Path(folder).name}:{tag}"
+
+
+def _digest(manifest: Path) -> str:
+    """The digest of a manifest's model; empty for what is no manifest, or of something else."""
+    models = (layer for layer in _layers(manifest) if layer.get("mediaType") == OLLAMA_MODEL)
+    return str(next(models, {}).get("digest", ""))
 
 
 def _layers(manifest: Path) -> list[dict[str, Any]]:
-    """The layers of a manifest; none of what is no manifest."""
     try:
         with manifest.open("rb") as file:
             return [dict(layer) for layer in json.loads(file.read(MOST_MANIFEST))["layers"]]

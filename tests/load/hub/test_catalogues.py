@@ -68,6 +68,8 @@ PRESETS = {
     "llama4": "llama-4-scout",
     "tinyllama": "tinyllama-1.1b",
     "llama 405b": "llama-3.1-405b",
+    "qwen 8b": "qwen3-8b",
+    "qwen 235b": "qwen3-235b-a22b",
     "nemotron-3-nano": "nemotron-3-nano-30b-a3b",
 }
 

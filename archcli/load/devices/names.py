@@ -137,13 +137,14 @@ def resolve(name: str, known: Sequence[str]) -> DeviceName:
     """The known device that a name means; ArchError with the nearest ones where it means none or several."""
     if name in known:
         return DeviceName(name)
-    spelled = _spelled(known)
-    for reading in _readings(name):
+    words, spelled = _words(name), _spelled(known)
+    # 4080s may be several 4080 as well as a 4080 Super
+    may_be_super = f"{_key(words)}uper" in spelled
+    for reading in () if may_be_super else _readings(name):
         match = spelled.get(_key(reading.words))
-        # 4080s may be two 4080, and a 4080 Super
-        if match is not None and f"{_key(_words(name))}uper" not in spelled:
+        if match is not None:
             return DeviceName(ALIASES.get(match, match), reading.memory_gb)
-    raise _unknown(name, "-".join(_words(name)), known)
+    raise _unknown(name, "-".join(words), known)
 
 
 def usual(text: str, known: Sequence[str]) -> tuple[str, str]:

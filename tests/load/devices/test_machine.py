@@ -1,4 +1,4 @@
-"""This machine's GPUs and RAM, from texts as drivers print them (printed/), and a driver that hangs."""
+"""This machine's GPUs and RAM, from texts written after published outputs of drivers (printed/)."""
 
 import os
 import stat

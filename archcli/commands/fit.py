@@ -45,7 +45,7 @@ def run(
 
 def _report(options: FitOptions, overrides: Sequence[str]) -> Report:
     """The report, with progress on a terminal while many models are asked about."""
-    if options.model is not None:
+    if options.model is not None and options.device is not None:
         return fit_report(options, overrides)
     from archcli.render.screen import progress  # of many models alone
 

@@ -143,7 +143,7 @@ def _collected(candidates: Sequence[tuple[Path, str]], on_file: OnFile | None) -
         if on_file is not None:
             on_file(path)
         try:
-            n_bytes = _safetensors_bytes(path) if path.is_dir() else _gguf_bytes(path)
+            n_bytes = _safetensors_bytes(path) if path.is_dir() else gguf_bytes(path)
             models[identity] = ModelFile(path, name or _name(path), n_bytes)
         except ArchError as error:
             skipped[identity] = SkippedFile(path, error.problems[0].what)
@@ -172,7 +172,7 @@ def _name(path: Path) -> str:
     return own
 
 
-def _gguf_bytes(path: Path) -> int:
+def gguf_bytes(path: Path) -> int:
     """Bytes of a GGUF file with all its parts; ArchError where it is damaged, cut short or no model."""
     header, parts = read_whole(path), parts_of(path)
     kind = header.metadata.get("general.type", "model")

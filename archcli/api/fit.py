@@ -39,10 +39,6 @@ def fit_report(options: FitOptions, overrides: Sequence[str] = (), tick: Tick = 
 
 def _model(options: FitOptions, overrides: Sequence[str], tick: Tick) -> Report:
     """The report on one model."""
-    stated = [name for name in OF_MANY if vars(options)[name] != vars(DEFAULTS)[name]]
-    if stated:
-        what = f"--{stated[0]} chooses among models, and {options.model} is one"
-        raise ArchError(what, f"leave --{stated[0]} or the model out")
     options, notes = _respelled(options)
     try:
         subject = _loaded(options, overrides)
@@ -51,6 +47,10 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick) -> Report:
         if options.device is None and _is_device(str(options.model)):
             return _presets(replace(options, model=None, device=str(options.model)), tick)
         raise
+    stated = [name for name in OF_MANY if vars(options)[name] != vars(DEFAULTS)[name]]
+    if stated:
+        what = f"--{stated[0]} chooses among models, and {options.model} is one"
+        raise ArchError(what, f"leave --{stated[0]} or the model out")
     if options.device is None:
         from archcli.api.fitting.machine import this_device  # of this machine alone
 

@@ -136,6 +136,11 @@ def load_datasheet(name: str) -> Datasheet:
     """The device of this name, or of a user's own YAML file; ArchError with all that is wrong."""
     if is_file(name):
         return read_datasheet(decode(read_start(Path(name), name, MOST_BYTES), name), name)
+    if name in _stems(folder()):
+        # most often: the other files are not read for their names
+        own = _text(folder() / f"{name}.yaml")
+        if not VARIANTS.search(own):
+            return read_datasheet(own, f"{name}.yaml")
     device = resolve(name, devices())
     sheet = _shipped(device.name)
     return sheet if device.memory_gb is None else _of_size(sheet, device.memory_gb)
@@ -143,8 +148,17 @@ def load_datasheet(name: str) -> Datasheet:
 
 def _shipped(name: str) -> Datasheet:
     path = _files(folder())[name]
-    text = decode(read_start(path, path.name, MOST_BYTES), path.name)
-    return read_datasheet(text, path.name, "" if path.stem == name else name)
+    return read_datasheet(_text(path), path.name, "" if path.stem == name else name)
+
+
+@cache
+def _stems(place: Path) -> frozenset[str]:
+    """The names of the files, most of which are those of devices."""
+    return frozenset(path.stem for path in place.glob("*.yaml"))
+
+
+def _text(path: Path) -> str:
+    return decode(read_start(path, path.name, MOST_BYTES), path.name)
 
 
 def _of_size(sheet: Datasheet, memory_gb: int) -> Datasheet:

@@ -250,7 +250,7 @@ class KernelTape(InPeriods):
     def _once(
         self, op: Op, values: list[ShapeTensor], weights: dict[str, ShapeTensor], run: Callable[[], Any]
     ) -> Any:
-        """What `run` returns: of an operation in inference without running it where one like it ran before."""
+        """What `run` returns; in inference without running it where an operation like it ran before."""
         key = None if self.log.records or type(self.log) is not Log else key_of(op, [x.shape for x in values])
         if key is None:
             return run()

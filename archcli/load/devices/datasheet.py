@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem, either, quote, suggest
@@ -77,8 +77,7 @@ class SourcedFigure(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Datasheet:
+class Datasheet(NamedTuple):
     """A GPU, TPU, accelerator or CPU: its figures by the keys of `FIGURES`, those that are known.
 
     `architecture` is what compilers call it: sm_90, gfx942; empty where there is no such name. `memory_sizes`
@@ -96,8 +95,8 @@ class Datasheet:
     remark: str
     same_chip: str
     figures: Mapping[str, SourcedFigure]
-    memory_sizes: Mapping[int, SourcedFigure] = field(default_factory=dict)
-    efficiency: Constants = field(default_factory=dict)
+    memory_sizes: Mapping[int, SourcedFigure] = MappingProxyType({})
+    efficiency: Constants = MappingProxyType({})
 
     def of_size(self, memory_gb: int) -> Datasheet:
         """The same device with another memory. Raises ArchError for a size that it is not sold with."""
@@ -109,7 +108,7 @@ class Datasheet:
             hint = f"it is sold with {sold}" if sold else "its YAML states no memory_sizes"
             raise ArchError(f"device {quote(self.name)} has no memory of {memory_gb} GB", hint)
         figures = {**self.figures, **_of_label(memory_gb, self.memory_sizes[memory_gb])}
-        return replace(self, name=f"{self.name}:{memory_gb}gb", figures=figures)
+        return self._replace(name=f"{self.name}:{memory_gb}gb", figures=figures)
 
 
 def folder() -> Path:

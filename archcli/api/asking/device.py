@@ -43,6 +43,7 @@ def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
         stated=stated,
         usual_engine=_usual_engine(budget),
         per_node=DEVICES_PER_NODE if sheet is None else devices_per_node(sheet.figures),
+        figures=None if sheet is None else frozenset(sheet.figures),
     )
 
 

@@ -24,7 +24,7 @@ class DeviceMemory(NamedTuple):
 
     `stated`: an amount of memory without a device, such as 80GiB. `usual_engine` is what people serve with on
     it; `utilization` the share of a device's memory that an engine takes, which `memory_bytes` are then. A
-    link joins `per_node` of them.
+    link joins `per_node` of them. `figures` are the names of those that its file states, None without one.
     """
 
     name: str
@@ -37,6 +37,7 @@ class DeviceMemory(NamedTuple):
     usual_engine: EngineName = "vllm"
     utilization: float = 1.0
     per_node: int = DEVICES_PER_NODE
+    figures: frozenset[str] | None = None
 
     def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
         """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""

@@ -208,7 +208,7 @@ def _run_by_engine(
     if engine.name == "llamacpp":
         from archcli.api.asking.llamacpp import with_llamacpp  # of this engine alone
 
-        device = with_llamacpp(device, options.device, quantized=model.quantization is not None)
+        device = with_llamacpp(device, quantized=model.quantization is not None)
     # passes are timed as a whole: chunks are of memory; a device that was measured has constants of its own
     # kernels, whatever --backend says
     backend = device.backend or settings.backend

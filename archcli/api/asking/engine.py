@@ -33,7 +33,7 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         _chunk(facts.get("chunk", {}), memory_bytes),
         facts["utilization"],
         tuple(facts.get("in_ram", ())),
-        tuple(facts.get("native_only", ())),
+        native_only=tuple(facts.get("native_only", ())),
     )
 
 

@@ -20,6 +20,7 @@ MEANINGS = {
     "fuses": "",
     "graphs": "passes whose kernels are launched together",
     "formats": "of weights that it reads",
+    "native_only": "formats that it does not unpack: on devices that multiply them as they are",
     "cache_dtypes": "types of the cache",
     "cache_block": "a cache has a multiple of so many tokens",
     "window_extra": "tokens that a cache holds beyond a window",

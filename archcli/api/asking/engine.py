@@ -33,7 +33,8 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         _chunk(facts.get("chunk", {}), memory_bytes),
         facts["utilization"],
         tuple(facts.get("in_ram", ())),
-        facts.get("split") == "layers",
+        splits_layers=facts.get("split") == "layers",
+        native_only=tuple(facts.get("native_only", ())),
     )
 
 
@@ -128,7 +129,22 @@ def chosen_engine(
         if others:  # of a format that no engine is known to read nothing can be said
             what = f"{engine.title} does not read weights in {model.stored_as}"
             raise ArchError(what, f"--engine {either(others)}")
+    if model.stored_as in engine.native_only:
+        _check_multiplied(engine, model, device)
     return engine
+
+
+def _check_multiplied(engine: InferenceEngine, model: Model, device: DeviceMemory | None) -> None:
+    """Raise ArchError on a device that does not multiply a format which the engine does not unpack."""
+    from archcli.measure.predict.constants import PEAKS  # of such formats alone
+
+    product = None if model.quantization is None else model.quantization.product
+    if product is None or device is None or device.figures is None:
+        return
+    if not device.figures.intersection(PEAKS[product.needed]):
+        what = f"{engine.title} does not unpack {model.stored_as}, and {device.name} states no peak of"
+        others = [name for name in _readers(model.stored_as, "vllm") if name != engine.name]
+        raise ArchError(f"{what} {product.needed}", f"--engine {either(others)}")
 
 
 def _readers(stored_as: str, usual: EngineName, kv_dtype: str | None = None) -> Iterator[EngineName]:

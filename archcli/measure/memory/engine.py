@@ -21,6 +21,7 @@ class InferenceEngine:
 
     serves: it allocates the cache once and writes in place, and attention of any kind is one kernel.
     formats: of weights that it reads; of none without an entry archcli knows nothing.
+    native_only: formats among them that it does not unpack, for devices that multiply them as they are.
     cache_dtypes: types of a cache; the first of them and the model's own need no option.
     cache_block: the tokens of a cache are a multiple of these.
     window_extra: tokens that a cache holds beyond a window.
@@ -42,6 +43,7 @@ class InferenceEngine:
     utilization: float = 1.0
     in_ram: tuple[str, ...] = ()
     splits_layers: bool = False
+    native_only: tuple[str, ...] = ()
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

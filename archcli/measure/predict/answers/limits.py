@@ -38,7 +38,7 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
     if settings.past:
         more = f" behind {settings.past:,}"
     yield tokens + (" in the cache" if question.phase == "decode" else more)
-    yield stored_in_words(question.model, predicted.dtype, question.native)
+    yield stored_in_words(question.model, settings.dtype, question.native)
     for name in ("optimizer", "attention", "backend", "recompute", "grad_accum"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):

@@ -25,7 +25,6 @@ from archcli.measure.predict.answers.limits import (
     title,
 )
 from archcli.measure.predict.answers.question import (
-    OF_INFERENCE,
     Curve,
     FitTime,
     PredictAnswer,
@@ -156,15 +155,13 @@ def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
 
 def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
     of_replica = int(question.plan.of_replica(question.settings).batch_size)
-    stored = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
+    stored = float(question.settings.width)
     cached = question.cache.cached_width(int(question.settings.width))
     if question.model.quantization is not None:
         from archcli.measure.predict.rank.stored import mean_width  # of quantized weights alone
 
         stored = mean_width(question.plan.share(question.model), rows, question.settings.dtype)
-    points = break_even(
-        rows, of_replica, (stored, cached), question.timing, question.multiplied or question.asked.dtype
-    )
+    points = break_even(rows, of_replica, (stored, cached), question.timing, question.multiplied)
     batch, plan = {"floor": points.floor_batch, "expected": points.batch}, question.plan
     at_once = plan.batches * plan.batches_at_once(question.settings)
     return {
@@ -177,7 +174,7 @@ def _inputs(question: PredictQuestion) -> Record:
     settings, predicted, train = question.settings, question.asked, question.phase == "train"
     of_training = ("recompute", "grad_accum", "optimizer")
     names = ("phase", "batch_size", "attention", "backend", *(of_training if train else ()))
-    of_phase: Record = {} if train else {name: getattr(predicted, name) for name in OF_INFERENCE}
+    of_phase: Record = {} if train else {name: getattr(predicted, name) for name in ("engine", "kv_read")}
     if question.caches:
         of_phase["kv_dtype"] = question.cache.cache_dtype or settings.dtype
         of_phase["chunk"] = predicted.chunk
@@ -198,7 +195,7 @@ def _inputs(question: PredictQuestion) -> Record:
         **{name: getattr(settings, name) for name in names},
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
-        "dtype": question.model.stored_as or predicted.dtype,
+        "dtype": question.model.stored_as or settings.dtype,
         **of_phase,
         "plan": question.plan.inputs(),
         "device": question.device.name,

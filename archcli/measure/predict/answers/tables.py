@@ -46,7 +46,7 @@ def device_record(question: PredictQuestion, origin: Origin | None) -> Record:
 
 def _constants(question: PredictQuestion) -> Record:
     """The constants by group; of matrix products, attention and training those of the dtype."""
-    dtype, efficiency = question.asked.dtype, question.timing.clock.efficiency
+    dtype, efficiency = question.multiplied, question.timing.clock.efficiency
     constants: Record = {}
     for group, entries in efficiency.groups.items():
         known = {name: dict(entry) for name, entry in entries.items()}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers.gap import Explanation, Gap, not_predicted, way_to_look
 from archcli.measure.predict.answers.limits import Limit, beyond_limit, duration, in_one_unit, limits
 from archcli.measure.predict.answers.question import PredictAnswer, PredictQuestion
@@ -25,6 +26,8 @@ NEAR = 1.5
 FAR = 10
 """Measured over the high end of a range from which on another question was asked than ran."""
 OUTSIDE = "; or the prediction: one measurement in five lies outside of its range"
+SAME_MFU = 0.005
+"""Part by which MFU differs that is not worth a note."""
 FEW = 3
 """Explanations in a sentence."""
 FASTER = {
@@ -111,10 +114,27 @@ def measured_totals(
     """The totals `measured`, and `explained`: three sentences, and what would explain the gap by seconds."""
     comparison = compared(question, answer, cached)
     seconds = comparison.prediction.seconds
-    found = comparison.gap.explanations() if comparison.seconds > seconds.high else ()
+    found: Sequence[Explanation] = ()
+    if comparison.seconds > seconds.high:
+        found = comparison.gap.explanations()
+    elif comparison.seconds < seconds.low:
+        found = comparison.gap.savings()
     lines = [_verdict(comparison), _parts(comparison), _explained(comparison, found, fits=totals["fits"])]
     by = [explanation.record() for explanation in found]
     return {"measured": comparison.record(), "explained": {"lines": lines, "by": by}}
+
+
+def mfu_notes(question: PredictQuestion, mfu: float) -> Iterator[str]:
+    """MFU as others count it, with the scores that a mask forbids, where that differs."""
+    if question.phase in {"decode", "serve"}:
+        return
+    counted = count_pass(question.model, question.settings.request(question.model))
+    all_pairs = mfu * float(counted.flops(unmasked=True)[0] / counted.flops()[0])
+    if all_pairs > (1 + SAME_MFU) * mfu:
+        yield (
+            "MFU counts the attention scores that the mask allows; with all S x S, as PaLM, nanoGPT, "
+            f"llm-foundry and Megatron-LM count, it is {100 * all_pairs:.1f}%."
+        )
 
 
 def _verdict(comparison: MeasuredPass) -> str:
@@ -167,10 +187,11 @@ def _explained(comparison: MeasuredPass, found: Sequence[Explanation], *, fits: 
     """The third sentence: what would explain the gap, the largest first, and how to look."""
     seconds, measured, question = comparison.prediction.seconds, comparison.seconds, comparison.question
     trains = question.phase == "train"
+    parts = "".join(f"{one.sentence}, " for one in found)
     if measured < seconds.floor:
-        return f"The measurement or the question is wrong: {IMPOSSIBLE[trains]}."
+        return f"The measurement or the question is wrong: {parts}{IMPOSSIBLE[trains]}."
     if measured < seconds.low:
-        return f"No gap; what would explain it: {FASTER[trains]}."
+        return f"No gap; what would explain it: {parts}{FASTER[trains]}."
     if measured <= seconds.high:
         own = seconds._replace(expected=seconds.expected - comparison.late_s)
         spent = limits(comparison.prediction._replace(seconds=own), comparison.cached)

@@ -33,6 +33,8 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         _chunk(facts.get("chunk", {}), memory_bytes),
         facts["utilization"],
         tuple(facts.get("in_ram", ())),
+        facts.get("recurrent_dtype", ""),
+        facts.get("convolution_dtype", ""),
     )
 
 

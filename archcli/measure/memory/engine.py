@@ -27,6 +27,7 @@ class InferenceEngine:
     chunk: tokens of a prompt that run at a time; None is all.
     utilization: the share of a device's memory that it takes.
     in_ram: parts of a model that it leaves in the memory of the CPU.
+    recurrent_dtype, convolution_dtype: of states and of convolutions' inputs; empty is as computed.
     """
 
     name: EngineName = "none"
@@ -39,6 +40,8 @@ class InferenceEngine:
     chunk: int | None = None
     utilization: float = 1.0
     in_ram: tuple[str, ...] = ()
+    recurrent_dtype: str = ""
+    convolution_dtype: str = ""
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

@@ -14,6 +14,7 @@ from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers.gap import Explanation, Gap, not_predicted, way_to_look
 from archcli.measure.predict.answers.limits import Limit, beyond_limit, duration, in_one_unit, limits
 from archcli.measure.predict.answers.question import PredictAnswer, PredictQuestion
+from archcli.measure.predict.answers.tables import to_four
 from archcli.measure.predict.prediction import Prediction
 from archcli.units import parse_pace
 
@@ -21,6 +22,8 @@ Record = dict[str, Any]
 OF = {"train": "a step", "forward": "a pass", "prefill": "a prefill", "decode": "a token of each sequence"}
 AS_EXPECTED = 0.02
 """Part of the expected time by which a measured one differs that counts as the same."""
+MANY, FEWEST = 10, 1e-3
+"""Shares between which a percentage is easily read."""
 NEAR = 1.5
 """Measured over the high end of a range up to which the prediction itself may be what is wrong."""
 FAR = 10
@@ -141,14 +144,21 @@ def _verdict(comparison: MeasuredPass) -> str:
     """The first sentence: measured beside expected and limit, and MFU."""
     seconds, measured = comparison.prediction.seconds, comparison.seconds
     figures = f"{duration(measured)} {comparison.of}, MFU {100 * comparison.mfu:.1f}%"
-    of_limit = f"{100 * seconds.floor / measured:.3g}% of the limit's"
+    of_limit = f"{_share(seconds.floor / measured)} of the limit's"
     if comparison.expected is None:
         beyond = "Faster than the limit" if measured < seconds.floor else "Against the limit alone"
         return f"{beyond}: {figures}; {of_limit} speed, {duration(seconds.floor)}."
     between = in_one_unit(seconds.low, seconds.high, " to ")
-    of_expected = f"{100 * seconds.expected / measured:.3g}% of the expected speed"
+    of_expected = f"{_share(seconds.expected / measured)} of the expected speed"
     expected = f"{duration(seconds.expected)} expected ({between})"
     return f"{_place(comparison)}: {figures}; {expected}: {of_expected}, {of_limit}."
+
+
+def _share(share: float) -> str:
+    """`66.4%`; `20 times` where a percentage would have many digits."""
+    if share >= MANY:
+        return f"{to_four(share):,} times"
+    return f"{100 * share:.3g}%" if share >= FEWEST else f"less than {100 * FEWEST:g}%"
 
 
 def _place(comparison: MeasuredPass) -> str:
@@ -209,7 +219,7 @@ def _other_question(comparison: MeasuredPass, *, fits: bool) -> Iterator[str]:
     """Why what ran may differ from what is asked."""
     if not fits:
         yield "something else ran, as this does not fit"
-    if comparison.seconds > FAR * comparison.prediction.seconds.high:
+    elif comparison.seconds > FAR * comparison.prediction.seconds.high:
         yield "something else ran (batch, length, phase, dtype, device)"
 
 

@@ -26,6 +26,8 @@ MEANINGS = {
     "window_extra": "tokens that a cache holds beyond a window",
     "chunk": "tokens of a prompt at a time, by the memory of a device",
     "utilization": "the share of a device's memory that it takes",
+    "recurrent_dtype": "of recurrent states; without it, and of inputs of convolutions, the model's dtype",
+    "convolution_dtype": "of the inputs of convolutions that are kept",
     "in_ram": "left in the memory of the CPU",
     "split": "what several devices share: layers are whole, each on one of them",
     "all_reduce": "",

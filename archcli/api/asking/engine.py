@@ -35,6 +35,8 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         tuple(facts.get("in_ram", ())),
         splits_layers=facts.get("split") == "layers",
         native_only=tuple(facts.get("native_only", ())),
+        recurrent_dtype=facts.get("recurrent_dtype", ""),
+        convolution_dtype=facts.get("convolution_dtype", ""),
     )
 
 

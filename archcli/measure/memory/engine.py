@@ -30,6 +30,7 @@ class InferenceEngine:
     in_ram: parts of a model that it leaves in the memory of the CPU.
     splits_layers: several devices have whole layers each, one after the other, and a pass is not cut into
         batches of fewer sequences.
+    recurrent_dtype, convolution_dtype: of states and of convolutions' inputs; empty is as computed.
     """
 
     name: EngineName = "none"
@@ -44,6 +45,8 @@ class InferenceEngine:
     in_ram: tuple[str, ...] = ()
     splits_layers: bool = False
     native_only: tuple[str, ...] = ()
+    recurrent_dtype: str = ""
+    convolution_dtype: str = ""
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

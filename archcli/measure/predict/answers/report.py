@@ -242,6 +242,10 @@ def _notes(
     if totals["time_s"]["expected"] is not None:
         of, error = totals["device"], 100 * totals["device"]["held_out_error"]
         yield f"Constants: {of['source']}; mean error {error:.1f}% on measurements not used for fitting."
+    if "measured" in totals:
+        from archcli.measure.predict.answers.measured import mfu_notes  # asked for by name
+
+        yield from mfu_notes(question, totals["measured"]["mfu"])
     yield from _of_engine(question, totals)
     yield from misfit_hints(question, totals)
 

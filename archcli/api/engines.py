@@ -24,6 +24,7 @@ MEANINGS = {
     "cache_block": "a cache has a multiple of so many tokens",
     "window_extra": "tokens that a cache holds beyond a window",
     "chunk": "tokens of a prompt at a time, by the memory of a device",
+    "max_sequences": "sequences that a replica runs at once at most, by the memory of a device",
     "utilization": "the share of a device's memory that it takes",
     "in_ram": "left in the memory of the CPU",
     "all_reduce": "",

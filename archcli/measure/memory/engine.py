@@ -27,6 +27,7 @@ class InferenceEngine:
     chunk: tokens of a prompt that run at a time; None is all.
     utilization: the share of a device's memory that it takes.
     in_ram: parts of a model that it leaves in the memory of the CPU.
+    max_sequences: the most that a replica runs at once; None is any number.
     """
 
     name: EngineName = "none"
@@ -39,6 +40,7 @@ class InferenceEngine:
     chunk: int | None = None
     utilization: float = 1.0
     in_ram: tuple[str, ...] = ()
+    max_sequences: int | None = None
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

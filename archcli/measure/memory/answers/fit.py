@@ -197,12 +197,22 @@ def fit(question: MemoryQuestion, what: Fit, tell: Progress, devices: Sequence[D
 
 
 def _batch(question: MemoryQuestion, tell: Progress) -> Record:
+    largest = most_sequences(question, MOST, tell)
+    return _fitted(question, {"batch_size": largest}, largest)
+
+
+def most_sequences(
+    question: MemoryQuestion,
+    most: int,
+    tell: Progress = lambda attempt: None,  # noqa: ARG005
+) -> int | None:
+    """The largest batch that fits, of at most so many; None where 1 does not."""
+
     def attempt(n: int) -> bool:
         tell(f"batch size {n:,}")
         return question.changed(batch_size=n).fits()
 
-    largest = _largest(attempt, MOST)
-    return _fitted(question, {"batch_size": largest}, largest)
+    return _largest(attempt, most)
 
 
 def _context(question: MemoryQuestion, tell: Progress) -> Record:
@@ -222,6 +232,7 @@ def _largest(attempt: Callable[[int], bool], most: int) -> int | None:
     low, high = 0, 1
     while high <= most and attempt(high):
         low, high = high, 2 * high
+    high = min(high, most + 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if attempt(middle) else (low, middle)

@@ -269,7 +269,7 @@ def test_every_expert_is_a_matrix_with_scales_of_its_own():
 
 @pytest.mark.parametrize("ranks", [4, 8])
 def test_the_part_of_a_rank_stays_packed_where_it_ends_within_a_block(ranks):
-    """gpt-oss: the 2,880 hidden channels of an expert are 90 blocks of 32, those of one rank of 4 are 22.5."""
+    """gpt-oss: the 2,880 hidden channels of an expert are 90 blocks, those of one rank of four 22.5."""
 
     def weights(**plan):
         asked = archcli.count_memory("gpt-oss-20b", "serve", seq_len=16, plan=plan)

@@ -25,6 +25,7 @@ MEANINGS = {
     "window_extra": "tokens that a cache holds beyond a window",
     "chunk": "tokens of a prompt at a time, by the memory of a device",
     "max_sequences": "sequences that a replica runs at once at most, by the memory of a device",
+    "mixes_prompts": "prompts run in one pass with the tokens of other sequences",
     "utilization": "the share of a device's memory that it takes",
     "in_ram": "left in the memory of the CPU",
     "all_reduce": "",

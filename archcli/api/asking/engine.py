@@ -34,6 +34,7 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         facts["utilization"],
         tuple(facts.get("in_ram", ())),
         _by_memory(facts.get("max_sequences", {}), memory_bytes),
+        facts.get("mixes_prompts", False),
     )
 
 

@@ -28,6 +28,7 @@ class InferenceEngine:
     utilization: the share of a device's memory that it takes.
     in_ram: parts of a model that it leaves in the memory of the CPU.
     max_sequences: the most that a replica runs at once; None is any number.
+    mixes_prompts: it runs prompts in one pass with the tokens of other sequences.
     """
 
     name: EngineName = "none"
@@ -41,6 +42,7 @@ class InferenceEngine:
     utilization: float = 1.0
     in_ram: tuple[str, ...] = ()
     max_sequences: int | None = None
+    mixes_prompts: bool = False
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

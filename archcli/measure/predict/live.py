@@ -11,11 +11,13 @@ from archcli.measure.predict.times import Seconds
 class Prompts(NamedTuple):
     """The prompts that a live server runs while it makes the tokens of a sequence.
 
-    alone: the prefill of one. computing: seconds at the floor of its kernels that the peak bounds, not the
-    bandwidth. others: sequences beside one, each of which begins once while that one makes `new` tokens.
+    alone: the prefill of one. added_s: expected seconds that one adds to the steps of others. computing:
+    seconds at the floor of its kernels that the peak bounds, not the bandwidth. others: sequences beside one,
+    each of which begins once while that one makes `new` tokens.
     """
 
     alone: Seconds
+    added_s: float
     computing: float
     others: int
     new: int
@@ -68,7 +70,7 @@ class LiveServer(NamedTuple):
         floor = max(steps.floor, others * prompts.computing)
         if not steps.is_calibrated:
             return Seconds.at_limit(floor)
-        late = (1 - self.waits) * others * prompts.alone.expected
+        late = (1 - self.waits) * others * prompts.added_s
         return _ranged(floor, (steps.expected + late) / self.speed, self.low, self.high)
 
     def of_first(self, step: Seconds, token: Seconds, prompts: Prompts, rounds: float) -> Seconds:
@@ -78,8 +80,8 @@ class LiveServer(NamedTuple):
         """
         if not step.is_calibrated:
             return prompts.alone
-        before = prompts.alone.expected * (1 + self.waits * prompts.others) + step.expected
-        own = before / self.speed + self.first_s
+        before = prompts.alone.expected + self.waits * prompts.others * prompts.added_s
+        own = (before + step.expected) / self.speed + self.first_s
         queue = (rounds - 1) * (own + prompts.new * token.expected)
         return _ranged(prompts.alone.floor, own + queue, self.first_low, self.first_high)
 

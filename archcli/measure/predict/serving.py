@@ -31,6 +31,7 @@ from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
+from archcli.recording.classes import TimeClass
 
 
 class Engine(NamedTuple):
@@ -169,6 +170,7 @@ def _context(rows: Iterable[Row], weights: float) -> int | None:
     return round(left / growing) if growing else None
 
 
+ROUNDING = 1e-6
 OFF_THE_CHORD = 1e-3
 """Part of a step's seconds by which the middle of a span may lie off its chord."""
 MOST_HALVINGS = 6
@@ -235,7 +237,9 @@ def serve(
         first, per_token = with_engine(first, engine), with_engine(per_token, engine)
         return ServedTokens(whole, first, per_token, running)
     others = int(plan.of_replica(settings).batch_size) - 1
-    prompts = Prompts(alone.seconds, _computing(alone.rows, device), others, new)
+    mixes = settings.engine is not None and settings.engine.mixes_prompts and plan.pp == 1
+    added_s = added_to(steps[0].step, alone) if mixes else alone.seconds.expected
+    prompts = Prompts(alone.seconds, added_s, _computing(alone.rows, device), others, new)
     per_token = engine.live.of_token(per_token, prompts)
     first = engine.live.of_first(steps[0].step.seconds, per_token, prompts, rounds)
     if per_token.is_calibrated:
@@ -247,8 +251,33 @@ def serve(
 
 def _computing(rows: Iterable[PredictedRow], device: TimingDevice) -> float:
     """Seconds at the floor of the kernels that the peak bounds, not the bandwidth."""
-    bandwidth = device.clock.rates.bandwidth
-    return sum(row.seconds.floor for row in rows if row.seconds.floor > row.bytes / bandwidth)
+    # of a kernel that the bandwidth bounds both are the same, but for rounding
+    least = (1 + ROUNDING) / device.clock.rates.bandwidth
+    return sum(row.seconds.floor for row in rows if row.seconds.floor > row.bytes * least)
+
+
+OF_SEQUENCES = (TimeClass.FUSED_ATTENTION, TimeClass.RECURRENCE)
+"""Classes of kernels that read what each sequence keeps, and no weights."""
+
+
+def added_to(step: Prediction, prompt: Prediction) -> float:
+    """Expected seconds that a prompt adds to a step, in which it runs: kernels read their weights once."""
+    prompt_s, step_s = _by_kernel(prompt), _by_kernel(step)
+    in_kernels = sum(
+        seconds if op_class in OF_SEQUENCES else max(0.0, seconds - step_s.get((path, kernel, op_class), 0.0))
+        for (path, kernel, op_class), seconds in prompt_s.items()
+    )
+    sent = prompt.seconds.expected - sum(prompt_s.values())
+    return in_kernels + max(0.0, sent - step.seconds.expected + sum(step_s.values()))
+
+
+def _by_kernel(prediction: Prediction) -> dict[tuple[str, str, str], float]:
+    """Expected seconds by path, kernel and class."""
+    seconds: dict[tuple[str, str, str], float] = {}
+    for row in prediction.rows:
+        key = row.path, row.kernel, row.op_class
+        seconds[key] = seconds.get(key, 0.0) + row.seconds.expected
+    return seconds
 
 
 def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:

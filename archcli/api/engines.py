@@ -25,6 +25,8 @@ MEANINGS = {
     "cache_block": "a cache has a multiple of so many tokens",
     "window_extra": "tokens that a cache holds beyond a window",
     "chunk": "tokens of a prompt at a time, by the memory of a device",
+    "max_sequences": "sequences that a replica runs at once at most, by the memory of a device",
+    "mixes_prompts": "prompts run in one pass with the tokens of other sequences",
     "utilization": "the share of a device's memory that it takes",
     "recurrent_dtype": "of recurrent states; without it, and of inputs of convolutions, the model's dtype",
     "convolution_dtype": "of the inputs of convolutions that are kept",

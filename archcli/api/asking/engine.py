@@ -30,23 +30,25 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         tuple(facts["cache_dtypes"]),
         facts["cache_block"],
         facts["window_extra"],
-        _chunk(facts.get("chunk", {}), memory_bytes),
+        _by_memory(facts.get("chunk", {}), memory_bytes),
         facts["utilization"],
         tuple(facts.get("in_ram", ())),
         splits_layers=facts.get("split") == "layers",
         native_only=tuple(facts.get("native_only", ())),
         recurrent_dtype=facts.get("recurrent_dtype", ""),
         convolution_dtype=facts.get("convolution_dtype", ""),
+        max_sequences=_by_memory(facts.get("max_sequences", {}), memory_bytes),
+        mixes_prompts=facts.get("mixes_prompts", False),
     )
 
 
-def _chunk(by_memory: Mapping[str, int], memory_bytes: int | None) -> int | None:
-    """Tokens of a prompt at a time, by the least memory of a device; the most where that is not known."""
-    chunk = None
-    for least, tokens in by_memory.items():
+def _by_memory(figures: Mapping[str, int], memory_bytes: int | None) -> int | None:
+    """The figure of the most memory that a device has, by its least; the last where that is not known."""
+    found = None
+    for least, figure in figures.items():
         if memory_bytes is None or memory_bytes >= parse_bytes(least):
-            chunk = tokens
-    return chunk
+            found = figure
+    return found
 
 
 def run_by_engine(

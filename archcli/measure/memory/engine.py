@@ -31,6 +31,8 @@ class InferenceEngine:
     splits_layers: several devices have whole layers each, one after the other, and a pass is not cut into
         batches of fewer sequences.
     recurrent_dtype, convolution_dtype: of states and of convolutions' inputs; empty is as computed.
+    max_sequences: the most that a replica runs at once; None is any number.
+    mixes_prompts: it runs prompts in one pass with the tokens of other sequences.
     """
 
     name: EngineName = "none"
@@ -47,6 +49,8 @@ class InferenceEngine:
     native_only: tuple[str, ...] = ()
     recurrent_dtype: str = ""
     convolution_dtype: str = ""
+    max_sequences: int | None = None
+    mixes_prompts: bool = False
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

@@ -122,6 +122,7 @@ class PredictQuestion:
     live: LiveServer | None = None
     known: TracedModel | None = field(default=None, compare=False, repr=False)
     again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
+    _memory: list[MemoryQuestion] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
     def phase(self) -> str:
@@ -165,12 +166,30 @@ class PredictQuestion:
         """The prediction. Raises ArchError for what cannot be predicted."""
         engine, timing, plan = self.engine, self.timing, self.plan
         if self.phase == "serve":
+            engine = engine._replace(at_once=self._at_once())
             served = serve(self.model, self.settings, self.asked.new, timing, plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
         one_pass = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
         with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine))
         return PredictAnswer(self._of_peak(with_overhead))
+
+    def _at_once(self) -> int:
+        """Sequences that a live server runs at once: as many as it takes, and as its cache has room for.
+
+        All of them where there is no room for one: then all times are as if there were.
+        """
+        asked = int(self.settings.batch_size)
+        if self.engine.live is None:
+            return asked
+        most = (self.settings.engine or NO_ENGINE).max_sequences
+        taken = min(asked, self.plan.dp * most) if most else asked
+        memory = self.memory()
+        if memory.changed(batch_size=taken).fits():
+            return taken
+        from archcli.measure.memory.answers.fit import most_sequences  # of what does not fit alone
+
+        return most_sequences(memory, taken) or taken
 
     @property
     def timing(self) -> TimingDevice:
@@ -210,7 +229,12 @@ class PredictQuestion:
         return at_peak(prediction, self.timing, self.native) if self.native else prediction
 
     def memory(self) -> MemoryQuestion:
-        """The question whether it fits, as `archcli memory` asks it."""
+        """The question whether it fits, as `archcli memory` asks it; the same each time."""
+        if not self._memory:
+            self._memory.append(self._asked_of_memory())
+        return self._memory[0]
+
+    def _asked_of_memory(self) -> MemoryQuestion:
         settings, model = self.settings, self.model
         if settings.served:
             cache_dtype, chunk = self.cache.cache_dtype or None, None

@@ -110,6 +110,7 @@ def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
     if answer.served is not None:
         totals["first_token_s"] = answer.served.first_token.record()
         totals["per_token_s"] = answer.served.per_token.record()
+        totals["at_once"] = answer.served.at_once
     elif question.caches:
         name = "first_token_s" if question.phase == "prefill" else "per_token_s"
         totals[name] = prediction.seconds.record()

@@ -131,6 +131,12 @@ def _files(place: Path) -> Mapping[str, Path]:
     return dict(sorted(files.items()))
 
 
+def fitted_devices() -> list[str]:
+    """The names of the devices whose own files have constants, found without parsing."""
+    files = _files(folder()).items()
+    return [name for name, path in files if "\nefficiency:" in path.read_text(encoding="utf-8")]
+
+
 def load_datasheet(name: str) -> Datasheet:
     """The device of this name, or of a user's own YAML file; ArchError with all that is wrong."""
     if is_file(name):

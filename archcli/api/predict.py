@@ -251,6 +251,8 @@ def predict(options: PredictOptions) -> Report:
     parallelism by name, {"tp": 4}, in place of tp=4. `totals` hold time_s and tokens_per_s, each as floor
     (the limit of the device's peaks), expected, low and high, bound_by, mfu, fits and what takes the time;
     without constants of the device there is a floor alone.
+    `measured` is what was measured of the same, "1.2s" or "20tok/s": `totals` hold how it compares, and what
+    would explain the gap.
     `calibrate` are files of `archcli profile --json` on this machine, to which the constants of the device
     "local" are fitted.
 

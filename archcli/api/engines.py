@@ -25,6 +25,7 @@ MEANINGS = {
     "window_extra": "tokens that a cache holds beyond a window",
     "chunk": "tokens of a prompt at a time, by the memory of a device",
     "utilization": "the share of a device's memory that it takes",
+    "mxfp4_experts": "multiples to which experts in mxfp4 are padded: the model's width, that of an expert",
     "recurrent_dtype": "of recurrent states; without it, and of inputs of convolutions, the model's dtype",
     "convolution_dtype": "of the inputs of convolutions that are kept",
     "in_ram": "left in the memory of the CPU",

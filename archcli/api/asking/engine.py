@@ -35,6 +35,7 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         tuple(facts.get("in_ram", ())),
         facts.get("recurrent_dtype", ""),
         facts.get("convolution_dtype", ""),
+        tuple(facts.get("mxfp4_experts", ())),
     )
 
 

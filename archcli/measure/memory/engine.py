@@ -27,6 +27,7 @@ class InferenceEngine:
     chunk: tokens of a prompt that run at a time; None is all.
     utilization: the share of a device's memory that it takes.
     in_ram: parts of a model that it leaves in the memory of the CPU.
+    mxfp4_experts: the multiples to which it pads the width of the model and that of an expert, in mxfp4.
     recurrent_dtype, convolution_dtype: of states and of convolutions' inputs; empty is as computed.
     """
 
@@ -42,6 +43,7 @@ class InferenceEngine:
     in_ram: tuple[str, ...] = ()
     recurrent_dtype: str = ""
     convolution_dtype: str = ""
+    mxfp4_experts: tuple[int, ...] = ()
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

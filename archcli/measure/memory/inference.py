@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from archcli.arith import Number
+from archcli.arith import Number, Shape, ceil_div
+from archcli.graph import Row
 from archcli.measure.memory.engine import ANY_ENGINE
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import (
@@ -18,8 +21,10 @@ from archcli.measure.memory.traced import (
 from archcli.measure.passes import cache_pass, shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
+from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
+from archcli.modules.stored.formats import stored_format
 
 IN_RAM = {
     "token embedding": "embedding",
@@ -52,9 +57,35 @@ def inference_pass(
 
 
 def _weights(model: Model, settings: MemorySettings, known: TracedModel) -> Number:
-    return known.once(
-        ("weights", settings.dtype), lambda: weight_bytes(model, shape_pass(model).rows, settings.dtype)
-    )
+    def count() -> Number:
+        return weight_bytes(model, laid_out(model, shape_pass(model).rows, settings), settings.dtype)
+
+    return known.once(("weights", settings.dtype, settings.engine), count)
+
+
+def laid_out(model: Model, rows: Sequence[Row], settings: MemorySettings) -> Sequence[Row]:
+    """The rows with the matrices of experts in mxfp4 as large as the engine's kernels need them."""
+    multiples = (settings.engine or ANY_ENGINE).mxfp4_experts
+    if not multiples or model.quantization is None:
+        return rows
+    packings = model.quantization.packings(LayerIndex(model))
+    mxfp4 = stored_format("mxfp4").packing
+
+    def padded(row: Row) -> Row:
+        if row.experts is None or all(packing != mxfp4 for packing, _ in packings(row)):
+            return row
+        return replace(row, weights=_padded(row.weights, model.d_model, multiples))
+
+    return [padded(row) for row in rows]
+
+
+def _padded(weights: Mapping[str, Shape], d_model: Number, multiples: tuple[int, ...]) -> dict[str, Shape]:
+    """The weights with a matrix of [experts' width, d_model], or its transpose, at whole multiples."""
+    of_model, of_expert = multiples
+    outputs, inputs = weights["weight"]
+    by = (of_expert, of_model) if inputs == d_model else (of_model, of_expert)
+    matrix = ceil_div(outputs, by[0]) * by[0], ceil_div(inputs, by[1]) * by[1]
+    return {**weights, "weight": matrix}
 
 
 def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[TracedPass]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
-from archcli.measure.memory.inference import in_ram_bytes, inference_pass, serving
+from archcli.measure.memory.inference import in_ram_bytes, inference_pass, laid_out, serving
 from archcli.measure.memory.pipeline import Stage, in_flight, stage_model, stages_of
 from archcli.measure.memory.plan import OF_WEIGHTS, Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -200,7 +200,7 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
         return _single(share, mine)._replace(rank=rank)
     model = inferring(share.model)
     rows = share.once("rows", lambda: shape_pass(model).rows)
-    held = weights_of_stage(model, rows, settings.dtype, stage)
+    held = weights_of_stage(model, laid_out(model, rows, settings), settings.dtype, stage)
     if stage.is_first:
         held -= in_ram_bytes(model, settings, has_head=False)
     # stages of the same layers have the same passes, but for the ends

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from archcli.arith import Number
+from archcli.graph import Row
 from archcli.measure.memory.engine import ANY_ENGINE
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import (
@@ -53,17 +54,24 @@ def inference_pass(
 
 def _weights(model: Model, settings: MemorySettings, known: TracedModel) -> Number:
     return known.once(
-        ("weights", settings.dtype), lambda: weight_bytes(model, shape_pass(model).rows, settings.dtype)
+        ("weights", settings.dtype), lambda: weight_bytes(model, _rows(model, known), settings.dtype)
     )
+
+
+def _rows(model: Model, known: TracedModel) -> tuple[Row, ...]:
+    """The rows of one token, for what they say of weights."""
+    return known.passed("rows", lambda: shape_pass(model).rows)
 
 
 def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[TracedPass]:
     """The passes of these settings."""
+    execution = settings.execution()
 
     def trace(request: Request) -> TracedPass:
-        return trace_memory(model, request, settings.execution())
+        sizes = request.phase, request.batch_size, request.seq_len, request.past, request.source_len
+        return known.passed((*sizes, execution), lambda: trace_memory(model, request, execution))
 
-    return known.once(settings, lambda: [trace(request) for request in settings.requests(model)])
+    return [trace(request) for request in settings.requests(model)]
 
 
 def _passed(traced: TracedPass, settings: MemorySettings, weights: Number) -> InferencePass:
@@ -92,9 +100,9 @@ def serving(
     """
     known, model = known or TracedModel(model), inferring(model)
     decodes = settings.phase == "decode"
-    weights = _weights(model, settings, known) - _in_ram(model, settings) if held is None else held
+    weights = _weights(model, settings, known) - _in_ram(model, settings, known) if held is None else held
     traced = _traced(model, settings if decodes else settings.alone(), known)
-    cache = _allocated(model, settings, traced[-1])
+    cache = _allocated(model, settings, traced[-1], known)
     passes = []
     for one in traced:
         moments = tuple(
@@ -105,19 +113,19 @@ def serving(
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 
 
-def _in_ram(model: Model, settings: MemorySettings) -> Number:
+def _in_ram(model: Model, settings: MemorySettings, known: TracedModel | None = None) -> Number:
     """Bytes of the tables that the engine leaves in RAM; a tied one is on the device as well, as the head."""
     engine = settings.engine or ANY_ENGINE
     groups = {IN_RAM[part] for part in engine.in_ram}
     if not groups:
         return 0
-    rows = shape_pass(model).rows
+    rows = _rows(model, known or TracedModel(model))
     if not any(row.weights for row in rows if row.group == "lm_head"):
         groups -= {"embedding"}
     return weight_bytes(model, [row for row in rows if row.group in groups], settings.dtype)
 
 
-def _allocated(model: Model, settings: MemorySettings, last: TracedPass) -> Number:
+def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: TracedModel) -> Number:
     """Bytes of the cache of all sequences, as the engine holds their tokens."""
     from archcli.measure.kvcache.cache_size import CacheDtypes, state_contents  # of serving alone
 
@@ -125,7 +133,9 @@ def _allocated(model: Model, settings: MemorySettings, last: TracedPass) -> Numb
     more = settings.new + (settings.phase == "decode")
     tokens, rows = settings.past + settings.tokens(model) + more, last.rows
     if more:
-        rows = cache_pass(model, Request("prefill", 1, tokens, source_len=settings.source_len)).rows
+        request = Request("prefill", 1, tokens, source_len=settings.source_len)
+        key = "cached", tokens, settings.source_len
+        rows = known.passed(key, lambda: cache_pass(model, request).rows)
     engine = settings.engine or ANY_ENGINE
     contents = state_contents(rows, held=lambda state: engine.holds(state, tokens))
     dtypes = CacheDtypes(settings.cache_dtype or settings.dtype, None)

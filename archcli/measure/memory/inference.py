@@ -14,6 +14,7 @@ from archcli.measure.memory.traced import (
     TracedPass,
     cached_before,
     peak_bytes,
+    sizes_of,
     trace_memory,
 )
 from archcli.measure.passes import cache_pass, shape_pass
@@ -68,8 +69,7 @@ def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[
     execution = settings.execution()
 
     def trace(request: Request) -> TracedPass:
-        sizes = request.phase, request.batch_size, request.seq_len, request.past, request.source_len
-        return known.passed((*sizes, execution), lambda: trace_memory(model, request, execution))
+        return known.passed((*sizes_of(request), execution), lambda: trace_memory(model, request, execution))
 
     return [trace(request) for request in settings.requests(model)]
 

@@ -139,6 +139,11 @@ class TracedModel:
         return self.part((plan, rank), lambda: plan.share(self.model, rank))
 
 
+def sizes_of(request: Request) -> tuple[Hashable, ...]:
+    """What tells the passes of settings apart, which leave the forms of modules to the phase."""
+    return request.phase, request.batch_size, request.seq_len, request.past, request.source_len
+
+
 def _once(made_before: dict[Hashable, Any], key: Hashable, make: Callable[[], T]) -> T:
     try:
         made = made_before.pop(key, None)

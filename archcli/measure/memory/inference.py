@@ -16,6 +16,7 @@ from archcli.measure.memory.traced import (
     TracedPass,
     cached_before,
     peak_bytes,
+    sizes_of,
     trace_memory,
 )
 from archcli.measure.passes import cache_pass, shape_pass
@@ -58,7 +59,7 @@ def inference_pass(
 
 def _weights(model: Model, settings: MemorySettings, known: TracedModel) -> Number:
     def count() -> Number:
-        return weight_bytes(model, laid_out(model, shape_pass(model).rows, settings), settings.dtype)
+        return weight_bytes(model, laid_out(model, _rows(model, known), settings), settings.dtype)
 
     return known.once(("weights", settings.dtype, settings.engine), count)
 
@@ -88,13 +89,19 @@ def _padded(weights: Mapping[str, Shape], d_model: Number, multiples: tuple[int,
     return {**weights, "weight": matrix}
 
 
+def _rows(model: Model, known: TracedModel) -> tuple[Row, ...]:
+    """The rows of one token, for what they say of weights."""
+    return known.passed("rows", lambda: shape_pass(model).rows)
+
+
 def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[TracedPass]:
     """The passes of these settings."""
+    execution = settings.execution()
 
     def trace(request: Request) -> TracedPass:
-        return trace_memory(model, request, settings.execution())
+        return known.passed((*sizes_of(request), execution), lambda: trace_memory(model, request, execution))
 
-    return known.once(settings, lambda: [trace(request) for request in settings.requests(model)])
+    return [trace(request) for request in settings.requests(model)]
 
 
 def _passed(traced: TracedPass, settings: MemorySettings, weights: Number) -> InferencePass:
@@ -123,9 +130,11 @@ def serving(
     """
     known, model = known or TracedModel(model), inferring(model)
     decodes = settings.phase == "decode"
-    weights = _weights(model, settings, known) - in_ram_bytes(model, settings) if held is None else held
+    weights = _weights(model, settings, known) if held is None else held
+    if held is None:
+        weights -= in_ram_bytes(model, settings, known)
     traced = _traced(model, settings if decodes else settings.alone(), known)
-    cache = _allocated(model, settings, traced[-1])
+    cache = _allocated(model, settings, traced[-1], known)
     passes = []
     for one in traced:
         moments = tuple(
@@ -136,7 +145,9 @@ def serving(
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 
 
-def in_ram_bytes(model: Model, settings: MemorySettings, *, has_head: bool = True) -> int:
+def in_ram_bytes(
+    model: Model, settings: MemorySettings, known: TracedModel | None = None, *, has_head: bool = True
+) -> int:
     """Bytes of the tables that the engine leaves in RAM.
 
     A tied one is on the device as well where that `has_head`.
@@ -145,13 +156,13 @@ def in_ram_bytes(model: Model, settings: MemorySettings, *, has_head: bool = Tru
     groups = {IN_RAM[part] for part in engine.in_ram}
     if not groups:
         return 0
-    rows = shape_pass(model).rows
+    rows = _rows(model, known or TracedModel(model))
     if has_head and not any(row.weights for row in rows if row.group == "lm_head"):
         groups -= {"embedding"}
     return weight_bytes(model, [row for row in rows if row.group in groups], settings.dtype)
 
 
-def _allocated(model: Model, settings: MemorySettings, last: TracedPass) -> Number:
+def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: TracedModel) -> Number:
     """Bytes of the cache of all sequences, as the engine holds their tokens."""
     from archcli.measure.kvcache.cache_size import CacheDtypes, state_contents  # of serving alone
 
@@ -159,7 +170,9 @@ def _allocated(model: Model, settings: MemorySettings, last: TracedPass) -> Numb
     more = settings.new + (settings.phase == "decode")
     tokens, rows = settings.past + settings.tokens(model) + more, last.rows
     if more:
-        rows = cache_pass(model, Request("prefill", 1, tokens, source_len=settings.source_len)).rows
+        request = Request("prefill", 1, tokens, source_len=settings.source_len)
+        key = "cached", tokens, settings.source_len
+        rows = known.passed(key, lambda: cache_pass(model, request).rows)
     engine = settings.engine or ANY_ENGINE
     contents = state_contents(rows, held=lambda state: engine.holds(state, tokens))
     dtypes = CacheDtypes(settings.cache_dtype or settings.dtype).in_engine(engine, settings.dtype)

@@ -199,12 +199,12 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     if plan.pp == 1:
         return _single(share, mine)._replace(rank=rank)
     model = inferring(share.model)
-    rows = share.once("rows", lambda: shape_pass(model).rows)
+    rows = share.passed("rows", lambda: shape_pass(model).rows)
     held = weights_of_stage(model, laid_out(model, rows, settings), settings.dtype, stage)
     if stage.is_first:
-        held -= in_ram_bytes(model, settings, has_head=False)
+        held -= in_ram_bytes(model, settings, share, has_head=False)
     # stages of the same layers have the same passes, but for the ends
-    of_stage = share.once(("stage", stage), lambda: TracedModel(stage_model(model, stage)))
+    of_stage = share.part(("stage", stage), lambda: stage_model(model, stage))
     peak = _single(of_stage, mine, held)
     return peak._replace(rank=rank, stage=stage.number)
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.traced import TracedModel, sizes_of
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Bound, Origin
@@ -349,7 +350,8 @@ def _model_flops(model: Model, settings: MemorySettings, plan: Plan, planned: Pl
     request, passed = settings.request(model), planned.passed
     # without training, whose planned pass has no costs, a rank with all of the model runs what is asked for
     if settings.phase == "train" or not plan.is_whole or planned.request != request:
-        passed = count_pass(model, request)
+        key = "counted", *sizes_of(request)
+        passed = TracedModel(model).passed(key, lambda: count_pass(model, request))
     flops, _ = passed.flops()
     return float(flops) * _passes(settings, plan)
 

@@ -19,6 +19,7 @@ from archcli.measure.memory.pipeline import Stage, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import PlacedWeight, Widths, layer_starts, placed_weights
+from archcli.measure.memory.traced import TracedModel, sizes_of
 from archcli.measure.passes import Pass, count_pass, shape_pass
 from archcli.measure.predict.communication.collective import Collective, merged
 from archcli.modules import Model
@@ -101,7 +102,7 @@ class PlannedPass:
     `gradient_width` those of a weight's gradient. `with_head`: stages count the head as a layer.
     """
 
-    model: Model
+    known: TracedModel
     request: Request
     passed: Pass
     weights: tuple[PlacedWeight, ...]
@@ -112,6 +113,11 @@ class PlannedPass:
     gradient_width: Number
     with_head: bool = False
     _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def model(self) -> Model:
+        """The rank's share of the model."""
+        return self.known.model
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -174,12 +180,17 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
     tokens = settings.tokens(model)
     mine = replace(settings, seq_len=tokens // plan.cp) if training else plan.of_stage(settings, int(tokens))
     request = mine.request(model)
-    # multi-token prediction runs in training alone: inference holds no weights of it
-    share = plan.share(model if training else inferring(model))
-    # with costs, as the pass of a whole model is the one whose FLOPs are asked for
-    passed = shape_pass(share, request) if training else count_pass(share, request)
+    known = TracedModel(model)
+    if not training:
+        # multi-token prediction runs in training alone: inference holds no weights of it
+        known = known.part("inferring", lambda: inferring(model))
+    known = known.share(plan, 0)
+    share = known.model
+    # of inference with costs, as the pass of a whole model is the one whose FLOPs are asked for
+    trace = shape_pass if training else count_pass
+    passed = known.passed(("planned", *sizes_of(request)), lambda: trace(share, request))
     return PlannedPass(
-        share,
+        known,
         request,
         passed,
         tuple(placed_weights(share, passed.rows, settings.width)),

@@ -237,8 +237,11 @@ def serve(
         first, per_token = with_engine(first, engine), with_engine(per_token, engine)
         return ServedTokens(whole, first, per_token, running)
     others = int(plan.of_replica(settings).batch_size) - 1
-    mixes = settings.engine is not None and settings.engine.mixes_prompts and plan.pp == 1
-    added_s = added_to(steps[0].step, alone) if mixes else alone.seconds.expected
+    added_s = alone.seconds.expected
+    if plan.pp > 1:  # prompts follow one another through the stages
+        added_s = prefill.seconds.expected / (others + 1)
+    elif settings.engine is not None and settings.engine.mixes_prompts:
+        added_s = added_to(steps[0].step, alone)
     prompts = Prompts(alone.seconds, added_s, _computing(alone.rows, device), others, new)
     per_token = engine.live.of_token(per_token, prompts)
     first = engine.live.of_first(steps[0].step.seconds, per_token, prompts, rounds)

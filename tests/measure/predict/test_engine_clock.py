@@ -186,6 +186,20 @@ def test_a_prompt_in_a_step_reads_the_weights_that_the_step_reads():
     assert 0.5 * expected(prefill) < added / live.speed < expected(prefill)
 
 
+def test_prompts_follow_one_another_through_stages():
+    """Of 8 prompts in 4 stages each adds an eighth of the time of all, less than it takes alone."""
+    asked = {"engine": "vllm", "plan": {"pp": 4}, "batch_size": 8}
+    live = LiveServer.stated(load_engine("vllm")["live"])
+    prefill = archcli.predict("llama-3.1-8b", "4xh100-sxm", phase="prefill", seq_len=2048, **asked)
+    steps = [
+        archcli.predict("llama-3.1-8b", "4xh100-sxm", phase="decode", past=past, **asked)
+        for past in (2048, 2048 + 63)
+    ]
+    served = archcli.predict("llama-3.1-8b", "4xh100-sxm", **LIVE | asked).totals
+    token = sum(map(expected, steps)) / 2 + (1 - live.waits) * 7 / 64 * expected(prefill) / 8
+    assert served["per_token_s"]["expected"] == pytest.approx(token, rel=1e-3)
+
+
 def test_sequences_without_room_in_the_cache_wait_for_those_that_run():
     """Llama 3.1 70B in fp8 on one H200: of 128 sequences as many run as `memory --fit batch` says."""
     asked = {"engine": "trtllm", "phase": "serve", "seq_len": 1024, "new": 8192, "dtype": "fp8"}

@@ -1,4 +1,4 @@
-"""Published figures of engines, on which nothing is fitted: throughput, first tokens, tokens of GA102 cards."""
+"""Published figures of engines that no fit has seen: throughput, first tokens, tokens of GA102 cards."""
 
 import csv
 import sys

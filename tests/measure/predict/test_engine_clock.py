@@ -141,6 +141,15 @@ def test_cards_of_sm_86_have_products_of_an_a40_and_attention_of_an_a100(device)
     assert ("of a40" in found.totals["device"]["source"]) is (device != "a40")
 
 
+@pytest.mark.parametrize("device", ["rtx-5060-ti", "rtx-5080", "rtx-5090", "rtx-pro-6000-max-q"])
+def test_cards_of_sm_120_have_constants_of_an_rtx_pro_6000(device):
+    found = archcli.predict("llama-3.1-8b", device, engine="vllm")
+    time = found.totals["time_s"]
+    assert time["floor"] <= time["low"] < time["expected"] < time["high"]
+    assert any(f"{device} has constants of rtx-pro-6000-server, the" in note for note in found.notes)
+    assert "aiconfigurator_gemm_sample.csv of rtx-pro-6000-server" in found.totals["device"]["source"]
+
+
 def test_mixtures_in_four_bits_are_expected_on_cards_of_sm_86():
     """No engine's experts were measured in mxfp4 on an A100: those in int4 stand in."""
     for engine in ("vllm", "sglang"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from archcli.api.asking.question import asks
-from archcli.api.asking.subject import given
+from archcli.api.asking.subject import Subject, given
 from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
 from archcli.errors import ArchError
 from archcli.load.catalogues import of_catalogue
@@ -21,10 +22,32 @@ LEAST_BITS = 2.5
 """Bits of a weight that no format goes below."""
 
 
-def fit_report(options: FitOptions, overrides: Sequence[str] = (), tick: Tick = lambda *_: None) -> Report:
-    """The report on a model and a device, or on what fits a device; `tick` hears of each model of many."""
+Reading = Callable[[Any, Sequence[str]], Subject]
+
+
+def fit_report(
+    options: FitOptions,
+    overrides: Sequence[str] = (),
+    tick: Tick = lambda *_: None,
+    read: Reading = given,
+) -> Report:
+    """The report on a model and a device, or on what fits a device.
+
+    `tick` hears of each model of many; `read` loads one, and `subject` standard input, too.
+    """
+    note = ""
+    if options.device is not None:
+        from archcli.load.devices.budget import usual_device  # reads files
+
+        device, note = usual_device(options.device)
+        options = replace(options, device=device)
+    report = _report(options, overrides, tick, read)
+    return replace(report, notes=(*report.notes, f"{note}.")) if note else report
+
+
+def _report(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Reading) -> Report:
     if options.model is not None:
-        return _model(options, overrides)
+        return _model(options, overrides, read)
     if overrides:
         raise ArchError("--set changes a model, and none is named", "name one, or leave --set out")
     if options.device is not None and options.files is None:
@@ -34,7 +57,7 @@ def fit_report(options: FitOptions, overrides: Sequence[str] = (), tick: Tick = 
     return fit_machine(options, tick)
 
 
-def _model(options: FitOptions, overrides: Sequence[str]) -> Report:
+def _model(options: FitOptions, overrides: Sequence[str], read: Reading) -> Report:
     """The report on one model."""
     stated = [name for name in OF_MANY if vars(options)[name] != vars(DEFAULTS)[name]]
     if stated:
@@ -50,7 +73,7 @@ def _model(options: FitOptions, overrides: Sequence[str]) -> Report:
         from archcli.api.fitting.machine import this_device  # of this machine alone
 
         options = replace(options, device=this_device())
-    subject = given(options.model, overrides)
+    subject = read(options.model, overrides)
     report = subject.named(fit_model(options.asked(subject), verbose=options.verbose))
     return replace(report, notes=(*report.notes, f"{note}.")) if note else report
 

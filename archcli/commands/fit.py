@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from archcli.api.asking.question import Option
+from archcli.api.asking.subject import subject
 from archcli.api.fit import fit_report
 from archcli.api.fitting.question import FitOptions
 from archcli.commands.line.options import Form, Json, Output, Set, asking
@@ -48,7 +49,7 @@ def run(
 def _report(options: FitOptions, overrides: Sequence[str]) -> Report:
     """The report, with progress on a terminal while many models are asked about."""
     if options.model is not None:
-        return fit_report(options, overrides)
+        return fit_report(options, overrides, read=subject)
     from archcli.render.screen import progress  # of many models alone
 
     with progress("fitting") as tick:

@@ -37,7 +37,7 @@ def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
     formats = Formats(asked)
     check_question(formats.first.question)
     best = formats.best()
-    shown = formats.first if best is None else best
+    shown = _nearest(formats) if best is None else best
     better, smaller = (None, None) if best is None else (formats.better(best), formats.smaller(best))
     change = _change(formats, best)
     totals = {
@@ -92,8 +92,13 @@ def _title(asked: FitAsked, best: Choice | None, formats: Formats) -> str:
     )
 
 
+def _nearest(formats: Formats) -> Choice:
+    """The format that is nearest to fitting: the one asked for, or the smallest."""
+    return formats.first if formats.asked.dtype is not None else formats.least()
+
+
 def _misfit(asked: FitAsked, formats: Formats) -> str:
-    least = formats.first if asked.dtype is not None else formats.least()
+    least = _nearest(formats)
     tokens = asked.wanted[-1]
     needed, there = bytes_in_words(least.needed(tokens)), bytes_in_words(least.device.memory_bytes)
     of_each = "each needs" if least.device.n_devices > 1 else "needs"
@@ -117,7 +122,7 @@ def _enabling(formats: Formats) -> Iterator[Record]:
             if choice.holds(asked.wanted[-1]):
                 yield _changed("--dtype", choice.format, f"As {choice.format} it fits")
     if asked.context is not None:
-        least = first if asked.dtype is not None else formats.least()
+        least = _nearest(formats)
         if least.context is not None:
             yield _changed("--context", least.context, f"As {least.format} {least.context:,} tokens fit")
     yield from _more_devices(formats)
@@ -125,7 +130,7 @@ def _enabling(formats: Formats) -> Iterator[Record]:
 
 def _more_devices(formats: Formats) -> Iterator[Record]:
     """More of the same devices, in the format that is asked for or in the smallest that people use."""
-    first = formats.first if formats.asked.dtype is not None else formats.least()
+    first = _nearest(formats)
     n = first.device.n_devices
     while n < MOST_DEVICES:
         n = min(2 * n, MOST_DEVICES)
@@ -164,6 +169,9 @@ def _tables(
 ) -> Iterator[Table]:
     named = {"next better": better, "chosen": best, "next smaller": smaller}
     records = [_line(which, choice) for which, choice in named.items() if choice is not None]
+    if not records:
+        yield Table(f"Memory is counted as {shown.engine.title} runs it.", (), [])
+        return
     yield Table(_how_sure(shown), COLUMNS, records)
     if verbose:
         yield Table("every format", COLUMNS[1:], [_line("", it) for it in formats.fitting()])

@@ -13,7 +13,7 @@ from archcli.api.asking.subject import Subject, given
 from archcli.api.memory import MemoryOptions
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.errors import ArchError
-from archcli.measure.fit.choice import FitAsked
+from archcli.measure.fit.choice import UNSTATED, FitAsked
 from archcli.measure.fit.listing import Asked, FitOrder
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.predict.answers.question import PredictQuestion
@@ -83,8 +83,8 @@ class FitOptions:
             options = {**shared, "phase": "decode", **others}
             return predict_question(subject.model, PredictOptions(subject.model, **options))
 
-        known = {} if longest is None else {"longest": longest}
-        return FitAsked(memory, predict, self.dtype, self.context, min_speed=self.min_speed, **known)
+        longest = longest or max(UNSTATED, self.context or 0)
+        return FitAsked(memory, predict, self.dtype, self.context, longest, self.min_speed)
 
 
 SHARED = ("device", "batch_size", "engine", "kv_dtype", "utilization")

@@ -24,6 +24,8 @@ from archcli.measure.predict.answers.tables import totals_of
 Record = dict[str, Any]
 AT = 2048
 """Tokens in the cache at which a speed is stated, where the context is as long."""
+UNSTATED = 32_768
+"""The most tokens that are tried of a model that states no length."""
 LEAST = (8192, 2048, 512)
 """Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
 MOST_IN_RAM = 1.5
@@ -46,7 +48,7 @@ class FitAsked:
     predict: Callable[..., PredictQuestion]
     dtype: str | None = None
     context: int | None = None
-    longest: int = 1 << 20
+    longest: int = UNSTATED
     min_speed: float | None = None
 
     @property

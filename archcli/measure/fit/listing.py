@@ -21,8 +21,7 @@ COLUMNS = (
     Column("format", "format"),
     Column("context", "context", "number"),
     Column("expected", "tokens/s", "number"),
-    Column("low", "low", "number", minor=True),
-    Column("high", "high", "number", minor=True),
+    Column("range", "range", minor=True),
     Column("peak_bytes", "memory", "bytes"),
 )
 FitOrder = Literal["size", "speed"]

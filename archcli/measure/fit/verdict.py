@@ -23,8 +23,7 @@ COLUMNS = (
     Column("format", "format"),
     Column("context", "context", "number"),
     Column("expected", "tokens/s", "number"),
-    Column("low", "low", "number"),
-    Column("high", "high", "number"),
+    Column("range", "range", minor=True),
     Column("peak_bytes", "memory", "bytes"),
 )
 SMALLER_CACHES = ("fp8", "q8_0")
@@ -182,8 +181,15 @@ def _line(which: str, choice: Choice) -> Record:
 
 
 def figures_of(rates: Record) -> Record:
-    """Rates to three figures, as tables show them."""
-    return {name: None if rate is None else round(rate, decimals_of(rate)) for name, rate in rates.items()}
+    """The expected rate to three figures and the range in words, as tables show them."""
+    expected, low, high = (rates[name] for name in ("expected", "low", "high"))
+    if expected is None:
+        limit = rates["floor"]
+        return {"expected": None, "range": None if limit is None else f"at most {three_figures(limit)}"}
+    return {
+        "expected": round(expected, decimals_of(expected)),
+        "range": f"{three_figures(low)} to {three_figures(high)}",
+    }
 
 
 def _how_sure(choice: Choice) -> str:

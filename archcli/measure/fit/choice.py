@@ -223,9 +223,7 @@ class Formats:
             return next((self.first for tokens in asked.wanted if self.does(self.first, tokens)), None)
         if self._holds_weights(self.first, self.own_bytes) and self.does(self.first, asked.longest):
             return self.first
-        return next(
-            (it for tokens in asked.wanted for it in self._weighing() if self.does(it, tokens)), None
-        )
+        return next((it for tokens in asked.wanted for it in self._weighing() if self.does(it, tokens)), None)
 
     def does(self, choice: Choice, tokens: int) -> bool:
         """Whether so many tokens fit, and the speed is what is asked for."""

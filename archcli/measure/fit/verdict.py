@@ -105,7 +105,9 @@ def _misfit(asked: FitAsked, formats: Formats) -> str:
     tokens = asked.wanted[-1]
     if least.holds(tokens):
         rate = rate_in_words(least.tokens_per_s)
-        return f"too slow on {device_in_words(least.device)}: {rate} as {least.format}, not {asked.min_speed:g}"
+        return (
+            f"too slow on {device_in_words(least.device)}: {rate} as {least.format}, not {asked.min_speed:g}"
+        )
     needed, there = bytes_in_words(least.needed(tokens)), bytes_in_words(least.device.memory_bytes)
     of_each = "each needs" if least.device.n_devices > 1 else "needs"
     smallest = "" if asked.dtype is not None else ", its smallest form,"

@@ -2,6 +2,7 @@
 
     python benchmarks/fit_efficiency.py             # prints a line for each table
     python benchmarks/fit_efficiency.py --write     # and writes `efficiency:` into devices/*.yaml
+    python benchmarks/fit_efficiency.py --write --only a40      # of these devices alone
 
 What is fitted is said in archcli/measure/predict/constants.py, where the figures are from in
 benchmarks/measured/README.md. Matrix products are held out by (n, k), other kernels by model, all-reduces by
@@ -30,7 +31,10 @@ FITS = {
     "training": frameworks.entries,
 }
 LIMITS = {
-    **{("matrix_products", device, "bf16"): 0.12 for device in ("a100-sxm-80gb", "h100-sxm", "h200-sxm")},
+    **{
+        ("matrix_products", device, "bf16"): 0.12
+        for device in ("a100-sxm-80gb", "a40", "h100-sxm", "h200-sxm")
+    },
     **{("matrix_products", device, "bf16"): 0.15 for device in ("b200-sxm", "gb200")},
     **{("training", device, "bf16"): 0.05 for device in steps.MEASURED},
     **{("communication", device, n): 0.1 for device in ("a100-sxm-80gb", "h100-sxm") for n in "248"},
@@ -102,14 +106,15 @@ def main():
     parser.add_argument("--write", action="store_true", help="write the constants into devices/*.yaml")
     today = dt.datetime.now(tz=dt.UTC).date().isoformat()
     parser.add_argument("--date", default=today, help="the day to state")
+    parser.add_argument("--only", nargs="+", metavar="DEVICE", help="the devices to write")
     asked = parser.parse_args()
     constants = with_borrowed(fitted(asked.date))
     show(constants)
     show_plain()
     show_left_out()
     if asked.write:
-        for device, groups in constants.items():
-            path = folder() / f"{device}.yaml"
+        for device in asked.only or constants:
+            path, groups = folder() / f"{device}.yaml", constants[device]
             path.write_text(renewed(path.read_text(encoding="utf-8"), groups), encoding="utf-8")
     if missed(constants):
         raise SystemExit(f"missed: {missed(constants)}")

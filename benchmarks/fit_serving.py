@@ -23,6 +23,7 @@ from archcli.api.predict import PredictOptions, predict_question
 from archcli.load import load
 from archcli.load.devices.engines import engine_file
 from archcli.measure.predict.prediction import predict_pass
+from archcli.measure.predict.serving import added_to
 
 TABLE = Path(__file__).parent / "measured" / "serving_live.csv"
 MODELS = {
@@ -61,8 +62,8 @@ def rows(path):
 
 
 @cache
-def seconds(phase, where, batch, length):
-    """(expected seconds of a pass by its kernels alone, whether it fits)."""
+def passed(phase, where, batch, length):
+    """A pass by its kernels alone, whether it fits, and whether prompts run in one pass with tokens."""
     model, device, tp, ep, dtype, engine = where
     plan = {"tp": tp} | ({"ep": ep} if ep > 1 else {})
     sizes = {"past" if phase == "decode" else "seq_len": length}
@@ -78,8 +79,7 @@ def seconds(phase, where, batch, length):
     )
     asked = predict_question(loaded(model), options)
     found = predict_pass(asked.model, asked.settings, asked.timing, asked.plan, asked.cache)
-    memory = asked.memory()
-    return found.seconds.expected, memory.answer().needed_bytes <= asked.device.memory.memory_bytes
+    return found, asked.memory().fits(), asked.settings.engine.mixes_prompts
 
 
 @cache
@@ -94,8 +94,10 @@ def parts(row):
     device = row["system"].replace("_", "-")
     where = (model, device, int(row["tp_size"]), row["ep"], row["dtype"], row["backend"])
     batch, prompt, new = (int(row[name]) for name in ("batch_size", "isl", "osl"))
-    prefill, _ = seconds("prefill", where, 1, prompt)
-    step, fits = seconds("decode", where, batch, prompt + new // 2)
+    alone, _, mixes = passed("prefill", where, 1, prompt)
+    decoded, fits, _ = passed("decode", where, batch, prompt + new // 2)
+    prefill, step = alone.seconds.expected, decoded.seconds.expected
+    added = added_to(decoded, alone) if mixes else prefill
     first, token = float(row["silicon_ttft_ms"]) / 1e3, float(row["silicon_tpot_ms"]) / 1e3
     # a server that holds fewer sequences than are asked for lets them wait longer than all prefills take
     if not fits or first > 1.5 * batch * prefill + 1:
@@ -105,20 +107,20 @@ def parts(row):
         "kind": kind,
         "server": (*where, prompt, new),
         "group": where[:2],
-        "sizes": (batch - 1, new, prefill, step),
+        "sizes": (batch - 1, new, prefill, added, step),
         "measured": (token, first),
     }
 
 
 def ratios(servers, constants):
     """Expected over measured seconds of a token and of the first one, of all rows."""
-    others, new, prefill, step = (
+    others, new, prefill, added, step = (
         np.array(column) for column in zip(*(s["sizes"] for s in servers), strict=True)
     )
     token, first = (np.array(column) for column in zip(*(s["measured"] for s in servers), strict=True))
     factor, waits, beside = constants
-    of_token = factor * (step + (1 - waits) * others * prefill / new)
-    of_first = factor * (prefill * (1 + waits * others) + step) + beside
+    of_token = factor * (step + (1 - waits) * others * added / new)
+    of_first = factor * (prefill + waits * others * added + step) + beside
     return of_token / token, of_first / first
 
 

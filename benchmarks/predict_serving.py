@@ -29,13 +29,12 @@ def question(row):
     """The question that a row answers."""
     dtype = row["precision"]
     first = row["metric"] == FIRST_TOKEN
-    settings = MemorySettings(
-        "serve", int(row["batch"]), int(row["input_len"]), dtype="bf16" if dtype == "fp8" else dtype
-    )
+    settings = MemorySettings("serve", int(row["batch"]), int(row["input_len"]), dtype=dtype)
+    model, settings = settings.stored(load(row["model"]))
     new = 1 if first else int(row["output_len"])
-    asked = PredictSettings(new, engine="trtllm", kv_read="heads", dtype=dtype)
+    asked = PredictSettings(new, engine="trtllm", kv_read="heads", kv_dtype=settings.cache_dtype)
     device = predicted_device(DEVICES[row["device"]])
-    return PredictQuestion(load(row["model"]), settings, device, Plan(tp=int(row["tp"])), asked)
+    return PredictQuestion(model, settings, device, Plan(tp=int(row["tp"])), asked)
 
 
 def predicted(row):

@@ -31,7 +31,7 @@ from archcli.load.devices.engines import load_engine
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.memory.plan import Plan
-from archcli.measure.memory.settings import COMPUTED, FP8, AttentionForm, MemoryPhase, MemorySettings
+from archcli.measure.memory.settings import FP8, AttentionForm, MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import (
     DEFAULT_NEW,
     Curve,
@@ -45,7 +45,7 @@ from archcli.measure.predict.answers.report import predict as predict_times
 from archcli.measure.predict.live import LiveServer
 from archcli.measure.predict.rank.kernels import CacheReads
 from archcli.measure.report import Report
-from archcli.measure.weights.stored_bytes import as_asked, in_format
+from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import DtypeName, PaceText
@@ -69,7 +69,7 @@ New = Annotated[
 ComputedDtype = Annotated[
     DtypeName | None,
     Option(
-        "bf16, fp16, fp32; fp8: matrix products and the cache, all else in bf16; or a format of the weights "
+        "bf16, fp16, fp32; fp8: matrices and the cache, all else in bf16; or a format of the weights "
         "alone: q4_k_m, awq-int4. [default: of inference the form that weights are published in, else bf16, "
         "or fp16 on a device that lacks bf16]",
         metavar="TYPE",
@@ -163,8 +163,7 @@ class PredictOptions(PlanOptions):
             seq_len=self.past if decodes and self.past is not None else self.seq_len,
             past=0 if decodes else self.past or 0,
             source_len=self.source_len,
-            # fp8 is of matrix products and the cache; all else is in bf16
-            dtype="bf16" if self.dtype in {None, FP8} else self.dtype,
+            dtype=self.dtype or "bf16",
             attention=self.attention,
             backend=self.backend,
             recompute=self.recompute,
@@ -175,19 +174,19 @@ class PredictOptions(PlanOptions):
 
     def beyond(self) -> PredictSettings:
         """The PredictSettings: what a prediction takes beyond the settings of memory."""
-        settings = replace(
-            self, new=self.new or DEFAULT_NEW, dtype=self.dtype or "bf16", engine=self.engine or "none"
-        )
+        settings = replace(self, new=self.new or DEFAULT_NEW, engine=self.engine or "none")
         return part(settings, PredictSettings)
 
 
 def predict_question(loaded: Model, asked: PredictOptions) -> PredictQuestion:
     """The question about a loaded model; several devices without a plan share it as is usual."""
+    if (asked.phase, asked.dtype) == ("train", FP8):
+        raise ArchError("predict does not support training in fp8", "--dtype bf16")
     device = predicted_device(asked.device, asked.calibrate)
     usual = device.timing.usual_dtype
     model = as_asked(loaded, asked.dtype, trains=asked.phase == "train")
-    model, dtype = in_format(model, asked.dtype or usual, (*COMPUTED, FP8), usual)
-    settings, options, device = _run_by_engine(model, replace(asked, dtype=dtype), device)
+    model, settings = replace(asked, dtype=asked.dtype or usual).settings().stored(model, usual)
+    settings, options, device = _run_by_engine(model, asked, settings, device)
 
     def again(**others: Any) -> MemoryQuestion:
         return predict_question(loaded, replace(asked, **others)).memory()
@@ -207,22 +206,22 @@ def predict_question(loaded: Model, asked: PredictOptions) -> PredictQuestion:
 
 
 def _run_by_engine(
-    model: Model, options: PredictOptions, device: PredictedDevice
+    model: Model, options: PredictOptions, settings: MemorySettings, device: PredictedDevice
 ) -> tuple[MemorySettings, PredictOptions, PredictedDevice]:
     """The settings, options and device with the engine that is named or usual."""
     name = options.engine
     # constants of this machine are those of torch's kernels
     if name is None and (options.compiled or device.backend is not None):
         name = "none"
-    settings = replace(options.settings(), chunk=options.chunk)
+    settings = replace(settings, chunk=options.chunk)
     settings = run_by_engine(settings, model, name, options.kv_dtype, device.memory)
     engine = settings.engine or NO_ENGINE
-    options = replace(options, engine=engine.name, chunk=settings.chunk)
+    options = replace(options, engine=engine.name, chunk=settings.chunk, kv_dtype=settings.cache_dtype)
     device = device._replace(memory=device.memory.taken_by(engine, options.utilization))
     if engine.name == "llamacpp":
         from archcli.api.asking.llamacpp import with_llamacpp  # of this engine alone
 
-        device = with_llamacpp(device, options.device, quantized=model.quantization is not None)
+        device = with_llamacpp(device, quantized=model.quantization is not None)
     # passes are timed as a whole: chunks are of memory; a device that was measured has constants of its own
     # kernels, whatever --backend says
     backend = device.backend or settings.backend

@@ -48,9 +48,9 @@ def run(
 
 def _report(options: FitOptions, overrides: Sequence[str]) -> Report:
     """The report, with progress on a terminal while many models are asked about."""
-    if options.model is not None:
+    if options.model is not None and options.device is not None:
         return fit_report(options, overrides, read=subject)
     from archcli.render.screen import progress  # of many models alone
 
     with progress("fitting") as tick:
-        return fit_report(options, overrides, tick)
+        return fit_report(options, overrides, tick, subject)

@@ -55,6 +55,5 @@ def _draw(report: Report, question: PredictQuestion, curve: Curve, output: Path)
 
     rates = question.timing.clock.rates
     points = report.totals.get("curve") or curve_points(question, curve)
-    dtype = question.asked.dtype
-    ceilings = {"gemm_flops_per_s": rates.peak(dtype), "dram_bytes_per_s": rates.bandwidth}
+    ceilings = {"gemm_flops_per_s": rates.peak(question.multiplied), "dram_bytes_per_s": rates.bandwidth}
     save_prediction(report, points, KEYS[curve], ceilings, output)

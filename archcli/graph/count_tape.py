@@ -65,10 +65,11 @@ def _settings(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
     """Reads the settings of an operation, mask or rotation as a tuple, without its name."""
     # the name is part of the row's path and changes no cost
     names = [field.name for field in fields(kind) if field.name != "name"]
+    if not names:
+        return lambda record: ()  # noqa: ARG005
+    read = attrgetter(*names)
     # attrgetter of one name returns the value itself, no tuple
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda record: tuple(getattr(record, name) for name in names)
+    return read if len(names) > 1 else lambda record: (read(record),)
 
 
 def _is_plain(settings: tuple[Any, ...]) -> bool:
@@ -195,8 +196,11 @@ class CountTape:
 
     def _child(self, cls: type[T], **changes: Any) -> T:
         """A tape on the same rows, with some values changed."""
-        values = {name: getattr(self, name) for name in ("path", "times", "experts", "group", "stored")}
-        child = cls(self.rows, **{**values, **changes}, keys=self.keys)
+        child = cls(
+            self.rows, self.path, self.times, self.experts, self.group, stored=self.stored, keys=self.keys
+        )
+        for name, value in changes.items():
+            setattr(child, name, value)
         # shared by all tapes of a trace: layers that are alike ask each op once
         child.answers = self.answers
         return child
@@ -366,8 +370,6 @@ class StateTape(ShapeTape):
 
 
 def _rebind(tape: Tape, tree: Any) -> Any:
-    if isinstance(tree, Tensor):
-        return Tensor(tape, tree.value)
     return tree_map(lambda x: Tensor(tape, x.value), Tensor, tree)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from archcli.arith import Number, Shape
@@ -201,8 +202,8 @@ class Tensor:
         return tuple(self.value.shape)
 
 
-PLAIN = (int, str)
-"""Types of most items that `tree_map` leaves alone, checked without a call for each item."""
+PLAIN = frozenset({NoneType, bool, int, float, str})
+"""Types of most items that `tree_map` leaves alone, told without a call for each item."""
 
 
 def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
@@ -210,11 +211,9 @@ def tree_map(change: Callable[[Any], Any], kind: type, tree: Any) -> Any:
     if isinstance(tree, kind):
         return change(tree)
     if isinstance(tree, tuple):
-        items: list[Any] = [
-            item if item is None or isinstance(item, PLAIN) else tree_map(change, kind, item) for item in tree
-        ]
+        items: list[Any] = [item if type(item) in PLAIN else tree_map(change, kind, item) for item in tree]
         # a named tuple takes its fields as arguments, a tuple takes one iterable
-        return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
+        return tuple(items) if type(tree) is tuple else type(tree)(*items)
     if isinstance(tree, list):
         return [tree_map(change, kind, item) for item in tree]
     if isinstance(tree, dict):

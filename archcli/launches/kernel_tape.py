@@ -11,16 +11,17 @@ times, as where memory is counted: the first period, one for all in the middle, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from archcli.arith import Number
 from archcli.graph import Op, Tensor, tree_map
-from archcli.graph.count_tape import Abstract, CountTape, join
+from archcli.graph.count_tape import Abstract, CountTape, join, key_of
 from archcli.graph.kept import FP32, INT64, Call, Execution
 from archcli.graph.memory_tape import FilledTape, InPeriods, Placement
 from archcli.launches.dtypes import NAMED, DType
 from archcli.launches.functions.routed import MODULES, TokenAssignment, run_stacked
+from archcli.launches.known_runs import facts_of, run_once
 from archcli.launches.log import NOT_KNOWN, GradNode, LaunchOrigin, Log, unknown_kernels, without_grad
 from archcli.launches.memory.op_reader import OpReader
 from archcli.launches.tensor import ShapeTensor
@@ -134,14 +135,14 @@ class FoldedLayers:
 
     def leave(self, x: ShapeTensor, out: ShapeTensor) -> None:
         """A layer ends."""
-        if _facts(x) != _facts(out):
+        if facts_of(x) != facts_of(out):
             raise UnlikeLayersError
         if out.node is not None:
             self._ends.append((_edge(x), _edge(out)))
 
     def arrive(self, node: GradNode, gradients: Mapping[int, ShapeTensor]) -> None:
         """The gradients of the outputs of a step are there."""
-        self._gradients.update({(id(node), output): _facts(x) for output, x in gradients.items()})
+        self._gradients.update({(id(node), output): facts_of(x) for output, x in gradients.items()})
 
     def end(self) -> None:
         """The backward ends."""
@@ -151,10 +152,6 @@ class FoldedLayers:
 
 def _edge(x: ShapeTensor) -> Edge:
     return id(x.node), x.output
-
-
-def _facts(x: ShapeTensor) -> Facts:
-    return x.shape, x.dtype, x.strides, x.offset, x.storage.elements, x.requires_grad, x.repeats
 
 
 def _require_no_gradient(x: Tensor) -> Tensor:
@@ -234,7 +231,7 @@ class KernelTape(InPeriods):
         named = {**op.weights(*shapes), **buffers}
         if not (named or op.needs_module):
             op = op.in_training() if self.training else op
-            return getattr(op, self.run_as)(TORCH, {}, *values)
+            return self._once(op, values, {}, lambda: getattr(op, self.run_as)(TORCH, {}, *values))
         stacked = () if self.experts is None else (int(self.experts.n_experts),)
         tensors = {
             name: self.weights.tensor(
@@ -248,7 +245,17 @@ class KernelTape(InPeriods):
             return run_stacked(op, tensors, values, self.routed)
         if op.needs_module:
             return op.leaf(MODULES, *shapes)(tensors, *values, self.training)
-        return op.run(TORCH, tensors, *values)
+        return self._once(op, values, tensors, lambda: op.run(TORCH, tensors, *values))
+
+    def _once(
+        self, op: Op, values: list[ShapeTensor], weights: dict[str, ShapeTensor], run: Callable[[], Any]
+    ) -> Any:
+        """What `run` returns; in inference without running it where an operation like it ran before."""
+        key = None if self.log.records or type(self.log) is not Log else key_of(op, [x.shape for x in values])
+        if key is None:
+            return run()
+        call = key, self.log.backend, self.run_as, self.training, *weights
+        return run_once(self.log, call, [*values, *weights.values()], run)
 
     def weight(
         self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"

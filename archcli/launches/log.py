@@ -69,7 +69,7 @@ class GradNode:
         return len(self.results)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Log:
     """Launches of a pass so far, and what autograd recorded; `backend` says whose kernels run.
 

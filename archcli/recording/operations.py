@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from archcli.arith import Shape
@@ -77,8 +76,7 @@ class OpInstance(NamedTuple):
     inputs: tuple[Shape, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OpTime:
+class OpTime(NamedTuple):
     """The class of a torch operation, and the median of its time in a pass."""
 
     path: str

@@ -21,6 +21,7 @@ OTHER_CHIP = {
     B200: (H100, ("memory_bound", "attention", "communication")),
     GB200: (H100, ("memory_bound", "attention", "communication")),
     "l40s": (A100, ("memory_bound", "attention")),
+    "a40": (A100, ("attention",)),
 }
 """Devices, whose constants they have, and of which groups."""
 

@@ -26,6 +26,7 @@ DEVICES = {
     "b200_sxm": "b200-sxm",
     "gb200": "gb200",
     "l40s": "l40s",
+    "a40": "a40",
 }
 """Our names of the devices that the tables name."""
 DTYPES = {"bfloat16": "bf16", "fp8": "fp8"}

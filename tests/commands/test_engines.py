@@ -36,6 +36,8 @@ def test_an_engine_that_is_not_known_names_the_nearest(cli):
     [
         (("--engine", "vllm", "--dtype", "q4_k_m"), "vLLM does not read weights in q4_k_m"),
         (("--engine", "llamacpp", "--dtype", "fp8"), "llama.cpp does not read weights in fp8"),
+        (("--engine", "trtllm", "--dtype", "fp8", "--device", "rtx-3090"), "rtx-3090 states no peak of fp8"),
+        (("--engine", "trtllm", "--dtype", "nvfp4", "--device", "h100-sxm"), "does not unpack nvfp4"),
         (("--engine", "vllm", "--kv-dtype", "q8_0"), "vLLM keeps no cache in q8_0"),
         (("--engine", "none", "--kv-dtype", "fp8"), "--kv-dtype is of an engine's cache"),
         (("--engine", "transformers", "--kv-dtype", "fp8"), "transformers grows one of the type"),

@@ -82,7 +82,7 @@ def test_alternatives_are_a_table_each(cli):
         (("gpt2", "--optimizer", "sgd", "--gradients", "fp32"), "sgd updates weights in bf16", "adamw-mixed"),
         (("gpt2", "--dtype", "fp16", "--gradients", "bf16"), "--gradients bf16 of weights in fp16", "fp32"),
         (("gpt2", "--phase", "decode", "--gradients", "fp32"), "--gradients applies to training", "leave"),
-        (("gpt2", "--dtype", "int4"), "memory does not support dtype int4", "bf16, fp16, fp32"),
+        (("gpt2", "--dtype", "int4"), "int4 is no dtype to compute in", "bf16, fp16, fp32"),
         (
             ("gpt2", "--device", "l4", "--memory", "8GiB"),
             "both say what memory there is",

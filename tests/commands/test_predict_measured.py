@@ -86,7 +86,7 @@ def test_the_first_line_says_where_the_time_lies(measured, share_of, part, words
     lines = totals["explained"]["lines"]
     assert len(lines) == 3
     assert lines[0].startswith(words)
-    assert bool(totals["explained"]["by"]) == (words == "Slower than the range")
+    assert bool(totals["explained"]["by"]) == (words in {"Slower than the range", "Faster than the range"})
     assert ("the question is wrong" in lines[2]) == (words == "Faster than the limit")
 
 
@@ -121,6 +121,25 @@ def test_explanations_come_largest_first_and_a_part_takes_no_more_than_the_gap(m
     assert within == sorted(within, reverse=True)
     stretched = [one["time_s"] for one in by if one["option"] is None and "no computing" not in one["what"]]
     assert all(seconds <= gap * (1 + 1e-9) for seconds in stretched)
+
+
+def test_a_faster_way_to_run_it_saves_what_its_own_prediction_has_less(measured):
+    eager = (*STEP, "--attention", "eager")
+    totals, fused = measured(eager, "85ms"), measured(STEP, "85ms")
+    assert totals["explained"]["lines"][0].startswith("Faster than the limit")
+    assert "one kernel" in totals["explained"]["lines"][2]
+    (first, *_) = totals["explained"]["by"]
+    assert first["option"] == "--attention flash"
+    assert first["time_s"] == pytest.approx(fused["time_s"]["expected"] - totals["time_s"]["expected"])
+
+
+def test_mfu_with_all_pairs_is_noted(cli):
+    """As llm-foundry counts it, where attention is a large part."""
+    question = ("-s", "1024", "-b", "12", "--phase", "train", "--json")
+    done = json.loads(cli("predict", "gpt2", "--device", "a100-sxm-40gb", *question, "--measured", "1s").out)
+    dense = json.loads(cli("flops", "gpt2", *question, "--mask", "dense").out)["totals"]["matmul_flops"]
+    assert f"it is {100 * dense / DENSE_BF16:.1f}%." in " ".join(done["notes"])
+    assert done["totals"]["measured"]["mfu"] < dense / DENSE_BF16
 
 
 def test_an_engine_may_not_have_run(measured):

@@ -38,11 +38,19 @@ REFUSED = {
         "price_per_hour must be a number of at least",
     ),
     "tokens without end": ((*GPT2, "--phase", "train", "--tokens", "inf"), "'inf' is not a whole number"),
-    "a dtype": ((*GPT2, "--dtype", "int4"), "predict does not support dtype int4"),
+    "a dtype": ((*GPT2, "--dtype", "int4"), "int4 is no dtype to compute in"),
     "no dtype": ((*GPT2, "--dtype", "int3"), "unknown dtype 'int3'; one of fp64"),
-    "fp8 without a peak": (
-        ("predict", "gpt2", "--device", "a100-sxm-80gb", "--dtype", "fp8"),
-        "no peak of fp8",
+    "training in fp8": (
+        (*GPT2, "--phase", "train", "--dtype", "fp8"),
+        "predict does not support training in fp8",
+    ),
+    "an engine without a cache": (
+        (*GPT2, "--phase", "forward", "--engine", "vllm"),
+        "--engine applies to inference with a cache only",
+    ),
+    "keys that nothing reads": (
+        (*GPT2, "--phase", "forward", "--kv-read", "heads"),
+        "--kv-read applies to inference with a cache only",
     ),
     "an encoder that decodes": (
         ("predict", "roberta-base", "--device", "h100-sxm"),

@@ -1,5 +1,7 @@
 """The memory there is: devices as people write them, this machine, amounts; every mistake in one line."""
 
+import time
+
 import pytest
 
 from archcli.errors import ArchError
@@ -211,9 +213,11 @@ MISTAKES = {
     "rtx 4070 ti supr": "no device 'rtx 4070 ti supr'; did you mean rtx-4070-ti-super",
     "m3-pro:48gb": "device 'm3-pro' has no memory of 48 GB; it is sold with 18 GB or 36 GB",
     "4060": "no device '4060'; did you mean rtx-4060-ti?",
-    "4080s": "no device '4080s'; did you mean l40s or rtx-4080?",
+    "4080s": "no device '4080s'; did you mean rtx-4080 or rtx-4080-super?",
+    "3060 ti": "no device '3060 ti'; did you mean rtx-3060?",
+    "7900 XT": "no device '7900 XT'; did you mean rx-7900-xtx?",
     "4090 x2": "no device '4090 x2'; did you mean 2x4090?",
-    "RTX 4090 Laptop GPU": "no device 'RTX 4090 Laptop GPU'; did you mean rtx-4090",
+    "RTX 4090 Laptop GPU": "no device 'RTX 4090 Laptop GPU'; did you mean rtx-4090?",
     "rtx pro 6000 96gb": "'rtx pro 6000 96gb' is ambiguous; did you mean rtx-pro-6000-max-q, "
     "rtx-pro-6000-server or rtx-pro-6000-workstation?",
     "agx orin": "'agx orin' is ambiguous; did you mean jetson-orin-32gb or jetson-orin-64gb?",
@@ -296,3 +300,22 @@ def test_local_without_a_gpu_is_the_memory_of_the_processor(monkeypatch):
     monkeypatch.setattr(machine, "available_memory", lambda: None)
     with pytest.raises(ArchError, match="does not say what memory is available; state it: --memory 16GiB"):
         read_budget("local")
+
+
+HOSTILE = (
+    "8gb " * 3000,
+    "a " * 5000,
+    "9" * 9999,
+    "2 " + "1" * 9999,
+    "mac" * 3000,
+    "x" * 9999,
+    " -" * 5000 + "16",
+)
+
+
+@every_row("text", HOSTILE)
+def test_a_hostile_name_is_refused_in_no_time(text):
+    start = time.process_time()
+    with pytest.raises(ArchError):
+        read_budget(text)
+    assert time.process_time() - start < 5

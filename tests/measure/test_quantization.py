@@ -2,6 +2,7 @@
 
 import pytest
 
+import archcli
 from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
@@ -264,6 +265,18 @@ def test_every_expert_is_a_matrix_with_scales_of_its_own():
         round((found["bits_per_weight"] - found["bits_per_weight_without_scales"]) * found["params"])
         == 16 * rows
     )
+
+
+@pytest.mark.parametrize("ranks", [4, 8])
+def test_the_part_of_a_rank_stays_packed_where_it_ends_within_a_block(ranks):
+    """gpt-oss: the 2,880 hidden channels of an expert are 90 blocks, those of one rank of four 22.5."""
+
+    def weights(**plan):
+        asked = archcli.count_memory("gpt-oss-20b", "serve", seq_len=16, plan=plan)
+        return asked.totals["parts"]["weights"]
+
+    # each rank has all routers and norms, and a scale for half a block
+    assert weights() / ranks < weights(tp=ranks) < 1.02 * weights() / ranks
 
 
 def test_adapters_keep_the_dtype_and_are_in_the_bytes_but_not_in_the_average():

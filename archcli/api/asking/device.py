@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archcli.errors import ArchError
-from archcli.measure.memory.answers.question import DeviceMemory
+from archcli.measure.memory.answers.question import DeviceMemory, Family
 from archcli.measure.memory.plan import DEVICES_PER_NODE
 
 if TYPE_CHECKING:
     from archcli.load.devices.budget import Budget
     from archcli.load.devices.datasheet import SourcedFigure
-    from archcli.measure.memory.engine import EngineName
     from archcli.measure.predict.answers.question import PredictedDevice
     from archcli.measure.predict.engine_kernels.clock import EngineClock
 
@@ -41,15 +40,17 @@ def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
         budget.certainty,
         budget.source,
         stated=stated,
-        usual_engine=_usual_engine(budget),
+        family=_family(budget),
         per_node=DEVICES_PER_NODE if sheet is None else devices_per_node(sheet.figures),
+        figures=None if sheet is None else frozenset(sheet.figures),
     )
 
 
-def _usual_engine(budget: Budget) -> EngineName:
-    """The engine that people serve with on a device: llama.cpp on Macs and CPUs."""
-    is_mac = budget.datasheet is not None and budget.datasheet.vendor == "Apple"
-    return "llamacpp" if is_mac or budget.kind == "cpu" else "vllm"
+def _family(budget: Budget) -> Family:
+    """The kind of a device: a processor, a Mac's GPU, or any other."""
+    if budget.kind == "cpu":
+        return "cpu"
+    return "metal" if budget.datasheet is not None and budget.datasheet.vendor == "Apple" else "gpu"
 
 
 def devices_per_node(figures: Mapping[str, SourcedFigure]) -> int:

@@ -30,20 +30,25 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         tuple(facts["cache_dtypes"]),
         facts["cache_block"],
         facts["window_extra"],
-        _chunk(facts.get("chunk", {}), memory_bytes),
+        _by_memory(facts.get("chunk", {}), memory_bytes),
         facts["utilization"],
         tuple(facts.get("in_ram", ())),
-        facts.get("split") == "layers",
+        splits_layers=facts.get("split") == "layers",
+        native_only=tuple(facts.get("native_only", ())),
+        recurrent_dtype=facts.get("recurrent_dtype", ""),
+        convolution_dtype=facts.get("convolution_dtype", ""),
+        max_sequences=_by_memory(facts.get("max_sequences", {}), memory_bytes),
+        mixes_prompts=facts.get("mixes_prompts", False),
     )
 
 
-def _chunk(by_memory: Mapping[str, int], memory_bytes: int | None) -> int | None:
-    """Tokens of a prompt at a time, by the least memory of a device; the most where that is not known."""
-    chunk = None
-    for least, tokens in by_memory.items():
+def _by_memory(figures: Mapping[str, int], memory_bytes: int | None) -> int | None:
+    """The figure of the most memory that a device has, by its least; the last where that is not known."""
+    found = None
+    for least, figure in figures.items():
         if memory_bytes is None or memory_bytes >= parse_bytes(least):
-            chunk = tokens
-    return chunk
+            found = figure
+    return found
 
 
 def run_by_engine(
@@ -128,7 +133,22 @@ def chosen_engine(
         if others:  # of a format that no engine is known to read nothing can be said
             what = f"{engine.title} does not read weights in {model.stored_as}"
             raise ArchError(what, f"--engine {either(others)}")
+    if model.stored_as in engine.native_only:
+        _check_multiplied(engine, model, device)
     return engine
+
+
+def _check_multiplied(engine: InferenceEngine, model: Model, device: DeviceMemory | None) -> None:
+    """Raise ArchError on a device that does not multiply a format which the engine does not unpack."""
+    from archcli.measure.predict.constants import PEAKS  # of such formats alone
+
+    product = None if model.quantization is None else model.quantization.product
+    if product is None or device is None or device.figures is None:
+        return
+    if not device.figures.intersection(PEAKS[product.needed]):
+        what = f"{engine.title} does not unpack {model.stored_as}, and {device.name} states no peak of"
+        others = [name for name in _readers(model.stored_as, "vllm") if name != engine.name]
+        raise ArchError(f"{what} {product.needed}", f"--engine {either(others)}")
 
 
 def _readers(stored_as: str, usual: EngineName, kv_dtype: str | None = None) -> Iterator[EngineName]:

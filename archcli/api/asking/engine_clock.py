@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from math import inf
-from typing import TYPE_CHECKING
+from math import inf, log
+from typing import TYPE_CHECKING, Any
 
 from archcli.load.devices.engines import kernel_entries, measured_devices
 from archcli.measure.predict.engine_kernels.choice import PROCESSORS, NamedDevice, lender
@@ -19,25 +19,29 @@ if TYPE_CHECKING:
 
 GIGA, MEGA = 1e9, 1e6
 ENGINES_OF_KERNELS = ("vllm", "sglang", "trtllm")
+COLLECTIVE = "collective"
+"""What the names of operations on a link begin with."""
 
 
 def engine_clock(engine: str, sheet: Datasheet, rates: Rates) -> EngineClock | None:
     """The kernels of an engine on a device: its own, or those of the nearest device of its generation.
 
-    None where no device of the generation was measured.
+    None where no device of the generation was measured. Collectives are those of a device whose link is of
+    the same kind: what NVLink reaches says nothing of PCIe.
     """
     name = sheet.name.partition(":")[0]
     source = _lender(engine, name, sheet)
     if source is None:
         return None
     figures = {key: figure.value for key, figure in sheet.figures.items()}
+    linked = source if source == name else _linked(engine, source, sheet)
 
     def tables() -> Iterator[EngineTable]:
         borrowed = source != name
-        yield EngineTable(partial(kernel_entries, engine, source), borrowed)
+        yield EngineTable(partial(_entries, engine, source, linked), borrowed)
         for other in ENGINES_OF_KERNELS:
             if other != engine:
-                yield EngineTable(partial(kernel_entries, other, source), borrowed=True)
+                yield EngineTable(partial(_entries, other, source, linked), borrowed=True)
 
     return EngineClock(
         engine,
@@ -51,20 +55,43 @@ def engine_clock(engine: str, sheet: Datasheet, rates: Rates) -> EngineClock | N
             figures.get("link_gb_s", inf) * GIGA,
         ),
         "" if source == name else source,
-        *_lent_products(engine, name, sheet),
+        *_lent_products(name, sheet),
+        "" if linked == source else linked,
     )
 
 
-def _lent_products(engine: str, name: str, sheet: Datasheet) -> tuple[Constants | None, str]:
+def _entries(engine: str, source: str, linked: str, operation: str) -> Sequence[Any]:
+    """The constants of an operation: of `linked` for what is sent over a link."""
+    return kernel_entries(engine, linked if operation.startswith(COLLECTIVE) else source, operation)
+
+
+def _linked(engine: str, source: str, sheet: Datasheet) -> str:
+    """The measured device whose collectives a device gets: `source` if its link is of the same kind.
+
+    Otherwise the one whose link is nearest of those of the kind, if any.
+    """
+    from archcli.load.devices.datasheet import load_datasheet  # of devices that borrow alone
+
+    def kind(link: str) -> str:
+        return link.partition(" ")[0]
+
+    if kind(load_datasheet(source).link) == kind(sheet.link) or "link_gb_s" not in sheet.figures:
+        return source
+    known = [load_datasheet(one) for one in measured_devices(engine)]
+    alike = {one.name: one.figures["link_gb_s"].value for one in known if kind(one.link) == kind(sheet.link)}
+    rate = sheet.figures["link_gb_s"].value
+    return min(alike, key=lambda one: abs(log(alike[one] / rate)), default=source)
+
+
+def _lent_products(name: str, sheet: Datasheet) -> tuple[Constants | None, str]:
     """Constants of kernels that are no engine's, for a device without any: of the nearest measured one."""
     if sheet.efficiency:
         return None, ""
-    from archcli.load.devices.datasheet import load_datasheet  # of devices that borrow alone
+    from archcli.load.devices.datasheet import fitted_devices, load_datasheet  # of devices that borrow alone
     from archcli.load.devices.efficiency import borrowed
 
-    known = [one for one in measured_devices(engine) if load_datasheet(one).efficiency]
     bandwidth = sheet.figures["bandwidth_gb_s"].value
-    found = lender(NamedDevice(name, sheet.architecture, bandwidth), map(_named, known))
+    found = lender(NamedDevice(name, sheet.architecture, bandwidth), map(_named, fitted_devices()))
     if found is None:
         return None, ""
     theirs = load_datasheet(found.name)

@@ -9,7 +9,7 @@ from pathlib import Path
 from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
 from archcli.load.devices.names import LOCAL
 from archcli.load.devices.this import Machine, machine
-from archcli.load.model_files import ModelFiles, cached_model_files, model_files
+from archcli.load.hub.model_files import ModelFiles, cached_model_files, model_files
 from archcli.measure.fit.listing import Entry, Tick, fit_all
 from archcli.measure.report import Report, Table
 from archcli.units import gib
@@ -30,7 +30,11 @@ def this_device(here: Machine | None = None) -> str:
 def fit_machine(options: FitOptions, tick: Tick) -> Report:
     """The report on the model files of this machine, or of --files, on its devices or on --device."""
     here = machine()
-    found = cached_model_files() if options.files is None else model_files(Path(options.files))
+
+    def tell(path: Path) -> None:
+        tick(path.name, 0, 0)
+
+    found = cached_model_files(tell) if options.files is None else model_files(Path(options.files), tell)
     asked = replace(options, device=options.device or this_device(here))
     if not found.models:
         return _none(asked, here, found)

@@ -42,7 +42,7 @@ archcli's own operations stay far below: loops over pieces of a tensor run a few
 """
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class FollowedLog(Log):
     """A log without any cost, of at most as many launches as are left."""
 
@@ -55,7 +55,7 @@ class FollowedLog(Log):
             raise LongRunError("it launches too much to be followed")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class KeptLog(FollowedLog):
     """A log of which storages the forward makes and which of them the backward reads.
 
@@ -82,7 +82,7 @@ class KeptLog(FollowedLog):
         return frozenset([i for i, key in enumerate(self.made) if key in self.read])
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class LiveLog(FollowedLog):
     """A log of the most bytes alive at once in storages that the forward makes.
 

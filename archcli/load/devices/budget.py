@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.errors import ArchError, Problem, either, quote
 from archcli.load.devices.datasheet import Datasheet, devices, load_datasheet
@@ -22,8 +21,7 @@ OF_DRIVER = "the CUDA driver of this machine"
 OF_SYSTEM = "MemAvailable and the control groups of this machine"
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(NamedTuple):
     """Memory to fit into: `n_devices` alike, each of `memory_bytes`, with certainty (A, B, C) and source.
 
     `kind` is gpu, tpu, accelerator or cpu; `architecture` such as sm_90 and `link` are empty where they are
@@ -38,7 +36,7 @@ class Budget:
     kind: str = "gpu"
     architecture: str = ""
     link: str = ""
-    datasheet: Datasheet | None = field(default=None, compare=False, repr=False)
+    datasheet: Datasheet | None = None
 
     @property
     def total_bytes(self) -> int:

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from archcli.errors import ArchError, Problem, either, quote, suggest
@@ -77,8 +77,7 @@ class SourcedFigure(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Datasheet:
+class Datasheet(NamedTuple):
     """A GPU, TPU, accelerator or CPU: its figures by the keys of `FIGURES`, those that are known.
 
     `architecture` is what compilers call it: sm_90, gfx942; empty where there is no such name. `memory_sizes`
@@ -96,8 +95,8 @@ class Datasheet:
     remark: str
     same_chip: str
     figures: Mapping[str, SourcedFigure]
-    memory_sizes: Mapping[int, SourcedFigure] = field(default_factory=dict)
-    efficiency: Constants = field(default_factory=dict)
+    memory_sizes: Mapping[int, SourcedFigure] = MappingProxyType({})
+    efficiency: Constants = MappingProxyType({})
 
     def of_size(self, memory_gb: int) -> Datasheet:
         """The same device with another memory. Raises ArchError for a size that it is not sold with."""
@@ -109,7 +108,7 @@ class Datasheet:
             hint = f"it is sold with {sold}" if sold else "its YAML states no memory_sizes"
             raise ArchError(f"device {quote(self.name)} has no memory of {memory_gb} GB", hint)
         figures = {**self.figures, **_of_label(memory_gb, self.memory_sizes[memory_gb])}
-        return replace(self, name=f"{self.name}:{memory_gb}gb", figures=figures)
+        return self._replace(name=f"{self.name}:{memory_gb}gb", figures=figures)
 
 
 def folder() -> Path:
@@ -132,10 +131,21 @@ def _files(place: Path) -> Mapping[str, Path]:
     return dict(sorted(files.items()))
 
 
+def fitted_devices() -> list[str]:
+    """The names of the devices whose own files have constants, found without parsing."""
+    files = _files(folder()).items()
+    return [name for name, path in files if "\nefficiency:" in path.read_text(encoding="utf-8")]
+
+
 def load_datasheet(name: str) -> Datasheet:
     """The device of this name, or of a user's own YAML file; ArchError with all that is wrong."""
     if is_file(name):
         return read_datasheet(decode(read_start(Path(name), name, MOST_BYTES), name), name)
+    if name in _stems(folder()):
+        # most often: the other files are not read for their names
+        own = _text(folder() / f"{name}.yaml")
+        if not VARIANTS.search(own):
+            return read_datasheet(own, f"{name}.yaml")
     device = resolve(name, devices())
     sheet = _shipped(device.name)
     return sheet if device.memory_gb is None else _of_size(sheet, device.memory_gb)
@@ -143,8 +153,17 @@ def load_datasheet(name: str) -> Datasheet:
 
 def _shipped(name: str) -> Datasheet:
     path = _files(folder())[name]
-    text = decode(read_start(path, path.name, MOST_BYTES), path.name)
-    return read_datasheet(text, path.name, "" if path.stem == name else name)
+    return read_datasheet(_text(path), path.name, "" if path.stem == name else name)
+
+
+@cache
+def _stems(place: Path) -> frozenset[str]:
+    """The names of the files, most of which are those of devices."""
+    return frozenset(path.stem for path in place.glob("*.yaml"))
+
+
+def _text(path: Path) -> str:
+    return decode(read_start(path, path.name, MOST_BYTES), path.name)
 
 
 def _of_size(sheet: Datasheet, memory_gb: int) -> Datasheet:

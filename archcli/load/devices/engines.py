@@ -36,12 +36,18 @@ def kernels_folder() -> Path:
 
 def engines() -> list[str]:
     """The names of the engines that come with archcli, in alphabetical order."""
-    return sorted(path.stem for path in folder().glob("*.yaml"))
+    return list(_names(folder()))
 
 
 def measured_engines() -> list[str]:
     """The names of engines and libraries whose kernels were measured."""
-    return sorted(path.stem for path in kernels_folder().glob("*.yaml"))
+    return list(_names(kernels_folder()))
+
+
+@cache
+def _names(place: Path) -> tuple[str, ...]:
+    """The names of the files in a folder, in alphabetical order."""
+    return tuple(sorted(path.stem for path in place.glob("*.yaml")))
 
 
 @cache

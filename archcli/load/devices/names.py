@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from archcli.errors import ArchError, closest, either, quote
+from archcli.errors import MOST_NEAR, ArchError, closest, either, quote
 
 LOCAL = "local"
 """The name of this machine's own GPU, or of its CPU where it has none."""
@@ -74,6 +74,8 @@ MAC = re.compile(r"\b(macbook([\s-]*(pro|air))?|imac|mac[\s-]*(mini|studio|pro)|
 """What a chip of Apple's is sold in."""
 BEFORE = re.compile(r"(nvidia|amd|apple|geforce|radeon|instinct|rtx|rx|arc|jetson)+(?=.)")
 SIZE = re.compile(r"([1-9]\d{0,4})gb")
+LONGEST = 100
+"""Characters of a name that is read in more than one way."""
 PLURAL = re.compile(r"([a-z]*\d{4}|[abhv]\d00)s")
 BARE_SIZE = re.compile(r"(.*[^\W_])[\s-]+(\d{2,3})", re.DOTALL)
 """A memory without its unit: 128 of M4 Max 128."""
@@ -135,19 +137,20 @@ def resolve(name: str, known: Sequence[str]) -> DeviceName:
     """The known device that a name means; ArchError with the nearest ones where it means none or several."""
     if name in known:
         return DeviceName(name)
-    spelled = _spelled(known)
-    for reading in _readings(name):
+    words, spelled = _words(name), _spelled(known)
+    # 4080s may be several 4080 as well as a 4080 Super
+    may_be_super = f"{_key(words)}uper" in spelled
+    for reading in () if may_be_super else _readings(name):
         match = spelled.get(_key(reading.words))
-        # 4080s may be two 4080, and a 4080 Super
-        if match is not None and f"{_key(_words(name))}uper" not in spelled:
+        if match is not None:
             return DeviceName(ALIASES.get(match, match), reading.memory_gb)
-    raise _unknown(name, "-".join(_words(name)), known)
+    raise _unknown(name, "-".join(words), known)
 
 
 def usual(text: str, known: Sequence[str]) -> tuple[str, str]:
-    """`[N×]NAME` with the usual device for a name of several, and a note on it; else the text, and no note.
+    """`[N×]NAME` with the usual device for a name of several, and a note: 2xa100 is 2xa100-sxm-80gb.
 
-    2xa100 is 2xa100-sxm-80gb. The text is as `resolve` takes it.
+    The text itself, without a note, for any other name.
     """
     count, name = split_count(text)
     if name in known:
@@ -177,6 +180,8 @@ def _readings(name: str) -> Iterator[_Reading]:
     """All ways to read a name: as a whole, with a word as its memory, and in the singular."""
     words = _words(name)
     yield _Reading(words)
+    if len(name) > LONGEST:
+        return
     for i, word in reversed([*enumerate(words)]):
         if size := SIZE.fullmatch(word):
             rest = words[:i] + words[i + 1 :]
@@ -222,9 +227,16 @@ def _unknown(name: str, plain: str, known: Sequence[str]) -> ArchError:
     if len(several) > 1:
         return ArchError(f"{quote(name)} is ambiguous", f"did you mean {either(several)}?")
     counted = COUNTED_AFTER.fullmatch(name.strip())
-    close = several or ([f"{counted[2]}x{counted[1]}"] if counted else closest(plain, known))
+    close = several or ([f"{counted[2]}x{counted[1]}"] if counted else _close(plain, known))
     hint = f"did you mean {either(close)}?" if close else "`archcli devices` lists them"
     return ArchError(f"no device {quote(name)}", f"{hint}; a file of one's own ends in .yaml")
+
+
+def _close(plain: str, known: Sequence[str]) -> list[str]:
+    """The nearest names, those of its number first: rtx-3060 of 3060 Ti, not rtx-3090-ti."""
+    numbers = set(re.findall(r"\d{3,}", plain))
+    same = [name for name in known if numbers & set(name.split("-"))]
+    return (closest(plain, same) if len(same) > MOST_NEAR else same) or closest(plain, known)
 
 
 def _candidates(plain: str, known: Sequence[str]) -> list[str]:

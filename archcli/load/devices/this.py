@@ -7,11 +7,13 @@ name and memory, and a comment that names what its datasheet has to add.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import log
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote
+from archcli.load.devices.budget import Budget, read_budget
 from archcli.load.devices.datasheet import FIGURES, Datasheet, devices, load_datasheet
 from archcli.load.devices.drivers import (
     PROC,
@@ -33,6 +35,7 @@ from archcli.recording.machine import available_memory
 
 LONGEST_S, PATIENT_S = 2, 20
 """Seconds that a driver's program may take: beside another question, and where it is the question."""
+OF_THIS_DRIVER = "the driver of this machine"
 NEAR_MEMORY = 0.1
 """By how much a driver's memory differs from that of a device of the list, at most, in either direction."""
 NEEDED = ("memory_bytes", "bandwidth_gb_s", "bf16_tflops")
@@ -103,6 +106,22 @@ def _machine_device(gpu: LocalDevice) -> MachineDevice:
     size = None if figure is None else int(figure.value)
     name = gpu.name if sheet is None else sheet.name
     return MachineDevice(name, gpu.n_alike, size, gpu.free_bytes, gpu.name, is_listed=sheet is not None)
+
+
+def budget_of(device: MachineDevice) -> Budget:
+    """The memory of this machine's devices by their driver, with the datasheet of a listed one.
+
+    Raises ArchError where neither the driver nor the list says how much it is.
+    """
+    if device.memory_bytes is None:
+        what = f"the driver does not say what memory {quote(device.driver_name)} has"
+        raise ArchError(what, "state it: --memory 16GiB")
+    known = read_budget(device.text) if device.is_listed else None
+    if known is None:
+        return Budget(device.name, device.n_devices, device.memory_bytes, "A", OF_THIS_DRIVER)
+    if known.memory_bytes == device.memory_bytes:
+        return known
+    return replace(known, memory_bytes=device.memory_bytes, certainty="A", source=OF_THIS_DRIVER)
 
 
 def listed(device: LocalDevice) -> Datasheet | None:

@@ -1,1 +1,1 @@
-"""The config.json of a repository of the Hugging Face hub; no other file is read, no code run."""
+"""Models of the hub and of other catalogues: a config.json, names, headers of files; no code is run."""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from archcli.arith import Number
 from archcli.errors import ArchError
 from archcli.graph import Row, State, StateContent, StateKind
+from archcli.measure.memory.engine import InferenceEngine
 from archcli.measure.passes import GROWING, cache_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
@@ -103,21 +104,34 @@ UNPACKED_STATES = {"nvfp4": "bf16", FP8_OF_LATENTS: "bf16"}
 
 
 class CacheDtypes(NamedTuple):
-    """The dtype of keys and values, and that of recurrent states.
+    """The dtype of keys and values, that of recurrent states, and that of what convolutions keep.
 
-    `state_dtype` None: the same. A format of blocks (q8_0) stores keys and values alone; states and the
+    None: the same. A format of blocks (q8_0) stores keys and values alone; states and the
     inputs of convolutions stay in fp32, as llama.cpp keeps them.
     """
 
     dtype: str
     state_dtype: str | None = None
+    convolution_dtype: str | None = None
 
     def of(self, content: StateContent) -> str:
         """The dtype that a state of this content is kept in."""
         plain = EXACT if self.dtype in CACHED else UNPACKED_STATES.get(self.dtype, self.dtype)
         if content is StateContent.RECURRENT:
             return self.state_dtype or plain
-        return plain if content is StateContent.CONVOLUTION else self.dtype
+        if content is StateContent.CONVOLUTION:
+            return self.convolution_dtype or plain
+        return self.dtype
+
+    def in_engine(self, engine: InferenceEngine, computed: str) -> CacheDtypes:
+        """The same as an engine keeps them: its type of cache (fp8) is not that of states.
+
+        These are in a type of their own, or in that which is computed.
+        """
+        # keys and values in blocks leave all else in fp32 already: `of`
+        plain = None if self.dtype in CACHED else computed
+        recurrent = self.state_dtype or engine.recurrent_dtype or plain
+        return CacheDtypes(self.dtype, recurrent, engine.convolution_dtype or plain)
 
     @property
     def of_weights(self) -> str:

@@ -134,6 +134,7 @@ def held_bytes(
     size: CacheSize, dtypes: CacheDtypes, engine: InferenceEngine, tokens: int, batch_size: int
 ) -> int:
     """Bytes of the caches of sequences as an engine holds them: in whole blocks, with more than a window."""
+    dtypes = dtypes.in_engine(engine, dtypes.dtype if dtypes.dtype in COMPUTED else COMPUTES)
     return dtypes.bytes_of(size.contents(tokens, batch_size, held=lambda state: engine.holds(state, tokens)))
 
 

@@ -21,6 +21,7 @@ class InferenceEngine:
 
     serves: it allocates the cache once and writes in place, and attention of any kind is one kernel.
     formats: of weights that it reads; of none without an entry archcli knows nothing.
+    native_only: formats among them that it does not unpack, for devices that multiply them as they are.
     cache_dtypes: types of a cache; the first of them and the model's own need no option.
     cache_block: the tokens of a cache are a multiple of these.
     window_extra: tokens that a cache holds beyond a window.
@@ -29,6 +30,9 @@ class InferenceEngine:
     in_ram: parts of a model that it leaves in the memory of the CPU.
     splits_layers: several devices have whole layers each, one after the other, and a pass is not cut into
         batches of fewer sequences.
+    recurrent_dtype, convolution_dtype: of states and of convolutions' inputs; empty is as computed.
+    max_sequences: the most that a replica runs at once; None is any number.
+    mixes_prompts: it runs prompts in one pass with the tokens of other sequences.
     """
 
     name: EngineName = "none"
@@ -42,6 +46,11 @@ class InferenceEngine:
     utilization: float = 1.0
     in_ram: tuple[str, ...] = ()
     splits_layers: bool = False
+    native_only: tuple[str, ...] = ()
+    recurrent_dtype: str = ""
+    convolution_dtype: str = ""
+    max_sequences: int | None = None
+    mixes_prompts: bool = False
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

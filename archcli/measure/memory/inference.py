@@ -131,5 +131,5 @@ def _allocated(model: Model, settings: MemorySettings, last: TracedPass) -> Numb
         rows = cache_pass(model, Request("prefill", 1, tokens, source_len=settings.source_len)).rows
     engine = settings.engine or ANY_ENGINE
     contents = state_contents(rows, held=lambda state: engine.holds(state, tokens))
-    dtypes = CacheDtypes(settings.cache_dtype or settings.dtype, None)
+    dtypes = CacheDtypes(settings.cache_dtype or settings.dtype).in_engine(engine, settings.dtype)
     return dtypes.bytes_of({content: n * settings.batch_size for content, n in contents.items()})

@@ -126,7 +126,7 @@ class Plan:
 
     def share(self, model: Model, rank: int = 0) -> Model:
         """The model of one rank of the tensor-parallel group."""
-        if self._is_whole:
+        if self.is_whole:
             return model
         from archcli.modules.tensor_parallel.shard import shard  # of several devices alone
 
@@ -134,7 +134,7 @@ class Plan:
         return shard(model, tp, sp=sp, ep=ep, rank=rank % tp, groups=groups)
 
     @property
-    def _is_whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether every device has whole matrices and all experts."""
         return (self.tp, self.sp, self.ep) == (1, False, 1)
 
@@ -172,7 +172,7 @@ class Plan:
             hint = f"{either(would)} would do" if would else f"tp {self.dp_attention} or a multiple of it"
             yield Problem(what, hint, path="dp_attention")
             return
-        if self._is_whole:
+        if self.is_whole:
             return
         from archcli.modules.tensor_parallel.checks import check_degrees  # of several devices alone
 

@@ -73,14 +73,14 @@ class MemorySettings:
         # a token can be decoded against an empty cache; any other pass has tokens
         check_values("memory", self, **({} if self.phase == "decode" else {"seq_len": NOT_EMPTY}))
 
-    def stored(self, model: Model) -> tuple[Model, MemorySettings]:
+    def stored(self, model: Model, computed: str = COMPUTED[0]) -> tuple[Model, MemorySettings]:
         """The model with its weights in the format `dtype`, and the settings with the dtype that computes.
 
         Both are unchanged for a dtype that torch computes in. Raises ArchError where the model cannot be
         stored so.
         """
-        stored, dtype = in_format(model, self.dtype, COMPUTED)
-        # an engine that is asked for fp8 keeps its cache in it, as `predict` has it
+        stored, dtype = in_format(model, self.dtype, COMPUTED, computed)
+        # an engine that is asked for fp8 keeps its cache in it, too
         cached = FP8 if self.dtype == FP8 and self.phase in CACHING else None
         return stored, replace(self, dtype=dtype, cache_dtype=self.cache_dtype or cached)
 
@@ -99,7 +99,7 @@ class MemorySettings:
         """Bytes of an element. Raises ArchError for a type that torch does not compute in."""
         if self.dtype not in COMPUTED:
             hint = f"{', '.join(COMPUTED)}, or a format of the weights alone: fp8, q4_k_m, nf4-double"
-            raise ArchError(f"memory does not support dtype {self.dtype}", hint)
+            raise ArchError(f"{self.dtype} is no dtype to compute in", hint)
         return to_bytes(1, self.dtype)
 
     @property

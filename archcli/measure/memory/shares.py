@@ -15,7 +15,6 @@ from archcli.arith import Number, Shape, prod, to_bytes
 from archcli.graph import Row
 from archcli.measure.memory.pipeline import Stage, stages_of
 from archcli.measure.memory.plan import OF_GRADIENTS, OF_WEIGHTS, Plan
-from archcli.measure.memory.training.optimizers import has_gradients
 from archcli.measure.passes import Pass
 from archcli.measure.weights.stored_bytes import packed_parts, stored
 from archcli.modules import Model
@@ -118,6 +117,15 @@ def placed_weights(model: Model, rows: Iterable[Row], width: Number = 2) -> Iter
             path, trained = f"{row.path}.{name}", has_gradients(row)
             part = parts.get(row.path, 1) if name == "weight" else 1
             yield PlacedWeight(path, (*experts, *shape), numbers, trained, bool(experts), *ends, part)
+
+
+def has_gradients(row: Row) -> bool:
+    """Whether the row's own weights get gradients.
+
+    Those of an indexer, whose choice has none, and a stored sinusoid table, as Whisper's, do not: the rows
+    cost something forward and nothing backward. A bare parameter costs nothing in itself.
+    """
+    return row.trained and (not row.parts or any(part.backward for part in row.parts))
 
 
 def _shifted(numbers: range, by: int) -> range:

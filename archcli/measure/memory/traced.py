@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from archcli.arith import Number, maximum
@@ -74,8 +73,7 @@ MOST_HELD = 16
 """The most results of one model to keep."""
 
 
-@dataclass(frozen=True, slots=True)
-class TracedPass:
+class TracedPass(NamedTuple):
     """A traced pass: its rows, the ledger of its storages, and its output.
 
     With `has_targets` the output is a loss. `cached` are the rows of the pass that filled the cache before.

@@ -8,6 +8,21 @@ from typing import Any, NamedTuple
 from archcli.measure.predict.times import Seconds
 
 
+class Prompts(NamedTuple):
+    """The prompts that a live server runs while it makes the tokens of a sequence.
+
+    alone: the prefill of one. added_s: expected seconds that one adds to the steps of others. computing:
+    seconds at the floor of its kernels that the peak bounds, not the bandwidth. others: sequences beside one,
+    each of which begins once while that one makes `new` tokens.
+    """
+
+    alone: Seconds
+    added_s: float
+    computing: float
+    others: int
+    new: int
+
+
 class LiveServer(NamedTuple):
     """What was measured of an engine's live servers.
 
@@ -42,13 +57,33 @@ class LiveServer(NamedTuple):
             first_high=self.first_high * factor,
         )
 
-    def of_token(self, floor: float, expected: float) -> Seconds:
-        """The time of a token with its range."""
-        return _ranged(floor, expected, self.low, self.high)
+    def of_kernels(self, kernels: Seconds) -> Seconds:
+        """The time of a pass that nothing else is run beside."""
+        return _ranged(kernels.floor, kernels.expected / self.speed, self.low, self.high)
 
-    def of_first(self, floor: float, before: float) -> Seconds:
-        """The time to a first token, of the kernels that run before it and what is beside them."""
-        return _ranged(floor, before + self.first_s, self.first_low, self.first_high)
+    def of_token(self, steps: Seconds, prompts: Prompts) -> Seconds:
+        """The time of a token, of that of the steps alone: the others' prompts run between steps, or in them.
+
+        At the floor all else hides behind the products of the prompts, or they behind it.
+        """
+        others = prompts.others / prompts.new
+        floor = max(steps.floor, others * prompts.computing)
+        if not steps.is_calibrated:
+            return Seconds.at_limit(floor)
+        late = (1 - self.waits) * others * prompts.added_s
+        return _ranged(floor, (steps.expected + late) / self.speed, self.low, self.high)
+
+    def of_first(self, step: Seconds, token: Seconds, prompts: Prompts, rounds: float) -> Seconds:
+        """The time to a first token: of kernels that run before it, of what is beside them, and of a queue.
+
+        Of `rounds` times as many sequences as run at once the others wait until those before them end.
+        """
+        if not step.is_calibrated:
+            return prompts.alone
+        before = prompts.alone.expected + self.waits * prompts.others * prompts.added_s
+        own = (before + step.expected) / self.speed + self.first_s
+        queue = (rounds - 1) * (own + prompts.new * token.expected)
+        return _ranged(prompts.alone.floor, own + queue, self.first_low, self.first_high)
 
 
 def _ranged(floor: float, expected: float, low: float, high: float) -> Seconds:

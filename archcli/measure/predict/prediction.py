@@ -169,7 +169,7 @@ def predict_pass(
         step = step._replace(total=_at_most(step.total, RankTimes(whole, device, settings), plan))
     # this many ranks run the rows of each stage
     alike = plan.replicas * plan.tp
-    asked_flops = _model_flops(model, settings, plan)
+    asked_flops = _model_flops(model, settings, plan, planned)
     return Prediction(
         _bounded(step.total),
         HOST if step.launching.expected else next(iter(bounds(rows, step.exposed_s))),
@@ -344,9 +344,13 @@ def _tokens(model: Model, settings: MemorySettings, plan: Plan) -> int:
     return int(settings.batch_size * settings.tokens(model)) * _passes(settings, plan)
 
 
-def _model_flops(model: Model, settings: MemorySettings, plan: Plan) -> float:
+def _model_flops(model: Model, settings: MemorySettings, plan: Plan, planned: PlannedPass) -> float:
     """FLOPs of matrix products in all replicas, as `archcli flops` counts them."""
-    flops, _ = count_pass(model, settings.request(model)).flops()
+    request, passed = settings.request(model), planned.passed
+    # without training, whose planned pass has no costs, a rank with all of the model runs what is asked for
+    if settings.phase == "train" or not plan.is_whole or planned.request != request:
+        passed = count_pass(model, request)
+    flops, _ = passed.flops()
     return float(flops) * _passes(settings, plan)
 
 

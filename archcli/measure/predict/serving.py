@@ -25,19 +25,21 @@ from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import FP8, MemorySettings
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Efficiency, Entry
-from archcli.measure.predict.live import LiveServer
+from archcli.measure.predict.live import LiveServer, Prompts
 from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
+from archcli.recording.classes import TimeClass
 
 
 class Engine(NamedTuple):
     """The tokens a second of an engine over those of its kernels alone: expected, and the range.
 
     `source` says where the factor is from. `live` are constants of live servers, whose batches change from
-    step to step; None for batches that begin and end together.
+    step to step; None for batches that begin and end together. `at_once` are the sequences that it runs at
+    once of those asked, None for all.
     """
 
     speed: float = 1.0
@@ -45,6 +47,7 @@ class Engine(NamedTuple):
     high: float = 1.0
     source: str = "kernels one after the other, and nothing else"
     live: LiveServer | None = None
+    at_once: int | None = None
 
 
 KERNELS = Engine()
@@ -72,13 +75,11 @@ def with_engine(seconds: Seconds, engine: Engine) -> Seconds:
     """
     if not seconds.is_calibrated:
         return seconds
+    if engine.live is not None:
+        return engine.live.of_kernels(seconds)
     floor, expected, low, high, _ = seconds
-    if engine.live is None:
-        # the fastest engine has the shortest time
-        return Seconds(
-            floor, expected / engine.speed, low / engine.high, high / engine.low, is_calibrated=True
-        )
-    return engine.live.of_token(floor, expected / engine.speed)
+    # the fastest engine has the shortest time
+    return Seconds(floor, expected / engine.speed, low / engine.high, high / engine.low, is_calibrated=True)
 
 
 def in_fewer_bits(device: TimingDevice, dtype: str = FP8) -> TimingDevice:
@@ -169,6 +170,7 @@ def _context(rows: Iterable[Row], weights: float) -> int | None:
     return round(left / growing) if growing else None
 
 
+ROUNDING = 1e-6
 OFF_THE_CHORD = 1e-3
 """Part of a step's seconds by which the middle of a span may lie off its chord."""
 MOST_HALVINGS = 6
@@ -190,12 +192,13 @@ class ServedTokens:
     `whole` has the rows, the tokens and the seconds of the prefill and all steps together. Without an engine
     `first_token` is that of all sequences; its floor and low are those of one that is prefilled before the
     others. With a live server both are means over sequences that come one after the other, and `whole` takes
-    as long as one of them.
+    as long as one of them. `at_once` of the sequences run, and the others wait.
     """
 
     whole: Prediction
     first_token: Seconds
     per_token: Seconds
+    at_once: int
 
 
 def serve(
@@ -209,9 +212,12 @@ def serve(
 ) -> ServedTokens:
     """Predict B = `batch_size` sequences of `seq_len` tokens, and `new` more of each.
 
-    One prefill, then a step for each new token. Raises ArchError as `predict_pass` does.
+    One prefill, then a step for each new token, of as many sequences as run at once. Raises ArchError as
+    `predict_pass` does.
     """
-    prompt = int(settings.tokens(model))
+    prompt, batch_size = int(settings.tokens(model)), int(settings.batch_size)
+    settings = replace(settings, batch_size=engine.at_once or batch_size)
+    running = int(settings.batch_size)
 
     def step(past: int) -> Prediction:
         return predict_pass(model, replace(settings, phase="decode", seq_len=past), device, plan, use)
@@ -220,25 +226,58 @@ def serve(
         return predict_pass(model, replace(asked, phase="prefill", seq_len=prompt), device, plan, use)
 
     prefill = prefilled(settings)
-    alone = prefill if settings.batch_size == 1 else prefilled(settings.alone())
+    alone = prefill if running == 1 else prefilled(settings.alone())
     first = prefill.seconds._replace(floor=alone.seconds.floor, low=alone.seconds.low)
     steps = spanned(step, prompt, prompt + new - 1)
-    parts = [("prefill", WeightedStep(1.0, prefill)), *(("decode", step) for step in steps)]
-    whole = joined(parts, int(settings.batch_size) * new, engine)
-    per_token = added(steps, 1 / new)
-    if engine.live is None or not per_token.is_calibrated:
-        return ServedTokens(whole, with_engine(first, engine), with_engine(per_token, engine))
+    rounds = batch_size / running
+    again = [WeightedStep(rounds * weight, step) for weight, step in steps]
+    parts = [("prefill", WeightedStep(rounds, prefill)), *(("decode", step) for step in again)]
+    whole, per_token = joined(parts, batch_size * new, engine), added(steps, 1 / new)
+    if engine.live is None:
+        first, per_token = with_engine(first, engine), with_engine(per_token, engine)
+        return ServedTokens(whole, first, per_token, running)
     others = int(plan.of_replica(settings).batch_size) - 1
-    # the rest of the others' prefills; no floor of them: there may be no other sequence
-    late = alone.seconds._replace(floor=0.0).scaled((1 - engine.live.waits) * others / new)
-    before = alone.seconds.expected * (1 + engine.live.waits * others) + steps[0].step.seconds.expected
-    first = engine.live.of_first(alone.seconds.floor, before / engine.speed)
-    per_token = with_engine(per_token.plus(late), engine)
-    seconds = first.plus(per_token.scaled(new))
-    # the floor is that of the kernels of all sequences
-    floor = whole.seconds.floor
-    seconds = seconds._replace(floor=floor, low=max(floor, seconds.low))
-    return ServedTokens(whole._replace(seconds=seconds), first, per_token)
+    mixes = settings.engine is not None and settings.engine.mixes_prompts and plan.pp == 1
+    added_s = added_to(steps[0].step, alone) if mixes else alone.seconds.expected
+    prompts = Prompts(alone.seconds, added_s, _computing(alone.rows, device), others, new)
+    per_token = engine.live.of_token(per_token, prompts)
+    first = engine.live.of_first(steps[0].step.seconds, per_token, prompts, rounds)
+    if per_token.is_calibrated:
+        # the floor is that of the kernels of all sequences
+        floor, seconds = whole.seconds.floor, first.plus(per_token.scaled(new))
+        whole = whole._replace(seconds=seconds._replace(floor=floor, low=max(floor, seconds.low)))
+    return ServedTokens(whole, first, per_token, running)
+
+
+def _computing(rows: Iterable[PredictedRow], device: TimingDevice) -> float:
+    """Seconds at the floor of the kernels that the peak bounds, not the bandwidth."""
+    # of a kernel that the bandwidth bounds both are the same, but for rounding
+    least = (1 + ROUNDING) / device.clock.rates.bandwidth
+    return sum(row.seconds.floor for row in rows if row.seconds.floor > row.bytes * least)
+
+
+OF_SEQUENCES = (TimeClass.FUSED_ATTENTION, TimeClass.RECURRENCE)
+"""Classes of kernels that read what each sequence keeps, and no weights."""
+
+
+def added_to(step: Prediction, prompt: Prediction) -> float:
+    """Expected seconds that a prompt adds to a step, in which it runs: kernels read their weights once."""
+    prompt_s, step_s = _by_kernel(prompt), _by_kernel(step)
+    in_kernels = sum(
+        seconds if op_class in OF_SEQUENCES else max(0.0, seconds - step_s.get((path, kernel, op_class), 0.0))
+        for (path, kernel, op_class), seconds in prompt_s.items()
+    )
+    sent = prompt.seconds.expected - sum(prompt_s.values())
+    return in_kernels + max(0.0, sent - step.seconds.expected + sum(step_s.values()))
+
+
+def _by_kernel(prediction: Prediction) -> dict[tuple[str, str, str], float]:
+    """Expected seconds by path, kernel and class."""
+    seconds: dict[tuple[str, str, str], float] = {}
+    for row in prediction.rows:
+        key = row.path, row.kernel, row.op_class
+        seconds[key] = seconds.get(key, 0.0) + row.seconds.expected
+    return seconds
 
 
 def spanned(step: PredictStep, first: int, last: int) -> list[WeightedStep]:

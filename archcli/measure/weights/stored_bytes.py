@@ -126,7 +126,12 @@ def in_format(
 def _broken_rows(model: Model, form: StoredFormat) -> Iterator[Row]:
     """The rows of matrices that a format would pack, and that are no whole blocks."""
     rows = (row for row in outline(model, model.adapted) if quantizable(row))
-    return form.broken_rows(rows, LayerIndex(model))
+    return form.broken_rows(rows, _layers(model))
+
+
+def _layers(model: Model) -> LayerIndex:
+    """The layers of a model, or of one rank's share of it."""
+    return LayerIndex(model, 1 if model.degrees is None else model.degrees.of_networks)
 
 
 def broken_notes(model: Model) -> Iterator[str]:
@@ -149,7 +154,7 @@ def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row,
     model, dtype = in_format(model, dtype)
     packed, packings = model.quantization, None
     if packed is not None:
-        dtype, packings = packed.unpacked or dtype, packed.packings(LayerIndex(model))
+        dtype, packings = packed.unpacked or dtype, packed.packings(_layers(model))
     width = ELEMENT_BITS[dtype]
     for row in rows:
         matrices = WeightBits()
@@ -168,7 +173,7 @@ def packed_parts(model: Model, rows: Iterable[Row], width: Number) -> dict[str, 
     """Bytes of each quantized matrix, by path, as a part of those with elements of `width` bytes."""
     if model.quantization is None:
         return {}
-    packings, bits = model.quantization.packings(LayerIndex(model)), 8 * int(width)
+    packings, bits = model.quantization.packings(_layers(model)), 8 * int(width)
     parts = {}
     for row in rows:
         shape = row.weights.get("weight", ())

@@ -57,9 +57,13 @@ class DistinctLayer(NamedTuple):
 
 
 class LayerIndex:
-    """The layers of a model: iterates over distinct ones, and maps row paths to the layers they represent."""
+    """The layers of a model: iterates over distinct ones, and maps row paths to the layers they represent.
 
-    def __init__(self, model: Spec) -> None:
+    `ranks`: how many share a matrix of which the model has the part of one.
+    """
+
+    def __init__(self, model: Spec, ranks: int = 1) -> None:
+        self.ranks = ranks
         self.prefixes = [f"{prefix}layers." for prefix, _ in stacks(model)]
         self._distinct = tuple(_distinct(model))
         self.model = model

@@ -128,7 +128,7 @@ class StoredFormat(NamedTuple):
         only = self._only(layers)
 
         def packing(row: Row, number: int) -> Packing:  # noqa: ARG001
-            is_packed = self._packs(row, only) and (self.pure or not self._is_broken(row))
+            is_packed = self._packs(row, only) and (self.pure or not self._is_broken(row, layers.ranks))
             return self.packing if is_packed else UNPACKED
 
         return packing
@@ -136,7 +136,7 @@ class StoredFormat(NamedTuple):
     def broken_rows(self, rows: Iterable[Row], layers: LayerIndex) -> Iterator[Row]:
         """Those of the rows of matrices that are to be packed and are no whole blocks."""
         only = self._only(layers)
-        yield from (row for row in rows if self._packs(row, only) and self._is_broken(row))
+        yield from (row for row in rows if self._packs(row, only) and self._is_broken(row, layers.ranks))
 
     def _only(self, layers: LayerIndex) -> str:
         has_experts = any(layer.ffn is not None and layer.ffn.expert_counts[0] for layer in layers)
@@ -148,9 +148,11 @@ class StoredFormat(NamedTuple):
     def _keeps(self, row: Row) -> bool:
         return row.group in self.keeps
 
-    def _is_broken(self, row: Row) -> bool:
-        # llama.cpp's mixtures have a type for such rows
-        return not self.mix and prod(row.weights["weight"][1:]) % self.block != 0
+    def _is_broken(self, row: Row, ranks: int) -> bool:
+        length = prod(row.weights["weight"][1:])
+        # llama.cpp's mixtures have a type for such rows. The part of a rank may end within a block of a row
+        # that is whole in the file; engines fill it up
+        return not self.mix and length % self.block != 0 and length * ranks % self.block != 0
 
 
 def _ggml(bits: int, group: int, *, scale: int = 16, zero: int = 0, second: int = 0) -> Packing:

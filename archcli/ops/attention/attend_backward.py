@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from archcli.arith import Number, Shape, ceil_div, is_one, is_whole, maximum, prod
 from archcli.graph.kept import BOOL, FP32, Call
@@ -16,8 +15,7 @@ def same(a: Number, b: Number) -> bool:
     return bool(equal.all() if hasattr(equal, "all") else equal)
 
 
-@dataclass(frozen=True, slots=True)
-class AttendCall:
+class AttendCall(NamedTuple):
     """A call of attention: its sizes, and the steps that change the memory of its backward.
 
     `masked` says that one kernel needs the mask written out, `sinks` which input holds them.

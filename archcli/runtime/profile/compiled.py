@@ -176,7 +176,7 @@ def _recording(pairs: list[Pair], compiled: CompiledModel, census: Census, devic
     )
     classes = {kernel.key: kernel.op_class for kernel in compiled.kernels}
     timed = [
-        replace(op, op_class=classes.get(OpKey(op.path, op.phase, op.name), FRAMEWORK))
+        op._replace(op_class=classes.get(OpKey(op.path, op.phase, op.name), FRAMEWORK))
         for op in recording.timed
     ]
     others = sorted({op.name for op in timed if OpKey(op.path, op.phase, op.name) not in classes} - IDLE)

@@ -285,7 +285,7 @@ def _timed(kept: list[Pair], census: Census) -> tuple[OpTime, ...]:
         timed.append(OpTime(*key, class_at(key), seconds, times[-1].calls))
     fused = {op.path for op in timed if op.op_class == FUSED}
     return tuple(
-        replace(op, op_class=FUSED) if op.path in fused and _joins_kernel(op) else op for op in timed
+        op._replace(op_class=FUSED) if op.path in fused and _joins_kernel(op) else op for op in timed
     )
 
 

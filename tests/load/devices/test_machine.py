@@ -1,4 +1,4 @@
-"""This machine's GPUs and RAM, from texts as drivers print them (printed/), and a driver that hangs."""
+"""This machine's GPUs and RAM, from texts written after published outputs of drivers (printed/)."""
 
 import os
 import stat
@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from archcli.errors import ArchError
 from archcli.load.devices import drivers
-from archcli.load.devices.budget import read_budget
+from archcli.load.devices.budget import Budget, read_budget
 from archcli.load.devices.datasheet import load_datasheet
 from archcli.load.devices.drivers import DISPLAYS, NVIDIA_SMI, ROCM_SMI, SYSCTL, VM_STAT, WIRED_LIMIT, within
-from archcli.load.devices.this import MachineDevice, machine
+from archcli.load.devices.this import OF_THIS_DRIVER, MachineDevice, budget_of, machine
 from archcli.recording.cuda_driver import LocalGpu
 from table import every_row
 
@@ -140,6 +141,26 @@ def test_the_gpus_are_named_as_the_list_names_them(answers, expected, tmp_path):
     for device in devices:
         if device.is_listed:
             assert read_budget(device.text).n_devices == device.n_devices
+
+
+def test_a_budget_has_the_drivers_memory_and_the_lists_rates(tmp_path):
+    changed, titan = (
+        found(tmp_path, nvidia(line)).devices[0]
+        for line in (
+            "NVIDIA GeForce RTX 2080 Ti, 22528, 228, 7.5, 250.00, 22000",
+            "NVIDIA Titan Z9000, 24576, 400, 12.0, [N/A], 24000",
+        )
+    )
+    budget = budget_of(changed)
+    assert (budget.memory_bytes, budget.certainty, budget.source) == (22300 * MIB, "A", OF_THIS_DRIVER)
+    assert budget.datasheet == load_datasheet("rtx-2080-ti")
+    assert budget_of(titan) == Budget("NVIDIA Titan Z9000", 1, 24176 * MIB, "A", OF_THIS_DRIVER)
+    (mac,) = found(tmp_path, MAC, meminfo="").devices
+    assert budget_of(mac) == read_budget("m3-pro:36gb")
+    with pytest.raises(
+        ArchError, match="the driver does not say what memory 'NVIDIA Titan Z9000' has; state it"
+    ):
+        budget_of(titan._replace(memory_bytes=None))
 
 
 DRIVERS = {

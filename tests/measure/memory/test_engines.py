@@ -59,6 +59,31 @@ def test_engines_keep_one_input_of_a_convolution_less():
     assert cache("mamba-130m", seq_len=64) == held["held"]["bytes"]
 
 
+def test_states_are_not_in_the_type_of_the_cache():
+    """Qwen3.5 35B-A3B: 30 delta nets, 32 states of 128 x 128, 3 inputs of 8,192 channels kept."""
+    recurrent, convolution = 30 * 32 * 128 * 128, 30 * 3 * 8192
+    keys_values = {"bf16": 10 * 2 * 2 * 256 * BF16, "fp8": 10 * 2 * 2 * 256}
+    widths = {"vllm": (BF16, BF16), "sglang": (4, BF16), "llamacpp": (4, 4)}
+    for engine, (of_state, of_convolution) in widths.items():
+        states = recurrent * of_state + convolution * of_convolution
+        for kv_dtype in ("bf16", "fp8")[: 1 if engine == "llamacpp" else 2]:
+            held = 4096 * keys_values[kv_dtype] + states
+            options = {"engine": engine, "kv_dtype": kv_dtype}
+            cached = archcli.count_kv_cache("qwen3.5-35b-a3b", 4096, **options).totals
+            assert cached["held"]["bytes"] == cache("qwen3.5-35b-a3b", seq_len=4096, **options) == held
+    stated = archcli.count_kv_cache("qwen3.5-35b-a3b", 4096, engine="vllm", state_dtype="fp32").totals
+    of_all = 4096 * keys_values["bf16"] + recurrent * 4 + convolution * BF16
+    assert stated["held"]["bytes"] == of_all
+
+
+def test_the_states_of_llama_cpp_are_those_of_its_log():
+    """Qwen3.5 27B, 3 sequences: RS buffer of 448.88 MiB, R (f32) 16.88, S (f32) 432.00, by its log."""
+    options = {"engine": "llamacpp", "batch_size": 3}
+    held = archcli.count_kv_cache("qwen3.5-27b", 256, **options).totals["held"]["bytes"]
+    keys_values = 3 * 256 * 16 * 2 * 4 * 256 * BF16
+    assert (held - keys_values) / 2**20 == pytest.approx(448.88, abs=0.01)
+
+
 def test_llama_cpp_leaves_tables_in_ram_unless_the_head_is_the_table():
     def weights(model, engine):
         return archcli.count_memory(model, "serve", seq_len=64, engine=engine).totals["parts"]["weights"]

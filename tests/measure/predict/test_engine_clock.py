@@ -138,24 +138,93 @@ def test_an_engines_all_reduce_is_quicker_than_that_of_a_library():
     assert served["time_s"] < plain["time_s"] / 3
 
 
+LIVE = {"seq_len": 2048, "batch_size": 8, "new": 64, "phase": "serve"}
+
+
+def passes(engine):
+    """The prefill of one of the sequences, and the first and the last step of all of them."""
+    asked = {"engine": engine}
+    prefill = archcli.predict("llama-3.1-8b", "h100-sxm", phase="prefill", seq_len=2048, **asked)
+    steps = [
+        archcli.predict("llama-3.1-8b", "h100-sxm", phase="decode", batch_size=8, past=past, **asked)
+        for past in (2048, 2048 + 63)
+    ]
+    return prefill, steps
+
+
+def expected(report):
+    return report.totals["time_s"]["expected"]
+
+
 def test_a_live_token_waits_for_prefills_of_others():
     """7 other prompts: a share runs before the first token, the rest while 64 tokens are made."""
-    asked = {"seq_len": 2048, "engine": "vllm"}
-    live = LiveServer.stated(load_engine("vllm")["live"])
-
-    def expected(**more):
-        return archcli.predict("llama-3.1-8b", "h100-sxm", **asked, **more).totals
-
-    prefill = expected(phase="prefill")["time_s"]["expected"]
-    steps = [
-        expected(phase="decode", batch_size=8, past=past)["time_s"]["expected"] for past in (2048, 2048 + 63)
-    ]
-    served = expected(phase="serve", batch_size=8, new=64)
-    late = (1 - live.waits) * 7 / 64 * prefill
-    assert served["per_token_s"]["expected"] == pytest.approx(sum(steps) / 2 + late, rel=1e-3)
-    first = prefill * (1 + live.waits * 7) + steps[0] + live.first_s
+    live = LiveServer.stated(load_engine("sglang")["live"])
+    prefill, steps = passes("sglang")
+    served = archcli.predict("llama-3.1-8b", "h100-sxm", engine="sglang", **LIVE).totals
+    late = (1 - live.waits) * 7 / 64 * expected(prefill)
+    token = sum(map(expected, steps)) / 2 + late
+    assert served["per_token_s"]["expected"] == pytest.approx(token, rel=1e-3)
+    first = expected(prefill) * (1 + live.waits * 7) + expected(steps[0]) + live.first_s
     assert served["first_token_s"]["expected"] == pytest.approx(first, rel=1e-6)
     assert 0 < live.speed <= 1.1
+
+
+def test_a_prompt_in_a_step_reads_the_weights_that_the_step_reads():
+    """vLLM: a product takes as long as the longer of both, attention as long as both."""
+    live = LiveServer.stated(load_engine("vllm")["live"])
+    prefill, steps = passes("vllm")
+    of_step = {(row["path"], row["kernel"]): row["time_s"] for row in steps[0].rows}
+    added = sum(
+        row["time_s"]
+        if row["class"] == "fused_attention"
+        else max(0, row["time_s"] - of_step.get((row["path"], row["kernel"]), 0))
+        for row in prefill.rows
+    )
+    served = archcli.predict("llama-3.1-8b", "h100-sxm", engine="vllm", **LIVE).totals
+    token = sum(map(expected, steps)) / 2 + (1 - live.waits) * 7 / 64 * added / live.speed
+    assert served["per_token_s"]["expected"] == pytest.approx(token, rel=1e-3)
+    assert 0.5 * expected(prefill) < added / live.speed < expected(prefill)
+
+
+def test_sequences_without_room_in_the_cache_wait_for_those_that_run():
+    """Llama 3.1 70B in fp8 on one H200: of 128 sequences as many run as `memory --fit batch` says."""
+    asked = {"engine": "trtllm", "phase": "serve", "seq_len": 1024, "new": 8192, "dtype": "fp8"}
+    fitted = archcli.count_memory("llama-3.1-70b", device="h200-sxm", fit="batch", **asked).totals["fit"]
+    all_of_them, running = (
+        archcli.predict("llama-3.1-70b", "h200-sxm", batch_size=number, **asked).totals
+        for number in (128, fitted["value"])
+    )
+    assert all_of_them["at_once"] == running["at_once"] == fitted["value"] < 128
+    assert all_of_them["per_token_s"] == running["per_token_s"]
+    rounds = 128 / fitted["value"]
+    assert all_of_them["time_s"]["expected"] == pytest.approx(rounds * running["time_s"]["expected"])
+    waited = all_of_them["first_token_s"]["expected"] - running["first_token_s"]["expected"]
+    assert waited == pytest.approx((rounds - 1) * running["time_s"]["expected"])
+    assert f"{fitted['value']} of 128 sequences run at once" in all_of_them["sentence"]
+
+
+def test_a_server_takes_in_as_many_sequences_as_its_engine_schedules():
+    asked = {"phase": "serve", "seq_len": 16, "new": 4, "engine": "vllm"}
+    found = archcli.predict("gpt2", "h100-sxm", batch_size=2000, **asked).totals
+    assert (found["at_once"], found["fits"]) == (1024, True)
+    assert archcli.predict("gpt2", "l40s", batch_size=2000, **asked).totals["at_once"] == 256
+    alone = archcli.predict("gpt2", "h100-sxm", batch_size=7, **asked).totals
+    assert (alone["at_once"], "run at once" in alone["sentence"]) == (7, False)
+
+
+def test_the_floor_of_a_token_has_the_products_of_the_prompts_of_others():
+    """31 prompts of 8,192 tokens in 16 steps, at the peak."""
+    asked = {"seq_len": 8192, "engine": "vllm"}
+    served = archcli.predict("llama-3.1-8b", "h100-sxm", phase="serve", batch_size=32, new=16, **asked)
+    step = archcli.predict("llama-3.1-8b", "h100-sxm", phase="decode", batch_size=32, **asked)
+    prefill = archcli.predict("llama-3.1-8b", "h100-sxm", phase="prefill", **asked)
+    flops = sum(row["flops"] for row in prefill.rows if row["class"] in {"contraction", "fused_attention"})
+    floor = served.totals["per_token_s"]["floor"]
+    assert floor == pytest.approx(31 / 16 * flops / 989.4e12, rel=0.01)
+    assert floor > 3 * step.totals["time_s"]["floor"]
+    one = archcli.predict("llama-3.1-8b", "h100-sxm", phase="serve", batch_size=1, new=1, **asked).totals
+    alone = archcli.predict("llama-3.1-8b", "h100-sxm", phase="decode", batch_size=1, **asked).totals
+    assert one["per_token_s"]["floor"] == pytest.approx(alone["time_s"]["floor"])
 
 
 def test_reads_of_each_head_are_older_kernels():

@@ -215,5 +215,5 @@ def test_a_larger_batch_and_a_longer_context_take_no_less():
 
 
 def test_a_format_that_it_does_not_read():
-    with pytest.raises(archcli.ArchError, match=r"llama\.cpp reads no fp8"):
+    with pytest.raises(archcli.ArchError, match=r"llama\.cpp does not read weights in fp8"):
         archcli.predict("llama-3.2-1b", "rtx-4090", dtype="fp8", engine="llamacpp")

@@ -6,6 +6,7 @@ import pytest
 
 import archcli
 from archcli.graph.part import OpClass
+from archcli.load.devices.datasheet import load_datasheet
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, rank_kernels
@@ -35,11 +36,6 @@ def test_a_product_reads_values_and_scales():
     assert read == B * D * BF16 + F * (D // 2 + D // 8 * SCALE)
     plain = read_by_products(GLU(d_ff=F), None)["layers.0.ffn.up_proj"]
     assert plain == B * D * BF16 + F * D * BF16
-
-
-def test_a_product_of_an_engine_in_fp8_has_the_rest_in_fp8():
-    read = read_by_products(GLU(d_ff=F), FOUR_BITS, use=CacheUse("in_place", low_dtype="fp8"))
-    assert read["layers.0.ffn.up_proj"] == B * D + F * (D // 2 + D // 8 * SCALE)
 
 
 def test_a_tied_head_reads_the_table_as_it_is_stored():
@@ -111,7 +107,8 @@ def test_packed_matrices_are_multiplied_as_they_are_where_a_device_can():
 
 # format, device: the dtype of products, by the peaks that the device's file states
 PRODUCTS = {
-    ("fp8", "h100-sxm"): "",  # products and cache, as its option says
+    ("fp8", "h100-sxm"): "fp8",
+    ("fp8", "rtx-3090"): "",
     ("fp8-block", "h100-sxm"): "fp8",
     ("fp8-block", "a100-sxm-80gb"): "",
     ("int8", "a100-sxm-80gb"): "int8",
@@ -129,9 +126,6 @@ PRODUCTS = {
 def test_the_heading_and_a_note_say_how_weights_are_multiplied(form, device):
     expected = PRODUCTS[form, device]
     report = archcli.predict("llama-3.1-8b", device, "prefill", seq_len=2048, dtype=form)
-    if form == "fp8":
-        assert "computed" not in report.title
-        return
     words = f"computed in {expected} and bf16" if expected else "computed in bf16"
     assert f"{form}, {words}" in report.title
     note = next(note for note in report.notes if note.startswith("Packed matrices"))
@@ -139,11 +133,31 @@ def test_the_heading_and_a_note_say_how_weights_are_multiplied(form, device):
         assert note == f"Packed matrices are multiplied in {expected}, as {device} can; all else is in bf16."
     else:
         assert "unpacked to bf16" in note
-        lacking = {"nvfp4": "fp4", "mxfp4": "fp4", "fp8-block": "fp8"}.get(form)
+        lacking = {"nvfp4": "fp4", "mxfp4": "fp4", "fp8-block": "fp8", "fp8": "fp8"}.get(form)
         assert (f"{device} states no peak of {lacking}" in note) == (lacking is not None)
     limits = report.totals["time_s"]
     plain = archcli.predict("llama-3.1-8b", device, "prefill", seq_len=2048, dtype="bf16").totals["time_s"]
     assert (limits["floor"] < 0.8 * plain["floor"]) == bool(expected)
+
+
+@pytest.mark.parametrize(("device", "computed"), [("rtx-3090", "bf16"), ("t4", "fp16"), ("mi210", "bf16")])
+def test_fp8_without_its_peak_is_read_as_stored_and_multiplied_in_16_bits(device, computed):
+    """A byte a number of weights and cache is read; a prompt takes as long as in 16 bits."""
+    asked = {"phase": "decode", "seq_len": 2048, "batch_size": 4}
+    found = archcli.predict("llama-3.1-8b", device, dtype="fp8", **asked)
+    assert f"fp8, computed in {computed}, vllm, cache in fp8" in found.title
+    memory = archcli.count_memory("llama-3.1-8b", device=device, dtype="fp8", **asked)
+    assert found.totals["needed_bytes"] == memory.totals["peak_bytes"] + memory.totals["beyond_bytes"]
+    # of a token's step all is read but the table of tokens
+    parts, table = memory.totals["parts"], 128_256 * 4096 * BF16
+    bandwidth = 1e9 * load_datasheet(device).figures["bandwidth_gb_s"].value
+    read_s = (parts["weights"] - table + parts["cache"]) / bandwidth
+    assert found.totals["time_s"]["floor"] == pytest.approx(read_s, rel=0.02)
+    prefill = {
+        dtype: archcli.predict("llama-3.1-8b", device, "prefill", seq_len=2048, dtype=dtype).totals["time_s"]
+        for dtype in ("fp8", computed)
+    }
+    assert prefill["fp8"]["floor"] == pytest.approx(prefill[computed]["floor"], rel=0.02)
 
 
 def test_what_a_config_says_of_its_products_is_read():

@@ -45,7 +45,7 @@ INPUTS = {
 def printed(norm_s=0.05, wall_s=1.0, **changes):
     """What one process prints whose first norm took so long, in passes of so long."""
     timed = tuple(
-        replace(one, seconds=norm_s) if one.op_class == "normalization" else one for one in QUIET.timed
+        one._replace(seconds=norm_s) if one.op_class == "normalization" else one for one in QUIET.timed
     )
     plain = (wall_s, 0.9 * wall_s, 1.1 * wall_s)
     recording = replace(QUIET, timed=timed, plain_s=plain, traced_s=plain, **changes)

@@ -205,12 +205,22 @@ def fit(question: MemoryQuestion, what: Fit, tell: Progress, devices: Sequence[D
 
 
 def _batch(question: MemoryQuestion, tell: Progress) -> Record:
+    largest = most_sequences(question, MOST, tell)
+    return _fitted(question, {"batch_size": largest}, largest)
+
+
+def most_sequences(
+    question: MemoryQuestion,
+    most: int,
+    tell: Progress = lambda attempt: None,  # noqa: ARG005
+) -> int | None:
+    """The largest batch that fits, of at most so many; None where 1 does not."""
+
     def needed(n: int) -> int:
         tell(f"batch size {n:,}")
         return question.changed(batch_size=n).answer().needed_bytes
 
-    largest = _largest(question, needed, MOST)
-    return _fitted(question, {"batch_size": largest}, largest)
+    return _largest(question, needed, most)
 
 
 def _context(question: MemoryQuestion, tell: Progress) -> Record:
@@ -235,6 +245,8 @@ def _largest(question: MemoryQuestion, needed: Needed, most: int) -> int | None:
     low, high = 0, 1
     while high <= most and needed(high) <= memory:
         low, high = high, 2 * high
+    if low and high > most:
+        return most if needed(most) <= memory else narrowed(needed, memory, low, most)
     return narrowed(needed, memory, low, high) if low else None
 
 

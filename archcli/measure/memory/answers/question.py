@@ -18,13 +18,16 @@ from archcli.measure.weights.stored_bytes import broken_notes
 from archcli.modules import Model
 from archcli.modules.models.layers import folded_path
 
+Family = Literal["gpu", "metal", "cpu"]
+
 
 class DeviceMemory(NamedTuple):
     """A device to fit into: its bytes, the number of devices, the certainty (A, B, C) and the source.
 
-    `stated`: an amount of memory without a device, such as 80GiB. `usual_engine` is what people serve with on
-    it; `utilization` the share of a device's memory that an engine takes, which `memory_bytes` are then. A
-    link joins `per_node` of them.
+    `stated`: an amount of memory without a device, such as 80GiB. `family` is a kind of device that llama.cpp
+    has a backend for. `utilization` is the share of a device's memory that an engine takes, which
+    `memory_bytes` are then. A link joins `per_node` of them. `figures` are the names of those that its file
+    states, None without one.
     """
 
     name: str
@@ -34,9 +37,15 @@ class DeviceMemory(NamedTuple):
     certainty: str = ""
     source: str = ""
     stated: bool = False
-    usual_engine: EngineName = "vllm"
+    family: Family = "gpu"
     utilization: float = 1.0
     per_node: int = DEVICES_PER_NODE
+    figures: frozenset[str] | None = None
+
+    @property
+    def usual_engine(self) -> EngineName:
+        """The engine that people serve with on it: llama.cpp on Macs and CPUs."""
+        return "vllm" if self.family == "gpu" else "llamacpp"
 
     def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
         """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""

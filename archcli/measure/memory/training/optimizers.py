@@ -18,6 +18,7 @@ from typing import ClassVar, NamedTuple
 from archcli.arith import Number, Shape, ceil_div, maximum, minimum, prod
 from archcli.errors import ArchError, quote, suggest
 from archcli.graph import Row
+from archcli.measure.memory.shares import has_gradients
 from archcli.ops.dense import Linear
 
 HEAD = "lm_head"
@@ -66,15 +67,6 @@ def trained_tensors(rows: Iterable[Row], width: int, summed_width: int = 0) -> I
         tensors = [tensor._replace(summed_width=summed_width) for tensor in tensors]
         yield from (tensor._replace(count=minimum(tensor.count, 1)) for tensor in tensors)
         yield from (tensor._replace(count=tensor.count - minimum(tensor.count, 1)) for tensor in tensors)
-
-
-def has_gradients(row: Row) -> bool:
-    """Whether the row's own weights get gradients.
-
-    Those of an indexer, whose choice has none, and a stored sinusoid table, as Whisper's, do not: the rows
-    cost something forward and nothing backward. A bare parameter costs nothing in itself.
-    """
-    return row.trained and (not row.parts or any(part.backward for part in row.parts))
 
 
 def _layer(row: Row) -> str:

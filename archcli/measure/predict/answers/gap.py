@@ -7,17 +7,18 @@ it could explain a gap does not say that it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.predict.answers.limits import duration
-from archcli.measure.predict.answers.question import PredictQuestion
+from archcli.measure.predict.answers.question import PredictQuestion, check_prediction
 from archcli.measure.predict.prediction import Prediction
 from archcli.measure.predict.rank.host import EAGER
 from archcli.measure.predict.rank.stored import GROUPED
+from archcli.measure.predict.times import Seconds
 from archcli.recording.classes import TimeClass
 
 LEAST_PART = 0.1
@@ -35,11 +36,16 @@ NOT_PREDICTED = {
     "decode": "a queue, tokenizing, sampling, the network",
     "serve": "a queue, tokenizing, sampling, the network",
 }
+OtherWay = tuple[str, str, PredictQuestion]
+"""What runs otherwise, the option that asks for it, and that question."""
 IN_RAM = "layers left in RAM (-ngl), "
 
 
 class Explanation(NamedTuple):
-    """What takes longer, the seconds that it adds, of at most the gap, and the option that predicts it."""
+    """What takes longer, the seconds that it adds, and the option that predicts it.
+
+    Of what is faster the seconds are below zero.
+    """
 
     what: str
     seconds: float
@@ -49,7 +55,8 @@ class Explanation(NamedTuple):
     def sentence(self) -> str:
         """`attention step by step (+103 ms: --attention eager)`."""
         option = f": {self.option}" if self.option else ""
-        return f"{self.what} (+{duration(self.seconds)}{option})"
+        sign = "+" if self.seconds >= 0 else "-"
+        return f"{self.what} ({sign}{duration(abs(self.seconds))}{option})"
 
     def record(self) -> dict[str, object]:
         """The explanation by JSON's keys."""
@@ -85,13 +92,18 @@ class Gap(NamedTuple):
 
     def _other_ways(self) -> Iterator[Explanation]:
         """Other ways to run the same, each predicted; one slower than what was measured cannot be it."""
-        for what, option, other in _changed(self.question):
-            try:
-                seconds = other.answer().prediction.seconds
-            except ArchError:  # some models and plans run in one way alone
-                continue
+        for what, option, seconds in _predicted(_changed(self.question)):
             if seconds.low <= self.measured_s - self.late_s:
                 yield Explanation(what, seconds.expected - self.alone_s, option)
+
+    def savings(self) -> list[Explanation]:
+        """Ways to run the same that are faster, each predicted; one slower than measured cannot be it."""
+        by_seconds = [
+            Explanation(what, seconds.expected - self.alone_s, option)
+            for what, option, seconds in _predicted(_faster(self.question))
+            if seconds.low <= self.measured_s and seconds.expected < self.alone_s
+        ]
+        return sorted(by_seconds, key=lambda one: one.seconds)
 
     def _longer_parts(self) -> Iterator[Explanation]:
         """Parts of the prediction that may take longer, each by as much as the gap needs and may be."""
@@ -144,8 +156,29 @@ def _is_routed(kernel: str, op_class: str) -> bool:
     return kernel == GROUPED or op_class == TimeClass.ROUTING
 
 
-def _changed(question: PredictQuestion) -> Iterator[tuple[str, str, PredictQuestion]]:
-    """(what runs otherwise, the option that asks for it, that question)."""
+def _predicted(ways: Iterable[OtherWay]) -> Iterator[tuple[str, str, Seconds]]:
+    """(what runs otherwise, the option that asks for it, its seconds) of those that can be predicted."""
+    for what, option, question in ways:
+        try:
+            check_prediction(question)
+            yield what, option, question.answer().prediction.seconds
+        except ArchError:  # some models and plans run in one way alone
+            continue
+
+
+def _faster(question: PredictQuestion) -> Iterator[OtherWay]:
+    """Ways to run the same pass that launch or read less."""
+    if question.settings.served:
+        return
+    if question.settings.attention == "eager":
+        yield "attention in one kernel", "--attention flash", question.changed(attention="flash")
+    if not question.asked.compiled:
+        compiled = replace(question, asked=replace(question.asked, compiled=True))
+        yield "kernels that a compiler fused", "--compile", compiled
+
+
+def _changed(question: PredictQuestion) -> Iterator[OtherWay]:
+    """Ways to run the same pass that launch or read more."""
     asked, settings = question.asked, question.settings
     if settings.served:
         # a device whose constants are of whole runs has those of one engine

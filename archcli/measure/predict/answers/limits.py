@@ -38,7 +38,7 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
     if settings.past:
         more = f" behind {settings.past:,}"
     yield tokens + (" in the cache" if question.phase == "decode" else more)
-    yield stored_in_words(question.model, predicted.dtype, question.native)
+    yield stored_in_words(question.model, settings.dtype, question.native)
     for name in ("optimizer", "attention", "backend", "recompute", "grad_accum"):
         value = getattr(settings, name)
         if value != getattr(DEFAULTS, name):
@@ -64,14 +64,17 @@ def _devices(question: PredictQuestion) -> str:
 
 
 def misfit(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:
-    """The sentence before all times of a model that does not fit; nothing if it fits."""
+    """The sentence before all times of what does not fit, or of sequences that wait; nothing if all run."""
+    asked = question.settings.batch_size
+    running = totals.get("at_once", asked)
+    queue = f"{running:,} of {asked:,} sequences run at once, and the rest wait."
     if not totals["fits"]:
         needed, there = (bytes_in_words(totals[name]) for name in ("needed_bytes", "memory_bytes"))
         of_each = "each needs" if question.plan.devices > 1 else "needs"
-        yield (
-            f"Does not fit into {_devices(question)} ({of_each} {needed}, has {there}); "
-            "all times are as if it did."
-        )
+        so = queue if running < asked else "all times are as if it did."
+        yield f"Does not fit into {_devices(question)} ({of_each} {needed}, has {there}); {so}"
+    elif running < asked:
+        yield queue
 
 
 def misfit_hints(question: PredictQuestion, totals: Mapping[str, Any]) -> Iterator[str]:

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers.gap import Explanation, Gap, not_predicted, way_to_look
 from archcli.measure.predict.answers.limits import Limit, beyond_limit, duration, in_one_unit, limits
 from archcli.measure.predict.answers.question import PredictAnswer, PredictQuestion
+from archcli.measure.predict.answers.tables import to_four
 from archcli.measure.predict.prediction import Prediction
 from archcli.units import parse_pace
 
@@ -20,11 +22,15 @@ Record = dict[str, Any]
 OF = {"train": "a step", "forward": "a pass", "prefill": "a prefill", "decode": "a token of each sequence"}
 AS_EXPECTED = 0.02
 """Part of the expected time by which a measured one differs that counts as the same."""
+MANY, FEWEST = 10, 1e-3
+"""Shares between which a percentage is easily read."""
 NEAR = 1.5
 """Measured over the high end of a range up to which the prediction itself may be what is wrong."""
 FAR = 10
 """Measured over the high end of a range from which on another question was asked than ran."""
 OUTSIDE = "; or the prediction: one measurement in five lies outside of its range"
+SAME_MFU = 0.005
+"""Part by which MFU differs that is not worth a note."""
 FEW = 3
 """Explanations in a sentence."""
 FASTER = {
@@ -111,24 +117,48 @@ def measured_totals(
     """The totals `measured`, and `explained`: three sentences, and what would explain the gap by seconds."""
     comparison = compared(question, answer, cached)
     seconds = comparison.prediction.seconds
-    found = comparison.gap.explanations() if comparison.seconds > seconds.high else ()
+    found: Sequence[Explanation] = ()
+    if comparison.seconds > seconds.high:
+        found = comparison.gap.explanations()
+    elif comparison.seconds < seconds.low:
+        found = comparison.gap.savings()
     lines = [_verdict(comparison), _parts(comparison), _explained(comparison, found, fits=totals["fits"])]
     by = [explanation.record() for explanation in found]
     return {"measured": comparison.record(), "explained": {"lines": lines, "by": by}}
+
+
+def mfu_notes(question: PredictQuestion, mfu: float) -> Iterator[str]:
+    """MFU as others count it, with the scores that a mask forbids, where that differs."""
+    if question.phase in {"decode", "serve"}:
+        return
+    counted = count_pass(question.model, question.settings.request(question.model))
+    all_pairs = mfu * float(counted.flops(unmasked=True)[0] / counted.flops()[0])
+    if all_pairs > (1 + SAME_MFU) * mfu:
+        yield (
+            "MFU counts the attention scores that the mask allows; with all S x S, as PaLM, nanoGPT, "
+            f"llm-foundry and Megatron-LM count, it is {100 * all_pairs:.1f}%."
+        )
 
 
 def _verdict(comparison: MeasuredPass) -> str:
     """The first sentence: measured beside expected and limit, and MFU."""
     seconds, measured = comparison.prediction.seconds, comparison.seconds
     figures = f"{duration(measured)} {comparison.of}, MFU {100 * comparison.mfu:.1f}%"
-    of_limit = f"{100 * seconds.floor / measured:.3g}% of the limit's"
+    of_limit = f"{_share(seconds.floor / measured)} of the limit's"
     if comparison.expected is None:
         beyond = "Faster than the limit" if measured < seconds.floor else "Against the limit alone"
         return f"{beyond}: {figures}; {of_limit} speed, {duration(seconds.floor)}."
     between = in_one_unit(seconds.low, seconds.high, " to ")
-    of_expected = f"{100 * seconds.expected / measured:.3g}% of the expected speed"
+    of_expected = f"{_share(seconds.expected / measured)} of the expected speed"
     expected = f"{duration(seconds.expected)} expected ({between})"
     return f"{_place(comparison)}: {figures}; {expected}: {of_expected}, {of_limit}."
+
+
+def _share(share: float) -> str:
+    """`66.4%`; `20 times` where a percentage would have many digits."""
+    if share >= MANY:
+        return f"{to_four(share):,} times"
+    return f"{100 * share:.3g}%" if share >= FEWEST else f"less than {100 * FEWEST:g}%"
 
 
 def _place(comparison: MeasuredPass) -> str:
@@ -167,10 +197,11 @@ def _explained(comparison: MeasuredPass, found: Sequence[Explanation], *, fits: 
     """The third sentence: what would explain the gap, the largest first, and how to look."""
     seconds, measured, question = comparison.prediction.seconds, comparison.seconds, comparison.question
     trains = question.phase == "train"
+    parts = "".join(f"{one.sentence}, " for one in found)
     if measured < seconds.floor:
-        return f"The measurement or the question is wrong: {IMPOSSIBLE[trains]}."
+        return f"The measurement or the question is wrong: {parts}{IMPOSSIBLE[trains]}."
     if measured < seconds.low:
-        return f"No gap; what would explain it: {FASTER[trains]}."
+        return f"No gap; what would explain it: {parts}{FASTER[trains]}."
     if measured <= seconds.high:
         own = seconds._replace(expected=seconds.expected - comparison.late_s)
         spent = limits(comparison.prediction._replace(seconds=own), comparison.cached)
@@ -188,7 +219,7 @@ def _other_question(comparison: MeasuredPass, *, fits: bool) -> Iterator[str]:
     """Why what ran may differ from what is asked."""
     if not fits:
         yield "something else ran, as this does not fit"
-    if comparison.seconds > FAR * comparison.prediction.seconds.high:
+    elif comparison.seconds > FAR * comparison.prediction.seconds.high:
         yield "something else ran (batch, length, phase, dtype, device)"
 
 

@@ -11,7 +11,7 @@ from archcli.graph.kept import Backend
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import NO_ENGINE, EngineName
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
-from archcli.measure.memory.settings import COMPUTED, FP8, MemorySettings
+from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import TracedModel
 from archcli.measure.predict.constants import Efficiency
 from archcli.measure.predict.engine_kernels.choice import BORROWED
@@ -75,8 +75,7 @@ class PredictSettings:
     new: tokens that serving generates for each sequence.
     engine: the engine whose measured speed scales the times.
     kv_read: how the kernel of a decoded token reads grouped keys and values.
-    dtype: fp8 has matrix products and cache in fp8, and all else in bf16.
-    kv_dtype: of an engine's cache, where it is another.
+    kv_dtype: of an engine's cache, where it is another than the model's.
     chunk: tokens of a prefill that run at a time, of which memory depends.
     tokens: those of a whole training.
     price_per_hour: of one device.
@@ -89,7 +88,6 @@ class PredictSettings:
     new: AboveZero = DEFAULT_NEW
     engine: EngineName = "none"
     kv_read: CacheReads = "groups"
-    dtype: str = "bf16"
     tokens: AboveZero | None = None
     price_per_hour: Price | None = None
     compiled: bool = False
@@ -124,6 +122,7 @@ class PredictQuestion:
     live: LiveServer | None = None
     known: TracedModel | None = field(default=None, compare=False, repr=False)
     again: Callable[..., MemoryQuestion] | None = field(default=None, compare=False, repr=False)
+    _memory: list[MemoryQuestion] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
     def phase(self) -> str:
@@ -148,9 +147,8 @@ class PredictQuestion:
     @property
     def cache(self) -> CacheUse:
         """How the pass uses the cache."""
-        low = FP8 if self.asked.dtype == FP8 else ""
         form: CacheForm = "in_place" if self.is_served else "grown"
-        return CacheUse(form, self.asked.kv_read, low, self.asked.kv_dtype or low, self.native)
+        return CacheUse(form, self.asked.kv_read, self.asked.kv_dtype or "", self.native)
 
     @property
     def native(self) -> str:
@@ -161,19 +159,37 @@ class PredictQuestion:
 
     @property
     def multiplied(self) -> str:
-        """The dtype of products in fewer bits than all else has; empty where there are none."""
-        return FP8 if self.asked.dtype == FP8 else self.native
+        """The dtype in which most products run."""
+        return self.native or self.settings.dtype
 
     def answer(self) -> PredictAnswer:
         """The prediction. Raises ArchError for what cannot be predicted."""
         engine, timing, plan = self.engine, self.timing, self.plan
         if self.phase == "serve":
+            engine = engine._replace(at_once=self._at_once())
             served = serve(self.model, self.settings, self.asked.new, timing, plan, self.cache, engine)
             return PredictAnswer(self._of_peak(served.whole), served)
         compiled = self.asked.compiled
         one_pass = predict_pass(self.model, self.settings, timing, self.plan, self.cache, compiled=compiled)
         with_overhead = one_pass._replace(seconds=with_engine(one_pass.seconds, engine))
         return PredictAnswer(self._of_peak(with_overhead))
+
+    def _at_once(self) -> int:
+        """Sequences that a live server runs at once: as many as it takes, and as its cache has room for.
+
+        All of them where there is no room for one: then all times are as if there were.
+        """
+        asked = int(self.settings.batch_size)
+        if self.engine.live is None:
+            return asked
+        most = (self.settings.engine or NO_ENGINE).max_sequences
+        taken = min(asked, self.plan.dp * most) if most else asked
+        memory = self.memory()
+        if memory.changed(batch_size=taken).fits():
+            return taken
+        from archcli.measure.memory.answers.fit import most_sequences  # of what does not fit alone
+
+        return most_sequences(memory, taken) or taken
 
     @property
     def timing(self) -> TimingDevice:
@@ -186,7 +202,7 @@ class PredictQuestion:
             efficiency = Efficiency(kernels.products) if kernels.products else own
             clock = timing.clock._replace(engine=kernels, efficiency=efficiency)
             timing = timing._replace(clock=clock)
-        return in_fewer_bits(timing, self.multiplied) if self.multiplied else timing
+        return in_fewer_bits(timing, self.native) if self.native else timing
 
     @property
     def engine(self) -> Engine:
@@ -210,13 +226,16 @@ class PredictQuestion:
         return self.device.kernels_of(self.asked.engine)
 
     def _of_peak(self, prediction: Prediction) -> Prediction:
-        return at_peak(prediction, self.timing, self.multiplied) if self.multiplied else prediction
+        return at_peak(prediction, self.timing, self.native) if self.native else prediction
 
     def memory(self) -> MemoryQuestion:
-        """The question whether it fits, as `archcli memory` asks it."""
+        """The question whether it fits, as `archcli memory` asks it; the same each time."""
+        if not self._memory:
+            self._memory.append(self._asked_of_memory())
+        return self._memory[0]
+
+    def _asked_of_memory(self) -> MemoryQuestion:
         settings, model = self.settings, self.model
-        if self.asked.dtype == FP8:
-            model = in_eight_bits(model)
         if settings.served:
             cache_dtype, chunk = self.cache.cache_dtype or None, None
             if settings.phase != "decode":
@@ -229,17 +248,6 @@ class PredictQuestion:
         return replace(self, settings=replace(self.settings, **settings))
 
 
-def in_eight_bits(model: Model) -> Model:
-    """The model stored in fp8, as `memory` does it, unless it states how it is stored."""
-    if model.quantization is not None:
-        return model
-    from archcli.modules.stored.quantization import Quantization  # of fp8 alone
-
-    return model.replace(quantization=Quantization(format=FP8))
-
-
-DTYPES = (*COMPUTED, FP8)
-OF_INFERENCE = {"engine": "--engine", "kv_read": "--kv-read"}
 DEFAULTS = PredictSettings()
 
 
@@ -252,34 +260,16 @@ def check_prediction(question: PredictQuestion) -> None:
 
 def _problems(question: PredictQuestion) -> Iterator[Problem]:
     settings, phase = question.asked, question.phase
-    if settings.dtype not in DTYPES:
-        yield Problem(f"predict does not support dtype {settings.dtype}", f"one of {', '.join(DTYPES)}")
-    if settings.engine == "llamacpp" and settings.dtype == FP8:
-        yield Problem("llama.cpp reads no fp8", "--dtype q8_0, or --engine vllm")
     if settings.compiled:
         yield from _of_compiled(question)
-    yield from _of_cache(question)
-    if phase == "train":
-        if settings.dtype == FP8:
-            yield Problem("predict does not support training in fp8", "--dtype bf16")
-    elif settings.tokens is not None:
+    if settings.kv_read != DEFAULTS.kv_read and not question.caches:
+        what = f"--kv-read applies to inference with a cache only, and the phase is {phase}"
+        yield Problem(what, "leave --kv-read out")
+    if phase != "train" and settings.tokens is not None:
         yield Problem(f"--tokens applies to training only, and the phase is {phase}", "ask for --phase train")
     if phase != "serve" and settings.new != DEFAULT_NEW:
         hint = "ask for --phase serve" if question.model.caches else "leave --new out"
         yield Problem(f"--new applies to serving only, and the phase is {phase}", hint)
-
-
-def _of_cache(question: PredictQuestion) -> Iterator[Problem]:
-    """Options of a cache or an engine where there is none."""
-    asked, phase = question.asked, question.phase
-    if not question.caches:
-        for name, option in OF_INFERENCE.items():
-            if getattr(asked, name) != getattr(DEFAULTS, name):
-                what = f"{option} applies to inference with a cache only, and the phase is {phase}"
-                yield Problem(what, f"leave {option} out")
-    if asked.kv_dtype is not None and not question.is_served:
-        what = f"--kv-dtype is of an engine's cache, and the phase is {phase} without an engine"
-        yield Problem(what, "ask for an engine, or leave --kv-dtype out")
 
 
 def _of_compiled(question: PredictQuestion) -> Iterator[Problem]:

@@ -25,7 +25,6 @@ from archcli.measure.predict.answers.limits import (
     title,
 )
 from archcli.measure.predict.answers.question import (
-    OF_INFERENCE,
     Curve,
     FitTime,
     PredictAnswer,
@@ -156,15 +155,13 @@ def decoded_rows(question: PredictQuestion) -> tuple[Row, ...]:
 
 def _break_even(question: PredictQuestion, rows: tuple[Row, ...]) -> Record:
     of_replica = int(question.plan.of_replica(question.settings).batch_size)
-    stored = 1.0 if question.asked.dtype == "fp8" else float(question.settings.width)
+    stored = float(question.settings.width)
     cached = question.cache.cached_width(int(question.settings.width))
     if question.model.quantization is not None:
         from archcli.measure.predict.rank.stored import mean_width  # of quantized weights alone
 
         stored = mean_width(question.plan.share(question.model), rows, question.settings.dtype)
-    points = break_even(
-        rows, of_replica, (stored, cached), question.timing, question.multiplied or question.asked.dtype
-    )
+    points = break_even(rows, of_replica, (stored, cached), question.timing, question.multiplied)
     batch, plan = {"floor": points.floor_batch, "expected": points.batch}, question.plan
     at_once = plan.batches * plan.batches_at_once(question.settings)
     return {
@@ -177,7 +174,7 @@ def _inputs(question: PredictQuestion) -> Record:
     settings, predicted, train = question.settings, question.asked, question.phase == "train"
     of_training = ("recompute", "grad_accum", "optimizer")
     names = ("phase", "batch_size", "attention", "backend", *(of_training if train else ()))
-    of_phase: Record = {} if train else {name: getattr(predicted, name) for name in OF_INFERENCE}
+    of_phase: Record = {} if train else {name: getattr(predicted, name) for name in ("engine", "kv_read")}
     if question.caches:
         of_phase["kv_dtype"] = question.cache.cache_dtype or settings.dtype
         of_phase["chunk"] = predicted.chunk
@@ -198,7 +195,7 @@ def _inputs(question: PredictQuestion) -> Record:
         **{name: getattr(settings, name) for name in names},
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
-        "dtype": question.model.stored_as or predicted.dtype,
+        "dtype": question.model.stored_as or settings.dtype,
         **of_phase,
         "plan": question.plan.inputs(),
         "device": question.device.name,
@@ -245,6 +242,10 @@ def _notes(
     if totals["time_s"]["expected"] is not None:
         of, error = totals["device"], 100 * totals["device"]["held_out_error"]
         yield f"Constants: {of['source']}; mean error {error:.1f}% on measurements not used for fitting."
+    if "measured" in totals:
+        from archcli.measure.predict.answers.measured import mfu_notes  # asked for by name
+
+        yield from mfu_notes(question, totals["measured"]["mfu"])
     yield from _of_engine(question, totals)
     yield from misfit_hints(question, totals)
 
@@ -260,6 +261,8 @@ def _of_engine(question: PredictQuestion, totals: Record) -> Iterator[str]:
     elif kernels.lender or kernels.products_of:
         lenders = " and ".join(dict.fromkeys(filter(None, (kernels.lender, kernels.products_of))))
         yield f"{name} has constants of {lenders}, the nearest of its generation; the range is wider by 15%."
+        if kernels.links_of and question.plan.devices > 1:
+            yield f"All-reduces have constants of {kernels.links_of}, whose link is of the same kind."
     if question.phase == "serve":
         yield (
             "A live server takes in a sequence when another ends: tokens wait for prefills of others, too; "

@@ -46,7 +46,7 @@ def device_record(question: PredictQuestion, origin: Origin | None) -> Record:
 
 def _constants(question: PredictQuestion) -> Record:
     """The constants by group; of matrix products, attention and training those of the dtype."""
-    dtype, efficiency = question.asked.dtype, question.timing.clock.efficiency
+    dtype, efficiency = question.multiplied, question.timing.clock.efficiency
     constants: Record = {}
     for group, entries in efficiency.groups.items():
         known = {name: dict(entry) for name, entry in entries.items()}
@@ -110,6 +110,7 @@ def totals_of(question: PredictQuestion, answer: PredictAnswer) -> Record:
     if answer.served is not None:
         totals["first_token_s"] = answer.served.first_token.record()
         totals["per_token_s"] = answer.served.per_token.record()
+        totals["at_once"] = answer.served.at_once
     elif question.caches:
         name = "first_token_s" if question.phase == "prefill" else "per_token_s"
         totals[name] = prediction.seconds.record()

@@ -8,7 +8,6 @@ experts are neighbours within a stage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from archcli.arith import Number
@@ -72,8 +71,7 @@ Moment = Literal["forward", "backward", "step"]
 """When it runs; `step` is after the backward of the last micro batch."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collective:
+class Collective(NamedTuple):
     """All `times` of one kind of exchange in a step or a pass of one rank.
 
     `bytes` are what the rank sends in all of them, by a ring algorithm: 2 (n - 1) / n of the tensor in an
@@ -90,17 +88,17 @@ class Collective:
 
     def scaled(self, times: Number) -> Collective:
         """The collective `times` as often."""
-        return replace(self, bytes=times * self.bytes, times=times * self.times)
+        return self._replace(bytes=times * self.bytes, times=times * self.times)
 
 
 def merged(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
     """The collectives, with those of one kind as one."""
     by_kind: dict[Collective, Collective] = {}
     for collective in collectives:
-        kind = replace(collective, bytes=0, times=0)
+        kind = collective._replace(bytes=0, times=0)
         total = by_kind.get(kind, kind)
-        by_kind[kind] = replace(
-            kind, bytes=total.bytes + collective.bytes, times=total.times + collective.times
+        by_kind[kind] = kind._replace(
+            bytes=total.bytes + collective.bytes, times=total.times + collective.times
         )
     return tuple(by_kind.values())
 
@@ -209,7 +207,7 @@ class Exposed(NamedTuple):
     def plus(self, further: Exposed) -> Exposed:
         """Both together, of one kind."""
         ours, theirs = self.timed.collective, further.timed.collective
-        sums = replace(ours, bytes=ours.bytes + theirs.bytes, times=ours.times + theirs.times)
+        sums = ours._replace(bytes=ours.bytes + theirs.bytes, times=ours.times + theirs.times)
         both = self.timed._replace(collective=sums, time_s=self.timed.time_s + further.timed.time_s)
         return Exposed(both, self.least_s + further.least_s, self.most_s + further.most_s)
 

@@ -20,6 +20,22 @@ PROCESSORS: Mapping[str, int] = {
     "b300-sxm": 148,
     "gb200": 152,
     "gb300": 152,
+    "a10": 72,
+    "a10g": 80,
+    "a40": 84,
+    "rtx-3060": 28,
+    "rtx-3070": 46,
+    "rtx-3080": 68,
+    "rtx-3080-12gb": 70,
+    "rtx-3080-ti": 80,
+    "rtx-3090": 82,
+    "rtx-3090-ti": 84,
+    "rtx-a2000": 26,
+    "rtx-a4000": 48,
+    "rtx-a4500": 56,
+    "rtx-a5000": 64,
+    "rtx-a5500": 80,
+    "rtx-a6000": 84,
     "l4": 58,
     "l40s": 142,
     "rtx-4090": 128,
@@ -30,6 +46,7 @@ PROCESSORS: Mapping[str, int] = {
 
 GENERATIONS: Mapping[str, str] = {
     "sm_80": "Ampere",
+    "sm_86": "Ampere",
     "sm_89": "Ada",
     "sm_90": "Hopper",
     "sm_100": "Blackwell",
@@ -53,14 +70,16 @@ class NamedDevice(NamedTuple):
 def lender(device: NamedDevice, measured: Iterable[NamedDevice]) -> NamedDevice | None:
     """The measured device whose constants a device gets: itself, or the nearest of its generation.
 
-    None where no device of its generation was measured: kernels of another generation are other code.
+    The nearest has the same architecture if any has, then the bandwidth that is most alike. None where no
+    device of its generation was measured: kernels of another generation are other code.
     """
 
     def generation(of: NamedDevice) -> str:
         return GENERATIONS.get(of.architecture, of.architecture)
 
-    def distance(candidate: NamedDevice) -> tuple[bool, float]:
-        return candidate.name != device.name, abs(log(candidate.bandwidth / device.bandwidth))
+    def distance(candidate: NamedDevice) -> tuple[bool, bool, float]:
+        ratio = abs(log(candidate.bandwidth / device.bandwidth))
+        return candidate.name != device.name, candidate.architecture != device.architecture, ratio
 
     alike = [candidate for candidate in measured if generation(candidate) == generation(device)]
     return min(alike, key=distance, default=None)

@@ -21,7 +21,7 @@ from archcli.measure.memory.shares import shares
 from archcli.measure.passes import SCORES
 from archcli.measure.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK
 from archcli.measure.predict.rank.planned import PlannedPass, StagePlacement
-from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of, narrowed
+from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 from archcli.modules.stored.formats import cache_bytes
 from archcli.recording.classes import TimeClass
 
@@ -36,17 +36,15 @@ CacheReads = Literal["groups", "heads"]
 
 
 class CacheUse(NamedTuple):
-    """How a pass uses the cache of keys and values, and the `low_dtype` of an engine.
+    """How a pass uses the cache of keys and values, and how it multiplies packed matrices.
 
-    A pass that writes the cache in place is an engine's, which fuses the kernels of a row. Products read and
-    write in the `low_dtype`, such as fp8, all else in the model's dtype. Keys and values are kept in
-    `cache_dtype`, empty for the model's. Products of packed matrices run in `native`, empty where they unpack
-    them.
+    A pass that writes the cache in place is an engine's, which fuses the kernels of a row. Keys and values
+    are kept in `cache_dtype`, empty for the model's. Products of packed matrices run in `native`, empty where
+    they unpack them.
     """
 
     form: CacheForm = "grown"
     reads: CacheReads = "groups"
-    low_dtype: str = ""
     cache_dtype: str = ""
     native: str = ""
 
@@ -55,12 +53,6 @@ class CacheUse(NamedTuple):
         if not self.cache_dtype:
             return width
         return float(cache_bytes(MANY, self.cache_dtype, StateContent.LATENT)) / MANY
-
-    def product(self, kernel: KernelCost) -> KernelCost:
-        """A matrix product in the engine's dtype."""
-        if not self.low_dtype:
-            return kernel
-        return narrowed(kernel, self.low_dtype)
 
 
 MANY = 576 << 10
@@ -170,8 +162,6 @@ def _of_rows(
         if row is not None and row.op.exchanges:
             continue  # timed as what is sent: what runs here stands in for it
         times, kernel = float(run.times), run.kernel
-        if kind_of(run.op_class, kernel.name) == PRODUCTS:
-            kernel = use.product(kernel)
         if row is not None and row.op.component == SCORES:
             times *= plan.cp  # with the keys of each rank of the ring in turn
             if run.op_class == TimeClass.FUSED_ATTENTION:

@@ -19,7 +19,7 @@ from archcli.measure.memory.pipeline import Stage, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import PlacedWeight, Widths, layer_starts, placed_weights
-from archcli.measure.passes import shape_pass
+from archcli.measure.passes import Pass, count_pass, shape_pass
 from archcli.measure.predict.communication.collective import Collective, merged
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex, layer_count
@@ -103,7 +103,7 @@ class PlannedPass:
 
     model: Model
     request: Request
-    rows: tuple[Row, ...]
+    passed: Pass
     weights: tuple[PlacedWeight, ...]
     placement: StagePlacement
     repeated: frozenset[str]
@@ -112,6 +112,11 @@ class PlannedPass:
     gradient_width: Number
     with_head: bool = False
     _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows of the pass."""
+        return self.passed.rows
 
     @property
     def widths(self) -> Widths:
@@ -160,7 +165,7 @@ class PlannedPass:
 
 
 def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedPass:
-    """Trace the shapes of a rank's pass: in training of a micro batch, else of one batch in flight.
+    """Trace a rank's pass: in training of a micro batch, else of one batch in flight.
 
     Raises ArchError for a plan that the model cannot have.
     """
@@ -171,11 +176,12 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
     request = mine.request(model)
     # multi-token prediction runs in training alone: inference holds no weights of it
     share = plan.share(model if training else inferring(model))
-    passed = shape_pass(share, request)
+    # with costs, as the pass of a whole model is the one whose FLOPs are asked for
+    passed = shape_pass(share, request) if training else count_pass(share, request)
     return PlannedPass(
         share,
         request,
-        passed.rows,
+        passed,
         tuple(placed_weights(share, passed.rows, settings.width)),
         StagePlacement(share, [row.path for row in passed.rows]),
         _repeated(passed.rows, settings),

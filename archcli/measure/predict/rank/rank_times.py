@@ -63,12 +63,12 @@ class TimingDevice(NamedTuple):
         """The constants of a training step in the settings' dtype; None for another pass."""
         return self.clock.efficiency.step(settings.dtype) if settings.phase == "train" else None
 
-    def best_rate(self, settings: MemorySettings, low_dtype: str = "") -> float:
-        """FLOP/s that no kernel of such a pass is expected to exceed; products may be in a `low_dtype`."""
-        dtype = low_dtype or settings.dtype
+    def best_rate(self, settings: MemorySettings, native: str = "") -> float:
+        """FLOP/s that no kernel of such a pass is expected to exceed; products may be in `native`."""
+        dtype = native or settings.dtype
         peak, efficiency = self.clock.rates.peak(dtype), self.clock.efficiency
-        if low_dtype:
-            # products are in the low dtype, attention stays in the model's
+        if native:
+            # products are in the native dtype, attention stays in the model's
             return max(peak, self.clock.rates.peak(settings.dtype))
         products, attention = efficiency.products(dtype), efficiency.attention(dtype)
         step = self.step_constants(settings)

@@ -255,9 +255,9 @@ class StageAtLeast(NamedTuple):
 class LeastTime:
     """Lower bounds of the seconds that candidates of a question take; closer, the more ranks are timed."""
 
-    def __init__(self, question: MemoryQuestion, device: TimingDevice, low_dtype: str = "") -> None:
-        """Begin without timed ranks; products may be in a `low_dtype`."""
-        self.question, self.device, self.low_dtype = question, device, low_dtype
+    def __init__(self, question: MemoryQuestion, device: TimingDevice, native: str = "") -> None:
+        """Begin without timed ranks; packed matrices may be multiplied in `native`."""
+        self.question, self.device, self.native = question, device, native
         # one sequence, and nothing run again
         self._alone = replace(question.settings, batch_size=1, recompute="none")
         self._sending: dict[Degrees, LeastSending] = {}
@@ -324,7 +324,7 @@ class LeastTime:
         """Seconds of the matrix products of one sequence on one device."""
         request = self._alone.request(self.question.model)
         flops = float(count_pass(self.question.model, request).flops()[0])
-        return flops / self.device.best_rate(self.question.settings, self.low_dtype)
+        return flops / self.device.best_rate(self.question.settings, self.native)
 
     def _sent(self, plan: Plan) -> LeastSending:
         """What ranks of these degrees send."""

@@ -55,7 +55,7 @@ class PlanTimer:
     _least: LeastTime = field(init=False)
 
     def __post_init__(self) -> None:
-        self._least = LeastTime(self.question, self.device, self.use.low_dtype or self.use.native)
+        self._least = LeastTime(self.question, self.device, self.use.native)
 
     def least(self, candidate: Candidate) -> float:
         """The first lower bound of a candidate's seconds; call it for all before `closer` of any."""

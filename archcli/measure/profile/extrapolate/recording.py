@@ -73,11 +73,11 @@ def _layer_operations(pair: StackPair, recording: Recording) -> Iterator[OpTime]
     for timed in recording.timed:
         prefix = next((prefix for prefix in prefixes if timed.path.startswith(prefix)), None)
         if prefix is not None:
-            below = replace(timed, path=timed.path.removeprefix(prefix))
+            below = timed._replace(path=timed.path.removeprefix(prefix))
             by_operation[below.path, below.phase, below.name, below.op_class].append(below)
     for same in by_operation.values():
         calls = sum(timed.calls for timed in same) // len(prefixes)
-        yield replace(same[0], seconds=_seconds(same) / len(prefixes), calls=calls)
+        yield same[0]._replace(seconds=_seconds(same) / len(prefixes), calls=calls)
 
 
 def _seconds(timed: list[OpTime] | tuple[OpTime, ...]) -> float:
@@ -138,7 +138,7 @@ def _operations(plan: StackPlan, recordings: Recordings, layers: list[LayerTimes
         if timed.path and not timed.path.startswith(in_layers):
             yield timed
     for key, timed in _outside_of_rows(plan, recordings).items():
-        yield replace(timed, seconds=_linear(plan, recordings, _seconds_of(key)))
+        yield timed._replace(seconds=_linear(plan, recordings, _seconds_of(key)))
     for times in layers:
         yield from _repeated(times)
 
@@ -147,10 +147,9 @@ def _repeated(times: LayerTimes) -> Iterator[OpTime]:
     """The operations of a kind at every counted layer, times the layers that it represents."""
     kind = times.pair.kind
     for index, n_layers in kind.places:
-        yield from (replace(timed, path=kind.rotary(index)) for timed in times.shared)
+        yield from (timed._replace(path=kind.rotary(index)) for timed in times.shared)
         for timed in times.timed:
-            yield replace(
-                timed,
+            yield timed._replace(
                 path=f"{kind.layer(index)}.{timed.path}",
                 seconds=timed.seconds * n_layers,
                 calls=timed.calls * n_layers,

@@ -120,7 +120,7 @@ def regrouped(timing: Timing, compiled: CompiledModel) -> Timing:
 
 def _in_group(time: OpTime, compiled: CompiledModel) -> OpTime:
     group = compiled.charged_group(time.path, time.phase, time.op_class)
-    return time if group is None else replace(time, path=group.path, op_class=group.op_class)
+    return time if group is None else time._replace(path=group.path, op_class=group.op_class)
 
 
 NONE: Ratios = {"ratio": None, "ratio_q1": None, "ratio_q3": None, "ratio_min": None, "ratio_max": None}

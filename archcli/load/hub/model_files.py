@@ -1,4 +1,4 @@
-"""Model files of this machine: GGUF files and folders of safetensors, in a folder or in programs' caches.
+"""Model files of this machine: GGUF and folders of safetensors, in a folder or programs' caches.
 
 Headers alone are read. What is damaged or incomplete is left out, with the reason.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ from archcli.load.hub.cache import cache_folder
 GGUF, SAFETENSORS = ".gguf", ".safetensors"
 REPOSITORY = "models--"
 """How the hub's cache begins the folder of a model: models--org--name."""
+OLLAMA_SERVICE = Path("/usr/share/ollama/.ollama/models")
+"""Where Ollama keeps models as a service of Linux."""
 OLLAMA_MODEL = "application/vnd.ollama.image.model"
 OTHER_TYPES = {"adapter": "an adapter", "mmproj": "a projector of images", "imatrix": "an importance matrix"}
 """`general.type` of GGUF files that hold no model."""
@@ -52,7 +54,11 @@ class ModelFiles(NamedTuple):
     skipped: tuple[SkippedFile, ...] = ()
 
 
-def model_files(folder: Path) -> ModelFiles:
+OnFile = Callable[[Path], None]
+"""What is called before a file is read, to show progress."""
+
+
+def model_files(folder: Path, on_file: OnFile | None = None) -> ModelFiles:
     """The models below a folder, without those in hidden folders of it.
 
     Raises ArchError where it is no folder or cannot be read.
@@ -62,13 +68,13 @@ def model_files(folder: Path) -> ModelFiles:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise ArchError(Problem(f"no folder: {reason or error}", path=str(folder))) from None
-    return _collected([(path, "") for path in _candidates(folder)])
+    return _collected([(path, "") for path in _candidates(folder)], on_file)
 
 
-def cached_model_files() -> ModelFiles:
+def cached_model_files(on_file: OnFile | None = None) -> ModelFiles:
     """The models in the caches of the hub, llama.cpp, LM Studio and Ollama."""
     found = [(path, "") for folder in _cache_folders() if folder.is_dir() for path in _candidates(folder)]
-    return _collected([*found, *_of_ollama()])
+    return _collected([*found, *_of_ollama()], on_file)
 
 
 def _cache_folders() -> list[Path]:
@@ -100,19 +106,24 @@ def _of_ollama() -> Iterator[tuple[Path, str]]:
 
     manifests/registry.ollama.ai/library/llama3.1/8b names a file of blobs/.
     """
-    top = Path(os.environ.get("OLLAMA_MODELS") or Path.home() / ".ollama" / "models")
-    for folder, below, files in os.walk(top / "manifests"):
-        below.sort()
-        for tag in sorted(files):
-            models = (layer for layer in _layers(Path(folder, tag)) if layer.get("mediaType") == OLLAMA_MODEL)
-            digest = str(next(models, {}).get("digest", ""))
-            # a manifest may be a stranger's: a digest with folders could lead out of the blobs
-            if digest and "/" not in digest and "\\" not in digest:
-                yield top / "blobs" / digest.replace(":", "-"), f"{Path(folder).name}:{tag}"
+    stated = os.environ.get("OLLAMA_MODELS")
+    for top in [Path(stated)] if stated else [Path.home() / ".ollama" / "models", OLLAMA_SERVICE]:
+        for folder, below, files in os.walk(top / "manifests"):
+            below.sort()
+            for tag in sorted(files):
+                digest = _digest(Path(folder, tag))
+                # a manifest may be a stranger's: a digest with folders could lead out of the blobs
+                if digest and "/" not in digest and "\\" not in digest:
+                    yield top / "blobs" / digest.replace(":", "-"), f"{Path(folder).name}:{tag}"
+
+
+def _digest(manifest: Path) -> str:
+    """The digest of a manifest's model; empty for what is no manifest, or of something else."""
+    models = (layer for layer in _layers(manifest) if layer.get("mediaType") == OLLAMA_MODEL)
+    return str(next(models, {}).get("digest", ""))
 
 
 def _layers(manifest: Path) -> list[dict[str, Any]]:
-    """The layers of a manifest; none of what is no manifest."""
     try:
         with manifest.open("rb") as file:
             return [dict(layer) for layer in json.loads(file.read(MOST_MANIFEST))["layers"]]
@@ -121,7 +132,7 @@ def _layers(manifest: Path) -> list[dict[str, Any]]:
         return []
 
 
-def _collected(candidates: Sequence[tuple[Path, str]]) -> ModelFiles:
+def _collected(candidates: Sequence[tuple[Path, str]], on_file: OnFile | None) -> ModelFiles:
     """The models of paths and their names, each once, though several links may lead to it."""
     models: dict[Path, ModelFile] = {}
     skipped: dict[Path, SkippedFile] = {}
@@ -129,8 +140,10 @@ def _collected(candidates: Sequence[tuple[Path, str]]) -> ModelFiles:
         identity = _identity(path)
         if identity in models or identity in skipped:
             continue
+        if on_file is not None:
+            on_file(path)
         try:
-            n_bytes = _safetensors_bytes(path) if path.is_dir() else _gguf_bytes(path)
+            n_bytes = _safetensors_bytes(path) if path.is_dir() else gguf_bytes(path)
             models[identity] = ModelFile(path, name or _name(path), n_bytes)
         except ArchError as error:
             skipped[identity] = SkippedFile(path, error.problems[0].what)
@@ -159,7 +172,7 @@ def _name(path: Path) -> str:
     return own
 
 
-def _gguf_bytes(path: Path) -> int:
+def gguf_bytes(path: Path) -> int:
     """Bytes of a GGUF file with all its parts; ArchError where it is damaged, cut short or no model."""
     header, parts = read_whole(path), parts_of(path)
     kind = header.metadata.get("general.type", "model")

@@ -1,4 +1,4 @@
-"""Names of models in other catalogues, as a preset and a format: llama3.1:70b-instruct-q4_K_M of Ollama's.
+"""Names of models in other catalogues, as a preset and a format: llama3.1:70b-q4_K_M of Ollama's.
 
 A name may be an Ollama tag, a repository of the Hugging Face hub or what people call a model. Nothing is
 asked of the network.

@@ -9,7 +9,8 @@ import pytest
 from archcli.errors import ArchError
 from archcli.load.gguf.header import read
 from archcli.load.gguf.stored import tensor_bytes
-from archcli.load.model_files import ModelFiles, cached_model_files, model_files
+from archcli.load.hub import model_files as reader
+from archcli.load.hub.model_files import ModelFiles, cached_model_files, model_files
 from archcli.load.source import load
 from gguf_files import tiny
 from gguf_files.file import gguf
@@ -32,6 +33,7 @@ def bare_home(tmp_path, monkeypatch):
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "LLAMA_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("OLLAMA_MODELS", raising=False)
+    monkeypatch.setattr(reader, "OLLAMA_SERVICE", tmp_path / "service")
     return home
 
 
@@ -78,8 +80,10 @@ def test_what_lies_below_a_folder_is_listed_by_size(tmp_path):
     write_gguf(top / ".hidden" / "c.gguf")
     (top / "notes.txt").write_text("no model")
     write_safetensors(top / "adapters" / "lora.safetensors")
-    files = model_files(top)
+    read = []
+    files = model_files(top, read.append)
     assert found(files) == [("b", large), ("a", small), ("tuned", folder)]
+    assert sorted(read) == sorted(model.path for model in files.models)
     assert files.models[0].path == top / "below" / "b.gguf"
     assert files.skipped == ()
 
@@ -207,6 +211,9 @@ def test_ollamas_models_go_by_their_tags(bare_home, tmp_path, monkeypatch):
     files = cached_model_files()
     assert found(files) == [("llama3.1:8b", size)]
     assert reasons(files) == {"sha256-cd34": "cannot be read: No such file or directory"}
+    more = write_gguf(tmp_path / "service" / "blobs" / "sha256-ef56", more=1)
+    manifest(tmp_path / "service", "qwen3", "8b", layers("sha256:ef56"))
+    assert found(cached_model_files()) == [("qwen3:8b", more), ("llama3.1:8b", size)]
     monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "other"))
     assert cached_model_files() == ModelFiles()
 

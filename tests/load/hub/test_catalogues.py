@@ -5,7 +5,7 @@ import time
 import pytest
 
 from archcli.errors import ArchError
-from archcli.load.catalogues import FAMILIES, OF_BITS, OF_PROGRAMS, CatalogueName, of_catalogue
+from archcli.load.hub.catalogues import FAMILIES, OF_BITS, OF_PROGRAMS, CatalogueName, of_catalogue
 from archcli.load.presets import presets, respelled
 from archcli.load.source import load
 from archcli.modules.stored.formats import is_format, parse_format
@@ -68,6 +68,8 @@ PRESETS = {
     "llama4": "llama-4-scout",
     "tinyllama": "tinyllama-1.1b",
     "llama 405b": "llama-3.1-405b",
+    "qwen 8b": "qwen3-8b",
+    "qwen 235b": "qwen3-235b-a22b",
     "nemotron-3-nano": "nemotron-3-nano-30b-a3b",
 }
 

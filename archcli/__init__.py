@@ -2,6 +2,7 @@
 
     load("my.yaml")            the architecture: fields checked, no torch
     build("my.yaml")           an ordinary torch.nn.Module, freshly initialised (needs torch)
+    fit                        whether it fits a device, in which format, and how fast; or what fits there
     count_params, count_flops, count_kv_cache, count_memory    reports, as commands print them
     params, flops, kvcache, memory   the same functions by the names of the commands
     predict, survey, compare   time on a device; many architectures by columns; a few side by side
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from archcli.api.engines import engines
     from archcli.api.explain import explain, formula
     from archcli.api.families import families
+    from archcli.api.fit import fit
     from archcli.api.flops import count_flops
     from archcli.api.kvcache import count_kv_cache
     from archcli.api.memory import count_memory
@@ -72,6 +74,7 @@ HOMES = {
     ".api.engines": ["engines"],
     ".api.explain": ["explain", "formula"],
     ".api.families": ["families"],
+    ".api.fit": ["fit"],
     ".api.flops": ["count_flops"],
     ".api.kvcache": ["count_kv_cache"],
     ".api.memory": ["count_memory"],
@@ -141,6 +144,7 @@ __all__ = [
     "engines",
     "explain",
     "families",
+    "fit",
     "flops",
     "formula",
     "kvcache",

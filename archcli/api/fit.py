@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from archcli.api.asking.question import asks
 from archcli.api.asking.subject import Subject, given
@@ -24,10 +25,27 @@ LEAST_BITS = 2.5
 """Bits of a weight that no format goes below."""
 
 
-def fit_report(options: FitOptions, overrides: Sequence[str] = (), tick: Tick = lambda *_: None) -> Report:
-    """The report on a model and a device, or on what fits a device; `tick` hears of each model of many."""
+Reading = Callable[[Any, Sequence[str]], Subject]
+
+
+def fit_report(
+    options: FitOptions,
+    overrides: Sequence[str] = (),
+    tick: Tick = lambda *_: None,
+    read: Reading = given,
+) -> Report:
+    """The report on a model and a device, or on what fits a device.
+
+    `tick` hears of each model of many; `read` loads a model, and `subject` standard input, too.
+    """
+    options, notes = _respelled(options)
+    report = _report(options, overrides, tick, read)
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _report(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Reading) -> Report:
     if options.model is not None:
-        return _model(options, overrides, tick)
+        return _model(options, overrides, tick, read)
     if overrides:
         raise ArchError("--set changes a model, and none is named", "name one, or leave --set out")
     if options.device is not None and options.files is None:
@@ -37,15 +55,14 @@ def fit_report(options: FitOptions, overrides: Sequence[str] = (), tick: Tick = 
     return fit_machine(options, tick)
 
 
-def _model(options: FitOptions, overrides: Sequence[str], tick: Tick) -> Report:
+def _model(options: FitOptions, overrides: Sequence[str], tick: Tick, read: Reading) -> Report:
     """The report on one model."""
-    options, notes = _respelled(options)
     try:
-        subject = _loaded(options, overrides)
+        subject = _loaded(options, overrides, read)
     except ArchError:
         # archcli fit 4090
         if options.device is None and _is_device(str(options.model)):
-            return _presets(replace(options, model=None, device=str(options.model)), tick)
+            return fit_report(replace(options, model=None, device=str(options.model)), (), tick)
         raise
     stated = [name for name in OF_MANY if vars(options)[name] != vars(DEFAULTS)[name]]
     if stated:
@@ -55,8 +72,7 @@ def _model(options: FitOptions, overrides: Sequence[str], tick: Tick) -> Report:
         from archcli.api.fitting.machine import this_device  # of this machine alone
 
         options = replace(options, device=this_device())
-    report = subject.named(fit_model(options.asked(subject), verbose=options.verbose))
-    return replace(report, notes=(*report.notes, *notes))
+    return subject.named(fit_model(options.asked(subject), verbose=options.verbose))
 
 
 def _respelled(options: FitOptions) -> tuple[FitOptions, list[str]]:
@@ -73,9 +89,9 @@ def _respelled(options: FitOptions) -> tuple[FitOptions, list[str]]:
     return options, [f"{note}." for note in notes if note]
 
 
-def _loaded(options: FitOptions, overrides: Sequence[str]) -> Subject:
+def _loaded(options: FitOptions, overrides: Sequence[str], read: Reading) -> Subject:
     """The model of the options; ArchError for a GGUF file that is cut short, too."""
-    subject = given(options.model, overrides)
+    subject = read(options.model, overrides)
     if subject.source.endswith(GGUF):
         gguf_bytes(Path(subject.source))
     return subject

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from archcli.api.asking.question import Option
+from archcli.api.asking.subject import subject
 from archcli.api.fit import fit_report
 from archcli.api.fitting.question import FitOptions
 from archcli.commands.line.options import Form, Json, Output, Set, asking
@@ -16,7 +17,7 @@ from archcli.render import show
 
 OnDevice = Annotated[
     str | None,
-    Option("The device, as --device has it.", metavar="[DEVICE]", completes="devices", argument=True),
+    Option("The device, as --device has it.", metavar="DEVICE", completes="devices", argument=True),
 ]
 
 
@@ -30,11 +31,13 @@ def run(
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Say whether a model fits a device, in which format, with how much context, and how fast.
+    """Say whether a model fits a device, in which format, and how fast.
 
-    With a model and a device, the largest format that fits; with a device alone, the presets that fit; with
-    neither, the model files that fit this machine. Bytes are those of `archcli memory --phase serve`, speeds
-    those of `archcli predict`. fit speaks of inference: for training ask archcli memory --phase train --fit.
+    `archcli fit MODEL DEVICE` names the largest format that fits, the longest context with it, and tokens a
+    second. `archcli fit --device DEVICE` lists the presets that fit, and `archcli fit` the model files that
+    fit this machine. Both may be named as people do: `archcli fit gpt-oss:20b "M3 Pro 36GB"`.
+    Bytes are those of `archcli memory --phase serve`, speeds those of `archcli predict`. For training ask
+    `archcli memory --phase train --fit`.
     """
     if on is not None:
         if options.device is not None:
@@ -46,8 +49,8 @@ def run(
 def _report(options: FitOptions, overrides: Sequence[str]) -> Report:
     """The report, with progress on a terminal while many models are asked about."""
     if options.model is not None and options.device is not None:
-        return fit_report(options, overrides)
+        return fit_report(options, overrides, read=subject)
     from archcli.render.screen import progress  # of many models alone
 
     with progress("fitting") as tick:
-        return fit_report(options, overrides, tick)
+        return fit_report(options, overrides, tick, subject)

@@ -30,6 +30,7 @@ OF_THE_LINE = {"overrides", "form", "as_json", "output"}
 LINE_ALONE = {
     "check": {"statistics_only", "suggest", "exit_zero", "strict_files", "severity"},
     "devices": {"this"},
+    "fit": {"on", "plot"},
     "memory": {"plot"},
     "plot": set(),
     "predict": {"plot"},

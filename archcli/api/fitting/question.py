@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory
-from archcli.api.asking.options import BatchSize, Context, Device, Engine, KvDtype, Utilization, Where
-from archcli.api.asking.question import Option
+from archcli.api.asking.options import BatchSize, Device, Engine, KvDtype, Utilization, Where
+from archcli.api.asking.question import Option, tokens_option
 from archcli.api.asking.subject import Subject, given
 from archcli.api.memory import MemoryOptions
 from archcli.api.predict import PredictOptions, predict_question
@@ -19,8 +19,11 @@ from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import DtypeName
-from archcli.modules.spec.values import Interval
+from archcli.modules.spec.values import AboveZero, Interval
 
+Tokens = Annotated[
+    AboveZero | None, tokens_option("Tokens of a sequence that must fit. [default: as many as fit]", "-c")
+]
 Format = Annotated[
     DtypeName | None,
     Option(
@@ -32,14 +35,14 @@ Format = Annotated[
 ]
 MinSpeed = Annotated[
     Annotated[float, Interval(gt=0)] | None,
-    Option("Tokens a second that must be expected.", metavar="RATE"),
+    Option("Tokens a second that it must generate.", metavar="RATE"),
 ]
-Order = Annotated[FitOrder, Option("Without a model: the largest or the fastest first.")]
+Order = Annotated[FitOrder, Option("Of many models, the largest or the fastest first.")]
 FilesIn = Annotated[
     str | None,
     Option(
-        "Ask about the GGUF files and folders of safetensors in here. [default: the caches of the hub and "
-        "of other programs]",
+        "Ask about the GGUF files and folders of safetensors below this folder. [default: the caches of the "
+        "hub, llama.cpp, LM Studio and Ollama]",
         metavar="DIR",
     ),
 ]
@@ -52,7 +55,7 @@ class FitOptions:
 
     model: ModelLike | None = None
     device: Device = None
-    context: Context = None
+    context: Tokens = None
     dtype: Format = None
     batch_size: BatchSize = 1
     engine: Engine = None

@@ -220,14 +220,12 @@ class Formats:
         """The largest format that holds the context and is fast enough; of one that is asked for itself."""
         asked = self.asked
         if asked.dtype is not None:
-            return next((self.first for tokens in asked.wanted if self._does(self.first, tokens)), None)
-        if self._holds_weights(self.first, self.own_bytes) and self._does(self.first, asked.longest):
+            return next((self.first for tokens in asked.wanted if self.does(self.first, tokens)), None)
+        if self._holds_weights(self.first, self.own_bytes) and self.does(self.first, asked.longest):
             return self.first
-        return next(
-            (it for tokens in asked.wanted for it in self._weighing() if self._does(it, tokens)), None
-        )
+        return next((it for tokens in asked.wanted for it in self._weighing() if self.does(it, tokens)), None)
 
-    def _does(self, choice: Choice, tokens: int) -> bool:
+    def does(self, choice: Choice, tokens: int) -> bool:
         """Whether so many tokens fit, and the speed is what is asked for."""
         return choice.holds(tokens) and (self.asked.min_speed is None or choice.rate >= self.asked.min_speed)
 

@@ -36,7 +36,7 @@ def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
     formats = Formats(asked)
     check_question(formats.first.question)
     best = formats.best()
-    shown = formats.first if best is None else best
+    shown = _nearest(formats) if best is None else best
     better, smaller = (None, None) if best is None else (formats.better(best), formats.smaller(best))
     change = _change(formats, best)
     totals = {
@@ -91,9 +91,23 @@ def _title(asked: FitAsked, best: Choice | None, formats: Formats) -> str:
     )
 
 
+def _nearest(formats: Formats) -> Choice:
+    """The format that is nearest to what is asked: the one asked for, the fastest, or the smallest."""
+    asked = formats.asked
+    if asked.dtype is not None:
+        return formats.first
+    fitting = () if asked.min_speed is None else formats.fitting()
+    return max(fitting, key=lambda choice: choice.rate, default=None) or formats.least()
+
+
 def _misfit(asked: FitAsked, formats: Formats) -> str:
-    least = formats.first if asked.dtype is not None else formats.least()
+    least = _nearest(formats)
     tokens = asked.wanted[-1]
+    if least.holds(tokens):
+        rate = rate_in_words(least.tokens_per_s)
+        return (
+            f"too slow on {device_in_words(least.device)}: {rate} as {least.format}, not {asked.min_speed:g}"
+        )
     needed, there = bytes_in_words(least.needed(tokens)), bytes_in_words(least.device.memory_bytes)
     of_each = "each needs" if least.device.n_devices > 1 else "needs"
     smallest = "" if asked.dtype is not None else ", its smallest form,"
@@ -113,24 +127,25 @@ def _enabling(formats: Formats) -> Iterator[Record]:
     asked, first = formats.asked, formats.first
     if asked.dtype is not None:
         for choice in formats.below(first):
-            if choice.holds(asked.wanted[-1]):
+            if formats.does(choice, asked.wanted[-1]):
                 yield _changed("--dtype", choice.format, f"As {choice.format} it fits")
     if asked.context is not None:
-        least = first if asked.dtype is not None else formats.least()
-        if least.context is not None:
+        least = _nearest(formats)
+        if least.context is not None and formats.does(least, least.context):
             yield _changed("--context", least.context, f"As {least.format} {least.context:,} tokens fit")
     yield from _more_devices(formats)
 
 
 def _more_devices(formats: Formats) -> Iterator[Record]:
     """More of the same devices, in the format that is asked for or in the smallest that people use."""
-    first = formats.first if formats.asked.dtype is not None else formats.least()
+    first = _nearest(formats)
     n = first.device.n_devices
     while n < MOST_DEVICES:
         n = min(2 * n, MOST_DEVICES)
         device = f"{n}x{first.device.name}"
         with suppress(ArchError):
-            if Choice(formats.asked, first.dtype, device=device).holds(formats.asked.wanted[-1]):
+            more = Choice(formats.asked, first.dtype, device=device)
+            if formats.does(more, formats.asked.wanted[-1]):
                 yield _changed("--device", device, f"It fits {device} as {first.format}")
                 return
 
@@ -163,6 +178,9 @@ def _tables(
 ) -> Iterator[Table]:
     named = {"next better": better, "chosen": best, "next smaller": smaller}
     records = [_line(which, choice) for which, choice in named.items() if choice is not None]
+    if not records:
+        yield Table(f"Counted as {_run_by(shown)}.", (), [])
+        return
     yield Table(_how_sure(shown), COLUMNS, records)
     if verbose:
         yield Table("every format", COLUMNS[1:], [_line("", it) for it in formats.fitting()])
@@ -187,14 +205,19 @@ def figures_of(rates: Record) -> Record:
 def _how_sure(choice: Choice) -> str:
     """How sure the figures are, and why."""
     n = f"{choice.speed_at:,} tokens in the cache"
-    engine = choice.engine.title
     if not choice.speed:
-        return f"Memory is counted as {engine} runs it; no rates of {choice.device.name} are known."
+        return f"As {_run_by(choice)}; no rates of {choice.device.name} are known."
     known = choice.speed["device"]
     if known["held_out_error"] is None:
-        return f"Memory as {engine} holds it; the speed is an upper limit, as nothing was measured here."
+        return f"As {_run_by(choice)}; the speed is an upper limit, as nothing was measured on such a device."
     where = f"{known['held_out_error']:.0%} off on average where it was measured ({known['source']})"
-    return f"As {engine} runs it. Speed with {n}: {where}."
+    return f"As {_run_by(choice)}. Speed with {n}: {where}."
+
+
+def _run_by(choice: Choice) -> str:
+    """`vLLM runs it, with a cache in fp8`: the engine, and a cache that is in another type than is usual."""
+    cache = choice.question.settings.cache_dtype
+    return f"{choice.engine.title} runs it{f', with a cache in {cache}' if cache else ''}"
 
 
 def _notes(asked: FitAsked, best: Choice | None, shown: Choice, change: Record | None) -> Iterator[str]:

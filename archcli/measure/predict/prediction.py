@@ -27,6 +27,8 @@ from archcli.recording.classes import TimeClass
 
 LINK: Bound = "link"
 HOST: Bound = "host"
+BUS: Bound = "bus"
+MOVED = TimeClass.MOVEMENT
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
@@ -162,8 +164,7 @@ def predict_pass(
     runs = compiled_runs(planned, settings) if compiled else None
     times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
     device = times.device
-    run = _training if settings.phase == "train" else all_batches
-    step, rows, executed = run(times, plan)
+    step, rows, executed = _run(times, plan, model)
     if _fills_stages(plan, settings) and has_constants:
         whole = rank_kernels(planned_pass(model, settings, replace(plan, pp=1)), settings, plan, use)
         step = step._replace(total=_at_most(step.total, RankTimes(whole, device, settings), plan))
@@ -197,6 +198,13 @@ class RunStages(NamedTuple):
     executed: float
 
 
+def _run(times: RankTimes, plan: Plan, model: Model) -> RunStages:
+    """The pass or step of a plan."""
+    if times.settings.phase == "train":
+        return _training(times, plan)
+    return all_batches(times, plan) if times.settings.offload is None else _offloaded(times, plan, model)
+
+
 def _training(times: RankTimes, plan: Plan) -> RunStages:
     """The step of the slowest stage."""
     grad_accum = times.settings.grad_accum
@@ -214,20 +222,41 @@ def _decoding(times: RankTimes, plan: Plan, batches: int) -> RunStages:
 
     Decoding goes on and on: the batch waits where the slowest stage takes longer for all batches.
     """
-    stages = times.rank.planned.stages(plan)
+    whole, slowest, rows = _in_turn((times, plan, stage) for stage in times.rank.planned.stages(plan))
+    waiting = slowest.scaled(batches).beyond(whole.total)
+    step = whole._replace(total=whole.total.plus(waiting), waiting=waiting)
+    return RunStages(step, rows, batches * _products(rows))
+
+
+def _in_turn(
+    legs: Iterable[tuple[RankTimes, Plan, Stage]],
+) -> tuple[StageStep, Seconds, tuple[PredictedRow, ...]]:
+    """Stages one after the other: all of them, the seconds of the slowest, and their rows."""
     rows: dict[tuple[str, ...], PredictedRow] = {}
-    steps = {stage: stage_step(times, plan, stage, 1) for stage in stages}
-    for stage, step in steps.items():
-        for row in (*_rows(times, plan, stage), *_waits(times, plan, stage, step.launching)):
+    steps = []
+    for times, plan, stage in legs:
+        steps.append(stage_step(times, plan, stage, 1))
+        for row in (*_rows(times, plan, stage), *_waits(times, plan, stage, steps[-1].launching)):
             key = row.path, row.stage, row.kernel, row.op_class, row.bound_by
             rows[key] = rows[key].plus(row) if key in rows else row
-    whole, *others = steps.values()
+    whole, *others = steps
     for step in others:
         whole = whole.plus(step)
-    slowest = max(steps.values(), key=lambda step: step.total.expected).total.scaled(batches)
-    waiting = slowest.beyond(whole.total)
-    step = whole._replace(total=whole.total.plus(waiting), waiting=waiting)
-    return RunStages(step, tuple(rows.values()), batches * _products(rows.values()))
+    return whole, max(steps, key=lambda step: step.total.expected).total, tuple(rows.values())
+
+
+def _offloaded(times: RankTimes, plan: Plan, model: Model) -> RunStages:
+    """A pass with a part of the model in RAM: llama.cpp overlaps no chunks of a prompt then."""
+    from archcli.measure.predict.offloaded import bus_copies, legs  # of an offload alone
+
+    offload = times.settings.offload
+    if offload is None:
+        return all_batches(times, plan)
+    whole, _, rows = _in_turn(legs(times, plan, offload))
+    number, moved, seconds = bus_copies(model, times, offload)
+    over_bus = PredictedRow("bus", times.settings.phase, "copy", MOVED, number, 0.0, moved, seconds, BUS)
+    step = whole._replace(total=whole.total.plus(seconds), computing=whole.computing.plus(seconds))
+    return RunStages(step, (*rows, *([over_bus] if moved else ())), _products(rows))
 
 
 def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:

@@ -119,10 +119,11 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     totals = totals_of(question, answer)
     total, spent = answer.prediction.seconds.expected, limits(answer.prediction, of_states(decoded))
     asked, memory = question.memory(), question.device.memory
-    needed = asked.answer().needed_bytes
+    in_memory = asked.answer()
     totals |= {
-        "fits": needed <= memory.memory_bytes,
-        "needed_bytes": needed,
+        "fits": in_memory.fits(memory),
+        "needed_bytes": in_memory.needed_bytes,
+        **asked.offload_totals(in_memory),
         "memory_bytes": memory.memory_bytes,
         "limits": [limit.record(total) for limit in spent],
     }
@@ -133,7 +134,8 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         totals["change"] = largest_format(asked)
     answer_sentence = sentence(question.settings.phase, sequences(question), spent, totals)
     totals["sentence"] = " ".join([*misfit(question, totals), answer_sentence])
-    if question.phase in {"decode", "serve"}:
+    # with a part in RAM, neither the device's peak nor its bandwidth decides
+    if question.phase in {"decode", "serve"} and question.settings.offload is None:
         totals["break_even"] = _break_even(question, decoded)
     return totals
 
@@ -192,6 +194,7 @@ def _inputs(question: PredictQuestion) -> Record:
         "dtype": question.model.stored_as or predicted.dtype,
         **of_phase,
         "plan": question.plan.inputs(),
+        **({} if settings.offload is None else {"offload": settings.offload.inputs()}),
         "device": question.device.name,
         "n_devices": question.plan.devices,
         **({} if predicted.price_per_hour is None else {"price_per_hour": predicted.price_per_hour}),
@@ -235,6 +238,11 @@ def _notes(
         of, error = totals["device"], 100 * totals["device"]["held_out_error"]
         yield f"Constants: {of['source']}; mean error {error:.1f}% on measurements not used for fitting."
     yield from _of_engine(question, totals)
+    if "offload" in totals:
+        from archcli.measure.memory.answers.offloading import offload_notes, rate_notes  # of an offload alone
+
+        yield from offload_notes(question.memory(), totals["offload"])
+        yield from rate_notes(question.settings)
     yield from misfit_hints(question, totals)
 
 

@@ -35,13 +35,15 @@ FORWARD, RECOMPUTED = "forward", "recomputed"
 class TimingDevice(NamedTuple):
     """A device to time on: the clock of its kernels, its links, and the host that launches them.
 
-    Without a `host` a graph of launches takes no time of it. `whole_runs` are constants of passes.
+    Without a `host` a graph of launches takes no time of it. `whole_runs` are constants of passes. `ram` is
+    the memory beside it, as one more device.
     """
 
     clock: KernelClock
     fabric: Fabric
     host: Host | None = None
     whole_runs: WholeRuns | None = None
+    ram: TimingDevice | None = None
 
     def of_pass(self, request: Request) -> TimingDevice:
         """The device with the constants of a pass."""
@@ -213,12 +215,15 @@ class RankTimes:
         return self._timed(update_kernel(self.rank.planned, self.settings, plan, stage))
 
     def _timed(self, run: KernelRun) -> TimedRun:
-        """The kernel with its time: in a step by the constants of steps, if the device has any."""
+        return TimedRun(run, self.time_of(run))
+
+    def time_of(self, run: KernelRun) -> KernelTime:
+        """The time of a kernel: in a step by the constants of steps, if the device has any."""
         # layers and candidates of a search launch the same few kernels
         key = run.kernel, run.op_class
         if key not in self._known:
             self._known[key] = self._time(run)
-        return TimedRun(run, self._known[key])
+        return self._known[key]
 
     def _time(self, run: KernelRun) -> KernelTime:
         time = self.device.clock.time(run.kernel, run.op_class)

@@ -1,4 +1,4 @@
-"""Offloads: the least of a model in RAM with which the rest fits into a device, and checks of an offload."""
+"""Offloads: the least of a model in RAM with which the rest fits; checks and notes of an offload."""
 
 from __future__ import annotations
 

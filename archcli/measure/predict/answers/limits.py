@@ -18,7 +18,8 @@ from archcli.measure.memory.answers.tables import (
 from archcli.measure.memory.settings import MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
 from archcli.measure.predict.answers.tables import kind_of_figures, to_four
-from archcli.measure.predict.prediction import PredictedRow, Prediction
+from archcli.measure.predict.prediction import Prediction
+from archcli.measure.predict.rank.rows import PredictedRow
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 from archcli.units import three_figures
 

@@ -49,7 +49,7 @@ class RamTimes(RankTimes):
         super().__init__(rank, device.device if ram is None else ram, settings)
 
     def _time(self, run: KernelRun) -> KernelTime:
-        here, there = super()._time(run), self._on_device.time_of(run)
+        here, there = super()._time(run), self._on_device.timed(run).time
         seconds = here.seconds.beside(there.seconds)
         if here.bound_by in {"memory", "cache"}:
             here = here._replace(bound_by="ram")

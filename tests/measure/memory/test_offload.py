@@ -8,7 +8,9 @@ GIB = 2**30
 BF16 = 2
 ASKED = {"phase": "serve", "engine": "llamacpp", "seq_len": 1024}
 MIXTURES = ("mixtral-8x7b", "gpt-oss-20b", "qwen3-30b-a3b", "deepseek-v2-lite", "llama-4-scout")
-MODELS = ("llama-3.1-8b", "gpt2", "gemma-2-2b", "qwen3-8b", "phi-4", "mamba-130m", *MIXTURES)
+QUICK = ("gpt2", "gemma-2-2b", "mamba-130m", "gpt-oss-20b", "deepseek-v2-lite")
+OTHERS = ("llama-3.1-8b", "qwen3-8b", "phi-4", "mixtral-8x7b", "qwen3-30b-a3b", "llama-4-scout")
+MODELS = (*QUICK, *(pytest.param(model, marks=pytest.mark.long) for model in OTHERS))
 """Tied tables, windows, latents, recurrent states, dense first layers, shared experts."""
 
 

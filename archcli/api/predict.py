@@ -184,6 +184,8 @@ def predict_question(loaded: Model, asked: PredictOptions) -> PredictQuestion:
     plan, beyond = options.devices_plan(), options.beyond()
     question = PredictQuestion(model, settings, device, plan, beyond, again=again)
     if options.fit is not None:
+        if options.offload is not None:
+            raise ArchError("--fit time compares plans without --offload", "leave one of them out")
         _check_chosen(plan)
         return question
     if plan == WHOLE and device.memory.n_devices > 1:

@@ -127,13 +127,12 @@ def _read(text: str, model: Model, host: HostMemory) -> Offload:
 def _check_engine(question: MemoryQuestion) -> None:
     """Raise ArchError unless llama.cpp runs the model on a device beside RAM."""
     engine = question.settings.engine or NO_ENGINE
+    if engine.name == "none":
+        what = f"--offload is of llama.cpp, and the phase is {question.settings.phase} without it"
+        raise ArchError(what, "--phase serve and --engine llamacpp, or leave --offload out")
     if engine.name != "llamacpp":
-        why = (
-            f"and the engine is {engine.name}"
-            if engine.name != "none"
-            else f"and {question.settings.phase} has none"
-        )
-        raise ArchError(f"--offload is of llama.cpp, {why}", "--engine llamacpp, or leave --offload out")
+        what = f"--offload is of llama.cpp, and the engine is {engine.name}"
+        raise ArchError(what, "--engine llamacpp, or leave --offload out")
     device = question.device
     if device is not None and device.has_ram_alone:
         raise ArchError(

@@ -115,6 +115,25 @@ def test_a_faster_ram_and_bus_make_more_tokens():
         assert rates[0]["expected"] < rates[1]["expected"]
 
 
+def test_the_search_for_a_plan_takes_no_offload():
+    with pytest.raises(archcli.ArchError, match="without --offload"):
+        predict("llama-3.1-8b", "2xrtx-3090", offload="layers:1", fit="time")
+
+
+def test_a_curve_and_a_fit_keep_the_offload():
+    points = predict("llama-3.1-8b", "rtx-3060", offload="layers:20", curve="context").totals["curve"]
+    assert [point["fits"] for point in points[:2]] == [True, True]
+    asked = {"phase": "serve", "engine": "llamacpp", "device": "rtx-3060", "fit": "context"}
+    few, more = (
+        archcli.count_memory("llama-3.1-8b", dtype="bf16", offload=offload, **asked).totals["fit"]["value"]
+        for offload in ("layers:14", "layers:20")
+    )
+    assert few < more
+    # of what lies in RAM, as well
+    held = archcli.count_memory("llama-3.1-8b", dtype="bf16", offload="layers:20", ram="11GiB", **asked)
+    assert held.totals["fit"]["value"] < more
+
+
 SWEEP = ((0, 2.89), (8, 3.58), (16, 4.24), (24, 5.61), (32, 7.26), (40, 12.5))
 """(-ngl, tokens a second) of Qwen2.5-Coder 14B as q4_k_m on an RTX 5060 Ti with DDR4-2400 and PCIe 3 x8:
 inventivehq.com/blog/vram-offload-cliff-gpu-layers-benchmark."""

@@ -131,7 +131,8 @@ class MemoryQuestion:
         from archcli.measure.memory.in_ram import part_in_ram  # of an offload alone
 
         in_ram = part_in_ram(self.traced, self.plan.of_replica(self.settings))
-        return MemoryAnswer(ranks, beyond, in_ram.bytes, offload.host.bytes)
+        # each replica has a part of its own in the same RAM
+        return MemoryAnswer(ranks, beyond, self.plan.dp * in_ram.bytes, offload.host.bytes)
 
     def offload_totals(self, answer: MemoryAnswer) -> dict[str, Any]:
         """What an offload leaves in RAM, by JSON's key; empty without one."""

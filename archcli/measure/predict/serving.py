@@ -26,9 +26,10 @@ from archcli.measure.memory.settings import FP8, MemorySettings
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Efficiency, Entry
 from archcli.measure.predict.live import LiveServer, Prompts
-from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass
+from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
+from archcli.measure.predict.rank.rows import PredictedRow
 from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
 from archcli.recording.classes import TimeClass

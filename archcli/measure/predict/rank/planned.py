@@ -100,6 +100,7 @@ class PlannedPass:
     It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `repeated` are the paths of recomputed
     rows, `hidden` the B T d elements of the pass between two layers, `width` the bytes of an element,
     `gradient_width` those of a weight's gradient. `with_head`: stages count the head as a layer.
+    `in_ram`: first layers that no stage has.
     """
 
     known: TracedModel
@@ -112,6 +113,7 @@ class PlannedPass:
     width: Number
     gradient_width: Number
     with_head: bool = False
+    in_ram: int = 0
     _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -136,7 +138,8 @@ class PlannedPass:
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """The stages of a plan."""
-        return stages_of(plan, self.placement.n_layers, with_head=self.with_head)
+        by_layers, in_ram = self.with_head, self.in_ram
+        return stages_of(plan, self.placement.n_layers, with_head=by_layers, in_ram=in_ram)
 
     def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
         """What a rank of a stage sends: in training in a whole step, else in a pass."""
@@ -200,6 +203,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         settings.width,
         settings.gradient_width,
         settings.splits_layers,
+        settings.layers_in_ram,
     )
 
 

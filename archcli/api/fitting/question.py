@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory
+from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import BatchSize, Device, Engine, KvDtype, Utilization, Where
 from archcli.api.asking.question import Option, tokens_option
 from archcli.api.asking.subject import Subject, given
 from archcli.api.memory import MemoryOptions
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.errors import ArchError
-from archcli.measure.fit.choice import UNSTATED, FitAsked
+from archcli.measure.fit.choice import NO_OFFLOAD, UNSTATED, FitAsked
 from archcli.measure.fit.listing import Asked, FitOrder
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.predict.answers.question import PredictQuestion
@@ -50,7 +51,7 @@ Verbose = Annotated[bool, Option("Show every format of a model, or every model o
 
 
 @dataclass(frozen=True)
-class FitOptions:
+class FitOptions(OffloadOptions):
     """What `archcli fit` asks."""
 
     model: ModelLike | None = None
@@ -74,6 +75,11 @@ class FitOptions:
             what = f"--context {self.context:,} is beyond the {longest:,} tokens of {subject.name}"
             raise ArchError(what, f"--context {longest} at most, or --set max_seq_len={self.context}")
         shared = {name: vars(self)[name] for name in SHARED}
+        if self.offload is not None:
+            if self.engine not in {None, "llamacpp"}:
+                what = f"--offload is of llama.cpp, and the engine is {self.engine}"
+                raise ArchError(what, "--engine llamacpp, or leave --offload out")
+            shared["engine"] = "llamacpp"
 
         def memory(**others: Any) -> MemoryQuestion:
             options = {**shared, "phase": "serve", **others}
@@ -84,10 +90,11 @@ class FitOptions:
             return predict_question(subject.model, PredictOptions(subject.model, **options))
 
         longest = longest or max(UNSTATED, self.context or 0)
-        return FitAsked(memory, predict, self.dtype, self.context, longest, self.min_speed)
+        ram = 0 if self.offload is None else self.host().bytes
+        return FitAsked(memory, predict, self.dtype, self.context, longest, self.min_speed, ram)
 
 
-SHARED = ("device", "batch_size", "engine", "kv_dtype", "utilization")
+SHARED = ("device", "batch_size", "engine", "kv_dtype", "utilization", *NO_OFFLOAD)
 """Options that memory and predict have, too."""
 
 

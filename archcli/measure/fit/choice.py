@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from archcli.errors import ArchError
@@ -18,6 +18,7 @@ from archcli.measure.memory.answers.fit import narrowed, usual_plan
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import NO_ENGINE
 from archcli.measure.memory.inference import in_ram_bytes
+from archcli.measure.memory.offload import HostMemory
 from archcli.measure.predict.answers.question import PredictQuestion
 from archcli.measure.predict.answers.tables import totals_of
 
@@ -41,7 +42,7 @@ class FitAsked:
     `memory` and `predict` ask the questions of these commands with some options replaced. `dtype` is the
     format, `context` the tokens of a sequence that must fit; None where the best of them is asked for.
     `longest` are the tokens that the model knows, or the most that are tried; `min_speed` are tokens a
-    second that must be expected.
+    second that must be expected; `ram_bytes` what may lie in RAM.
     """
 
     memory: Callable[..., MemoryQuestion]
@@ -50,6 +51,13 @@ class FitAsked:
     context: int | None = None
     longest: int = UNSTATED
     min_speed: float | None = None
+    ram_bytes: int = 0
+
+    def offloading(self) -> FitAsked:
+        """The same with what does not fit left in RAM, of as many bytes as is usual."""
+        options = {"offload": "auto", "engine": "llamacpp"}
+        memory, predict = partial(self.memory, **options), partial(self.predict, **options)
+        return replace(self, memory=memory, predict=predict, ram_bytes=HostMemory().bytes)
 
     @property
     def wanted(self) -> tuple[int, ...]:
@@ -89,8 +97,10 @@ class Choice:
         return replace(changed, plan=usual_plan(changed, self.device.n_devices))
 
     def needed(self, tokens: int) -> int:
-        """Bytes of one device that so many tokens need."""
-        return self.at(tokens).answer().needed_bytes
+        """Bytes of one device that so many tokens need, and what RAM lacks for its part."""
+        answer = self.at(tokens).answer()
+        lacking = answer.ram_bytes - answer.ram_limit
+        return answer.needed_bytes if lacking <= 0 else self.device.memory_bytes + lacking
 
     def holds(self, tokens: int) -> bool:
         """Whether so many tokens fit."""
@@ -117,10 +127,11 @@ class Choice:
 
     def predicted(self, tokens: int) -> Record:
         """Totals of a decoded token of each sequence behind so many; empty where no rates are known."""
+        options, offload = {**self.options, "engine": self.engine.name}, self.question.settings.offload
+        if offload is not None:
+            options["offload"] = offload.text
         try:
-            question = self.asked.predict(
-                dtype=self.dtype, engine=self.engine.name, seq_len=tokens, **self.options
-            )
+            question = self.asked.predict(dtype=self.dtype, seq_len=tokens, **options)
             question = replace(question, plan=self.at(tokens).plan)
             return totals_of(question, question.answer())
         except ArchError:
@@ -159,6 +170,9 @@ class Choice:
 
 UNKNOWN: Record = dict.fromkeys(("floor", "expected", "low", "high"))
 
+NO_OFFLOAD = dict.fromkeys(("offload", "ram", "ram_bandwidth", "bus_bandwidth"))
+"""The options of an offload, left out."""
+
 
 class Formats:
     """The formats of a model, from the one that is asked for or published down; each is asked once."""
@@ -174,6 +188,9 @@ class Formats:
         try:
             return Choice(self.asked, self.asked.dtype)
         except ArchError:
+            if self.asked.ram_bytes:
+                # too much for device and RAM
+                return Choice(self.asked, self.asked.dtype, **NO_OFFLOAD)
             others = self._within(0, math.inf) if self.asked.dtype is None else iter(())
             first = next(others, None)
             if first is None:
@@ -183,7 +200,7 @@ class Formats:
     @cached_property
     def own(self) -> MemoryQuestion:
         """The model as it is published, whatever runs it."""
-        return self.asked.memory(dtype=None, seq_len=1, engine=None, kv_dtype=None)
+        return self.asked.memory(dtype=None, seq_len=1, engine=None, kv_dtype=None, **NO_OFFLOAD)
 
     @cached_property
     def own_bytes(self) -> int:
@@ -237,7 +254,7 @@ class Formats:
         return self._holds_weights(choice, self._size(choice))
 
     def _holds_weights(self, choice: Choice, size: int) -> bool:
-        there = choice.device.memory_bytes * choice.device.n_devices
+        there = choice.device.memory_bytes * choice.device.n_devices + self.asked.ram_bytes
         # only what is a little too large may have tables that stay in RAM
         if not there < size < MOST_IN_RAM * there:
             return size <= there

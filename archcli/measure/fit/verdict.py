@@ -50,6 +50,7 @@ def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
         "better": better and better.record(),
         "smaller": smaller and smaller.record(),
         "change": change,
+        **_offload(shown),
         "speed_at": shown.speed_at,
         "plan": shown.question.plan.inputs(),
         "devices": shown.device.n_devices,
@@ -59,7 +60,7 @@ def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
         command="fit",
         model={},
         inputs={"device": device_in_words(shown.device), "dtype": asked.dtype, "context": asked.context},
-        convention=CONVENTION,
+        convention="" if best is None else CONVENTION,
         totals=totals,
         rows=rows,
         tables=tuple(_tables(better, best, smaller, shown, formats, verbose=verbose)),
@@ -67,6 +68,12 @@ def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
         keys=KEYS,
         title=_title(asked, best, formats),
     )
+
+
+def _offload(choice: Choice) -> Record:
+    """What lies in RAM with the longest context, by JSON's key."""
+    question = choice.at(choice.context or choice.asked.wanted[-1])
+    return question.offload_totals(question.answer())
 
 
 def rate_in_words(rates: Record) -> str:
@@ -102,6 +109,9 @@ def _nearest(formats: Formats) -> Choice:
 
 def _misfit(asked: FitAsked, formats: Formats) -> str:
     least = _nearest(formats)
+    if asked.ram_bytes and asked.dtype is None:
+        ram = bytes_in_words(asked.ram_bytes)
+        return f"does not fit {device_in_words(least.device)} and {ram} of RAM in any format"
     tokens = asked.wanted[-1]
     if least.holds(tokens):
         rate = rate_in_words(least.tokens_per_s)
@@ -133,7 +143,20 @@ def _enabling(formats: Formats) -> Iterator[Record]:
         least = _nearest(formats)
         if least.context is not None and formats.does(least, least.context):
             yield _changed("--context", least.context, f"As {least.format} {least.context:,} tokens fit")
+    yield from _offloading(formats)
     yield from _more_devices(formats)
+
+
+def _offloading(formats: Formats) -> Iterator[Record]:
+    """A part in RAM, with the largest format that fits so."""
+    if formats.asked.ram_bytes:
+        return
+    # of a format that llama.cpp does not read, layers that cannot lie apart, a device that is RAM
+    with suppress(ArchError):
+        best = Formats(formats.asked.offloading()).best()
+        if best is not None:
+            how = f"With a part in RAM it fits as {best.format}, {rate_in_words(best.tokens_per_s)}"
+            yield _changed("--offload", "auto", how)
 
 
 def _more_devices(formats: Formats) -> Iterator[Record]:
@@ -227,5 +250,11 @@ def _notes(asked: FitAsked, best: Choice | None, shown: Choice, change: Record |
             yield f"With all {shown.context:,} tokens in the cache: {rate_in_words(full)}."
     if shown.device.n_devices > 1 and shown.question.plan.devices > 1:
         yield f"The devices share the model: {plan_in_words(shown.question.plan)}."
+    offload = _offload(shown).get("offload")
+    if offload is not None:
+        from archcli.measure.memory.answers.offloading import offload_notes, rate_notes  # of an offload alone
+
+        yield from offload_notes(shown.question, offload)
+        yield from rate_notes(shown.question.settings)
     if change is not None:
         yield change["text"]

@@ -55,6 +55,11 @@ class Offload:
         parts += [f"experts of {self.expert_layers:,} layers"] * self.experts
         return f"{' and '.join(parts) or 'tables'} in RAM"
 
+    @property
+    def text(self) -> str:
+        """The offload as --offload takes it: layers:20, or experts:20."""
+        return f"experts:{self.expert_layers}" if self.experts else f"layers:{self.layers}"
+
     def inputs(self) -> dict[str, float]:
         """The offload by JSON's keys."""
         host = self.host

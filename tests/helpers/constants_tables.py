@@ -13,6 +13,7 @@ from archcli.measure.predict.serving import MOST_HALVINGS, OFF_THE_CHORD
 from engine_passes import engine_pass_table
 from engine_tables import GENERATORS as OF_ENGINES
 from engine_tables import table
+from published_decode import borrowed_decode_table
 
 RATES = ("bf16_tflops", "fp8_tflops", "bandwidth_gb_s", "link_gb_s", "network_gb_s", "devices_per_node")
 
@@ -114,5 +115,6 @@ GENERATORS = {
     "assumptions": assumptions_table,
     "not_modelled": not_modelled_list,
     "engine_pass": engine_pass_table,
+    "borrowed_decode": borrowed_decode_table,
     **OF_ENGINES,
 }

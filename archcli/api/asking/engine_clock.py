@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from math import inf, log
 from typing import TYPE_CHECKING, Any
 
 from archcli.load.devices.engines import kernel_entries, measured_devices
-from archcli.measure.predict.engine_kernels.choice import PROCESSORS, NamedDevice, lender
+from archcli.measure.predict.engine_kernels.choice import PROCESSORS, NamedDevice, generation, lender
 from archcli.measure.predict.engine_kernels.clock import EngineClock, EngineTable
 from archcli.measure.predict.engine_kernels.terms import KernelDevice
 
@@ -34,7 +34,7 @@ def engine_clock(engine: str, sheet: Datasheet, rates: Rates) -> EngineClock | N
     if source is None:
         return None
     figures = {key: figure.value for key, figure in sheet.figures.items()}
-    linked = source if source == name else _linked(engine, source, sheet)
+    linked = partial(_linked, engine, source, "" if source == name else sheet.link, figures.get("link_gb_s"))
 
     def tables() -> Iterator[EngineTable]:
         borrowed = source != name
@@ -56,31 +56,33 @@ def engine_clock(engine: str, sheet: Datasheet, rates: Rates) -> EngineClock | N
         ),
         "" if source == name else source,
         *_lent_products(name, sheet),
-        "" if linked == source else linked,
+        linked,
     )
 
 
-def _entries(engine: str, source: str, linked: str, operation: str) -> Sequence[Any]:
-    """The constants of an operation: of `linked` for what is sent over a link."""
-    return kernel_entries(engine, linked if operation.startswith(COLLECTIVE) else source, operation)
+def _entries(engine: str, source: str, linked: Callable[[], str], operation: str) -> Sequence[Any]:
+    """The constants of an operation: of `linked`, if there is one, for what is sent over a link."""
+    of_link = linked() if operation.startswith(COLLECTIVE) else ""
+    return kernel_entries(engine, of_link or source, operation)
 
 
-def _linked(engine: str, source: str, sheet: Datasheet) -> str:
-    """The measured device whose collectives a device gets: `source` if its link is of the same kind.
+@cache
+def _linked(engine: str, source: str, link: str, rate: float | None) -> str:
+    """The measured device whose collectives a device gets that borrows all else from `source`.
 
-    Otherwise the one whose link is nearest of those of the kind, if any.
+    It is the one whose rate is nearest of those with a link of the same kind; empty where `source` has such a
+    link, or none has.
     """
     from archcli.load.devices.datasheet import load_datasheet  # of devices that borrow alone
 
-    def kind(link: str) -> str:
-        return link.partition(" ")[0]
+    def kind(of: str) -> str:
+        return of.partition(" ")[0]
 
-    if kind(load_datasheet(source).link) == kind(sheet.link) or "link_gb_s" not in sheet.figures:
-        return source
+    if not link or rate is None or kind(load_datasheet(source).link) == kind(link):
+        return ""
     known = [load_datasheet(one) for one in measured_devices(engine)]
-    alike = {one.name: one.figures["link_gb_s"].value for one in known if kind(one.link) == kind(sheet.link)}
-    rate = sheet.figures["link_gb_s"].value
-    return min(alike, key=lambda one: abs(log(alike[one] / rate)), default=source)
+    alike = {one.name: one.figures["link_gb_s"].value for one in known if kind(one.link) == kind(link)}
+    return min(alike, key=lambda one: abs(log(alike[one] / rate)), default="")
 
 
 def _lent_products(name: str, sheet: Datasheet) -> tuple[Constants | None, str]:
@@ -90,8 +92,10 @@ def _lent_products(name: str, sheet: Datasheet) -> tuple[Constants | None, str]:
     from archcli.load.devices.datasheet import fitted_devices, load_datasheet  # of devices that borrow alone
     from archcli.load.devices.efficiency import borrowed
 
+    own = generation(sheet.architecture)
+    known = [one for one, architecture in fitted_devices().items() if generation(architecture) == own]
     bandwidth = sheet.figures["bandwidth_gb_s"].value
-    found = lender(NamedDevice(name, sheet.architecture, bandwidth), map(_named, fitted_devices()))
+    found = lender(NamedDevice(name, sheet.architecture, bandwidth), map(_named, known))
     if found is None:
         return None, ""
     theirs = load_datasheet(found.name)

@@ -64,6 +64,7 @@ ESTIMATE = "~"
 SIZE = re.compile(r"([1-9]\d{0,4})gb", re.ASCII)
 VARIANTS = re.compile(r"^variants:\n((?:[ #].*\n|\n)*)", re.MULTILINE)
 VARIANT = re.compile(r"^  ([a-z0-9-]+):", re.MULTILINE)
+ARCHITECTURE = re.compile(r"^architecture: (\w+)$", re.MULTILINE)
 OF_LABEL = "the label's GB taken as GiB; what a driver reports is a little less"
 MOST_BYTES = 1 << 16
 LARGEST = 1e18
@@ -131,10 +132,11 @@ def _files(place: Path) -> Mapping[str, Path]:
     return dict(sorted(files.items()))
 
 
-def fitted_devices() -> list[str]:
-    """The names of the devices whose own files have constants, found without parsing."""
-    files = _files(folder()).items()
-    return [name for name, path in files if "\nefficiency:" in path.read_text(encoding="utf-8")]
+def fitted_devices() -> Mapping[str, str]:
+    """The architectures of the devices whose own files have constants, by name; found without parsing."""
+    texts = {name: path.read_text(encoding="utf-8") for name, path in _files(folder()).items()}
+    found = {name: ARCHITECTURE.search(text) for name, text in texts.items() if "\nefficiency:" in text}
+    return {name: known[1] for name, known in found.items() if known}
 
 
 def load_datasheet(name: str) -> Datasheet:

@@ -166,8 +166,8 @@ def test_collectives_are_borrowed_of_a_link_of_the_same_kind():
     served, lender = clock(device="rtx-3090"), clock(device="l40s")
     for size in (1 << 13, 1 << 20, 1 << 24):
         assert served.exchange(4, size).seconds == pytest.approx(lender.exchange(4, size).seconds)
-    assert clock(device="a100-sxm-40gb").links_of == clock(device="h100-sxm").links_of == ""
-    assert clock(device="h100-pcie").links_of == "rtx-pro-6000-server"
+    assert clock(device="a100-sxm-40gb").links_of() == clock(device="h100-sxm").links_of() == ""
+    assert clock(device="h100-pcie").links_of() == "rtx-pro-6000-server"
     one = archcli.predict("llama-3.1-8b", "rtx-3090", engine="vllm")
     assert not any("All-reduces" in note for note in one.notes)
 

@@ -269,8 +269,9 @@ def _of_engine(question: PredictQuestion, totals: Record) -> Iterator[str]:
     elif kernels.lender or kernels.products_of:
         lenders = " and ".join(dict.fromkeys(filter(None, (kernels.lender, kernels.products_of))))
         yield f"{name} has constants of {lenders}, the nearest of its generation; the range is wider by 15%."
-        if kernels.links_of and question.plan.devices > 1:
-            yield f"All-reduces have constants of {kernels.links_of}, whose link is of the same kind."
+        links_of = kernels.links_of() if question.plan.devices > 1 else ""
+        if links_of:
+            yield f"All-reduces have constants of {links_of}, whose link is of the same kind."
     if question.phase == "serve":
         yield (
             "A live server takes in a sequence when another ends: tokens wait for prefills of others, too; "

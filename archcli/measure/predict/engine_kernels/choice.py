@@ -67,6 +67,11 @@ class NamedDevice(NamedTuple):
     bandwidth: float
 
 
+def generation(architecture: str) -> str:
+    """The name of a generation, that of the architecture where it has no other."""
+    return GENERATIONS.get(architecture, architecture)
+
+
 def lender(device: NamedDevice, measured: Iterable[NamedDevice]) -> NamedDevice | None:
     """The measured device whose constants a device gets: itself, or the nearest of its generation.
 
@@ -74,14 +79,12 @@ def lender(device: NamedDevice, measured: Iterable[NamedDevice]) -> NamedDevice 
     device of its generation was measured: kernels of another generation are other code.
     """
 
-    def generation(of: NamedDevice) -> str:
-        return GENERATIONS.get(of.architecture, of.architecture)
-
     def distance(candidate: NamedDevice) -> tuple[bool, bool, float]:
         ratio = abs(log(candidate.bandwidth / device.bandwidth))
         return candidate.name != device.name, candidate.architecture != device.architecture, ratio
 
-    alike = [candidate for candidate in measured if generation(candidate) == generation(device)]
+    own = generation(device.architecture)
+    alike = [candidate for candidate in measured if generation(candidate.architecture) == own]
     return min(alike, key=distance, default=None)
 
 

@@ -72,8 +72,8 @@ class EngineClock(NamedTuple):
     tables: those of the engine, and behind them those of others for operations that it has none of, each
     read when it is asked for. peaks: FLOP/s by dtype. sizes: the device but for its peak. lender: the device
     whose constants these are, empty for its own. products: the constants of other kernels, of the device
-    `products_of`, where the device has none of its own. links_of: the device of the collectives, empty for
-    the lender.
+    `products_of`, where the device has none of its own. links_of: looks up the device of the collectives,
+    empty for the lender.
     """
 
     name: str
@@ -83,7 +83,7 @@ class EngineClock(NamedTuple):
     lender: str = ""
     products: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None
     products_of: str = ""
-    links_of: str = ""
+    links_of: Callable[[], str] = str
 
     def kernel(self, kernel: KernelCost) -> Measured | None:
         """Seconds of a kernel; None for one without a call, or whose call nobody measured."""

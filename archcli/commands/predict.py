@@ -38,7 +38,8 @@ def run(
     Three figures: the limit that the device's peaks set, the expected time by measured kernels, and a range
     that held 80% of the measurements not used for fitting.
     In training --batch-size is that of one replica, otherwise all sequences in flight. Without a plan several
-    devices share the model as is usual: --tp within a node for inference, --dp with --zero 3 for training.
+    devices share the model as is usual: --tp within a node for inference, --pp with llama.cpp, --dp with
+    --zero 3 for training.
     """
     loaded = subject(options.model, overrides)
     question = predict_question(loaded.model, options)

@@ -134,7 +134,12 @@ def _files(place: Path) -> Mapping[str, Path]:
 
 def fitted_devices() -> Mapping[str, str]:
     """The architectures of the devices whose own files have constants, by name; found without parsing."""
-    texts = {name: path.read_text(encoding="utf-8") for name, path in _files(folder()).items()}
+    return _fitted(folder())
+
+
+@cache
+def _fitted(place: Path) -> Mapping[str, str]:
+    texts = {name: path.read_text(encoding="utf-8") for name, path in _files(place).items()}
     found = {name: ARCHITECTURE.search(text) for name, text in texts.items() if "\nefficiency:" in text}
     return {name: known[1] for name, known in found.items() if known}
 
@@ -145,17 +150,29 @@ def load_datasheet(name: str) -> Datasheet:
         return read_datasheet(decode(read_start(Path(name), name, MOST_BYTES), name), name)
     if name in _stems(folder()):
         # most often: the other files are not read for their names
-        own = _text(folder() / f"{name}.yaml")
-        if not VARIANTS.search(own):
-            return read_datasheet(own, f"{name}.yaml")
+        own = _only(folder() / f"{name}.yaml")
+        if own is not None:
+            return own
     device = resolve(name, devices())
     sheet = _shipped(device.name)
     return sheet if device.memory_gb is None else _of_size(sheet, device.memory_gb)
 
 
+@cache
+def _only(path: Path) -> Datasheet | None:
+    """The device of a shipped file of one; None where a file has several."""
+    text = _text(path)
+    return None if VARIANTS.search(text) else read_datasheet(text, path.name)
+
+
 def _shipped(name: str) -> Datasheet:
     path = _files(folder())[name]
-    return read_datasheet(_text(path), path.name, "" if path.stem == name else name)
+    return _of_file(path, "" if path.stem == name else name)
+
+
+@cache
+def _of_file(path: Path, variant: str) -> Datasheet:
+    return read_datasheet(_text(path), path.name, variant)
 
 
 @cache

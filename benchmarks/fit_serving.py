@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from archcli.api.predict import PredictOptions, predict_question
+from archcli.errors import ArchError
 from archcli.load import load
 from archcli.load.devices.engines import engine_file
 from archcli.measure.predict.prediction import predict_pass
@@ -37,7 +38,7 @@ MODELS = {
     "deepseek-ai/DeepSeek-V3": ("deepseek-v3", "latent"),
     "moonshotai/Kimi-K2.5": ("kimi-k2", "latent"),
 }
-DTYPES = {"": "bf16", "fp8": "fp8", "int4": "awq-int4"}
+DTYPES = {"": "bf16", "fp8": "fp8", "int4": "awq-int4", "fp4": "nvfp4"}
 SPECULATIVE = ("trtllm", "1.2.0rc6.post3")
 """Servers of twice the speed of the release before them, at each batch: they guess tokens ahead."""
 ENGINES = ("vllm", "trtllm", "sglang")
@@ -48,24 +49,28 @@ FIRST_WEIGHT = 0.3
 
 
 def rows(path):
-    """The rows that are asked, each once: no speculation, data-parallel attention or products in 4 bits."""
+    """The rows that are asked, each once, without those that guess tokens, and whether they are fitted.
+
+    Products in 4 bits of matrices that are no experts and attention in data parallel are not.
+    """
     with path.open() as file:
         found = {tuple(sorted(row.items())): row for row in csv.DictReader(file)}
     for row in found.values():
-        tp, ep = int(row["tp_size"]), int(row["moe_ep_size"] or 1) or 1
-        is_gpt_oss = "gpt-oss" in row["model_path"]
-        known = row["model_path"] in MODELS and (row["precision"] in DTYPES or is_gpt_oss)
-        plain = row["attention_dp_size"] in {"", "1"} and ep in {1, tp} and tp in {1, 2, 4, 8}
+        groups, ep = int(row["attention_dp_size"] or 1), int(row["moe_ep_size"] or 1) or 1
+        tp, is_gpt_oss = groups * int(row["tp_size"]), "gpt-oss" in row["model_path"]
         guesses = (row["backend"], row["backend_version"]) == SPECULATIVE
-        if known and plain and not guesses and int(row["batch_size"]) <= MOST:
-            yield {**row, "ep": ep, "dtype": "mxfp4" if is_gpt_oss else DTYPES[row["precision"]]}
+        if row["model_path"] not in MODELS or guesses or int(row["batch_size"]) > MOST:
+            continue
+        dtype = "mxfp4" if is_gpt_oss else DTYPES[row["precision"]]
+        is_fitted = groups == 1 and ep in {1, tp} and tp in {1, 2, 4, 8} and dtype != "nvfp4"
+        yield {**row, "tp": tp, "ep": ep, "groups": groups, "dtype": dtype, "is_fitted": is_fitted}
 
 
 @cache
 def passed(phase, where, batch, length):
     """A pass by its kernels alone, whether it fits, and whether prompts run in one pass with tokens."""
-    model, device, tp, ep, dtype, engine = where
-    plan = {"tp": tp} | ({"ep": ep} if ep > 1 else {})
+    model, device, tp, ep, groups, dtype, engine = where
+    plan = {"tp": tp} | ({"ep": ep} if ep > 1 else {}) | ({"dp_attention": groups} if groups > 1 else {})
     sizes = {"past" if phase == "decode" else "seq_len": length}
     options = PredictOptions(
         loaded(model),
@@ -89,13 +94,16 @@ def loaded(name):
 
 
 def parts(row):
-    """A row's sizes, its measured seconds, and seconds of its kernels; None for one that does not fit."""
+    """A row's sizes, measured seconds, and seconds of its kernels; None without room or plan for it."""
     model, kind = MODELS[row["model_path"]]
     device = row["system"].replace("_", "-")
-    where = (model, device, int(row["tp_size"]), row["ep"], row["dtype"], row["backend"])
+    where = (model, device, *(row[name] for name in ("tp", "ep", "groups", "dtype", "backend")))
     batch, prompt, new = (int(row[name]) for name in ("batch_size", "isl", "osl"))
-    alone, _, mixes = passed("prefill", where, 1, prompt)
-    decoded, fits, _ = passed("decode", where, batch, prompt + new // 2)
+    try:
+        alone, _, mixes = passed("prefill", where, 1, prompt)
+        decoded, fits, _ = passed("decode", where, batch, prompt + new // 2)
+    except ArchError:  # 36 devices do not share a width
+        return None
     prefill, step = alone.seconds.expected, decoded.seconds.expected
     added = added_to(decoded, alone) if mixes else prefill
     first, token = float(row["silicon_ttft_ms"]) / 1e3, float(row["silicon_tpot_ms"]) / 1e3
@@ -104,10 +112,11 @@ def parts(row):
         return None
     return {
         "engine": row["backend"],
+        "is_fitted": row["is_fitted"],
         "kind": kind,
         "server": (*where, prompt, new),
         "group": where[:2],
-        "sizes": (batch - 1, new, prefill, added, step),
+        "sizes": (max(batch / row["groups"] - 1, 0), new, prefill, added, step),
         "measured": (token, first),
     }
 
@@ -168,19 +177,21 @@ def report(servers, constants, what):
         print(f"  {what:18} {name:5} {len(servers):4} rows  {figures}")
 
 
-def ranges(halves, constants):
-    """Measured over expected at the outer quantiles of a token and of the first, the wider of both halves."""
-    found = [[np.quantile(1 / each, OUTER) for each in ratios(half, constants)] for half in halves]
+def ranges(parts, constants):
+    """Measured over expected at the outer quantiles of a token and of the first, the widest of all parts."""
+    found = [[np.quantile(1 / each, OUTER) for each in ratios(part, constants)] for part in parts]
     (low, first_low), (high, first_high) = np.min(found, axis=0)[:, 0], np.max(found, axis=0)[:, 1]
     return {"low": low, "high": high, "first_low": first_low, "first_high": first_high}
 
 
-def entry(constants, drawn, others):
-    """What the YAML states of an engine's live servers."""
+def entry(constants, drawn, others, unfitted):
+    """What the YAML states of an engine's live servers; the range is also of those that are not fitted."""
     factor, waits, beside = constants
     token, _ = ratios(others, constants)
     stated = {"speed": 1 / factor, "waits": waits, "first_s": beside}
-    stated |= ranges((drawn, others), constants) | {"error": np.mean(np.abs(token - 1))}
+    stated |= ranges((drawn, others, drawn + others + unfitted), constants) | {
+        "error": np.mean(np.abs(token - 1))
+    }
     rounded = {name: f"{value:.3g}" for name, value in stated.items()}
     return {**rounded, "table": TABLE.name, "fitted": dt.datetime.now(tz=dt.UTC).date().isoformat()}
 
@@ -201,16 +212,17 @@ def main():
     parser.add_argument("--write", action="store_true", help="write the constants into engines/*.yaml")
     asked = parser.parse_args()
     servers = [found for row in rows(asked.table) if (found := parts(row)) is not None]
-    drawn, others = halves(servers)
+    drawn, others = halves([server for server in servers if server["is_fitted"]])
+    unfitted = [server for server in servers if not server["is_fitted"]]
     for engine in ENGINES:
-        halves_of = [[one for one in half if one["engine"] == engine] for half in (drawn, others)]
-        constants = fitted(halves_of[0])
-        stated = entry(constants, *halves_of)
+        of_engine = [[one for one in part if one["engine"] == engine] for part in (drawn, others, unfitted)]
+        constants = fitted(of_engine[0])
+        stated = entry(constants, *of_engine)
         print(f"{engine}: {', '.join(f'{name} {value}' for name, value in stated.items())}")
         if asked.write:
             write(engine, stated)
         for kind in ("dense", "mixture", "latent", ""):
-            for half, part in (("fitted", drawn), ("held out", others)):
+            for half, part in (("fitted", drawn), ("held out", others), ("not fitted", unfitted)):
                 chosen = [s for s in part if s["engine"] == engine and kind in {"", s["kind"]}]
                 report(chosen, constants, f"{kind or 'all'} {half}")
         for server in others if asked.rows else ():

@@ -124,20 +124,22 @@ class MemoryTape(InPeriods):
         call = self._call(op, xs, trained=trained and bool(row.weights))
         workspace = op.space(call, *row.inputs) if self.ledger.follows else NO_WORKSPACE
         memory = self.read(op, call, row.inputs, alive=workspace.running is None)
-        if workspace.running is None:
-            workspace = workspace._replace(running=memory.running)
+        running = memory.running if workspace.running is None else workspace.running
         places = self._places(op, memory, xs, row)
         if row.states and not self.execution.records:
             # an op returns what it caches behind its other outputs: (y, state), (seen, kept)
             for place in places[-len(row.states) :]:
                 if place.storage is not None:
                     place.storage.cached()
-        self.ledger.note(row.path, workspace.running)
+        self.ledger.note(row.path, running)
         if grad and self.execution.records:
+            workspace = workspace._replace(running=running)
             self._record(op, call, xs, row, TracedRun(memory.kept, places, workspace))
         tensors = tuple(
-            Tensor(self, Abstract(shape, grad, place))
-            for shape, place in zip(row.outputs, places, strict=True)
+            [
+                Tensor(self, Abstract(shape, grad, place))
+                for shape, place in zip(row.outputs, places, strict=True)
+            ]
         )
         return tensors if answer.many else tensors[0]
 

@@ -178,10 +178,10 @@ class MemoryTape(InPeriods):
             self.ledger.entries.setdefault(region, {})[id(storage.record)] = storage.record
 
     def _call(self, op: Op, xs: tuple[Tensor, ...], *, trained: bool) -> Call:
-        width = self.execution.width
-        widths = tuple([width if x.value.place is None else x.value.place.width for x in xs])
+        width, places = self.execution.width, [x.value.place for x in xs]
+        widths = tuple([width if place is None else place.width for place in places])
         n_experts = None if self.experts is None else self.experts.n_experts
-        layouts = tuple([None if x.value.place is None else x.value.place.layout for x in xs])
+        layouts = tuple([None if place is None else place.layout for place in places])
         grads = tuple([x.value.grad for x in xs])
         return Call(self.execution, grads, widths or (width,), trained, n_experts, layouts)
 

@@ -202,6 +202,15 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
     )
 
 
+def asked_pass(model: Model, settings: MemorySettings, plan: Plan, planned: PlannedPass) -> Pass:
+    """The pass of the whole model with its costs, which a rank that has all of the model runs itself."""
+    request = settings.request(model)
+    # the planned pass of training has no costs
+    if settings.phase != "train" and plan.is_whole and planned.request == request:
+        return planned.passed
+    return TracedModel(model).passed(("counted", *sizes_of(request)), lambda: count_pass(model, request))
+
+
 def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:
     """Paths of the rows that the backward runs again."""
     if settings.phase != "train" or settings.recompute == "none":

@@ -232,7 +232,19 @@ class CountTape:
         self, op: Op, shapes: list[Shape], grads: list[bool], *, trained: bool, costs: bool = True
     ) -> OpAnswer:
         """Shapes, weights, cost and states of the op for these inputs, computed once for equal inputs."""
-        key = key_of(op, shapes)
+        return self._answered(key_of(op, shapes), op, shapes, grads, trained=trained, costs=costs)
+
+    def _answered(
+        self,
+        key: Hashable | None,
+        op: Op,
+        shapes: list[Shape],
+        grads: list[bool],
+        *,
+        trained: bool,
+        costs: bool = True,
+    ) -> OpAnswer:
+        """The same where the key of the op and its inputs is known; None without one."""
         if key is None:
             return self._ask(op, shapes, grads, trained=trained, costs=costs)
         # the kind of tape decides on cost and backward, and children of other kinds share the answers

@@ -124,20 +124,22 @@ class MemoryTape(InPeriods):
         call = self._call(op, xs, trained=trained and bool(row.weights))
         workspace = op.space(call, *row.inputs) if self.ledger.follows else NO_WORKSPACE
         memory = self.read(op, call, row.inputs, alive=workspace.running is None)
-        if workspace.running is None:
-            workspace = workspace._replace(running=memory.running)
+        running = memory.running if workspace.running is None else workspace.running
         places = self._places(op, memory, xs, row)
         if row.states and not self.execution.records:
             # an op returns what it caches behind its other outputs: (y, state), (seen, kept)
             for place in places[-len(row.states) :]:
                 if place.storage is not None:
                     place.storage.cached()
-        self.ledger.note(row.path, workspace.running)
+        self.ledger.note(row.path, running)
         if grad and self.execution.records:
+            workspace = workspace._replace(running=running)
             self._record(op, call, xs, row, TracedRun(memory.kept, places, workspace))
         tensors = tuple(
-            Tensor(self, Abstract(shape, grad, place))
-            for shape, place in zip(row.outputs, places, strict=True)
+            [
+                Tensor(self, Abstract(shape, grad, place))
+                for shape, place in zip(row.outputs, places, strict=True)
+            ]
         )
         return tensors if answer.many else tensors[0]
 
@@ -176,10 +178,10 @@ class MemoryTape(InPeriods):
             self.ledger.entries.setdefault(region, {})[id(storage.record)] = storage.record
 
     def _call(self, op: Op, xs: tuple[Tensor, ...], *, trained: bool) -> Call:
-        width = self.execution.width
-        widths = tuple([width if x.value.place is None else x.value.place.width for x in xs])
+        width, places = self.execution.width, [x.value.place for x in xs]
+        widths = tuple([width if place is None else place.width for place in places])
         n_experts = None if self.experts is None else self.experts.n_experts
-        layouts = tuple([None if x.value.place is None else x.value.place.layout for x in xs])
+        layouts = tuple([None if place is None else place.layout for place in places])
         grads = tuple([x.value.grad for x in xs])
         return Call(self.execution, grads, widths or (width,), trained, n_experts, layouts)
 

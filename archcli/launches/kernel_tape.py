@@ -11,7 +11,7 @@ times, as where memory is counted: the first period, one for all in the middle, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from archcli.arith import Number
@@ -21,7 +21,7 @@ from archcli.graph.kept import FP32, INT64, Call, Execution
 from archcli.graph.memory_tape import FilledTape, InPeriods, Placement
 from archcli.launches.dtypes import NAMED, DType
 from archcli.launches.functions.routed import MODULES, TokenAssignment, run_stacked
-from archcli.launches.known_runs import facts_of, run_once
+from archcli.launches.known_runs import run_once
 from archcli.launches.log import NOT_KNOWN, GradNode, LaunchOrigin, Log, unknown_kernels, without_grad
 from archcli.launches.memory.op_reader import OpReader
 from archcli.launches.tensor import ShapeTensor
@@ -135,14 +135,14 @@ class FoldedLayers:
 
     def leave(self, x: ShapeTensor, out: ShapeTensor) -> None:
         """A layer ends."""
-        if facts_of(x) != facts_of(out):
+        if _facts(x) != _facts(out):
             raise UnlikeLayersError
         if out.node is not None:
             self._ends.append((_edge(x), _edge(out)))
 
     def arrive(self, node: GradNode, gradients: Mapping[int, ShapeTensor]) -> None:
         """The gradients of the outputs of a step are there."""
-        self._gradients.update({(id(node), output): facts_of(x) for output, x in gradients.items()})
+        self._gradients.update({(id(node), output): _facts(x) for output, x in gradients.items()})
 
     def end(self) -> None:
         """The backward ends."""
@@ -152,6 +152,10 @@ class FoldedLayers:
 
 def _edge(x: ShapeTensor) -> Edge:
     return id(x.node), x.output
+
+
+def _facts(x: ShapeTensor) -> Facts:
+    return x.shape, x.dtype, x.strides, x.offset, x.storage.elements, x.requires_grad, x.repeats
 
 
 def _require_no_gradient(x: Tensor) -> Tensor:
@@ -218,20 +222,23 @@ class KernelTape(InPeriods):
         values = [x.value for x in xs]
         shapes = [x.shape for x in values]
         # the cost as it is: as if a gradient flowed to every input
-        parts = self._answer(op, shapes, [True] * len(shapes), trained=True).parts
+        key = key_of(op, shapes)
+        parts = self._answered(key, op, shapes, [True] * len(shapes), trained=True).parts
         self.log.origin, self.log.repeats = LaunchOrigin(join(self.path, op.name), self.times, parts, op), 1
         try:
-            out = self._run(op, values, shapes, trained=trained)
+            out = self._run(op, values, shapes, key, trained=trained)
         except NOT_KNOWN as problem:
             raise unknown_kernels(problem, self.log.origin) from problem
         return tree_map(lambda x: Tensor(self, x), ShapeTensor, out)
 
-    def _run(self, op: Op, values: list[ShapeTensor], shapes: list[Any], *, trained: bool) -> Any:
+    def _run(
+        self, op: Op, values: list[ShapeTensor], shapes: list[Any], key: Hashable | None, *, trained: bool
+    ) -> Any:
         buffers = op.buffers(*shapes)
         named = {**op.weights(*shapes), **buffers}
         if not (named or op.needs_module):
             op = op.in_training() if self.training else op
-            return self._once(op, values, {}, lambda: getattr(op, self.run_as)(TORCH, {}, *values))
+            return self._once(key, values, {}, lambda: getattr(op, self.run_as)(TORCH, {}, *values))
         stacked = () if self.experts is None else (int(self.experts.n_experts),)
         tensors = {
             name: self.weights.tensor(
@@ -245,14 +252,17 @@ class KernelTape(InPeriods):
             return run_stacked(op, tensors, values, self.routed)
         if op.needs_module:
             return op.leaf(MODULES, *shapes)(tensors, *values, self.training)
-        return self._once(op, values, tensors, lambda: op.run(TORCH, tensors, *values))
+        return self._once(key, values, tensors, lambda: op.run(TORCH, tensors, *values))
 
     def _once(
-        self, op: Op, values: list[ShapeTensor], weights: dict[str, ShapeTensor], run: Callable[[], Any]
+        self,
+        key: Hashable | None,
+        values: list[ShapeTensor],
+        weights: dict[str, ShapeTensor],
+        run: Callable[[], Any],
     ) -> Any:
         """What `run` returns; in inference without running it where an operation like it ran before."""
-        key = None if self.log.records or type(self.log) is not Log else key_of(op, [x.shape for x in values])
-        if key is None:
+        if key is None or self.log.records or type(self.log) is not Log:
             return run()
         call = key, self.log.backend, self.run_as, self.training, *weights
         return run_once(self.log, call, [*values, *weights.values()], run)

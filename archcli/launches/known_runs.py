@@ -48,9 +48,10 @@ class KnownRun(NamedTuple):
 _known: dict[Hashable, KnownRun] = {}
 
 
-def facts_of(x: ShapeTensor) -> tuple[Hashable, ...]:
+def _facts_of(x: ShapeTensor) -> tuple[Hashable, ...]:
     """All that a function of torch sees of a tensor."""
-    return x.shape, x.dtype, x.strides, x.offset, x.storage.elements, x.requires_grad, x.repeats
+    # strides as they are stated: row-major ones are not computed for it
+    return x.shape, x.dtype, x.laid, x.offset, x.storage.shape, x.requires_grad, x.repeats
 
 
 def run_once(log: Log, call: Hashable, given: Sequence[ShapeTensor], run: Callable[[], Any]) -> Any:
@@ -60,7 +61,7 @@ def run_once(log: Log, call: Hashable, given: Sequence[ShapeTensor], run: Callab
     """
     memories = [x.storage for x in given]
     # attention asks whether values lie in the memory of keys
-    key = call, *map(facts_of, given), *map(memories.index, memories)
+    key = call, *map(_facts_of, given), *map(memories.index, memories)
     known = _known.get(key)
     if known is not None:
         for stage, kernel, times in known.launches:

@@ -15,12 +15,10 @@ from typing import NamedTuple
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
-from archcli.measure.memory.traced import TracedModel, sizes_of
-from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Bound, Origin
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
-from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
+from archcli.measure.predict.rank.planned import PlannedPass, asked_pass, planned_pass
 from archcli.measure.predict.rank.rank_times import RankTimes, StageStep, TimingDevice, stage_step
 from archcli.measure.predict.rank.rows import HOST, PredictedRow, bus_row, rows_of_stage, waits
 from archcli.measure.predict.times import Seconds
@@ -299,12 +297,7 @@ def _tokens(model: Model, settings: MemorySettings, plan: Plan) -> int:
 
 def _model_flops(model: Model, settings: MemorySettings, plan: Plan, planned: PlannedPass) -> float:
     """FLOPs of matrix products in all replicas, as `archcli flops` counts them."""
-    request, passed = settings.request(model), planned.passed
-    # without training, whose planned pass has no costs, a rank with all of the model runs what is asked for
-    if settings.phase == "train" or not plan.is_whole or planned.request != request:
-        key = "counted", *sizes_of(request)
-        passed = TracedModel(model).passed(key, lambda: count_pass(model, request))
-    flops, _ = passed.flops()
+    flops, _ = asked_pass(model, settings, plan, planned).flops()
     return float(flops) * _passes(settings, plan)
 
 

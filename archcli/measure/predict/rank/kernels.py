@@ -99,7 +99,7 @@ def rank_kernels(
     Raises ArchError for an operation whose kernels are not known.
     """
     runs = traced_runs(planned, settings) if runs is None else runs
-    placement = StagePlacement(planned.model, [*(run.path for run in runs), LOSS])
+    placement = StagePlacement(planned.model, [*(run.path for run in runs), LOSS], planned.placement)
     kernels = [*_of_rows(planned, runs, placement, plan, use)]
     rows = {placement.counted_path(row.path): row for row in planned.rows}
     named = {run.path: rows.get(placement.counted_path(run.path)) for run in kernels}
@@ -119,7 +119,7 @@ def rank_kernels(
         from archcli.measure.predict.rank.fused import served_runs  # of engines alone
 
         kernels = [*served_runs(kernels, named, int(planned.width), planned.model.stored_as)]
-        placement = StagePlacement(planned.model, [*(run.path for run in kernels), LOSS])
+        placement = StagePlacement(planned.model, [*(run.path for run in kernels), LOSS], planned.placement)
     if planned.request.phase == "train":
         kernels.append(_loss(planned, settings))
     return RankKernels(planned, tuple(kernels), placement, launched)

@@ -35,17 +35,16 @@ class StagePlacement:
     The first stage runs the rows before all layers, the last those after them.
     """
 
-    def __init__(self, model: Model, paths: Iterable[str]) -> None:
+    def __init__(self, model: Model, paths: Iterable[str], known: StagePlacement | None = None) -> None:
         """Place the paths of rows, in the order in which they run.
 
         Of layers that are alike several may be traced: the first, one in the middle, and the last. Each
-        stands for the layers up to the next.
+        stands for the layers up to the next. `known` has placed other paths of the model.
         """
         self.n_layers = layer_count(model)
-        self._layers: dict[str, range] = {}
         self._behind: dict[str, bool] = {}
-        self._index = LayerIndex(model)
-        self._counted: dict[str, str] = {}
+        self.index: LayerIndex = LayerIndex(model) if known is None else known.index
+        self.counted: dict[str, str] = {} if known is None else known.counted
         starts, numbered = layer_starts(model), dict[str, tuple[str, int]]()
         for path in dict.fromkeys(paths):
             prefix = next((prefix for prefix in starts if path.startswith(prefix)), None)
@@ -55,18 +54,20 @@ class StagePlacement:
             else:
                 numbered[path] = prefix, int(path.removeprefix(prefix).partition(".")[0])
         traced = {prefix: sorted({n for at, n in numbered.values() if at == prefix}) for prefix in starts}
-        for path, (prefix, number) in numbered.items():
-            span, start = self._index.span(self.counted_path(path)), starts[prefix]
+        alike: dict[tuple[str, int], range] = {}
+        for prefix, number in dict.fromkeys(numbered.values()):
+            span, start = self.index.span(self.counted_path(f"{prefix}{number}")), starts[prefix]
             numbers = traced[prefix]
             later = numbers[bisect_right(numbers, number) : bisect_left(numbers, span.stop)]
             end = next((n for n in later if n in span), span.stop)
-            self._layers[path] = range(start + number, start + end, span.step)
+            alike[prefix, number] = range(start + number, start + end, span.step)
+        self._layers = {path: alike[layer] for path, layer in numbered.items()}
 
     def counted_path(self, path: str) -> str:
         """The path of the row in counting; for a compiled kernel those of all its rows."""
-        if path not in self._counted:
-            self._counted[path] = JOIN.join(dict.fromkeys(map(self._index.counted_path, path.split(JOIN))))
-        return self._counted[path]
+        if path not in self.counted:
+            self.counted[path] = JOIN.join(dict.fromkeys(map(self.index.counted_path, path.split(JOIN))))
+        return self.counted[path]
 
     def layers(self, path: str) -> range:
         """The layers that a row stands for; none for one outside of layers."""
@@ -205,6 +206,15 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         settings.splits_layers,
         settings.layers_in_ram,
     )
+
+
+def asked_pass(model: Model, settings: MemorySettings, plan: Plan, planned: PlannedPass) -> Pass:
+    """The pass of the whole model with its costs, which a rank that has all of the model runs itself."""
+    request = settings.request(model)
+    # the planned pass of training has no costs
+    if settings.phase != "train" and plan.is_whole and planned.request == request:
+        return planned.passed
+    return TracedModel(model).passed(("counted", *sizes_of(request)), lambda: count_pass(model, request))
 
 
 def _repeated(rows: Sequence[Row], settings: MemorySettings) -> frozenset[str]:

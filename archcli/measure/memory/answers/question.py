@@ -47,6 +47,12 @@ class DeviceMemory(NamedTuple):
         """The engine that people serve with on it: llama.cpp on Macs and CPUs."""
         return "vllm" if self.family == "gpu" else "llamacpp"
 
+    @property
+    def usual_dtype(self) -> str:
+        """The default dtype: bf16, or fp16 on a device that states a peak of it and none of bf16."""
+        figures = self.figures or ()
+        return "fp16" if "fp16_tflops" in figures and "bf16_tflops" not in figures else "bf16"
+
     def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
         """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""
         share = utilization or (1.0 if self.stated else engine.utilization)

@@ -115,7 +115,7 @@ def _is_refused(seed):
     return other_type or (asked.get("engine") == "trtllm" and packed)
 
 
-@pytest.mark.sample(3, second=20)
+@pytest.mark.sample(1, second=20)
 @pytest.mark.parametrize("device", [*devices(), "2xm3-ultra", "2xryzen-ai-max-395", "3xjetson-orin-32gb"])
 def test_every_format_is_answered_on_every_device(device):
     refused = []
@@ -126,3 +126,25 @@ def test_every_format_is_answered_on_every_device(device):
         except ArchError as error:
             refused.append((stored_as, str(error)))
     assert refused == []
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "changed"),
+    [
+        ("llama-3.1-8b", "2xdgx-spark", {"dtype": "fp8"}),
+        ("llama-3.1-8b", "3xa30", {}),
+        ("qwen3-32b", "6xrtx-3090", {"dtype": "awq-int4"}),
+        ("llama-3.1-70b", "16xh100-sxm", {}),
+        ("qwen3-30b-a3b", "3xrtx-4090", {"dtype": "q4_k_m"}),
+        ("gemma-3-27b", "12xa100-sxm-80gb", {}),
+    ],
+)
+def test_more_sequences_and_more_tokens_take_no_less_time(model, device, changed):
+    """Whatever plan the devices have for each size, to the largest that fits."""
+    batches = [{"batch_size": 2**n} for n in range(6)] + [{"batch_size": 3}, {"batch_size": 6}]
+    lengths = [{"batch_size": 4, "seq_len": 512 * 2**n} for n in range(6)]
+    for sizes in (sorted(batches, key=lambda size: size["batch_size"]), lengths):
+        reports = [archcli.predict(model, device, **{"seq_len": 2048} | size, **changed) for size in sizes]
+        times = [report.totals["time_s"] for report in reports if report.totals["fits"]]
+        for less, more in pairwise(times):
+            assert all(less[name] is None or less[name] <= more[name] * (1 + 1e-9) for name in less), times

@@ -290,6 +290,7 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
     if plan.dp > 1 and not plan.zero and settings.phase == "train":
         yield DDP
     yield from _idle_devices(question)
+    yield from idle_replicas(settings, plan)
 
 
 def _of_engine(question: MemoryQuestion) -> Iterator[str]:
@@ -313,6 +314,13 @@ def _idle_devices(question: MemoryQuestion) -> Iterator[str]:
     options = next((text for text, wider in plans if wider.suits(question.model, question.settings)), "")
     more = f"; {options} would use more of them" if options else ""
     yield f"This plan uses {plan.devices:,} of {device.n_devices:,} devices{more}."
+
+
+def idle_replicas(settings: MemorySettings, plan: Plan) -> Iterator[str]:
+    """A note on replicas of a served model without a sequence."""
+    if settings.phase != "train" and settings.batch_size < plan.batches:
+        of = f"{settings.batch_size:,} of {plan.batches:,} replicas"
+        yield f"{of} have a sequence; the others are idle."
 
 
 def _wider(question: MemoryQuestion, n_devices: int) -> Iterator[tuple[str, Plan]]:

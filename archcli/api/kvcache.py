@@ -23,7 +23,12 @@ from archcli.api.asking.subject import Subject, given
 from archcli.errors import ArchError
 from archcli.measure.kvcache.cache_size import check_cache
 from archcli.measure.kvcache.kvcache import count_kv_cache as count
+from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
+from archcli.measure.memory.engine import InferenceEngine
+from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.report import Report
+from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import MemorySize
 
@@ -35,7 +40,7 @@ Device = Annotated[
     str | None,
     Option(
         "Of `archcli devices`, a YAML file, or local, in place of --memory.",
-        metavar="NAME",
+        metavar="[Nx]NAME",
         completes="devices",
     ),
 ]
@@ -72,15 +77,9 @@ class KvcacheOptions:
 
 def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
     """The report on a loaded model. Raises ArchError for devices that cannot share it as asked."""
-    tp, chosen = options.tp, device_memory(options.device, options.memory)
-    # one named device stands for each of the tp that share the cache
-    if chosen is not None and chosen.n_devices not in {1, tp}:
-        what = f"--device names {chosen.n_devices:,} devices, and --tp {tp} shares the model among {tp:,}"
-        from archcli.measure.memory.plan import Plan  # of this refusal alone
-
-        wider = f"--tp {chosen.n_devices}, or " if Plan(tp=chosen.n_devices).suits(subject.model) else ""
-        raise ArchError(what, f"{wider}--device {chosen.name}")
+    chosen = device_memory(options.device, options.memory)
     engine = chosen_engine(options.engine, subject.model, "decode", chosen)
+    plan = _plan(subject.model, options.tp, chosen, engine)
     chosen = share_of(chosen, engine, options.utilization)
     available, architecture = (None, "") if chosen is None else (chosen.memory_bytes, chosen.architecture)
     check_cache(subject.model, options.cache_dtype)
@@ -92,11 +91,25 @@ def cache_report(subject: Subject, options: KvcacheOptions) -> Report:
         available,
         options.source_len,
         options.state_dtype,
-        tp=tp,
+        plan=plan,
         architecture=architecture,
         engine=engine,
     )
     return subject.named(report)
+
+
+def _plan(model: Model, tp: int, device: DeviceMemory | None, engine: InferenceEngine) -> Plan:
+    """The plan of `tp` devices; of several named ones the usual plan of `memory` and `predict`."""
+    # one named device stands for each of the tp that share the cache
+    if device is None or device.n_devices in {1, tp}:
+        return Plan(tp=tp)
+    if tp > 1:
+        what = f"--device names {device.n_devices:,} devices, and --tp {tp} shares the model among {tp:,}"
+        raise ArchError(what, f"--device {tp}x{device.name}, or leave --tp out")
+    from archcli.measure.memory.answers.fit import UsualPlans  # of several devices alone
+
+    question = MemoryQuestion(model, MemorySettings("decode", engine=engine), device=device)
+    return UsualPlans(question, device.per_node).of(device.n_devices)[0]
 
 
 @asks(KvcacheOptions)
@@ -106,8 +119,8 @@ def count_kv_cache(options: KvcacheOptions) -> Report:
     Of `batch_size` sequences of `context` tokens each (left out: max_seq_len, else 2048). `totals` holds
     elements, bytes in `dtype`, and both per token; kv_elements grow with the tokens, state_elements do not;
     `rows` the same by kind of layer. Recurrent states are kept in `state_dtype` (left out: `dtype`). With
-    `memory`, bytes or "80GiB", or a `device`, also how many tokens and sequences fit. With `tp` all is of one
-    rank of these.
+    `memory`, bytes or "80GiB", or a `device`, also how many tokens and sequences fit. With `tp`, and on
+    several devices, all is of one rank of these; stages fit together what they hold.
 
     Example: `count_kv_cache("llama-3.1-8b", 131_072).totals["bytes"]` is 17,179,869,184.
     """

@@ -114,12 +114,15 @@ class MemoryOptions(OffloadOptions, PlanOptions):
     new: MoreTokens = 0
     gradients: Gradients = None
 
-    def settings(self) -> MemorySettings:
-        """What the memory of a pass depends on. Raises ArchError for values that it cannot have."""
+    def settings(self, usual: str = COMPUTED[0]) -> MemorySettings:
+        """What the memory of a pass depends on, with a `usual` dtype.
+
+        Raises ArchError for values that it cannot have.
+        """
         if self.new and self.phase != "serve":
             what = f"--new applies to serving only, and the phase is {self.phase}"
             raise ArchError(what, "ask for --phase serve, or leave --new out")
-        return part(replace(self, dtype=self.dtype or COMPUTED[0]), MemorySettings, beside=SET_BY_ENGINE)
+        return part(replace(self, dtype=self.dtype or usual), MemorySettings, beside=SET_BY_ENGINE)
 
     def question(self, loaded: Model) -> MemoryQuestion:
         """The question about a loaded model."""
@@ -128,7 +131,9 @@ class MemoryOptions(OffloadOptions, PlanOptions):
         def again(**options: Any) -> MemoryQuestion:
             return replace(self, **options).question(loaded)
 
-        model, settings = self.settings().stored(as_asked(loaded, self.dtype, trains=self.phase == "train"))
+        usual = COMPUTED[0] if device is None else device.usual_dtype
+        model = as_asked(loaded, self.dtype, trains=self.phase == "train")
+        model, settings = self.settings(usual).stored(model, usual)
         settings = run_by_engine(settings, model, self.engine, self.kv_dtype, device)
         device = share_of(device, settings.engine, self.utilization)
         question = MemoryQuestion(model, settings, self.devices_plan(), device, again=again)

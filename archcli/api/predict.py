@@ -184,7 +184,7 @@ def predict_question(loaded: Model, asked: PredictOptions) -> PredictQuestion:
     if (asked.phase, asked.dtype) == ("train", FP8):
         raise ArchError("predict does not support training in fp8", "--dtype bf16")
     device = predicted_device(asked.device, asked.calibrate)
-    usual = device.timing.usual_dtype
+    usual = device.memory.usual_dtype
     model = as_asked(loaded, asked.dtype, trains=asked.phase == "train")
     model, settings = replace(asked, dtype=asked.dtype or usual).settings().stored(model, usual)
     settings, options, device = _run_by_engine(model, asked, settings, device)

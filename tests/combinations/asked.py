@@ -39,3 +39,11 @@ TORCH = {
         *("--pairs", "1", "--threads", "1", "--no-ceilings"),
     ),
 }
+FORMATS = (
+    *("q2_k", "q3_k_m", "q3_k_l", "q4_0", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "q6_k", "q8_0", "iq3_xxs"),
+    *("iq4_xs", "nf4", "nf4-double", "awq-int4", "gptq-int4", "mlx-4bit", "mxfp4", "nvfp4", "fp8"),
+    *("fp8-block", "int8", "bf16", None),
+)
+"""Formats of weights that are asked by name, plain bf16, and what is usual."""
+CACHES = (None, "bf16", "fp16", "fp32", "fp8", "int8", "q8_0", "q5_1", "q4_0", "nvfp4")
+"""Types of a cache, and what is usual."""

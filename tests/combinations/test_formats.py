@@ -7,14 +7,9 @@ import pytest
 import archcli
 from archcli.load.devices.engines import engines, load_engine
 from archcli.load.presets import presets
+from combinations.asked import CACHES, FORMATS
 
-FORMATS = (
-    *("q2_k", "q3_k_m", "q3_k_l", "q4_0", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m", "q6_k", "q8_0", "iq3_xxs"),
-    *("iq4_xs", "nf4", "nf4-double", "awq-int4", "gptq-int4", "mlx-4bit", "mxfp4", "nvfp4", "fp8"),
-    *("fp8-block", "int8", "bf16", None),
-)
 DEVICES = ("rtx-4090", "rtx-3090", "l4", "h100-sxm", "b200-sxm", "2xh100-sxm")
-CACHES = (None, "bf16", "fp8", "int8", "q8_0", "q4_0", "nvfp4")
 ENGINES = [load_engine(name) for name in engines()]
 NEW = 8
 

@@ -72,6 +72,8 @@ def run_by_engine(
     if stated and engine.serves:
         what = f"{stated[0]} is of eager torch, and --engine is {name}"
         raise ArchError(what, f"--engine none, or leave {stated[0].split()[0]} out")
+    if kv_dtype == settings.dtype and not engine.serves and settings.phase in CACHING:
+        kv_dtype = None  # of the type that it grows in any case
     if kv_dtype is not None:
         if not engine.serves:
             what = f"--kv-dtype is of an engine's cache, and {_without(engine, settings.phase)}"

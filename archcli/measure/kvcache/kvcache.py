@@ -17,6 +17,7 @@ from archcli.measure.kvcache.served import ServedModel, fits, held_bytes, longes
 from archcli.measure.kvcache.tables import ATTENTION_ONLY, notes_of, state_notes, tables_of
 from archcli.measure.kvcache.variants import attention_only, expanded, to_gqa, to_mha, to_mla, to_mqa
 from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
+from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.notes import cached_form_notes, context_notes, plan_convention, source_notes
 from archcli.measure.passes import GROWING
 from archcli.measure.report import Report
@@ -52,47 +53,43 @@ def count_kv_cache(  # noqa: PLR0913
     source_len: int | None = None,
     state_dtype: str | None = None,
     *,
-    tp: int = 1,
+    plan: Plan = ONE_DEVICE,
     architecture: str = "",
     engine: InferenceEngine = ANY_ENGINE,
 ) -> Report:
-    """The report of `archcli kvcache`, of one of `tp` ranks that share each matrix.
+    """The report of `archcli kvcache`, of one of the ranks of a plan that share each matrix.
 
     `context` None is max_seq_len, or 2048 where the model names none; `state_dtype` None is `dtype`.
-    `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` says what is held and fits.
+    `architecture` is that of the GPU with `memory_bytes`, such as sm_90; `engine` says what is held and fits,
+    for which the stages of a plan have the memory of all of them.
     """
     dtypes, context = CacheDtypes(dtype, state_dtype), context or model.max_seq_len or DEFAULT_CONTEXT
     whole, positions = model, model.source_length(source_len or context)
-    size = CacheSize(model := _share(model, tp))
-    totals = {
+    size = CacheSize(model := plan.share(model))
+    totals: Record = {
         "cross_elements": size.elements(context, batch_size, positions or 1, kinds=(StateKind.SOURCE,)),
         **_held(size, context, batch_size, dtypes),
         **_growing_and_constant(size, context, batch_size, dtypes),
-        **_alternatives(whole, tp, context, batch_size, dtypes),
+        **_alternatives(whole, plan, context, batch_size, dtypes),
         "held": {"engine": engine.name, "bytes": held_bytes(size, dtypes, engine, context, batch_size)},
     }
     if memory_bytes is not None:
-        served = ServedModel(whole, size, dtypes, architecture, tp, engine)
-        totals["fits"] = _fits(served, model, memory_bytes, context, batch_size)
+        served = ServedModel(whole, size, dtypes, architecture, plan, engine)
+        totals["fits"] = _fits(served, model, plan.pp * memory_bytes, context, batch_size)
     rows = _by_layer(model, size, context, batch_size, dtypes)
+    sizes: Record = {"context": context, "batch_size": batch_size, "dtype": dtype}
+    sizes |= {"state_dtype": state_dtype, "memory_bytes": memory_bytes}
+    shown = {"plan": plan.inputs(), "engine": engine.name if memory_bytes is None else ""}
     return Report(
         command="kvcache",
         model={"name": model.name, "source": model.source},
-        inputs={
-            "context": context,
-            "batch_size": batch_size,
-            "dtype": dtype,
-            "state_dtype": state_dtype,
-            "memory_bytes": memory_bytes,
-            "source_len": positions,
-            **({"tp": tp} if tp > 1 else {}) | {"kv_dtype": dtype, "engine": engine.name},
-        },
+        inputs={**sizes, "source_len": positions, **_shared(plan), "kv_dtype": dtype, "engine": engine.name},
         convention=_convention(model, totals),
         totals=totals,
         rows=rows,
         tables=tuple(tables_of(totals, rows, context, batch_size, dtypes)),
         notes=tuple(_notes(model, context, source_len, dtypes, totals)),
-        usual={**USUAL, "kv_dtype": dtype, "engine": engine.name if memory_bytes is None else ""},
+        usual={**USUAL, **shown, "kv_dtype": dtype},
         keys=KEYS,
     )
 
@@ -103,6 +100,13 @@ def _fits(served: ServedModel, model: Model, memory_bytes: int, context: int, ba
     if served.model.caches:
         fit["served"] = served.fits(memory_bytes - fit["weights_bytes"], context, batch_size)
     return fit
+
+
+def _shared(plan: Plan) -> Record:
+    """A plan of several devices by JSON's keys."""
+    degrees = {"tp": plan.tp, "pp": plan.pp}
+    stated: Record = {name: degree for name, degree in degrees.items() if degree > 1}
+    return {**stated, "plan": plan.inputs()} if plan.devices > 1 else stated
 
 
 def _notes(
@@ -123,16 +127,7 @@ def _convention(model: Model, totals: Record) -> str:
     return f"{CONVENTION}{constant}{plan_convention(model)}"
 
 
-def _share(model: Model, tp: int) -> Model:
-    """One rank's share of a model, the model itself for one rank."""
-    if tp == 1:
-        return model
-    from archcli.modules.tensor_parallel.shard import shard  # of plans alone
-
-    return shard(model, tp)
-
-
-def _alternatives(model: Model, tp: int, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
+def _alternatives(model: Model, plan: Plan, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
     """The cache as some engines store it, and with other kinds of attention, as far as ranks can share it."""
     variants = {"held_by_engines": _engines(model), "as_kind": _kinds(model)}
     records: dict[str, Record] = {key: {} for key in variants}
@@ -140,7 +135,7 @@ def _alternatives(model: Model, tp: int, context: int, batch_size: int, dtypes: 
         for name, changed in models:
             # shared only after the conversion: in a rank's share heads and widths are a rank's
             with suppress(ArchError):  # heads of another kind may not divide
-                size = CacheSize(_share(changed, tp))
+                size = CacheSize(plan.share(changed))
                 records[key][name] = _held(size, context, batch_size, dtypes)
     return records
 

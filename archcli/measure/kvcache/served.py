@@ -9,7 +9,7 @@ from typing import Any
 from archcli.measure.kvcache.cache_size import CacheDtypes, CacheSize
 from archcli.measure.memory.answers.question import DeviceMemory, MemoryQuestion
 from archcli.measure.memory.engine import ANY_ENGINE, InferenceEngine
-from archcli.measure.memory.plan import Plan
+from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import COMPUTED, MemorySettings
 from archcli.measure.memory.traced import TracedModel
 from archcli.measure.passes import shape_pass
@@ -77,7 +77,7 @@ MOST = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model on `tp` GPUs whose `engine` serves sequences: `size` is the cache of one GPU.
+    """A model on the GPUs of a plan whose `engine` serves sequences: `size` is the cache of one rank.
 
     `architecture` is that of the GPUs, such as sm_90; empty where it is not known.
     """
@@ -86,7 +86,7 @@ class ServedModel:
     size: CacheSize
     dtypes: CacheDtypes
     architecture: str = ""
-    tp: int = 1
+    plan: Plan = ONE_DEVICE
     engine: InferenceEngine = ANY_ENGINE
     known: TracedModel = field(init=False, compare=False, repr=False)
 
@@ -122,12 +122,13 @@ class ServedModel:
     def _beside(self, tokens: int) -> tuple[int, int]:
         """Bytes of the prefill of one sequence, and of what is beyond the model."""
         dtype = self.dtypes.dtype if self.dtypes.dtype in COMPUTED else COMPUTES
-        device = DeviceMemory("", 0, self.tp, self.architecture)
+        device = DeviceMemory("", 0, self.plan.tp, self.architecture)
         settings = MemorySettings(
             "serve", 1, tokens, dtype=dtype, engine=self.engine, chunk=self.engine.chunk
         )
-        answer = MemoryQuestion(self.model, settings, Plan(tp=self.tp), device, self.known).answer()
-        return int(answer.largest.peak.temporaries), answer.beyond.bytes
+        answer = MemoryQuestion(self.model, settings, Plan(tp=self.plan.tp), device, self.known).answer()
+        # each of the stages has its own
+        return self.plan.pp * int(answer.largest.peak.temporaries), self.plan.pp * answer.beyond.bytes
 
 
 def held_bytes(

@@ -220,15 +220,18 @@ def asked(model=None, per_node=8, size=10**9, **settings):
         (4, {}, Plan(tp=4)),
         (2, {}, Plan(tp=2)),
         (8, {}, Plan(dp=2, tp=4)),
-        # a link joins two: replicas of pairs where there are sequences for them, else stages of pairs
+        # a link joins two: replicas of pairs, stages of pairs where these do not fit
         (4, {"per_node": 2}, Plan(dp=2, tp=2)),
-        (4, {"per_node": 2, "batch_size": 1}, Plan(tp=2, pp=2)),
-        (3, {"batch_size": 1}, Plan(pp=3)),
+        (4, {"per_node": 2, "size": 1}, Plan(tp=2, pp=2)),
+        (3, {"size": 1}, Plan(pp=3)),
         (3, {"batch_size": 3}, Plan(dp=3)),
+        # with fewer sequences than replicas the plan is the same: a larger batch takes no less time
+        (4, {"per_node": 2, "batch_size": 1}, Plan(dp=2, tp=2)),
+        (3, {"batch_size": 1}, Plan(dp=3)),
         # no link: no matrix is shared
-        (2, {"per_node": 1, "batch_size": 1}, Plan(pp=2)),
-        # seven stages are more than three layers; of six devices two share each matrix of a stage
-        (7, {"batch_size": 1}, Plan(tp=2, pp=3)),
+        (2, {"per_node": 1, "batch_size": 1}, Plan(dp=2)),
+        # seven stages are more than three layers
+        (7, {"batch_size": 1, "size": 1}, Plan(dp=7)),
         (8, {"phase": "train"}, Plan(dp=8, zero=3)),
     ],
 )

@@ -32,8 +32,9 @@ class UsualPlans:
 
     Training shards weights, gradients and states over all devices (ZeRO 3); further plans have tensor
     parallelism as well. Inference splits each matrix over as many devices of a node as can; these have
-    replicas where there are sequences for them, or are stages one after the other. An engine that splits
-    layers has stages alone.
+    replicas where the model fits into each, or are stages one after the other. That there are sequences for
+    all replicas is not asked: with another batch another plan would be quicker, and a larger one take less
+    time than a smaller one. An engine that splits layers has stages alone.
     """
 
     question: MemoryQuestion
@@ -62,12 +63,12 @@ class UsualPlans:
             if self._can_be(plan):
                 yield plan
             return
-        replicas = self.question.settings.batch_size if most_replicas is None else most_replicas
         for tp in reversed(divisors(n_devices)):
             if tp > self.per_node or not self._can_be(Plan(tp=tp)):
                 continue
             rest = n_devices // tp
-            plans = [Plan(dp=rest // pp, tp=tp, pp=pp) for pp in divisors(rest) if rest // pp <= replicas]
+            most = rest if most_replicas is None else most_replicas
+            plans = [Plan(dp=rest // pp, tp=tp, pp=pp) for pp in divisors(rest) if rest // pp <= most]
             staged = [plan for plan in plans if plan.pp == 1 or self._can_be(Plan(pp=plan.pp))]
             if staged:
                 yield from staged

@@ -52,6 +52,12 @@ class DeviceMemory(NamedTuple):
         """Whether its memory is the RAM: that of a Mac or a CPU, on which people serve with llama.cpp."""
         return self.usual_engine == "llamacpp"
 
+    @property
+    def usual_dtype(self) -> str:
+        """The default dtype: bf16, or fp16 on a device that states a peak of it and none of bf16."""
+        figures = self.figures or ()
+        return "fp16" if "fp16_tflops" in figures and "bf16_tflops" not in figures else "bf16"
+
     def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
         """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""
         share = utilization or (1.0 if self.stated else engine.utilization)
@@ -333,6 +339,7 @@ def question_notes(question: MemoryQuestion) -> Iterator[str]:
     if plan.dp > 1 and not plan.zero and settings.phase == "train":
         yield DDP
     yield from _idle_devices(question)
+    yield from idle_replicas(settings, plan)
 
 
 def _of_engine(question: MemoryQuestion) -> Iterator[str]:
@@ -356,6 +363,13 @@ def _idle_devices(question: MemoryQuestion) -> Iterator[str]:
     options = next((text for text, wider in plans if wider.suits(question.model, question.settings)), "")
     more = f"; {options} would use more of them" if options else ""
     yield f"This plan uses {plan.devices:,} of {device.n_devices:,} devices{more}."
+
+
+def idle_replicas(settings: MemorySettings, plan: Plan) -> Iterator[str]:
+    """A note on replicas of a served model without a sequence."""
+    if settings.phase != "train" and settings.batch_size < plan.batches:
+        of = f"{settings.batch_size:,} of {plan.batches:,} replicas"
+        yield f"{of} have a sequence; the others are idle."
 
 
 def _wider(question: MemoryQuestion, n_devices: int) -> Iterator[tuple[str, Plan]]:

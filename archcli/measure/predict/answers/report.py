@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from archcli.errors import ArchError
 from archcli.graph import Row
-from archcli.measure.memory.answers.question import check_question
+from archcli.measure.memory.answers.question import check_question, idle_replicas
 from archcli.measure.notes import context_notes, source_notes
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.answers import tables
@@ -235,6 +235,7 @@ def _notes(
     yield from source_notes(model, settings.source_len)
     if question.plan.devices < device.n_devices:
         yield f"This plan uses {question.plan.devices:,} of {device.n_devices:,} devices."
+    yield from idle_replicas(settings, question.plan)
     if curve == "devices" and len(totals["curve"]) == 1:
         yield f"A curve of devices goes up to those of --device: 8x{device.name} has four points."
     if choice is not None:

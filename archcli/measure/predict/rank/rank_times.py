@@ -50,12 +50,6 @@ class TimingDevice(NamedTuple):
             return self
         return self._replace(clock=self.clock._replace(efficiency=self.whole_runs.of_pass(request)))
 
-    @property
-    def usual_dtype(self) -> str:
-        """The default dtype: bf16, or fp16 on a device without bf16."""
-        peaks = self.clock.rates.peaks
-        return "fp16" if "fp16" in peaks and "bf16" not in peaks else "bf16"
-
     def has_constants(self, dtype: str) -> bool:
         """Whether constants of matrix products in a dtype are known, beyond its peaks."""
         return self.clock.efficiency.products(dtype) is not None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, Any
 
-from archcli.api.asking.device import device_memory
+from archcli.api.asking.device import device_memory, predicted_device
 from archcli.api.asking.options import BatchSize, Device, Engine, KvDtype, Utilization, Where
 from archcli.api.asking.question import Option, tokens_option
 from archcli.api.asking.subject import Subject, given
@@ -77,7 +78,11 @@ class FitOptions:
 
         def memory(**others: Any) -> MemoryQuestion:
             options = {**shared, "phase": "serve", **others}
-            return MemoryOptions(subject.model, **options).question(subject.model)
+            question = MemoryOptions(subject.model, **options).question(subject.model)
+            usual = question.settings.dtype if question.model.stored_as else usual_dtype(self.device)
+            if options["dtype"] is None and usual != question.settings.dtype:
+                return memory(**{**others, "dtype": usual})
+            return question
 
         def predict(**others: Any) -> PredictQuestion:
             options = {**shared, "phase": "decode", **others}
@@ -87,6 +92,16 @@ class FitOptions:
         return FitAsked(memory, predict, self.dtype, self.context, longest, self.min_speed)
 
 
+@cache
+def usual_dtype(device: str | None) -> str:
+    """What predict computes in on a device: bf16, or fp16 on one that lacks bf16."""
+    try:
+        return BF16 if device is None else predicted_device(device).timing.usual_dtype
+    except ArchError:  # no peaks are known
+        return BF16
+
+
+BF16 = "bf16"
 SHARED = ("device", "batch_size", "engine", "kv_dtype", "utilization")
 """Options that memory and predict have, too."""
 

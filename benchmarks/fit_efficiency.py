@@ -72,7 +72,7 @@ def missed(constants):
 
 def show(constants):
     """Print a line for each table."""
-    print(f"{'device':15s}{'constants':18s}{'of':18s}{'rows':>6s}{'error':>8s}{'limit':>7s}  80% within")
+    print(f"{'device':20s}{'constants':18s}{'of':18s}{'rows':>6s}{'error':>8s}{'limit':>7s}  80% within")
     for device, groups in constants.items():
         for group, entries in groups.items():
             for name, entry in entries.items():
@@ -80,7 +80,7 @@ def show(constants):
                 within = f"{entry['low']:.2f} to {entry['high']:.2f}"
                 of = f"  constants of {entry['fitted_on']}" if "fitted_on" in entry else ""
                 demanded = f"{limit:.0%}" if limit else ""
-                line = f"{device:15s}{group:18s}{name:18s}{entry['rows']:6d}{entry['error']:8.1%}"
+                line = f"{device:20s}{group:18s}{name:18s}{entry['rows']:6d}{entry['error']:8.1%}"
                 print(f"{line}{demanded:>7s}  {within}{of}")
 
 
@@ -89,7 +89,7 @@ def show_plain():
     for device, dtype, measured in products.measured_products():
         if dtype == "bf16":
             errors = [products.fitted(measured, rates(device), with_depth=on).error for on in (True, False)]
-            print(f"{device:15s}matrix products {errors[0]:.1%}; without depth_ns {errors[1]:.1%}")
+            print(f"{device:20s}matrix products {errors[0]:.1%}; without depth_ns {errors[1]:.1%}")
 
 
 def show_left_out():

@@ -144,7 +144,7 @@ def test_the_page_counts_the_rows_of_the_tables():
         key: sorted(int(row[key]) for row in fitted)[:: len(fitted) - 1] for key in ("n_devices", "seq_len")
     }
     recomputed = sum(row["activation_checkpointing"] == "True" for row in fitted)
-    assert f"| {len(rows('aiconfigurator_gemm_sample.csv')):,} matrix products on six devices" in page
+    assert f"| {len(rows('aiconfigurator_gemm_sample.csv')):,} matrix products on seven devices" in page
     assert f"| {len(steps)} training runs of MPT 125M to 70B, {len(fitted)} of them in bf16 |" in page
     assert f"| {len(tokens)} throughputs and {len(served) - len(tokens)} times to a first token" in page
     assert "on {} to {} GPUs".format(*ends["n_devices"]) in page
@@ -152,11 +152,18 @@ def test_the_page_counts_the_rows_of_the_tables():
     assert f"{recomputed} of them with recomputation" in page
 
 
-def test_figures_in_sentences_of_the_page_are_those_of_the_devices():
+def test_figures_in_sentences_of_the_page_are_those_of_the_devices(script):
     page = " ".join(PAGE.read_text().split())
     h200, b200 = (FITTED[name]["training"]["bf16"] for name in ("h200-sxm", "b200-sxm"))
     assert f"those of B200 on {b200['rows']} steps of Megatron-LM" in page
     assert f"the error is at most {h200['error']:.1%} (the row of H200" in page
+    kinds = script["movements"].KINDS
+    by = [script["movements"].error_by("a100-sxm-80gb", "a40", kind) for kind in kinds]
+    assert f"those of the A40 are {100 * min(by):.0f} to {100 * max(by):.0f}% off" in page
+    own = FITTED["a40"]["matrix_products"]["bf16"]["error"]
+    by = [script["products"].error_by(lender, "a40") for lender in ("a100-sxm-80gb", "l40s")]
+    told = "{:.1%} off by their own constants, by those of A100 {:.1%}, by those of L40S {:.1%}"
+    assert told.format(own, *by) in page
     assert f"products are {FITTED['l40s']['matrix_products']['bf16']['error']:.1%} off when held out" in page
 
 

@@ -28,6 +28,7 @@ MEANINGS = {
     "max_sequences": "sequences that a replica runs at once at most, by the memory of a device",
     "mixes_prompts": "prompts run in one pass with the tokens of other sequences",
     "utilization": "the share of a device's memory that it takes",
+    "mxfp4_experts": "multiples to which experts in mxfp4 are padded: the model's width, that of an expert",
     "recurrent_dtype": "of recurrent states; without it, and of inputs of convolutions, the model's dtype",
     "convolution_dtype": "of the inputs of convolutions that are kept",
     "in_ram": "left in the memory of the CPU",

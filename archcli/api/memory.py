@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from archcli.api.asking.device import device_memory, known_gpus
 from archcli.api.asking.engine import run_by_engine, share_of
+from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import (
     Backend,
     BatchSize,
@@ -81,12 +82,12 @@ Memory = Annotated[
 ]
 
 
-SET_BY_ENGINE = {"cache_dtype", "past", "engine"}
+SET_BY_ENGINE = {"cache_dtype", "past", "engine", "offload"}
 """Fields of MemorySettings that depend on more than the option of their name."""
 
 
 @dataclass(frozen=True)
-class MemoryOptions(PlanOptions):
+class MemoryOptions(OffloadOptions, PlanOptions):
     """What `archcli memory` asks."""
 
     model: ModelLike
@@ -133,11 +134,11 @@ class MemoryOptions(PlanOptions):
         question = MemoryQuestion(model, settings, self.devices_plan(), device, again=again)
         several = device is not None and device.n_devices > 1
         # --fit devices asks how many, whatever their number here
-        if device is None or not several or question.plan != WHOLE or self.fit == "devices":
-            return question
-        from archcli.measure.memory.answers.fit import usual_plan  # of several devices alone
+        if not (device is None or not several or question.plan != WHOLE or self.fit == "devices"):
+            from archcli.measure.memory.answers.fit import usual_plan  # of several devices alone
 
-        return replace(question, plan=usual_plan(question, device.n_devices))
+            question = replace(question, plan=usual_plan(question, device.n_devices))
+        return self.with_offload(question)
 
 
 def memory_report(

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from archcli.api.asking.device import predicted_device
 from archcli.api.asking.engine import run_by_engine
+from archcli.api.asking.offload import OffloadOptions
 from archcli.api.asking.options import (
     Backend,
     BatchSize,
@@ -118,7 +119,7 @@ FitOption = Annotated[FitTime | None, Option("Find the fastest plan that fits in
 
 
 @dataclass(frozen=True)
-class PredictOptions(PlanOptions):
+class PredictOptions(OffloadOptions, PlanOptions):
     """What `archcli predict` asks; None where nothing is said."""
 
     model: ModelLike
@@ -195,14 +196,30 @@ def predict_question(loaded: Model, asked: PredictOptions) -> PredictQuestion:
     live = LiveServer.stated(load_engine(beyond.engine).get("live"))
     question = PredictQuestion(model, settings, device, plan, beyond, live, again=again)
     if options.fit is not None:
+        if options.offload is not None:
+            raise ArchError("--fit time compares plans without --offload", "leave one of them out")
         _check_chosen(plan)
         return question
     if plan == WHOLE and device.memory.n_devices > 1:
         from archcli.measure.memory.answers.fit import usual_plan  # of several devices alone
 
         fitted = question.memory()
-        return replace(question, plan=usual_plan(fitted, device.memory.n_devices), known=fitted.known)
-    return question
+        usual_one = usual_plan(fitted, device.memory.n_devices)
+        question = replace(question, plan=usual_one, known=fitted.known)
+    return _with_offload(question, asked)
+
+
+def _with_offload(question: PredictQuestion, asked: PredictOptions) -> PredictQuestion:
+    """The question with what is asked to be in RAM; unchanged where nothing is."""
+    with_it = asked.with_offload(question.memory())
+    offload = with_it.settings.offload
+    if offload is None:
+        return question
+    from archcli.api.asking.llamacpp import with_ram  # of this engine alone
+
+    device = with_ram(question.device, offload.host, quantized=question.model.quantization is not None)
+    settings = replace(question.settings, offload=offload)
+    return replace(question, settings=settings, device=device, known=with_it.known)
 
 
 def _run_by_engine(
@@ -251,6 +268,8 @@ def predict(options: PredictOptions) -> Report:
     parallelism by name, {"tp": 4}, in place of tp=4. `totals` hold time_s and tokens_per_s, each as floor
     (the limit of the device's peaks), expected, low and high, bound_by, mfu, fits and what takes the time;
     without constants of the device there is a floor alone.
+    `measured` is what was measured of the same, "1.2s" or "20tok/s": `totals` hold how it compares, and what
+    would explain the gap.
     `calibrate` are files of `archcli profile --json` on this machine, to which the constants of the device
     "local" are fitted.
 

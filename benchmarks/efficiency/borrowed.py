@@ -12,24 +12,27 @@ from efficiency.tables import rates
 
 A100, A100_40, H100 = "a100-sxm-80gb", "a100-sxm-40gb", "h100-sxm"
 B200, GB200 = "b200-sxm", "gb200"
-SAME_CHIP = {
-    A100_40: (A100, ("matrix_products", "memory_bound", "communication")),
-    "h200-sxm": (H100, ("memory_bound", "attention", "communication", "training")),
-    GB200: (B200, ("training",)),
-}
-OTHER_CHIP = {
-    B200: (H100, ("memory_bound", "attention", "communication")),
-    GB200: (H100, ("memory_bound", "attention", "communication")),
-    "l40s": (A100, ("memory_bound", "attention")),
-    "a40": (A100, ("attention",)),
-}
+A40, RTX_PRO = "a40", "rtx-pro-6000-server"
+SAME_CHIP = (
+    (A100_40, A100, ("matrix_products", "memory_bound", "communication")),
+    ("h200-sxm", H100, ("memory_bound", "attention", "communication", "training")),
+    (GB200, B200, ("training",)),
+)
+OTHER_CHIP = (
+    (B200, H100, ("memory_bound", "attention", "communication")),
+    (GB200, H100, ("memory_bound", "attention", "communication")),
+    # with GDDR, too, of which kernels that memory bounds reach more than of HBM
+    ("l40s", A40, ("memory_bound",)),
+    (RTX_PRO, A40, ("memory_bound",)),
+    *((device, A100, ("attention",)) for device in (A40, "l40s", RTX_PRO)),
+)
 """Devices, whose constants they have, and of which groups."""
 
 
 def lent(constants):
     """(device, group, name, entry) of all that is taken over from `constants`, by device, group and name."""
     for pair, borrowers in (((A100, A100_40), SAME_CHIP), ((A100, H100), OTHER_CHIP)):
-        for device, (lender, groups) in borrowers.items():
+        for device, lender, groups in borrowers:
             for group in groups:
                 for name, entry in constants[lender].get(group, {}).items():
                     ratios = CROSSED[group](name, pair) if group in CROSSED else []

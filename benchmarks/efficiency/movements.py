@@ -9,7 +9,7 @@ from operator import itemgetter
 import numpy as np
 
 from archcli.measure.predict.constants import KernelConstants, Terms
-from efficiency.held_out import fit, rounded, share
+from efficiency.held_out import fit, mean_error, rounded, share
 from efficiency.tables import DEVICES, OPERATIONS, rates, table
 
 START = (np.log(3e-6), 0.0)
@@ -86,6 +86,12 @@ def fitted(device, kind):
         return seconds_of(movements, rates(device), numbers, rows)
 
     return fit(seconds, movements.measured, movements.fold, START)
+
+
+def error_by(lender, device, kind):
+    """The mean error of a device's kernels of a kind by the constants of another device."""
+    of, every = Movements(device, kind), slice(None)
+    return mean_error(of.measured / seconds_of(of, rates(device), fitted(lender, kind).numbers, every))
 
 
 def entries(date, wanted):

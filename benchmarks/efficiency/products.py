@@ -6,10 +6,11 @@ of d / H, inner width f, in fp16; a device has 1 / tp of H, K and f. The others 
 
 import numpy as np
 
-from archcli.measure.predict.constants import KernelConstants, Terms
+from archcli.load.devices.datasheet import load_datasheet
+from archcli.measure.predict.constants import Efficiency, KernelConstants, Terms
 from archcli.measure.predict.times import PRODUCTS as KIND
 from archcli.measure.predict.times import depth_of
-from efficiency.held_out import fit, folds, rounded, share
+from efficiency.held_out import fit, folds, mean_error, rounded, share
 from efficiency.tables import DEVICES, DTYPES, OPERATIONS, PRODUCTS, column, rates, table
 
 START = (np.log(3e-6), np.log(0.2e-9), 1.4, 1.8, 0.3)
@@ -65,14 +66,25 @@ def constants(numbers, *, with_depth=True):
 
 def fitted(products, peaks, *, with_depth=True):
     """The fit of one table; without the depth, the plain four constants."""
-    compute = products.flops / peaks.peak(products.dtype)
-    memory, depth = (products.read + products.written) / peaks.bandwidth, depth_of(products)
 
     def seconds(numbers, rows):
-        of = constants(numbers, with_depth=with_depth)
-        return of.terms(Terms(0.0, compute[rows], memory[rows]), depth[rows]).joined(of.exponent)
+        return seconds_of(products, peaks, constants(numbers, with_depth=with_depth), rows)
 
     return fit(seconds, products.measured, products.fold, START)
+
+
+def seconds_of(products, peaks, of, rows=slice(None)):
+    """Expected seconds of some rows by the constants of a device."""
+    compute = products.flops[rows] / peaks.peak(products.dtype)
+    memory = (products.read + products.written)[rows] / peaks.bandwidth
+    return of.terms(Terms(0.0, compute, memory), depth_of(products)[rows]).joined(of.exponent)
+
+
+def error_by(lender, device):
+    """The mean error of a device's products in bf16 by the constants that another device states."""
+    of = Efficiency(load_datasheet(lender).efficiency).products("bf16")
+    products = next(known for name, dtype, known in measured_products() if (name, dtype) == (device, "bf16"))
+    return mean_error(products.measured / seconds_of(products, rates(device), of))
 
 
 def measured_products():

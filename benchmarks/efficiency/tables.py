@@ -27,6 +27,7 @@ DEVICES = {
     "gb200": "gb200",
     "l40s": "l40s",
     "a40": "a40",
+    "rtx_pro_6000_server": "rtx-pro-6000-server",
 }
 """Our names of the devices that the tables name."""
 DTYPES = {"bfloat16": "bf16", "fp8": "fp8"}

@@ -39,6 +39,7 @@ def engine_of(name: EngineName, memory_bytes: int | None = None) -> InferenceEng
         convolution_dtype=facts.get("convolution_dtype", ""),
         max_sequences=_by_memory(facts.get("max_sequences", {}), memory_bytes),
         mixes_prompts=facts.get("mixes_prompts", False),
+        mxfp4_experts=tuple(facts.get("mxfp4_experts", ())),
     )
 
 

@@ -7,7 +7,6 @@ name and memory, and a comment that names what its datasheet has to add.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import log
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,7 +120,7 @@ def budget_of(device: MachineDevice) -> Budget:
         return Budget(device.name, device.n_devices, device.memory_bytes, "A", OF_THIS_DRIVER)
     if known.memory_bytes == device.memory_bytes:
         return known
-    return replace(known, memory_bytes=device.memory_bytes, certainty="A", source=OF_THIS_DRIVER)
+    return known._replace(memory_bytes=device.memory_bytes, certainty="A", source=OF_THIS_DRIVER)
 
 
 def listed(device: LocalDevice) -> Datasheet | None:

@@ -30,6 +30,7 @@ class InferenceEngine:
     in_ram: parts of a model that it leaves in the memory of the CPU.
     splits_layers: several devices have whole layers each, one after the other, and a pass is not cut into
         batches of fewer sequences.
+    mxfp4_experts: the multiples to which it pads the width of the model and that of an expert, in mxfp4.
     recurrent_dtype, convolution_dtype: of states and of convolutions' inputs; empty is as computed.
     max_sequences: the most that a replica runs at once; None is any number.
     mixes_prompts: it runs prompts in one pass with the tokens of other sequences.
@@ -51,6 +52,7 @@ class InferenceEngine:
     convolution_dtype: str = ""
     max_sequences: int | None = None
     mixes_prompts: bool = False
+    mxfp4_experts: tuple[int, ...] = ()
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

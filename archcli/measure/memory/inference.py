@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from archcli.arith import Number
+from archcli.arith import Number, Shape, ceil_div
+from archcli.graph import Row
 from archcli.measure.memory.engine import ANY_ENGINE
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.traced import (
@@ -13,13 +16,16 @@ from archcli.measure.memory.traced import (
     TracedPass,
     cached_before,
     peak_bytes,
+    sizes_of,
     trace_memory,
 )
 from archcli.measure.passes import cache_pass, shape_pass
 from archcli.measure.weights.stored_bytes import weight_bytes
 from archcli.modules import Model
+from archcli.modules.models.layers import LayerIndex
 from archcli.modules.models.model import inferring
 from archcli.modules.spec.request import Request
+from archcli.modules.stored.formats import stored_format
 
 IN_RAM = {
     "token embedding": "embedding",
@@ -52,18 +58,50 @@ def inference_pass(
 
 
 def _weights(model: Model, settings: MemorySettings, known: TracedModel) -> Number:
-    return known.once(
-        ("weights", settings.dtype), lambda: weight_bytes(model, shape_pass(model).rows, settings.dtype)
-    )
+    def count() -> Number:
+        return weight_bytes(model, laid_out(model, _rows(model, known), settings), settings.dtype)
+
+    return known.once(("weights", settings.dtype, settings.engine), count)
+
+
+def laid_out(model: Model, rows: Sequence[Row], settings: MemorySettings) -> Sequence[Row]:
+    """The rows with the matrices of experts in mxfp4 as large as the engine's kernels need them."""
+    multiples = (settings.engine or ANY_ENGINE).mxfp4_experts
+    if not multiples or model.quantization is None:
+        return rows
+    packings = model.quantization.packings(LayerIndex(model))
+    mxfp4 = stored_format("mxfp4").packing
+
+    def padded(row: Row) -> Row:
+        if row.experts is None or all(packing != mxfp4 for packing, _ in packings(row)):
+            return row
+        return replace(row, weights=_padded(row.weights, model.d_model, multiples))
+
+    return [padded(row) for row in rows]
+
+
+def _padded(weights: Mapping[str, Shape], d_model: Number, multiples: tuple[int, ...]) -> dict[str, Shape]:
+    """The weights with a matrix of [experts' width, d_model], or its transpose, at whole multiples."""
+    of_model, of_expert = multiples
+    outputs, inputs = weights["weight"]
+    by = (of_expert, of_model) if inputs == d_model else (of_model, of_expert)
+    matrix = ceil_div(outputs, by[0]) * by[0], ceil_div(inputs, by[1]) * by[1]
+    return {**weights, "weight": matrix}
+
+
+def _rows(model: Model, known: TracedModel) -> tuple[Row, ...]:
+    """The rows of one token, for what they say of weights."""
+    return known.passed("rows", lambda: shape_pass(model).rows)
 
 
 def _traced(model: Model, settings: MemorySettings, known: TracedModel) -> list[TracedPass]:
     """The passes of these settings."""
+    execution = settings.execution()
 
     def trace(request: Request) -> TracedPass:
-        return trace_memory(model, request, settings.execution())
+        return known.passed((*sizes_of(request), execution), lambda: trace_memory(model, request, execution))
 
-    return known.once(settings, lambda: [trace(request) for request in settings.requests(model)])
+    return [trace(request) for request in settings.requests(model)]
 
 
 def _passed(traced: TracedPass, settings: MemorySettings, weights: Number) -> InferencePass:
@@ -92,9 +130,11 @@ def serving(
     """
     known, model = known or TracedModel(model), inferring(model)
     decodes = settings.phase == "decode"
-    weights = _weights(model, settings, known) - in_ram_bytes(model, settings) if held is None else held
+    weights = _weights(model, settings, known) if held is None else held
+    if held is None:
+        weights -= in_ram_bytes(model, settings, known)
     traced = _traced(model, settings if decodes else settings.alone(), known)
-    cache = _allocated(model, settings, traced[-1])
+    cache = _allocated(model, settings, traced[-1], known)
     passes = []
     for one in traced:
         moments = tuple(
@@ -105,7 +145,9 @@ def serving(
     return max(passes, key=lambda passed: peak_bytes(passed.moments))
 
 
-def in_ram_bytes(model: Model, settings: MemorySettings, *, has_head: bool = True) -> int:
+def in_ram_bytes(
+    model: Model, settings: MemorySettings, known: TracedModel | None = None, *, has_head: bool = True
+) -> int:
     """Bytes of the tables that the engine leaves in RAM.
 
     A tied one is on the device as well where that `has_head`.
@@ -114,13 +156,13 @@ def in_ram_bytes(model: Model, settings: MemorySettings, *, has_head: bool = Tru
     groups = {IN_RAM[part] for part in engine.in_ram}
     if not groups:
         return 0
-    rows = shape_pass(model).rows
+    rows = _rows(model, known or TracedModel(model))
     if has_head and not any(row.weights for row in rows if row.group == "lm_head"):
         groups -= {"embedding"}
     return weight_bytes(model, [row for row in rows if row.group in groups], settings.dtype)
 
 
-def _allocated(model: Model, settings: MemorySettings, last: TracedPass) -> Number:
+def _allocated(model: Model, settings: MemorySettings, last: TracedPass, known: TracedModel) -> Number:
     """Bytes of the cache of all sequences, as the engine holds their tokens."""
     from archcli.measure.kvcache.cache_size import CacheDtypes, state_contents  # of serving alone
 
@@ -128,7 +170,9 @@ def _allocated(model: Model, settings: MemorySettings, last: TracedPass) -> Numb
     more = settings.new + (settings.phase == "decode")
     tokens, rows = settings.past + settings.tokens(model) + more, last.rows
     if more:
-        rows = cache_pass(model, Request("prefill", 1, tokens, source_len=settings.source_len)).rows
+        request = Request("prefill", 1, tokens, source_len=settings.source_len)
+        key = "cached", tokens, settings.source_len
+        rows = known.passed(key, lambda: cache_pass(model, request).rows)
     engine = settings.engine or ANY_ENGINE
     contents = state_contents(rows, held=lambda state: engine.holds(state, tokens))
     dtypes = CacheDtypes(settings.cache_dtype or settings.dtype).in_engine(engine, settings.dtype)

@@ -31,16 +31,20 @@ class Stage(NamedTuple):
         return sum(len(_overlap(numbers, group)) for group in self.groups)
 
 
-def stages_of(plan: Plan, n_layers: int, *, with_head: bool = False) -> tuple[Stage, ...]:
+def stages_of(plan: Plan, n_layers: int, *, with_head: bool = False, in_ram: int = 0) -> tuple[Stage, ...]:
     """All p stages. Of layers that do not divide evenly the first groups have one more each.
 
-    `with_head` counts the head as one of the layers, as llama.cpp does.
+    `with_head` counts the head as one of the layers, as llama.cpp does. The first `in_ram` layers are on no
+    device, and the first stage does not begin the model then.
     """
-    groups = list(_cut(n_layers, plan.pp * plan.virtual_stages))
-    if with_head and 2 * plan.pp <= n_layers + 1:  # else the head would be alone on the last device
-        groups = list(_cut_with_head(n_layers, plan.pp))
+    groups = list(_cut(n_layers - in_ram, plan.pp * plan.virtual_stages))
+    if with_head and 2 * plan.pp <= n_layers - in_ram + 1:  # else the head would be alone on the last device
+        groups = list(_cut_with_head(n_layers - in_ram, plan.pp))
+    groups = [range(group.start + in_ram, group.stop + in_ram) for group in groups]
     last = plan.pp - 1
-    return tuple(Stage(i, tuple(groups[i :: plan.pp]), i == 0, i == last) for i in range(plan.pp))
+    return tuple(
+        Stage(i, tuple(groups[i :: plan.pp]), i == 0 and not in_ram, i == last) for i in range(plan.pp)
+    )
 
 
 def _cut_with_head(n_layers: int, parts: int) -> Iterator[range]:

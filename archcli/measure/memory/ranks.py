@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
-from archcli.measure.memory.inference import in_ram_bytes, inference_pass, serving
+from archcli.measure.memory.inference import in_ram_bytes, inference_pass, laid_out, serving
 from archcli.measure.memory.pipeline import Stage, in_flight, stage_model, stages_of
 from archcli.measure.memory.plan import OF_WEIGHTS, Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -159,6 +159,12 @@ class RankPeak(NamedTuple):
     traced: TracedPass
     moments: tuple[MemoryMoment, ...]
 
+    def with_temporaries(self, size: int) -> RankPeak:
+        """The same with so many more bytes of temporaries, all through the pass."""
+        moments = [moment._replace(temporaries=moment.temporaries + size) for moment in self.moments]
+        peak = self.peak._replace(temporaries=self.peak.temporaries + size)
+        return self._replace(peak=peak, moments=tuple(moments))
+
 
 def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list[RankPeak]:
     """The peaks of the first and the last rank of each stage; of one device its own.
@@ -167,9 +173,10 @@ def rank_peaks(known: TracedModel, settings: MemorySettings, plan: Plan) -> list
     """
     model = known.model
     plan.check(model, settings)
-    if plan.devices == 1:
+    if plan.devices == 1 and settings.offload is None:
         return [_single(known, settings)]
-    stages = stages_of(plan, layer_count(model), with_head=settings.splits_layers)
+    by_layers, in_ram = settings.splits_layers, settings.layers_in_ram
+    stages = stages_of(plan, layer_count(model), with_head=by_layers, in_ram=in_ram)
     if settings.phase != "train":
         placed = ((stage, rank) for stage in distinct_stages(stages) for rank in _ends(plan.tp))
         return [_inferring(known, settings, plan, stage, rank) for stage, rank in placed]
@@ -196,17 +203,23 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
         what = "prefill, decode and serve share a model by tp, pp, ep and dp alone"
         raise ArchError(what, "leave the rest out")
     share, mine = known.share(replace(plan, pp=1), rank), plan.of_replica(settings)
-    if plan.pp == 1:
+    if plan.pp == 1 and settings.offload is None:
         return _single(share, mine)._replace(rank=rank)
     model = inferring(share.model)
-    rows = share.once("rows", lambda: shape_pass(model).rows)
-    held = weights_of_stage(model, rows, settings.dtype, stage)
+    rows = share.passed("rows", lambda: shape_pass(model).rows)
+    held = weights_of_stage(model, laid_out(model, rows, settings), settings.dtype, stage)
     if stage.is_first:
-        held -= in_ram_bytes(model, settings, has_head=False)
+        held -= in_ram_bytes(model, settings, share, has_head=stage.is_last)
     # stages of the same layers have the same passes, but for the ends
-    of_stage = share.once(("stage", stage), lambda: TracedModel(stage_model(model, stage)))
-    peak = _single(of_stage, mine, held)
-    return peak._replace(rank=rank, stage=stage.number)
+    of_stage = share.part(("stage", stage), lambda: stage_model(model, stage))
+    if settings.offload is None:
+        return _single(of_stage, mine, held)._replace(rank=rank, stage=stage.number)
+    from archcli.measure.memory.in_ram import copied_bytes, experts_in_ram  # of an offload alone
+
+    peak = _single(of_stage, mine, held - experts_in_ram(model, rows, settings, stage))
+    # the first device computes with what is copied
+    copied = 0 if stage.number else copied_bytes(model, rows, mine)
+    return peak.with_temporaries(copied)._replace(rank=rank, stage=stage.number)
 
 
 class _TrainedRanks:

@@ -9,6 +9,7 @@ from archcli.arith import Number, to_bytes
 from archcli.errors import ArchError
 from archcli.graph.kept import Backend, Execution
 from archcli.measure.memory.engine import ANY_ENGINE, CACHING, ChosenEngine
+from archcli.measure.memory.offload import ChosenOffload
 from archcli.measure.weights.stored_bytes import in_format
 from archcli.modules import Model
 from archcli.modules.spec.arguments import GradientDtype
@@ -45,6 +46,7 @@ class MemorySettings:
     engine: what runs inference; None is eager torch, and of serving what all engines have in common.
     new: tokens that serving generates for each sequence, which the cache has room for.
     gradients: the dtype that gradients are summed and kept in; None is `dtype`.
+    offload: what of the model lies in RAM; None is nothing but tables.
 
     Raises ArchError for a value that a field does not accept.
     """
@@ -66,6 +68,7 @@ class MemorySettings:
     engine: ChosenEngine = None
     new: ZeroOrMore = 0
     gradients: GradientDtype | None = None
+    offload: ChosenOffload = None
 
     def __post_init__(self) -> None:
         if self.engine is None and self.phase == "serve":
@@ -111,6 +114,11 @@ class MemorySettings:
     def splits_layers(self) -> bool:
         """Whether the engine gives each of several devices whole layers."""
         return self.engine is not None and self.engine.splits_layers
+
+    @property
+    def layers_in_ram(self) -> int:
+        """The first layers that lie in RAM."""
+        return 0 if self.offload is None else self.offload.layers
 
     @property
     def gradient_width(self) -> Number:

@@ -73,16 +73,19 @@ class Widths(NamedTuple):
 
 def weights_of_stage(model: Model, rows: Iterable[Row], dtype: str, stage: Stage) -> int:
     """Bytes of a stage's weights as they are stored; of layers in different formats the mean."""
+    bits = (weight.count(stage) * of_one for weight, of_one in stored_weights(model, rows, dtype))
+    return ceil(sum(bits, start=Fraction(0)) / 8)
+
+
+def stored_weights(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[PlacedWeight, Fraction]]:
+    """A weight of each row, and the bits that all of the row's take in one layer, as they are stored."""
     weighted = [row for row in rows if row.weights]
     # all weights of a row are in the same layers
     placed = {weight.path.rpartition(".")[0]: weight for weight in placed_weights(model, weighted)}
-    bits = Fraction(0)
     for row, of_row in stored(model, weighted, dtype):
         weight = placed.get(row.path)
         if weight is not None:  # none of a row that stores nothing
-            part = Fraction(weight.count(stage), len(weight.layers) or 1)
-            bits += part * (of_row.value_bits + of_row.scale_bits)
-    return ceil(bits / 8)
+            yield weight, Fraction(of_row.value_bits + of_row.scale_bits, len(weight.layers) or 1)
 
 
 class DeviceElements(NamedTuple):

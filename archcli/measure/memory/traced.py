@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from archcli.arith import Number, maximum
 from archcli.errors import ArchError
@@ -89,30 +90,69 @@ class TracedPass(NamedTuple):
     cached: tuple[Row, ...] = ()
 
 
+OF_STORAGE = {"quantization", "published_in"}
+"""Fields of a model that say how its weights are stored; no pass reads them."""
+
+
+class Passes(dict[Hashable, Any]):
+    """The traced passes of models that differ in how their weights are stored alone."""
+
+
+# none outlives the questions about its model: a trace of many layers is large
+_passes: WeakValueDictionary[Hashable, Passes] = WeakValueDictionary()
+
+
+def _passes_of(model: Model) -> Passes:
+    """The passes of a model, and of all that share its fields but for how weights are stored."""
+    # by identity: to compare whole models takes as long as a trace, and sizes may be arrays
+    fields = (value for name, value in vars(model).items() if name not in OF_STORAGE)
+    return _passes.setdefault((type(model), *map(id, fields)), Passes())
+
+
 class TracedModel:
     """A model and its traced passes, so that none is traced twice.
 
-    Questions that differ in optimizer or device alone need the same passes.
+    Questions that differ in optimizer or device alone need the same passes, and in inference those that
+    differ in the format of the weights, too: `passes` are common to all of these.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, passes: Passes | None = None) -> None:
         self.model = model
+        self.passes = _passes_of(model) if passes is None else passes
         self._made: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """The result of `make`, kept under a key; made again if the key has no hash or is long unused."""
-        try:
-            made = self._made.pop(key, None)
-        except TypeError:  # arrays and symbols
-            return make()
-        made = self._made[key] = make() if made is None else made
-        if len(self._made) > MOST_HELD:  # a trace of many layers is large
-            del self._made[next(iter(self._made))]
-        return cast("T", made)
+        return _once(self._made, key, make)
+
+    def passed(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The same of a result that does not depend on how the weights are stored."""
+        return _once(self.passes, key, make)
+
+    def part(self, key: Hashable, make: Callable[[], Model]) -> TracedModel:
+        """A part of the model, such as a stage."""
+        passes = self.passed(("part", key), Passes)
+        return self.once(key, lambda: TracedModel(make(), passes))
 
     def share(self, plan: Plan, rank: int) -> TracedModel:
         """The share of a plan's rank."""
-        return self.once((plan, rank), lambda: TracedModel(plan.share(self.model, rank)))
+        return self.part((plan, rank), lambda: plan.share(self.model, rank))
+
+
+def sizes_of(request: Request) -> tuple[Hashable, ...]:
+    """What tells the passes of settings apart, which leave the forms of modules to the phase."""
+    return request.phase, request.batch_size, request.seq_len, request.past, request.source_len
+
+
+def _once(made_before: dict[Hashable, Any], key: Hashable, make: Callable[[], T]) -> T:
+    try:
+        made = made_before.pop(key, None)
+    except TypeError:  # arrays and symbols
+        return make()
+    made = made_before[key] = make() if made is None else made
+    if len(made_before) > MOST_HELD:  # a trace of many layers is large
+        del made_before[next(iter(made_before))]
+    return cast("T", made)
 
 
 def trace_memory(

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError
 
-Bound = Literal["compute", "memory", "cache", "launch", "link", "host"]
+Bound = Literal["compute", "memory", "cache", "launch", "link", "host", "ram", "bus"]
 
 
 class Terms(NamedTuple):

@@ -15,18 +15,19 @@ from typing import NamedTuple
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
+from archcli.measure.memory.traced import TracedModel, sizes_of
 from archcli.measure.passes import count_pass
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Bound, Origin
 from archcli.measure.predict.rank.kernels import NO_CHANGE, CacheUse, compiled_runs, rank_kernels
 from archcli.measure.predict.rank.planned import PlannedPass, planned_pass
-from archcli.measure.predict.rank.rank_times import RankTimes, StageStep, TimedRun, TimingDevice, stage_step
+from archcli.measure.predict.rank.rank_times import RankTimes, StageStep, TimingDevice, stage_step
+from archcli.measure.predict.rank.rows import HOST, PredictedRow, bus_row, rows_of_stage, waits
 from archcli.measure.predict.times import Seconds
 from archcli.modules import Model
 from archcli.recording.classes import TimeClass
 
 LINK: Bound = "link"
-HOST: Bound = "host"
 COMMUNICATION, BUBBLE = "communication", "bubble"
 PRODUCTS = (TimeClass.CONTRACTION, TimeClass.FUSED_ATTENTION)
 """Classes of kernels whose FLOPs are those of matrix products."""
@@ -35,53 +36,6 @@ OF_LOOPS = "Compiled kernels: orders of loops, and kernels moved to save memory.
 OF_EXPERTS = "Compiled experts: a compiler fuses routing and experts otherwise, which is not modelled."
 OF_SCANS = "Compiled scans: a compiler fuses what goes from token to token otherwise, which is not modelled."
 OF_RECOMPUTED = "Compiled training: results that the backward computes again instead of reading them."
-
-
-class PredictedRow(NamedTuple):
-    """The launches of one kernel of a row in a pass or a step: how often, and what all of them take."""
-
-    path: str
-    stage: str
-    kernel: str
-    op_class: str
-    times: float
-    flops: float
-    bytes: float
-    seconds: Seconds
-    bound_by: Bound
-
-    def plus(self, further: PredictedRow) -> PredictedRow:
-        """Both together, of one path and kernel."""
-        return self._replace(
-            times=self.times + further.times,
-            flops=self.flops + further.flops,
-            bytes=self.bytes + further.bytes,
-            seconds=self.seconds.plus(further.seconds),
-        )
-
-    def scaled(self, number: float) -> PredictedRow:
-        """The launches of so many passes."""
-        return self._replace(
-            times=number * self.times,
-            flops=number * self.flops,
-            bytes=number * self.bytes,
-            seconds=self.seconds.scaled(number),
-        )
-
-    def record(self) -> dict[str, object]:
-        """The row by JSON's keys; seconds are the expected ones, or the floor."""
-        return {
-            "path": self.path,
-            "stage": self.stage,
-            "kernel": self.kernel,
-            "class": self.op_class,
-            "times": self.times,
-            "flops": self.flops,
-            "bytes": self.bytes,
-            "time_s": self.seconds.expected,
-            "floor_s": self.seconds.floor,
-            "bound_by": self.bound_by,
-        }
 
 
 class Prediction(NamedTuple):
@@ -162,8 +116,7 @@ def predict_pass(
     runs = compiled_runs(planned, settings) if compiled else None
     times = RankTimes(rank_kernels(planned, settings, plan, use, runs), device, settings)
     device = times.device
-    run = _training if settings.phase == "train" else all_batches
-    step, rows, executed = run(times, plan)
+    step, rows, executed = _run(times, plan, model)
     if _fills_stages(plan, settings) and has_constants:
         whole = rank_kernels(planned_pass(model, settings, replace(plan, pp=1)), settings, plan, use)
         step = step._replace(total=_at_most(step.total, RankTimes(whole, device, settings), plan))
@@ -197,14 +150,22 @@ class RunStages(NamedTuple):
     executed: float
 
 
+def _run(times: RankTimes, plan: Plan, model: Model) -> RunStages:
+    """The pass or step of a plan."""
+    if times.settings.phase == "train":
+        return _training(times, plan)
+    return all_batches(times, plan) if times.settings.offload is None else _offloaded(times, plan, model)
+
+
 def _training(times: RankTimes, plan: Plan) -> RunStages:
     """The step of the slowest stage."""
     grad_accum = times.settings.grad_accum
     steps = {stage: stage_step(times, plan, stage, grad_accum) for stage in times.distinct(plan)}
     slowest = max(steps, key=lambda stage: steps[stage].total.expected)
-    rows = (*_rows(times, plan, slowest), *_waits(times, plan, slowest, steps[slowest].launching))
+    rows = (*rows_of_stage(times, plan, slowest), *waits(times, plan, slowest, steps[slowest].launching))
     of_all = (
-        rows if stage == slowest else _rows(times, plan, stage) for stage in times.rank.planned.stages(plan)
+        rows if stage == slowest else rows_of_stage(times, plan, stage)
+        for stage in times.rank.planned.stages(plan)
     )
     return RunStages(steps[slowest], rows, _products(chain.from_iterable(of_all)))
 
@@ -214,20 +175,41 @@ def _decoding(times: RankTimes, plan: Plan, batches: int) -> RunStages:
 
     Decoding goes on and on: the batch waits where the slowest stage takes longer for all batches.
     """
-    stages = times.rank.planned.stages(plan)
+    whole, slowest, rows = _in_turn((times, plan, stage) for stage in times.rank.planned.stages(plan))
+    waiting = slowest.scaled(batches).beyond(whole.total)
+    step = whole._replace(total=whole.total.plus(waiting), waiting=waiting)
+    return RunStages(step, rows, batches * _products(rows))
+
+
+def _in_turn(
+    legs: Iterable[tuple[RankTimes, Plan, Stage]],
+) -> tuple[StageStep, Seconds, tuple[PredictedRow, ...]]:
+    """Stages one after the other: all of them, the seconds of the slowest, and their rows."""
     rows: dict[tuple[str, ...], PredictedRow] = {}
-    steps = {stage: stage_step(times, plan, stage, 1) for stage in stages}
-    for stage, step in steps.items():
-        for row in (*_rows(times, plan, stage), *_waits(times, plan, stage, step.launching)):
+    steps = []
+    for times, plan, stage in legs:
+        steps.append(stage_step(times, plan, stage, 1))
+        for row in (*rows_of_stage(times, plan, stage), *waits(times, plan, stage, steps[-1].launching)):
             key = row.path, row.stage, row.kernel, row.op_class, row.bound_by
             rows[key] = rows[key].plus(row) if key in rows else row
-    whole, *others = steps.values()
+    whole, *others = steps
     for step in others:
         whole = whole.plus(step)
-    slowest = max(steps.values(), key=lambda step: step.total.expected).total.scaled(batches)
-    waiting = slowest.beyond(whole.total)
-    step = whole._replace(total=whole.total.plus(waiting), waiting=waiting)
-    return RunStages(step, tuple(rows.values()), batches * _products(rows.values()))
+    return whole, max(steps, key=lambda step: step.total.expected).total, tuple(rows.values())
+
+
+def _offloaded(times: RankTimes, plan: Plan, model: Model) -> RunStages:
+    """A pass with a part of the model in RAM: llama.cpp overlaps no chunks of a prompt then."""
+    from archcli.measure.predict.rank.offloaded import bus_copies, legs  # of an offload alone
+
+    offload = times.settings.offload
+    if offload is None:
+        return all_batches(times, plan)
+    whole, _, rows = _in_turn(legs(times, plan, offload))
+    number, moved, seconds = bus_copies(model, times, offload)
+    over_bus = bus_row(times.settings.phase, number, moved, seconds)
+    step = whole._replace(total=whole.total.plus(seconds), computing=whole.computing.plus(seconds))
+    return RunStages(step, (*rows, *([over_bus] if moved else ())), _products(rows))
 
 
 def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:
@@ -248,9 +230,9 @@ def _prefill(times: RankTimes, plan: Plan, batches: int) -> RunStages:
     # without constants the floor stands for all of them
     waiting = waiting._replace(floor=0.0) if waiting.is_calibrated else Seconds()
     own = steps[slowest].scaled(batches)
-    of_one = (*_rows(times, plan, slowest), *_waits(times, plan, slowest, steps[slowest].launching))
+    of_one = (*rows_of_stage(times, plan, slowest), *waits(times, plan, slowest, steps[slowest].launching))
     rows = tuple(row.scaled(batches) for row in of_one)
-    executed = batches * sum(_products(_rows(times, plan, stage)) for stage in stages)
+    executed = batches * sum(_products(rows_of_stage(times, plan, stage)) for stage in stages)
     return RunStages(own._replace(total=own.total.plus(waiting), waiting=waiting), rows, executed)
 
 
@@ -302,35 +284,6 @@ def bounds(rows: Iterable[PredictedRow], exposed_s: float) -> dict[Bound, float]
     return dict(sorted(seconds.items(), key=lambda pair: -pair[1]))
 
 
-def _rows(times: RankTimes, plan: Plan, stage: Stage) -> Iterator[PredictedRow]:
-    """The kernels of a stage's pass or step, equal ones of a row together."""
-    settings = times.settings
-    training = settings.phase == "train"
-    batches = plan.micro_batches_of(settings)
-    runs = [(run._replace(times=batches * run.times), time) for run, time in times.runs_of(stage)]
-    if training:
-        runs.append(times.update(plan, stage))
-    often: dict[TimedRun, float] = {}
-    for run, time in runs:
-        alike = TimedRun(run._replace(times=1.0), time)
-        often[alike] = often.get(alike, 0.0) + run.times
-    for (run, time), number in often.items():
-        path, moment, kernel, op_class, _ = run
-        # a call of an operation writes what its kernels write
-        moved = 0 if op_class == TimeClass.FRAMEWORK else number * kernel.bytes
-        flops, seconds = number * kernel.flops, time.seconds.scaled(number)
-        yield PredictedRow(path, moment, kernel.name, op_class, number, flops, moved, seconds, time.bound_by)
-
-
-def _waits(times: RankTimes, plan: Plan, stage: Stage, waiting: Seconds) -> Iterator[PredictedRow]:
-    """What a rank waits for a host that is slower than its kernels; nothing where it is not."""
-    if waiting.expected:
-        parts = (times.rank.part(run, stage) for run in times.rank.launched)
-        number = plan.micro_batches_of(times.settings) * sum(part.times for part in parts if part)
-        of_host = (HOST, HOST, "launches", TimeClass.FRAMEWORK)
-        yield PredictedRow(*of_host, number, 0.0, 0.0, waiting, HOST)
-
-
 def _bounded(total: Seconds) -> Seconds:
     """The seconds of a step with a range that does not go below the floor."""
     # a constant above 1 puts the expected time below the floor; low is no more than that
@@ -349,7 +302,8 @@ def _model_flops(model: Model, settings: MemorySettings, plan: Plan, planned: Pl
     request, passed = settings.request(model), planned.passed
     # without training, whose planned pass has no costs, a rank with all of the model runs what is asked for
     if settings.phase == "train" or not plan.is_whole or planned.request != request:
-        passed = count_pass(model, request)
+        key = "counted", *sizes_of(request)
+        passed = TracedModel(model).passed(key, lambda: count_pass(model, request))
     flops, _ = passed.flops()
     return float(flops) * _passes(settings, plan)
 

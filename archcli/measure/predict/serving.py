@@ -26,9 +26,10 @@ from archcli.measure.memory.settings import FP8, MemorySettings
 from archcli.measure.predict.communication.collective import Exposed
 from archcli.measure.predict.constants import Efficiency, Entry
 from archcli.measure.predict.live import LiveServer, Prompts
-from archcli.measure.predict.prediction import PredictedRow, Prediction, predict_pass
+from archcli.measure.predict.prediction import Prediction, predict_pass
 from archcli.measure.predict.rank.kernels import CacheReads, CacheUse
 from archcli.measure.predict.rank.rank_times import TimingDevice
+from archcli.measure.predict.rank.rows import PredictedRow
 from archcli.measure.predict.times import PRODUCTS, Seconds
 from archcli.modules import Model
 from archcli.recording.classes import TimeClass
@@ -237,8 +238,11 @@ def serve(
         first, per_token = with_engine(first, engine), with_engine(per_token, engine)
         return ServedTokens(whole, first, per_token, running)
     others = int(plan.of_replica(settings).batch_size) - 1
-    mixes = settings.engine is not None and settings.engine.mixes_prompts and plan.pp == 1
-    added_s = added_to(steps[0].step, alone) if mixes else alone.seconds.expected
+    added_s = alone.seconds.expected
+    if plan.pp > 1:  # prompts follow one another through the stages
+        added_s = prefill.seconds.expected / (others + 1)
+    elif settings.engine is not None and settings.engine.mixes_prompts:
+        added_s = added_to(steps[0].step, alone)
     prompts = Prompts(alone.seconds, added_s, _computing(alone.rows, device), others, new)
     per_token = engine.live.of_token(per_token, prompts)
     first = engine.live.of_first(steps[0].step.seconds, per_token, prompts, rounds)

@@ -112,7 +112,8 @@ class KernelTime(NamedTuple):
 def narrowed(kernel: KernelCost, dtype: str) -> KernelCost:
     """A matrix product that reads, computes and writes in a narrower dtype."""
     part = WIDTHS[dtype] / WIDTHS[kernel.dtype]
-    read, written = round(part * kernel.read), round(part * kernel.written)
+    # one number in 4 bits is a byte, too
+    read, written = round(part * kernel.read), max(1, round(part * kernel.written))
     return kernel._replace(read=read, written=written, dtype=dtype)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from archcli.arith import ELEMENT_BITS, Number, Shape, ceil_div, prod
 from archcli.errors import ArchError
@@ -146,27 +147,49 @@ def broken_notes(model: Model) -> Iterator[str]:
         yield f"{model.stored_as}: {what}: {named}."
 
 
-def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row, WeightBits]]:
-    """The bits of the weights of every row.
+class FormBits(NamedTuple):
+    """The weights of a row that are stored in one form: its name, how many, the bits of values and scales."""
 
-    `dtype` is that of weights which are not quantized, or the named format of all matrices.
-    """
+    name: str
+    params: int
+    values: int
+    scales: int
+
+
+def _forms(model: Model, dtype: str) -> Callable[[Row], Iterator[FormBits]]:
+    """A function of a row: the forms in which its weights are stored."""
     model, dtype = in_format(model, dtype)
     packed, packings = model.quantization, None
     if packed is not None:
         dtype, packings = packed.unpacked or dtype, packed.packings(_layers(model))
     width = ELEMENT_BITS[dtype]
-    for row in rows:
-        matrices = WeightBits()
+
+    def of_row(row: Row) -> Iterator[FormBits]:
+        packed_params = 0
         for packing, n in packings(row) if packings is not None else ():
             shape, many = row.weights["weight"], n * (row.experts.n_experts if row.experts else 1)
             values, scales = packing.bits_of(shape, width)
             params, name = prod(shape) * many, dtype if packing.bits == "dtype" else str(packing.bits)
-            matrices += WeightBits(params, values * many, scales * many, Counter({name: params}))
-        plain = row.params - matrices.params
+            packed_params += params
+            yield FormBits(name, params, values * many, scales * many)
+        plain = row.params - packed_params
         if plain:
-            matrices += WeightBits(plain, plain * width, 0, Counter({dtype: plain}))
-        yield row, matrices
+            yield FormBits(dtype, plain, plain * width, 0)
+
+    return of_row
+
+
+def stored(model: Model, rows: Iterable[Row], dtype: str) -> Iterator[tuple[Row, WeightBits]]:
+    """The bits of the weights of every row.
+
+    `dtype` is that of weights which are not quantized, or the named format of all matrices.
+    """
+    of_row = _forms(model, dtype)
+    for row in rows:
+        whole = WeightBits()
+        for name, params, values, scales in of_row(row):
+            whole += WeightBits(params, values, scales, Counter({name: params}))
+        yield row, whole
 
 
 def packed_parts(model: Model, rows: Iterable[Row], width: Number) -> dict[str, Fraction]:
@@ -186,8 +209,8 @@ def packed_parts(model: Model, rows: Iterable[Row], width: Number) -> dict[str, 
 
 def weight_bytes(model: Model, rows: Iterable[Row], dtype: str) -> int:
     """Bytes of all weights as they are stored."""
-    weighted = (row for row in rows if row.weights)
-    bits = sum(of.value_bits + of.scale_bits for _, of in stored(model, weighted, dtype))
+    of_row = _forms(model, dtype)
+    bits = sum(form.values + form.scales for row in rows if row.weights for form in of_row(row))
     whole: int = ceil_div(bits, 8)
     return whole
 

@@ -72,8 +72,8 @@ class Packing(NamedTuple):
         return 1 if self.second_group_size == "tensor" else 0
 
 
-PackingOf = Callable[[Row, int], Packing]
-"""The packing of a row's matrix in the layer of a number."""
+PackingOf = Callable[[Row], Callable[[int], Packing]]
+"""The packing of a row's matrix by the number of the layer."""
 UNPACKED = Packing("dtype")
 
 
@@ -124,14 +124,20 @@ class StoredFormat(NamedTuple):
         """The packing of each matrix of the model whose layers these are."""
         if self.mix:
             mixed = MixedModel(MIXES[self.mix], layers)
-            return lambda row, number: UNPACKED if self._keeps(row) else GGML[mixed.type_of(row, number)]
+            return lambda row: self._in_mix(row, mixed)
         only = self._only(layers)
 
-        def packing(row: Row, number: int) -> Packing:  # noqa: ARG001
+        def of_row(row: Row) -> Callable[[int], Packing]:
             is_packed = self._packs(row, only) and (self.pure or not self._is_broken(row, layers.ranks))
-            return self.packing if is_packed else UNPACKED
+            return lambda number: self.packing if is_packed else UNPACKED  # noqa: ARG005
 
-        return packing
+        return of_row
+
+    def _in_mix(self, row: Row, mixed: MixedModel) -> Callable[[int], Packing]:
+        if self._keeps(row):
+            return lambda number: UNPACKED  # noqa: ARG005
+        type_of = mixed.types_of(row)
+        return lambda number: GGML[type_of(number)]
 
     def broken_rows(self, rows: Iterable[Row], layers: LayerIndex) -> Iterator[Row]:
         """Those of the rows of matrices that are to be packed and are no whole blocks."""

@@ -6,7 +6,7 @@ matrix where a type needs one. q, k and v count as tensors of their own, as most
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from archcli.arith import prod
@@ -124,15 +124,17 @@ class MixedModel:
         self.is_of_eight = max(experts, default=0) == EIGHT
         self.stacks = {prefix: _stacked(layers, prefix) for prefix in layers.prefixes}
 
-    def type_of(self, row: Row, number: int) -> str:
-        """The type of a row's matrix in the layer of this number; any number outside of layers."""
+    def types_of(self, row: Row) -> Callable[[int], str]:
+        """The type of a row's matrix by the number of the layer; of any number outside of layers."""
         length = int(prod(row.weights["weight"][1:]))
         prefix = next((prefix for prefix in self.stacks if row.path.startswith(prefix)), None)
         if prefix is None:
-            return self._of_model(row, length)
+            of_model = self._of_model(row, length)
+            return lambda number: of_model  # noqa: ARG005
         *_, part, name = row.path.split(".")
         role = "down" if name == "down_proj" else ROLES.get(f"{part}.{name}", "")
-        return _whole(self._of_layer(role, number, self.stacks[prefix]), length)
+        stack = self.stacks[prefix]
+        return lambda number: _whole(self._of_layer(role, number, stack), length)
 
     def _of_model(self, row: Row, length: int) -> str:
         """The type of a matrix outside of layers."""

@@ -139,7 +139,7 @@ class Quantization(Format):
             if numbers and named is None:
                 yield from self._in_ranges(row, numbers)
             elif numbers and named is not None:
-                yield from self._by_number(row, numbers, named)
+                yield from self._by_number(row, numbers, named(row))
 
         return of_row
 
@@ -163,16 +163,17 @@ class Quantization(Format):
             )
 
     def _by_number(
-        self, row: Row, numbers: range, named: Callable[[Row, int], Packing]
+        self, row: Row, numbers: range, named: Callable[[int], Packing]
     ) -> Iterator[tuple[Packing, Number]]:
         """Packings layer by layer, as a mixture gives each layer's matrix a type of its own."""
         at = _number_at(row.path)
         rules = [(rule.packing({}), span) for rule in self.rules for span in rule.spans(row, at)]
-        layers = Counter[Packing]()
-        for number in numbers:
+
+        def packing(number: int) -> Packing:
             by_rule = [packing for packing, (low, high) in rules if low <= number < high + 1]
-            layers[by_rule[-1] if by_rule else named(row, number)] += 1
-        yield from layers.items()
+            return by_rule[-1] if by_rule else named(number)
+
+        yield from Counter(map(packing if rules else named, numbers)).items()
 
     def check_model(self, model: Any, layers: LayerIndex, key: str = "quantization") -> Iterator[Conflict]:
         """Conflicts: rules that match no matrix of the model, which states them at `key`."""

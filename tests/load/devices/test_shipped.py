@@ -141,7 +141,7 @@ def test_a_smaller_gpu_of_a_chip_is_smaller():
 
 def test_lenders_are_of_the_same_architecture_and_have_constants():
     borrowers = {name: sheet for name, sheet in SHEETS.items() if sheet.same_chip}
-    assert {"h100-pcie", "a100-pcie-80gb", "rtx-4090", "h20", "l40"} <= set(borrowers)
+    assert {"h100-pcie", "a100-pcie-80gb", "rtx-4090", "h20", "l40", "rtx-3090", "a10g"} <= set(borrowers)
     for name, sheet in borrowers.items():
         assert sheet.architecture == SHEETS[sheet.same_chip].architecture, name
         assert not SHEETS[sheet.same_chip].same_chip, name

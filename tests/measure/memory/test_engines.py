@@ -138,6 +138,29 @@ def test_what_llama_cpp_cannot_cut_takes_one_device():
 
 
 @pytest.mark.parametrize(
+    ("model", "layers", "experts", "logged_gib"),
+    # vLLM 0.10.1 and 0.19 with Marlin's kernels: "Model loading took … GiB", biases of experts in fp32 beside
+    [("gpt-oss-120b", 36, 128, 65.97), ("gpt-oss-20b", 24, 32, 13.72)],
+)
+def test_vllm_pads_experts_in_mxfp4(model, layers, experts, logged_gib):
+    """2,880 and 2,880 to 3,072 and 2,944, at 4.25 bits."""
+
+    def weights(engine, **plan):
+        asked = {"seq_len": 64, "engine": engine, **plan}
+        return archcli.count_memory(model, "serve", **asked).totals["parts"]["weights"]
+
+    more = layers * experts * 3 * (3072 * 2944 - 2880 * 2880) * 17 // 32
+    assert weights("vllm") - weights("sglang") == more
+    assert weights("vllm") / GIB == pytest.approx(logged_gib, rel=0.005)
+    # of each rank's half of 1,440 an expert has 1,536
+    more = layers * experts * 3 * (3072 * 1536 - 2880 * 1440) * 17 // 32
+    shared = {"device": "2xh100-sxm", "tp": 2}
+    assert weights("vllm", **shared) - weights("sglang", **shared) == more
+    stages = {"device": "2xh100-sxm", "pp": 2}
+    assert weights("vllm", **stages) > weights("sglang", **stages)
+
+
+@pytest.mark.parametrize(
     ("device", "chunk"), [("rtx-4090", 2048), ("h100-sxm", 8192), ("b200-sxm", 16384), (None, 16384)]
 )
 def test_a_chunk_depends_on_the_memory_of_the_device(device, chunk):
@@ -191,8 +214,11 @@ def test_what_does_not_fit_in_eager_torch_fits_in_an_engine():
     asked = {"phase": "prefill", "seq_len": 32_768, "device": "rtx-4090"}
     eager = archcli.count_memory("gpt-oss-20b", **asked, engine="none").totals
     assert (eager["fits"], eager["change"]["change"]) == (False, "--engine vllm")
-    for device in ("rtx-4090", "rtx-5080"):
-        assert archcli.count_memory("gpt-oss-20b", **{**asked, "device": device}).totals["fits"]
+    assert archcli.count_memory("gpt-oss-20b", **asked).totals["fits"]
+    # vLLM pads the experts: on 16 GB there is room for fewer tokens than in llama.cpp
+    on_16_gb = {**asked, "device": "rtx-5080"}
+    assert archcli.count_memory("gpt-oss-20b", **on_16_gb, engine="llamacpp").totals["fits"]
+    assert archcli.count_memory("gpt-oss-20b", **{**on_16_gb, "seq_len": 8192}).totals["fits"]
 
 
 def test_no_engine_is_a_way_out_that_does_not_read_the_format():

@@ -128,6 +128,50 @@ def test_a_device_without_constants_of_products_borrows_them():
     assert archcli.predict("gpt2", "mi300x", engine="vllm").totals["time_s"]["expected"] is None
 
 
+GA10X = ("rtx-3060", "rtx-3070", "rtx-3080-12gb", "rtx-3090", "rtx-3090-ti", "rtx-a2000", "rtx-a6000")
+SERVERS = ("a10", "a10g", "a40")
+
+
+@pytest.mark.parametrize("device", [*GA10X, *SERVERS])
+def test_cards_of_sm_86_have_products_of_an_a40_and_attention_of_an_a100(device):
+    found = archcli.predict("llama-3.1-8b", device, engine="vllm")
+    time = found.totals["time_s"]
+    assert time["floor"] <= time["low"] < time["expected"] < time["high"]
+    assert any(f"{device} has constants of a100-sxm-80gb" in note for note in found.notes)
+    assert found.totals["device"]["source"].startswith("vidur_ops.csv")
+    assert ("of a40" in found.totals["device"]["source"]) is (device != "a40")
+
+
+@pytest.mark.parametrize("device", ["rtx-5060-ti", "rtx-5080", "rtx-5090", "rtx-pro-6000-max-q"])
+def test_cards_of_sm_120_have_constants_of_an_rtx_pro_6000(device):
+    found = archcli.predict("llama-3.1-8b", device, engine="vllm")
+    time = found.totals["time_s"]
+    assert time["floor"] <= time["low"] < time["expected"] < time["high"]
+    assert any(f"{device} has constants of rtx-pro-6000-server, the" in note for note in found.notes)
+    assert "aiconfigurator_gemm_sample.csv of rtx-pro-6000-server" in found.totals["device"]["source"]
+
+
+def test_mixtures_in_four_bits_are_expected_on_cards_of_sm_86():
+    """No engine's experts were measured in mxfp4 on an A100: those in int4 stand in."""
+    for engine in ("vllm", "sglang"):
+        time = archcli.predict("gpt-oss-20b", "rtx-3090", engine=engine).totals["time_s"]
+        assert time["floor"] < time["low"] < time["expected"] < time["high"]
+
+
+def test_collectives_are_borrowed_of_a_link_of_the_same_kind():
+    """Four RTX 3090 share a bus as four L40S do; an A100 has NVLink."""
+    asked = {"plan": {"tp": 4}, "engine": "vllm", "phase": "prefill"}
+    found = archcli.predict("llama-3.1-8b", "4xrtx-3090", **asked)
+    assert "All-reduces have constants of l40s, whose link is of the same kind." in found.notes
+    served, lender = clock(device="rtx-3090"), clock(device="l40s")
+    for size in (1 << 13, 1 << 20, 1 << 24):
+        assert served.exchange(4, size).seconds == pytest.approx(lender.exchange(4, size).seconds)
+    assert clock(device="a100-sxm-40gb").links_of == clock(device="h100-sxm").links_of == ""
+    assert clock(device="h100-pcie").links_of == "rtx-pro-6000-server"
+    one = archcli.predict("llama-3.1-8b", "rtx-3090", engine="vllm")
+    assert not any("All-reduces" in note for note in one.notes)
+
+
 def test_an_engines_all_reduce_is_quicker_than_that_of_a_library():
     asked = {"phase": "decode", "plan": {"tp": 8}, "seq_len": 1000}
     served, plain = (
@@ -184,6 +228,20 @@ def test_a_prompt_in_a_step_reads_the_weights_that_the_step_reads():
     token = sum(map(expected, steps)) / 2 + (1 - live.waits) * 7 / 64 * added / live.speed
     assert served["per_token_s"]["expected"] == pytest.approx(token, rel=1e-3)
     assert 0.5 * expected(prefill) < added / live.speed < expected(prefill)
+
+
+def test_prompts_follow_one_another_through_stages():
+    """Of 8 prompts in 4 stages each adds an eighth of the time of all, less than it takes alone."""
+    asked = {"engine": "vllm", "plan": {"pp": 4}, "batch_size": 8}
+    live = LiveServer.stated(load_engine("vllm")["live"])
+    prefill = archcli.predict("llama-3.1-8b", "4xh100-sxm", phase="prefill", seq_len=2048, **asked)
+    steps = [
+        archcli.predict("llama-3.1-8b", "4xh100-sxm", phase="decode", past=past, **asked)
+        for past in (2048, 2048 + 63)
+    ]
+    served = archcli.predict("llama-3.1-8b", "4xh100-sxm", **LIVE | asked).totals
+    token = sum(map(expected, steps)) / 2 + (1 - live.waits) * 7 / 64 * expected(prefill) / 8
+    assert served["per_token_s"]["expected"] == pytest.approx(token, rel=1e-3)
 
 
 def test_sequences_without_room_in_the_cache_wait_for_those_that_run():

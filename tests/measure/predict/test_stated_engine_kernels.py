@@ -213,6 +213,14 @@ def test_a_device_without_a_table_has_the_constants_of_its_generation():
     assert GENERATIONS["sm_100"] != GENERATIONS["sm_120"]
 
 
+def test_a_device_of_the_same_architecture_lends_before_others_of_the_generation():
+    """An RTX 3070 has more of an A40 than of an A100, whose bandwidth is further off or nearer."""
+    measured = [NamedDevice("a100-sxm-80gb", "sm_80", 2039), NamedDevice("a40", "sm_86", 696)]
+    assert lender(NamedDevice("rtx-3070", "sm_86", 448), measured).name == "a40"
+    assert lender(NamedDevice("fast", "sm_86", 2000), measured).name == "a40"
+    assert lender(NamedDevice("rtx-3070", "sm_86", 448), measured[:1]).name == "a100-sxm-80gb"
+
+
 def test_a_borrowed_range_is_wider():
     entry = {"low": 0.9, "high": 1.2}
     assert range_of(entry, borrowed=False) == (0.9, 1.2)

@@ -5,7 +5,7 @@ import pytest
 from archcli.errors import ArchError
 from archcli.launches.kernel import KernelCost
 from archcli.measure.predict.constants import Efficiency, LastCache, Rates
-from archcli.measure.predict.times import KernelClock, Seconds, kind_of
+from archcli.measure.predict.times import KernelClock, Seconds, kind_of, narrowed
 from archcli.recording.classes import TimeClass
 from table import every_row
 
@@ -165,3 +165,10 @@ def test_in_a_sum_what_has_no_constants_counts_at_its_floor():
     both = {"floor": 1.0 + 4.0, "expected": 2.0 + 4.0, "low": 0.5 * 2.0 + 4.0, "high": 3.0 * 2.0 + 4.0}
     assert known.plus(unknown).record() == unknown.plus(known).record() == both
     assert unknown.plus(unknown).record() == {"floor": 8.0, "expected": None, "low": None, "high": None}
+
+
+def test_one_number_in_four_bits_is_a_byte():
+    """Qwen3.5's gate of shared experts is one number: k products, whose depth divides by what is written."""
+    kernel = narrowed(cost("mm", 2 * 2048, 2 * 2 * 2048, 2), "fp4")
+    assert (kernel.read, kernel.written, kernel.dtype) == (2048, 1, "fp4")
+    assert narrowed(cost("mm", 1, 8, 8), "fp8").written == 4

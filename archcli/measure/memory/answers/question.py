@@ -47,6 +47,11 @@ class DeviceMemory(NamedTuple):
         """The engine that people serve with on it: llama.cpp on Macs and CPUs."""
         return "vllm" if self.family == "gpu" else "llamacpp"
 
+    @property
+    def has_ram_alone(self) -> bool:
+        """Whether its memory is the RAM: that of a Mac or a CPU, on which people serve with llama.cpp."""
+        return self.usual_engine == "llamacpp"
+
     def taken_by(self, engine: InferenceEngine, utilization: float | None = None) -> DeviceMemory:
         """The memory that an engine takes of a device; of a stated amount all, unless a share is stated."""
         share = utilization or (1.0 if self.stated else engine.utilization)
@@ -58,10 +63,20 @@ Fit = Literal["batch", "context", "recompute", "devices"]
 
 
 class MemoryAnswer(NamedTuple):
-    """The peaks of a plan's ranks, the largest first, and what its device holds beyond the model."""
+    """The peaks of a plan's ranks, the largest first, and what its device holds beyond the model.
+
+    `ram_bytes` of the `ram_limit` are in RAM of an offload.
+    """
 
     ranks: tuple[RankPeak, ...]
     beyond: BeyondModel
+    ram_bytes: int = 0
+    ram_limit: int = 0
+
+    def fits(self, device: DeviceMemory | None) -> bool:
+        """Whether it fits into a device, and into RAM; there must be a device."""
+        in_device = device is not None and self.needed_bytes <= device.memory_bytes
+        return in_device and self.ram_bytes <= self.ram_limit
 
     @property
     def largest(self) -> RankPeak:
@@ -104,7 +119,7 @@ class MemoryQuestion:
 
     def ranks(self) -> tuple[RankPeak, ...]:
         """The peaks of the plan's ranks, the largest first, on whatever device."""
-        known = self.known or TracedModel(self.model)
+        known = self.traced
         key = "ranks", self.settings, self.plan
         peaks = known.once(key, lambda: rank_peaks(known, self.settings, self.plan))
         return tuple(sorted(peaks, key=lambda rank: rank.peak.bytes, reverse=True))
@@ -119,11 +134,32 @@ class MemoryQuestion:
             n_devices=1 if self.settings.splits_layers else self.plan.devices,
             n_storages=_storages(ranks[0]),
         )
-        return MemoryAnswer(ranks, beyond)
+        offload = self.settings.offload
+        if offload is None:
+            return MemoryAnswer(ranks, beyond)
+        from archcli.measure.memory.in_ram import part_in_ram  # of an offload alone
+
+        in_ram = part_in_ram(self.traced, self.plan.of_replica(self.settings))
+        # each replica has a part of its own in the same RAM
+        return MemoryAnswer(ranks, beyond, self.plan.dp * in_ram.bytes, offload.host.bytes)
+
+    def offload_totals(self, answer: MemoryAnswer) -> dict[str, Any]:
+        """What an offload leaves in RAM, by JSON's key; empty without one."""
+        if self.settings.offload is None:
+            return {}
+        from archcli.measure.memory.in_ram import offload_record  # of an offload alone
+
+        settings = self.plan.of_replica(self.settings)
+        return {"offload": offload_record(self.traced, settings, answer.ram_bytes)}
+
+    @property
+    def traced(self) -> TracedModel:
+        """The model with its traced passes."""
+        return self.known or TracedModel(self.model)
 
     def fits(self) -> bool:
         """Whether it fits into the device; there must be one."""
-        return self.device is not None and self.answer().needed_bytes <= self.device.memory_bytes
+        return self.answer().fits(self.device)
 
     def changed(self, **settings: Any) -> MemoryQuestion:
         """This question with other settings."""

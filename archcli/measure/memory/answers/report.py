@@ -130,6 +130,7 @@ def _inputs(question: MemoryQuestion) -> Record:
         "seq_len": settings.tokens(question.model),
         "source_len": question.model.source_length(settings.source_len),
         "plan": plan.inputs(),
+        **({} if settings.offload is None else {"offload": settings.offload.inputs()}),
         **({} if device is None else {**of_device, "n_devices": device.n_devices}),
         **({"as_published": True} if question.model.is_as_published else {}),
     }
@@ -137,7 +138,7 @@ def _inputs(question: MemoryQuestion) -> Record:
 
 def _totals(question: MemoryQuestion, answer: MemoryAnswer, fitted: Record | None) -> Record:
     largest, device = answer.largest, question.device
-    fits = None if device is None else answer.needed_bytes <= device.memory_bytes
+    fits = None if device is None else answer.fits(device)
     return {
         "peak_bytes": answer.peak_bytes,
         "moment": largest.peak.stage,
@@ -154,6 +155,7 @@ def _totals(question: MemoryQuestion, answer: MemoryAnswer, fitted: Record | Non
         "fits": fits,
         "fit": fitted,
         "change": cheapest_change(question) if fits is False else None,
+        **question.offload_totals(answer),
     }
 
 
@@ -180,6 +182,10 @@ def _moments(rank: RankPeak) -> Iterator[Record]:
 
 def _notes(question: MemoryQuestion, totals: Record, what_fits: Fit | None) -> Iterator[str]:
     yield from question_notes(question)
+    if "offload" in totals:
+        from archcli.measure.memory.answers.offloading import offload_notes  # of an offload alone
+
+        yield from offload_notes(question, totals["offload"])
     if totals["beyond"]:
         names = ", ".join(part["label"] for part in totals["beyond"])
         size = bytes_in_words(totals["beyond_bytes"])

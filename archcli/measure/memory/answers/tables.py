@@ -57,6 +57,8 @@ def _parts(question: MemoryQuestion) -> Iterator[str]:
             yield f"{name.replace('_', ' ')} {value}"
     if settings.phase in CACHING:
         yield from _serving_parts(settings)
+    if settings.offload is not None:
+        yield settings.offload.words
     if settings.gradients is not None:
         yield f"gradients in {settings.gradients}"
     if question.plan.devices > 1:

@@ -18,7 +18,8 @@ from archcli.measure.memory.answers.tables import (
 from archcli.measure.memory.settings import MemoryPhase, MemorySettings
 from archcli.measure.predict.answers.question import PredictQuestion, PredictSettings
 from archcli.measure.predict.answers.tables import kind_of_figures, to_four
-from archcli.measure.predict.prediction import PredictedRow, Prediction
+from archcli.measure.predict.prediction import Prediction
+from archcli.measure.predict.rank.rows import PredictedRow
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
 from archcli.units import three_figures
 
@@ -48,14 +49,22 @@ def _parts(question: PredictQuestion) -> Iterator[str]:
     if predicted.compiled:
         yield "compiled"
     if question.caches:
-        yield engine_in_words(settings)
+        yield from _of_engine(question)
+    if question.plan.devices > 1:
+        yield plan_in_words(question.plan)
+    yield f"on {_devices(question)}"
+
+
+def _of_engine(question: PredictQuestion) -> Iterator[str]:
+    """The engine, its cache, and what it leaves in RAM."""
+    settings, predicted = question.settings, question.asked
+    yield engine_in_words(settings)
     if predicted.kv_read != PREDICT_DEFAULTS.kv_read:
         yield "cache read once per query head"
     if predicted.kv_dtype is not None:
         yield f"cache in {predicted.kv_dtype}"
-    if question.plan.devices > 1:
-        yield plan_in_words(question.plan)
-    yield f"on {_devices(question)}"
+    if settings.offload is not None:
+        yield settings.offload.words
 
 
 def _devices(question: PredictQuestion) -> str:
@@ -100,13 +109,16 @@ OF_PRODUCTS = {
     "compute": "computing matrix products",
     "memory": "reading the weights",
     "cache": "reading the weights",
+    "ram": "reading weights in RAM",
 }
 OF_ATTENTION = {
     "compute": "computing attention",
     "memory": "reading the KV cache",
     "cache": "reading the KV cache",
+    "ram": "reading the KV cache in RAM",
 }
 OF_CACHE, OF_STATES = "copying the KV cache", "updating the recurrent state"
+COPYING = "copying between RAM and the device"
 OF_OTHERS = "reading and writing activations"
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
@@ -165,6 +177,8 @@ def _what(row: PredictedRow, cached: Mapping[str, str]) -> str:
         return LAUNCHING
     if bound_by == "host":
         return HOSTED
+    if bound_by == "bus":
+        return COPYING
     if kind == PRODUCTS:
         # products of the backward read activations and gradients, too
         reads_none = row.stage not in {"forward", "decode", "prefill"} and bound_by != "compute"

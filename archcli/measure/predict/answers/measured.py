@@ -144,21 +144,21 @@ def _verdict(comparison: MeasuredPass) -> str:
     """The first sentence: measured beside expected and limit, and MFU."""
     seconds, measured = comparison.prediction.seconds, comparison.seconds
     figures = f"{duration(measured)} {comparison.of}, MFU {100 * comparison.mfu:.1f}%"
-    of_limit = f"{_share(seconds.floor / measured)} of the limit's"
+    of_limit = f"{_share(seconds.floor / measured)} the limit's"
     if comparison.expected is None:
         beyond = "Faster than the limit" if measured < seconds.floor else "Against the limit alone"
         return f"{beyond}: {figures}; {of_limit} speed, {duration(seconds.floor)}."
     between = in_one_unit(seconds.low, seconds.high, " to ")
-    of_expected = f"{_share(seconds.expected / measured)} of the expected speed"
+    of_expected = f"{_share(seconds.expected / measured)} the expected speed"
     expected = f"{duration(seconds.expected)} expected ({between})"
     return f"{_place(comparison)}: {figures}; {expected}: {of_expected}, {of_limit}."
 
 
 def _share(share: float) -> str:
-    """`66.4%`; `20 times` where a percentage would have many digits."""
+    """`66.4% of`; `20 times` where a percentage would have many digits."""
     if share >= MANY:
         return f"{to_four(share):,} times"
-    return f"{100 * share:.3g}%" if share >= FEWEST else f"less than {100 * FEWEST:g}%"
+    return f"{100 * share:.3g}% of" if share >= FEWEST else f"less than {100 * FEWEST:g}% of"
 
 
 def _place(comparison: MeasuredPass) -> str:

@@ -121,10 +121,11 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
     totals = totals_of(question, answer)
     total, spent = answer.prediction.seconds.expected, limits(answer.prediction, of_states(decoded))
     asked, memory = question.memory(), question.device.memory
-    needed = asked.answer().needed_bytes
+    in_memory = asked.answer()
     totals |= {
-        "fits": needed <= memory.memory_bytes,
-        "needed_bytes": needed,
+        "fits": in_memory.fits(memory),
+        "needed_bytes": in_memory.needed_bytes,
+        **asked.offload_totals(in_memory),
         "memory_bytes": memory.memory_bytes,
         "limits": [limit.record(total) for limit in spent],
     }
@@ -139,7 +140,8 @@ def _totals(question: PredictQuestion, answer: PredictAnswer, decoded: tuple[Row
         from archcli.measure.predict.answers.measured import measured_totals  # asked for by name
 
         totals |= measured_totals(question, answer, totals, of_states(decoded))
-    if question.phase in {"decode", "serve"}:
+    # with a part in RAM, neither the device's peak nor its bandwidth decides
+    if question.phase in {"decode", "serve"} and question.settings.offload is None:
         totals["break_even"] = _break_even(question, decoded)
     return totals
 
@@ -198,6 +200,7 @@ def _inputs(question: PredictQuestion) -> Record:
         "dtype": question.model.stored_as or settings.dtype,
         **of_phase,
         "plan": question.plan.inputs(),
+        **({} if settings.offload is None else {"offload": settings.offload.inputs()}),
         "device": question.device.name,
         "n_devices": question.plan.devices,
         **({} if predicted.price_per_hour is None else {"price_per_hour": predicted.price_per_hour}),
@@ -247,6 +250,11 @@ def _notes(
 
         yield from mfu_notes(question, totals["measured"]["mfu"])
     yield from _of_engine(question, totals)
+    if "offload" in totals:
+        from archcli.measure.memory.answers.offloading import offload_notes, rate_notes  # of an offload alone
+
+        yield from offload_notes(question.memory(), totals["offload"])
+        yield from rate_notes(question.settings)
     yield from misfit_hints(question, totals)
 
 

@@ -18,6 +18,7 @@ from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import shares
+from archcli.measure.memory.traced import sizes_of
 from archcli.measure.passes import SCORES
 from archcli.measure.predict.constants import FRAMEWORK, TRAINING_FRAMEWORK
 from archcli.measure.predict.rank.planned import PlannedPass, StagePlacement
@@ -126,7 +127,11 @@ def rank_kernels(
 
 def traced_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[KernelRun, ...]:
     """The kernels of a rank's pass. Raises ArchError for an operation whose kernels are not known."""
-    return trace_kernels(planned.model, planned.request, settings.execution(), dtype=settings.dtype)
+    model, request, execution, dtype = planned.model, planned.request, settings.execution(), settings.dtype
+    return planned.known.passed(
+        ("kernels", *sizes_of(request), execution, dtype),
+        lambda: trace_kernels(model, request, execution, dtype=dtype),
+    )
 
 
 def compiled_runs(planned: PlannedPass, settings: MemorySettings) -> tuple[KernelRun, ...]:

@@ -19,6 +19,7 @@ from archcli.measure.memory.pipeline import Stage, stages_of
 from archcli.measure.memory.plan import Plan
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import PlacedWeight, Widths, layer_starts, placed_weights
+from archcli.measure.memory.traced import TracedModel, sizes_of
 from archcli.measure.passes import Pass, count_pass, shape_pass
 from archcli.measure.predict.communication.collective import Collective, merged
 from archcli.modules import Model
@@ -99,9 +100,10 @@ class PlannedPass:
     It is the same for all plans of equal `tp`, `sp`, `ep` and `cp`. `repeated` are the paths of recomputed
     rows, `hidden` the B T d elements of the pass between two layers, `width` the bytes of an element,
     `gradient_width` those of a weight's gradient. `with_head`: stages count the head as a layer.
+    `in_ram`: first layers that no stage has.
     """
 
-    model: Model
+    known: TracedModel
     request: Request
     passed: Pass
     weights: tuple[PlacedWeight, ...]
@@ -111,7 +113,13 @@ class PlannedPass:
     width: Number
     gradient_width: Number
     with_head: bool = False
+    in_ram: int = 0
     _of_stages: dict[Stage, tuple[Collective, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def model(self) -> Model:
+        """The rank's share of the model."""
+        return self.known.model
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -130,7 +138,8 @@ class PlannedPass:
 
     def stages(self, plan: Plan) -> tuple[Stage, ...]:
         """The stages of a plan."""
-        return stages_of(plan, self.placement.n_layers, with_head=self.with_head)
+        by_layers, in_ram = self.with_head, self.in_ram
+        return stages_of(plan, self.placement.n_layers, with_head=by_layers, in_ram=in_ram)
 
     def collectives(self, plan: Plan, stage: Stage, grad_accum: int = 1) -> Iterator[Collective]:
         """What a rank of a stage sends: in training in a whole step, else in a pass."""
@@ -174,12 +183,17 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
     tokens = settings.tokens(model)
     mine = replace(settings, seq_len=tokens // plan.cp) if training else plan.of_stage(settings, int(tokens))
     request = mine.request(model)
-    # multi-token prediction runs in training alone: inference holds no weights of it
-    share = plan.share(model if training else inferring(model))
-    # with costs, as the pass of a whole model is the one whose FLOPs are asked for
-    passed = shape_pass(share, request) if training else count_pass(share, request)
+    known = TracedModel(model)
+    if not training:
+        # multi-token prediction runs in training alone: inference holds no weights of it
+        known = known.part("inferring", lambda: inferring(model))
+    known = known.share(plan, 0)
+    share = known.model
+    # of inference with costs, as the pass of a whole model is the one whose FLOPs are asked for
+    trace = shape_pass if training else count_pass
+    passed = known.passed(("planned", *sizes_of(request)), lambda: trace(share, request))
     return PlannedPass(
-        share,
+        known,
         request,
         passed,
         tuple(placed_weights(share, passed.rows, settings.width)),
@@ -189,6 +203,7 @@ def planned_pass(model: Model, settings: MemorySettings, plan: Plan) -> PlannedP
         settings.width,
         settings.gradient_width,
         settings.splits_layers,
+        settings.layers_in_ram,
     )
 
 

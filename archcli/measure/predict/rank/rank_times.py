@@ -35,13 +35,14 @@ FORWARD, RECOMPUTED = "forward", "recomputed"
 class TimingDevice(NamedTuple):
     """A device to time on: the clock of its kernels, its links, and the host that launches them.
 
-    Without a `host` a graph of launches takes no time of it. `whole_runs` are constants of passes.
+    Without a `host` launches take no time of it. `whole_runs` are constants of passes, `ram` the RAM beside.
     """
 
     clock: KernelClock
     fabric: Fabric
     host: Host | None = None
     whole_runs: WholeRuns | None = None
+    ram: TimingDevice | None = None
 
     def of_pass(self, request: Request) -> TimingDevice:
         """The device with the constants of a pass."""
@@ -150,10 +151,10 @@ class RankTimes:
         device = device.of_pass(rank.planned.request)
         self.rank, self.device, self.settings = rank, device, settings
         self.step = device.step_constants(settings)
-        self.runs = [self._timed(run) for run in rank.kernels]
+        self.runs = [self.timed(run) for run in rank.kernels]
         # what the framework does to call operations, where its time is known
         if device.clock.efficiency.memory_bound(FRAMEWORK) is not None:
-            self.runs += map(self._timed, operation_calls(rank.kernels, settings.phase))
+            self.runs += map(self.timed, operation_calls(rank.kernels, settings.phase))
         self._of_stages: dict[Stage, StageTimes] = {}
         self._distinct: dict[tuple[int, int], tuple[Stage, ...]] = {}
         self._places: dict[object, tuple[str, StageTimes]] = {}
@@ -210,9 +211,9 @@ class RankTimes:
 
     def update(self, plan: Plan, stage: Stage) -> TimedRun:
         """The update of a stage's weights."""
-        return self._timed(update_kernel(self.rank.planned, self.settings, plan, stage))
+        return self.timed(update_kernel(self.rank.planned, self.settings, plan, stage))
 
-    def _timed(self, run: KernelRun) -> TimedRun:
+    def timed(self, run: KernelRun) -> TimedRun:
         """The kernel with its time: in a step by the constants of steps, if the device has any."""
         # layers and candidates of a search launch the same few kernels
         key = run.kernel, run.op_class
@@ -353,11 +354,10 @@ def _of_engine(collective: Collective, times: RankTimes) -> tuple[Exposed, Secon
 
     A gather or a scatter takes at most as long as an all-reduce of the whole.
     """
-    device = times.device
-    engine, ranks, often = device.clock.engine, collective.group.ranks, float(collective.times)
+    engine, ranks, often = times.device.clock.engine, collective.group.ranks, float(collective.times)
     if engine is None or collective.name not in PASSES_OF_RING:
         return None
-    (on_paper,) = timed([collective], device.fabric)
+    (on_paper,) = timed([collective], times.device.fabric)
     # a rank sends (n - 1) / n of its message in each pass around a ring
     message = float(collective.bytes) / often * ranks / (PASSES_OF_RING[collective.name] * (ranks - 1))
     measured = engine.exchange(ranks, message) if on_paper.link == "link" else None

@@ -1,0 +1,140 @@
+"""Options of an offload, alike in all questions: what of a model lies in RAM, and the RAM."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from archcli.api.asking.question import Option
+from archcli.errors import ArchError
+from archcli.measure.memory.engine import NO_ENGINE
+from archcli.measure.memory.offload import HostMemory, Offload
+from archcli.modules import Model
+from archcli.modules.models.layers import layer_count
+from archcli.modules.spec.arguments import memory_bytes
+from archcli.modules.spec.values import Conversion
+
+if TYPE_CHECKING:
+    from archcli.measure.memory.answers.question import MemoryQuestion
+
+LEAST_RATE = 10**8
+"""Bytes a second below which a rate is a mistake in its unit."""
+WHAT = re.compile(r"(layers|experts):(\d+)")
+
+
+def _size(value: Any) -> str | int:
+    """A size as it is written, or bytes."""
+    return value if isinstance(value, str) else memory_bytes(value)
+
+
+Size = Annotated[str | int | None, Conversion("bytes", _size)]
+OffloadOption = Annotated[
+    str | None,
+    Option(
+        "With llama.cpp, leave in RAM: layers:N the first N layers; experts routed experts of all layers, "
+        "experts:N of the first N; auto the fewest with which the rest fits, of a mixture experts first.",
+        metavar="WHAT",
+    ),
+]
+Ram = Annotated[
+    Size,
+    Option("With --offload: the RAM that there is for it. [default: 64GiB]", metavar="SIZE", reads="text"),
+]
+RamBandwidth = Annotated[
+    Size,
+    Option(
+        "With --offload: the rate of RAM by its datasheet. [default: 80GB/s]", metavar="RATE", reads="text"
+    ),
+]
+BusBandwidth = Annotated[
+    Size,
+    Option(
+        "With --offload: the rate that copies between RAM and device reach. [default: 25GB/s]",
+        metavar="RATE",
+        reads="text",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffloadOptions:
+    """What of a model lies in RAM, as it is asked for."""
+
+    offload: OffloadOption = None
+    ram: Ram = None
+    ram_bandwidth: RamBandwidth = None
+    bus_bandwidth: BusBandwidth = None
+
+    def host(self) -> HostMemory:
+        """The RAM. Raises ArchError for a size or a rate that is none."""
+        usual = HostMemory()
+        return HostMemory(
+            usual.bytes if self.ram is None else memory_bytes(self.ram),
+            usual.bandwidth if self.ram_bandwidth is None else _rate("ram_bandwidth", self.ram_bandwidth),
+            usual.bus if self.bus_bandwidth is None else _rate("bus_bandwidth", self.bus_bandwidth),
+        )
+
+    def with_offload(self, question: MemoryQuestion) -> MemoryQuestion:
+        """The question with what is asked to be in RAM; unchanged where nothing is.
+
+        Raises ArchError for another engine, for what the model does not have, and for too little RAM.
+        """
+        if self.offload is None:
+            stated = [
+                name for name in ("ram", "ram_bandwidth", "bus_bandwidth") if getattr(self, name) is not None
+            ]
+            if stated:
+                option = f"--{stated[0].replace('_', '-')}"
+                raise ArchError(f"{option} is of --offload, which is left out", "--offload auto")
+            return question
+        from archcli.measure.memory.answers import offloading  # asked for by name
+
+        _check_engine(question)
+        if self.offload == "auto":
+            offload = offloading.fewest(question, self.host())
+        else:
+            offload = _read(self.offload, question.model, self.host())
+            offloading.check_offload(question.model, offload)
+        with_it = replace(question, settings=replace(question.settings, offload=offload))
+        offloading.check_ram(with_it)
+        return with_it
+
+
+def _rate(name: str, value: str | int) -> float:
+    """Bytes a second of a text such as 80GB/s, or of a number of bytes."""
+    rate = memory_bytes(value.strip().removesuffix("/s") if isinstance(value, str) else value)
+    if rate < LEAST_RATE:
+        option = f"--{name.replace('_', '-')}"
+        raise ArchError(f"{option} {value} is less than 0.1 GB/s", f"{option} 80GB/s")
+    return float(rate)
+
+
+def _read(text: str, model: Model, host: HostMemory) -> Offload:
+    """An offload of a text, all but `auto`."""
+    if text == "experts":
+        return Offload(expert_layers=layer_count(model), host=host)
+    found = WHAT.fullmatch(text)
+    if found is None:
+        what = f"--offload {text[:40]!r} is no offload"
+        raise ArchError(what, "layers:20, experts, experts:20 or auto")
+    name, number = found[1], int(found[2])
+    if name == "layers":
+        return Offload(layers=number, host=host)
+    return Offload(expert_layers=number, host=host)
+
+
+def _check_engine(question: MemoryQuestion) -> None:
+    """Raise ArchError unless llama.cpp runs the model on a device beside RAM."""
+    engine = question.settings.engine or NO_ENGINE
+    if engine.name == "none":
+        what = f"--offload is of llama.cpp, and the phase is {question.settings.phase} without it"
+        raise ArchError(what, "--phase serve and --engine llamacpp, or leave --offload out")
+    if engine.name != "llamacpp":
+        what = f"--offload is of llama.cpp, and the engine is {engine.name}"
+        raise ArchError(what, "--engine llamacpp, or leave --offload out")
+    device = question.device
+    if device is not None and device.has_ram_alone:
+        raise ArchError(
+            f"--offload leaves a part in RAM, and {device.name} has no other memory", "leave --offload out"
+        )

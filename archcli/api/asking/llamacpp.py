@@ -14,6 +14,7 @@ CPU = "cpu"
 CPU_FLOPS = 1e12
 """FLOP/s in fp32 of a desktop's processor, which its RAM bounds before: 16 cores of AVX2 at 2 GHz."""
 
+
 def with_llamacpp(device: PredictedDevice, *, quantized: bool) -> PredictedDevice:
     """The device with llama.cpp's constants of its family."""
     clock = device.timing.clock

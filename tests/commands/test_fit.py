@@ -190,7 +190,7 @@ REFUSED = {
     "a cut file": (("cut.gguf", "4090"), "cut.gguf: error: the file is cut short"),
     "no speed": (("gpt2", "4090", "--min-speed", "0"), "min_speed must be a number above 0, not 0"),
     "a change of no model": (("--device", "4090", "--set", "d_ff=8"), "--set changes a model"),
-    "a picture of many": (("--device", "4090", "--plot", "x.svg"), "--plot draws a model on a device"),
+    "a picture of many": (("--device", "4090", "--plot", "x.svg"), "--plot draws one model on a device"),
 }
 
 

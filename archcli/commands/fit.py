@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 from archcli.api.asking.question import Option
@@ -20,12 +21,22 @@ OnDevice = Annotated[
     Option("The device, as --device has it.", metavar="DEVICE", completes="devices", argument=True),
 ]
 
+PlotFile = Annotated[
+    Path | None,
+    Option(
+        "Draw the longest context of each format that fits: an .svg, .html or .png.",
+        metavar="FILE",
+        reads="picture",
+    ),
+]
+
 
 @asking(FitOptions)
 def run(
     options: FitOptions,
     *,
     on: OnDevice = None,
+    plot: PlotFile = None,
     overrides: Set = None,
     form: Form = None,
     as_json: Json = False,
@@ -43,7 +54,18 @@ def run(
         if options.device is not None:
             raise ArchError(f"two devices: {on} and --device {options.device}", "leave one of them out")
         options = replace(options, device=on)
-    show(_report(options, overrides or ()), form, output, as_json=as_json)
+    if plot is not None and options.model is None:
+        raise ArchError(
+            "--plot draws one model on a device, and none is named", "name one, or leave --plot out"
+        )
+    asked = options if plot is None else replace(options, verbose=True)
+    report = _report(asked, overrides or ())
+    if plot is not None:
+        from archcli.render.picture.fit import save_fit  # of a picture alone
+
+        save_fit(report, plot)
+        report = report if options.verbose else replace(report, tables=report.tables[:1])
+    show(report, form, output, as_json=as_json)
 
 
 def _report(options: FitOptions, overrides: Sequence[str]) -> Report:

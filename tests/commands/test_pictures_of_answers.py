@@ -16,6 +16,9 @@ ANSWERS = {
     "memory": ("memory", "gpt2"),
     "long": ("memory", "gpt2", "-s", "64", "--dp", "16", "--zero", "3", *LONG, "--device", "16xl4"),
     "serving": ("memory", "llama-3.1-8b", "--phase", "serve", "--device", "l4"),
+    "fitting": ("fit", "llama-3.1-70b", "2x3090"),
+    "fitting a context": ("fit", "llama-3.1-8b", "4090", "-c", "32768"),
+    "fitting nothing": ("fit", "llama-3.1-405b", "4090"),
     "decoding": ("predict", "llama-3.1-8b", "--device", "h100-sxm"),
     "training": ("predict", "gpt2", "--device", "rtx-4090", "--phase", "train"),
     "context": ("predict", "gpt2", "--device", "h100-sxm", "--phase", "prefill", "--curve", "context"),
@@ -91,8 +94,15 @@ def test_marks_on_one_another_have_one_label():
     assert _blobs(rows, circles) == [(["a", "b"], circles[0]), (["c"], circles[2])]
 
 
+def test_the_chosen_format_and_the_context_that_is_asked_for_are_marked(drawn):
+    texts = [content for content, *_ in drawn(*ANSWERS["fitting a context"])[0]]
+    assert [content for content in texts if content.startswith("chosen: ")] == [texts[texts.index("vllm") + 1]]
+    assert "asked for: 32,768" in texts
+    assert {"bf16", "fp8", "q4_k_m", "65,536", "tokens of context"} <= {*texts}
+
+
 def test_a_page_has_a_drawing_for_phones(cli, tmp_path):
-    for command in (ANSWERS["memory"], ANSWERS["decoding"]):
+    for command in (ANSWERS["memory"], ANSWERS["decoding"], ANSWERS["fitting"]):
         assert cli(*command, "--plot", tmp_path / "p.html").code == 0
         page = (tmp_path / "p.html").read_text()
         assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page

@@ -1,6 +1,6 @@
 """Random questions of `archcli fit`, and its answers held against those of `memory` and `predict`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -10,7 +10,19 @@ from archcli.load.devices.datasheet import devices, load_datasheet
 
 COUNTS = ("", "", "", "2x", "4x")
 CONTEXTS = (512, 3000, 8192, 16_384, 65_536)
-FORMATS = ("bf16", "fp8", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m", "q2_k", "awq-int4", "mlx-4bit", "int8")
+FORMATS = (
+    "bf16",
+    "fp8",
+    "q8_0",
+    "q6_k",
+    "q5_k_m",
+    "q4_k_m",
+    "q3_k_m",
+    "q2_k",
+    "awq-int4",
+    "mlx-4bit",
+    "int8",
+)
 UNSTATED = 32_768
 """Tokens up to which a model is asked that states no length."""
 LEAST = 512
@@ -22,7 +34,7 @@ class Question:
     """A model and a device, and what is fixed of the answer."""
 
     model: str
-    device: str
+    device: str | None
     dtype: str | None
     context: int | None
 
@@ -107,10 +119,10 @@ def _fitting(question, answer):
     block = engine_of(engine).cache_block
     if context < question.longest and question.fits(context + block, dtype, engine):
         yield f"as {dtype} a block more than {context} tokens fits, too"
-    weights = question.memory(LEAST, dtype, engine)["parts"]
-    for name, sign in (("better", 1), ("smaller", -1)):
+    for name in ("better", "smaller"):
         if answer[name] is not None:
             yield from step(question, answer[name], engine)
+            yield from _order(question, answer, name)
     rates = question.rates(answer["speed_at"], dtype, engine, answer["plan"])
     if answer["tokens_per_s"] != (rates or dict.fromkeys(answer["tokens_per_s"])):
         yield f"{answer['tokens_per_s']} is not predict's {rates}"
@@ -124,6 +136,19 @@ def step(question, choice, engine):
         yield f"memory says that {context} tokens as {dtype} do not fit"
     if held["peak_bytes"] != choice["peak_bytes"]:
         yield f"{choice['peak_bytes']:,} bytes as {dtype} are {held['peak_bytes']:,} by memory"
+
+
+def _order(question, answer, name):
+    """What is wrong with the next step: its weights are more or fewer, and asked for alone it is the same."""
+    chosen, other = (
+        replace(question, device=None).memory(LEAST, choice["format"], answer["engine"])["parts"]["weights"]
+        for choice in (answer, answer[name])
+    )
+    if not (other > chosen if name == "better" else other < chosen):
+        yield f"{name} has {other:,} bytes of weights, and the chosen format {chosen:,}"
+    alone = question.fit(dtype=answer[name]["format"], engine=answer["engine"])
+    if {key: alone[key] for key in answer[name]} != answer[name]:
+        yield f"{name} is {answer[name]}, and asked for alone {alone}"
 
 
 def _misfits(question):

@@ -124,7 +124,11 @@ Engine = Annotated[
 ]
 Utilization = Annotated[
     Share | None,
-    Option("The part of a device's memory that the engine takes. [default: the engine's]", metavar="SHARE"),
+    Option(
+        "The part of a device's memory that the engine takes. [default: the engine's]",
+        metavar="SHARE",
+        reads="number",
+    ),
 ]
 StateDtype = Annotated[
     arguments.PlainDtype | None,

@@ -34,7 +34,7 @@ class Option(NamedTuple):
     letter    a short form: -b
     metavar   what stands for the value in the help: N
     reads     how a text becomes the value: count (8k), tokens (a count, with a note where 8k may mean 8,192),
-              bytes (80GiB), text (as Python takes it), picture (a file); empty where typer reads it
+              bytes (80GiB), number (0.9), text (as Python takes it), picture (a file); else typer reads it
     completes what a shell offers: a function of `commands.line.completion`
     default   words for a default that depends on something
     name      the option's name where it is not the field's

@@ -36,7 +36,7 @@ Format = Annotated[
 ]
 MinSpeed = Annotated[
     Annotated[float, Interval(gt=0)] | None,
-    Option("Tokens a second that it must generate.", metavar="RATE"),
+    Option("Tokens a second that it must generate.", metavar="RATE", reads="number"),
 ]
 Order = Annotated[FitOrder, Option("Of many models, the largest or the fastest first.")]
 FilesIn = Annotated[

@@ -15,7 +15,7 @@ import typer
 
 from archcli.api.asking.question import Option, option_of
 from archcli.commands.line import completion
-from archcli.errors import ArchError
+from archcli.errors import ArchError, quote
 from archcli.modules.spec.calls import accept
 from archcli.modules.spec.values import ValueType, accepted, bare, hints, value_type
 from archcli.render import Format
@@ -154,8 +154,20 @@ def _typer_option(name: str, option: Option, annotation: Any) -> Any:
     return typer.Option(*names, **settings)
 
 
-READ: dict[str, type] = {"count": int, "tokens": int, "bytes": int, "text": str, "picture": Path}
+READ: dict[str, type] = {
+    **dict.fromkeys(("count", "tokens", "bytes"), int),
+    "number": float,
+    "text": str,
+    "picture": Path,
+}
 """What each way to read a text makes of it."""
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ArchError(f"{quote(text)} is no number") from None
 
 
 def _read(text: object, name: str, how: str, known: ValueType) -> Any:
@@ -166,6 +178,8 @@ def _read(text: object, name: str, how: str, known: ValueType) -> Any:
     try:
         if how == "bytes":
             value = parse_bytes(written)
+        elif how == "number":
+            value = _number(written)
         elif how != "text":
             value = parse_count(written)
         value = accept(name, value, {name: known})

@@ -261,7 +261,8 @@ class Formats:
         return size - in_ram_bytes(choice.question.model, choice.question.settings) <= there
 
     def _size(self, choice: Choice) -> int:
-        return next((size for size, name in self.by_bytes if name == choice.format), 0)
+        known = (size for size, name in self.by_bytes if name == choice.format)
+        return next(known, None) or whole_bytes(choice.question)
 
     def better(self, choice: Choice) -> Choice | None:
         """The next format of more bytes that fits with some context."""

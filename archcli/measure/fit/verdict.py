@@ -26,6 +26,7 @@ COLUMNS = (
     Column("range", "range", minor=True),
     Column("peak_bytes", "memory", "bytes"),
 )
+EVERY = "every format"
 SMALLER_CACHES = ("fp8", "q8_0")
 """Types of a cache that halve it with little loss."""
 MOST_DEVICES = 8
@@ -206,11 +207,14 @@ def _tables(
         return
     yield Table(_how_sure(shown), COLUMNS, records)
     if verbose:
-        yield Table("every format", COLUMNS[1:], [_line("", it) for it in formats.fitting()])
+        every = [_line("", choice) for choice in formats.fitting()]
+        yield Table(EVERY, (*COLUMNS[1:], Column("engine", "engine")), every)
 
 
 def _line(which: str, choice: Choice) -> Record:
-    return {"which": which, **choice.record(), **figures_of(choice.tokens_per_s)}
+    rates = choice.tokens_per_s
+    figures = {**figures_of(rates), "rate": rate_in_words(rates)}
+    return {"which": which, **choice.record(), **figures, "engine": choice.engine.name}
 
 
 def figures_of(rates: Record) -> Record:

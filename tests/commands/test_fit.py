@@ -1,0 +1,248 @@
+"""`archcli fit`: its three forms, its JSON, what it refuses, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from random import Random
+
+import pytest
+
+import archcli
+from gguf_files import tiny
+from model_files_written import write_folder, write_gguf
+from table import every_row
+
+RATES = {"floor", "low", "expected", "high"}
+STEP = {"format", "context", "tokens_per_s", "peak_bytes"}
+TOTALS = {
+    *STEP,
+    *("fits", "engine", "memory_bytes", "better", "smaller", "change"),
+    *("speed_at", "plan", "devices"),
+}
+OF_A_MODEL = {"model", "format", "fits", "context", "peak_bytes", "tokens_per_s"}
+SMALL = ("--where", "params<200M")
+"""Of few presets, whose traces are short."""
+
+
+@pytest.fixture(autouse=True)
+def bare_home(tmp_path, monkeypatch):
+    """A home without models, which is also the current folder."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(home))
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME", "LLAMA_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("OLLAMA_MODELS", raising=False)
+
+
+@pytest.fixture
+def answer(cli):
+    """The JSON of `archcli fit` with these arguments."""
+
+    def asked(*args):
+        done = cli("fit", *args, "--json")
+        assert done.code == 0, done.err
+        return json.loads(done.out)
+
+    return asked
+
+
+def test_a_model_and_a_device_have_a_verdict_in_the_first_line(cli):
+    """Llama 3.1 70B on two 3090s: 4 bits fit, and llama.cpp generates 15 to 21 tokens/s."""
+    lines = cli("fit", "llama-3.1-70b", "2xrtx-3090").out.splitlines()
+    assert lines[0].startswith("llama-3.1-70b: fits 2 x rtx-3090 as q4_k_m with ")
+    assert lines[0].endswith(" tokens/s (13.9 to 20.1)")
+    assert lines[2].startswith("As llama.cpp runs it. Speed with 2,048 tokens in the cache: ")
+    assert len(lines) <= 12
+
+
+def test_the_json_of_a_model_has_its_keys(answer):
+    report = answer("llama-3.1-8b", "rtx-4090")
+    totals = report["totals"]
+    assert set(totals) == TOTALS
+    assert (totals["fits"], totals["format"], totals["engine"]) == (True, "bf16", "vllm")
+    assert set(totals["tokens_per_s"]) == RATES
+    assert totals["better"] is None
+    assert set(totals["smaller"]) == STEP
+    assert set(totals["change"]) == {"option", "value", "text"}
+    assert [set(row) for row in report["rows"]] == [STEP] * 2
+
+
+def test_what_does_not_fit_has_neither_format_nor_context(answer, cli):
+    totals = answer("llama-3.1-405b", "4090")["totals"]
+    assert set(totals) == TOTALS
+    assert (totals["fits"], totals["format"], totals["context"]) == (False, None, None)
+    assert (totals["better"], totals["smaller"]) == (None, None)
+    assert (totals["change"]["option"], totals["change"]["value"]) == ("--device", "8xrtx-4090")
+    assert "does not fit rtx-4090: as q2_k" in cli("fit", "llama-3.1-405b", "4090").out.splitlines()[0]
+
+
+def test_the_change_that_is_named_helps(answer):
+    changes = [
+        ("llama-3.1-405b", "4090"),
+        ("llama-3.1-70b", "2x3090"),
+        ("llama-3.1-8b", "4090", "--dtype", "bf16", "-c", "131072"),
+    ]
+    for asked in changes:
+        before = answer(*asked)["totals"]
+        option, value = before["change"]["option"], before["change"]["value"]
+        kept = asked[:1] if option == "--device" else asked
+        kept = kept[: kept.index(option)] + kept[kept.index(option) + 2 :] if option in kept else kept
+        after = answer(*kept, option, value)["totals"]
+        assert after["fits"]
+        assert not before["fits"] or after["context"] > before["context"]
+
+
+def test_a_format_and_a_context_that_are_stated_are_what_is_asked(answer, cli):
+    asked = ("llama-3.1-8b", "rtx-4090", "--dtype", "q4_k_m", "--context", "32768")
+    totals = answer(*asked)["totals"]
+    assert (totals["format"], totals["speed_at"]) == ("q4_k_m", 32_768)
+    assert totals["context"] >= 32_768
+    assert "as q4_k_m with 32,768 tokens of context" in cli("fit", *asked).out.splitlines()[0]
+
+
+def test_a_speed_that_is_stated_is_reached_or_the_fastest_is_named(answer, cli):
+    usual, fast = answer("llama-3.1-8b", "4090")["totals"], ("llama-3.1-8b", "4090", "--min-speed")
+    totals = answer(*fast, "100")["totals"]
+    assert totals["tokens_per_s"]["expected"] >= 100 > usual["tokens_per_s"]["expected"]
+    assert "too slow on rtx-4090: " in cli("fit", *fast, "5000").out.splitlines()[0]
+
+
+def test_presets_that_fit_a_device_are_rows(answer, cli):
+    report = answer("--device", "rtx-4090", *SMALL)
+    assert set(report["totals"]) == {"fitting", "asked", "device"}
+    assert report["totals"]["device"] == "rtx-4090"
+    assert all(set(row) == {"params", *OF_A_MODEL} for row in report["rows"])
+    assert report["totals"]["asked"] == len(report["rows"])
+    assert report["totals"]["fitting"] == sum(row["fits"] for row in report["rows"])
+    by_speed = answer("--device", "rtx-4090", *SMALL, "--sort", "speed")["rows"]
+    rates = [row["tokens_per_s"]["expected"] for row in by_speed if row["fits"]]
+    assert rates == sorted(rates, reverse=True)
+    first = cli("fit", "4090", *SMALL).out.splitlines()[0]
+    assert first.endswith(" presets fit rtx-4090, the largest first")
+
+
+@pytest.mark.long
+def test_rows_of_a_device_are_what_each_model_is_said_to_be(answer):
+    """Ten of those that fit and ten of those that do not, asked alone; of the former also by memory."""
+    context = ("--context", "32768")
+    rows = answer("--device", "rtx-3090", *context)["rows"]
+    random = Random(28)  # noqa: S311
+    fitting = [row for row in rows if row["fits"]]
+    for row in random.sample(fitting, 10):
+        alone = answer(row["model"], "rtx-3090", *context)["totals"]
+        assert {key: alone[key] for key in OF_A_MODEL - {"model"}} == {
+            key: row[key] for key in OF_A_MODEL - {"model"}
+        }
+        asked = {"phase": "serve", "device": "rtx-3090", "dtype": row["format"], "engine": alone["engine"]}
+        held = archcli.memory(row["model"], seq_len=row["context"], **asked).totals
+        assert (held["fits"], held["peak_bytes"]) == (True, row["peak_bytes"])
+    longer = {row["name"] for row in archcli.presets().rows if (row["max_seq_len"] or 32_768) >= 32_768}
+    others = [row["model"] for row in rows if not row["fits"] and row["model"] in longer]
+    for model in random.sample(others, 10):
+        assert not answer(model, "rtx-3090", *context)["totals"]["fits"]
+
+
+def test_files_below_a_folder_are_rows_and_damaged_ones_have_a_reason(answer, cli, tmp_path):
+    folder = tmp_path / "models"
+    size = write_folder(folder / "tuned")
+    write_gguf(folder / "cut.gguf", more=-1)
+    report = answer("--files", folder, "--device", "rtx-4090")
+    [row] = report["rows"]
+    assert set(row) == {"file", "bytes", *OF_A_MODEL}
+    assert (row["model"], row["file"], row["bytes"]) == ("tuned", str(folder / "tuned"), size)
+    assert set(report["totals"]) == {"fitting", "asked", "device"}
+    out = cli("fit", "--files", folder, "--device", "rtx-4090").out
+    assert "1 of 1 model files fit rtx-4090" in out.splitlines()[0]
+    assert "Left out: " in out
+    assert "cut.gguf: the file is cut short: 1 bytes are missing." in out
+
+
+@every_row("options", [(), ("--files", ".")])
+def test_no_files_are_a_line(cli, options):
+    done = cli("fit", *options)
+    assert done.code == 0
+    assert done.out.startswith("This machine has ")
+    assert "no model files lie in " in done.out
+    assert len(done.out.splitlines()) == 1
+
+
+BARE = "name: bare\nkind: gpu\nvendor: own\nsource: none\ncertainty: C\n"
+REFUSED = {
+    "an unknown card": (("gpt2", "rtx-4091"), "no device 'rtx-4091'\n  = help: did you mean rtx-4090"),
+    "a card without memory": (("gpt2", "bare.yaml"), "device 'bare' states no memory"),
+    "a kind of device": (("gpt2", "cuda"), "'cuda' is a kind of device: its memory is not known"),
+    "too long": (("gpt2", "4090", "-c", "2048"), "--context 2,048 is beyond the 1,024 tokens of gpt2"),
+    "no folder": (("--files", "nowhere"), "nowhere: error: no folder"),
+    "two devices": (("gpt2", "4090", "--device", "3090"), "two devices: 4090 and --device 3090"),
+    "a condition on one model": (
+        ("gpt2", "4090", "--where", "params>1B"),
+        "--where chooses among models, and gpt2 is one",
+    ),
+    "an encoder": (("bert-base-uncased", "4090"), "an encoder has no cache"),
+    "no format": (("gpt2", "4090", "--dtype", "q9"), "unknown dtype 'q9'; one of fp64"),
+    "no model": (("gpt2x", "4090"), "no file or preset 'gpt2x'"),
+    "a cut file": (("cut.gguf", "4090"), "cut.gguf: error: the file is cut short"),
+    "no speed": (("gpt2", "4090", "--min-speed", "0"), "min_speed must be a number above 0, not 0"),
+    "a change of no model": (("--device", "4090", "--set", "d_ff=8"), "--set changes a model"),
+    "a picture of many": (("--device", "4090", "--plot", "x.svg"), "--plot draws one model on a device"),
+}
+
+
+@every_row("name", REFUSED)
+def test_what_is_refused_in_a_line(cli, tmp_path, name):
+    (tmp_path / "home" / "bare.yaml").write_text(
+        "name: bare\nkind: gpu\nvendor: own\nsource: none\ncertainty: C\n"
+    )
+    cut = 4 * tiny.COUNTED - 1
+    write_gguf(tmp_path / "home" / "cut.gguf", metadata=tiny.LLAMA, tensors=tiny.TENSORS, size=cut)
+    args, words = REFUSED[name]
+    done = cli("fit", *args)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+    assert "Traceback" not in done.err
+    assert len(done.err.splitlines()) <= 3
+
+
+@every_row("width", [60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(cli, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    for args in (("llama-3.1-8b", "4090"), ("--device", "4090", *SMALL)):
+        done = cli("fit", *args, "--format", "table")
+        assert max(map(len, done.out.splitlines())) <= width
+        assert "\x1b" not in done.out
+
+
+def test_nothing_imports_torch():
+    code = (
+        "import sys\nimport archcli\narchcli.fit('gpt2', 'rtx-4090')\narchcli.fit()\n"
+        "archcli.fit(device='rtx-4090', where=['params<20M'])\nprint({'torch', 'numpy'} & {*sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stdout == "set()\n"
+
+
+def test_a_closed_pipe_ends_it_quietly():
+    command = [sys.executable, "-m", "archcli", "fit", "gpt2", "rtx-4090"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running.stdout.close()
+    with running.stderr:
+        assert running.stderr.read() == ""
+    assert running.wait(timeout=300) in {0, 141}
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_ends_it_quietly():
+    command = [sys.executable, "-m", "archcli", "fit", "--device", "rtx-4090"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    os.kill(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=300)
+    assert (running.returncode, out, err) == (130, "", "")

@@ -4,6 +4,8 @@ V 50, D 8, 3 layers, 4 query heads and 2 kv heads of width 2, F 12; B 2, T 5, fp
 """
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -97,3 +99,14 @@ def test_groups_have_all_flops_and_move_less(phase):
     assert sum(run.times for run in compiled) < sum(run.times for run in eager)
     paths = {re.sub(r"layers\.\d", "layers.0", path) for run in compiled for path in run.path.split(JOIN)}
     assert paths <= {run.path for run in eager}
+
+
+def test_kernels_of_a_compiled_pass_have_one_order():
+    """Memory is told apart by its identity: in another process the order of a set would be another."""
+    asked = "'jamba-1.5-mini', 'h100-sxm', engine='none', compiled=True"
+    command = f"import archcli; print([row['path'] for row in archcli.predict({asked}).rows])"
+    answers = {
+        subprocess.run([sys.executable, "-c", command], check=True, capture_output=True, text=True).stdout
+        for _ in range(3)
+    }
+    assert len(answers) == 1

@@ -7,7 +7,7 @@ has to run between them. On a CPU, all loops between two calls of a library are 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from archcli.graph.kept import Execution
 from archcli.launches.compiled.dataflow import DataflowLaunch, DataflowLog, MemoryRegion
@@ -133,11 +133,12 @@ def compiled_kernels(
     """
     log = DataflowLog()
     left = run_pass(log, model, request, execution or Execution(), dtype)
-    returned = {log.now(x.storage) for x in left}
+    # in order, not a set: memory is told apart by its identity, which differs from run to run
+    returned = dict.fromkeys([log.now(x.storage) for x in left])
     total: dict[KernelRun, float] = {}
     forward, backward = _graphs(log.sequence)
     first = {launch.origin.path: launch.number for launch in reversed(log.sequence)}
-    for launches, outside in ((forward, returned | readers(backward).keys()), (backward, returned)):
+    for launches, outside in ((forward, returned | dict.fromkeys(readers(backward))), (backward, returned)):
         for run in _runs(compiled_order(launches, outside), outside, log.backend, first):
             alike = run._replace(times=0)
             total[alike] = total.get(alike, 0) + run.times
@@ -152,7 +153,7 @@ def _graphs(launches: Sequence[DataflowLaunch]) -> tuple[list[DataflowLaunch], l
 
 def _runs(
     launches: Sequence[DataflowLaunch],
-    returned: set[TensorMemory],
+    returned: Collection[TensorMemory],
     backend: str,
     first: Mapping[str, int],
 ) -> Iterator[KernelRun]:
@@ -188,7 +189,7 @@ def _inputs(group: FusedGroup) -> Iterator[MemoryRegion]:
 
 
 def _outputs(
-    group: FusedGroup, read_by: Mapping[TensorMemory, int], returned: set[TensorMemory]
+    group: FusedGroup, read_by: Mapping[TensorMemory, int], returned: Collection[TensorMemory]
 ) -> Iterator[MemoryRegion]:
     """What a group writes for others."""
     reads = {region.memory for region in group.reads}

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -23,6 +24,7 @@ TOTALS = {
     *("speed_at", "plan", "devices"),
 }
 OF_A_MODEL = {"model", "format", "fits", "context", "peak_bytes", "tokens_per_s"}
+REAL_FILES = Path(__file__).parents[1] / "load" / "huggingface" / "real_files"
 SMALL = ("--where", "params<200M")
 """Of few presets, whose traces are short."""
 
@@ -161,6 +163,20 @@ def test_files_below_a_folder_are_rows_and_damaged_ones_have_a_reason(answer, cl
     assert "1 of 1 model files fit rtx-4090" in out.splitlines()[0]
     assert "Left out: " in out
     assert "cut.gguf: the file is cut short: 1 bytes are missing." in out
+
+
+FORMS = {"gpt-oss-20b": "mxfp4", "llama-3.1-8b-instruct-awq-int4": "awq-int4", "qwen3-8b-fp8": "fp8-block"}
+"""Formats that a config.json states in bits and groups, and not by name."""
+
+
+@every_row("name", FORMS)
+def test_a_config_with_bits_of_its_own_fits_in_a_format_that_dtype_takes(answer, name):
+    """gpt-oss-20b runs in 16 GB, says OpenAI."""
+    file = REAL_FILES / f"{name}.json"
+    totals = answer(file, "rtx-4080")["totals"]
+    assert totals["format"] == FORMS[name]
+    again = answer(file, "rtx-4080", "--dtype", totals["format"])["totals"]
+    assert (again["context"], again["peak_bytes"]) == (totals["context"], totals["peak_bytes"])
 
 
 @every_row("options", [(), ("--files", ".")])

@@ -29,10 +29,14 @@ UNSTATED = 32_768
 """The most tokens that are tried of a model that states no length."""
 LEAST = (8192, 2048, 512)
 """Tokens of context that a format must hold to be chosen; fewer only where no format holds more."""
-MOST_IN_RAM = 1.5
-"""Bytes of all weights over those without the tables of tokens, at most."""
 RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4"}
 """Formats that few models are published in: chosen only where a model is, or where they are asked for."""
+OF_THE_HUB = {*RARE, "fp8", "int8", "awq-int4", "gptq-int4", "mlx-4bit"}
+"""Formats that a config.json may state."""
+NEAR = 0.05
+"""How far the bytes of a format may be from those of bits that a config.json states, to be called by it."""
+MOST_IN_RAM = 1.5
+"""Bytes of all weights over those without the tables of tokens, at most."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,17 @@ class FitAsked:
         return tuple(dict.fromkeys(min(tokens, self.longest) for tokens in LEAST))
 
 
+def format_of(question: MemoryQuestion) -> str:
+    """The format of a question's weights; of a config.json that states bits, the one of about its bytes."""
+    model, dtype = question.model, question.settings.dtype
+    if not model.is_as_published or model.stored_as:
+        return model.stored_as or dtype
+    size = whole_bytes(question)
+    known = ((abs(other / size - 1), name) for other, name, _ in formats_by_bytes(question))
+    off, name = min((it for it in known if it[1] in OF_THE_HUB), default=(NEAR, dtype))
+    return name if off < NEAR else dtype
+
+
 class Choice:
     """A model in a format; what is asked of it is answered once."""
 
@@ -76,10 +91,10 @@ class Choice:
         self.question = asked.memory(dtype=dtype, seq_len=asked.wanted[0], **options)
         self.engine = self.question.settings.engine or NO_ENGINE
 
-    @property
+    @cached_property
     def format(self) -> str:
         """The format, as --dtype takes it."""
-        return self.question.model.stored_as or self.question.settings.dtype
+        return format_of(self.question)
 
     @property
     def device(self) -> DeviceMemory:
@@ -210,7 +225,7 @@ class Formats:
     @cached_property
     def by_bytes(self) -> list[tuple[int, str]]:
         """(bytes of all weights, format), the largest first; the model's own is the first of all."""
-        name = self.own.model.stored_as or self.own.settings.dtype
+        name = format_of(self.own)
         smaller = [
             (size, name)
             for size, name, _ in formats_by_bytes(self.own)

@@ -14,8 +14,8 @@ from archcli.errors import ArchError
 from archcli.load.devices.budget import read_budget, usual_device
 from archcli.load.hub.catalogues import of_catalogue
 from archcli.load.hub.model_files import GGUF, gguf_bytes
-from archcli.measure.fit.listing import Entry, Tick, fit_all
-from archcli.measure.fit.verdict import fit_model
+from archcli.measure.predict.fit.listing import Entry, Tick, fit_all
+from archcli.measure.predict.fit.verdict import fit_model
 from archcli.measure.report import Report
 
 OF_MANY = ("where", "sort", "files")

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from efficiency.held_out import OUTER, fit, mean_error, rounded, share
 
-from archcli.api.asking.llamacpp import family
+from archcli.api.asking.device import device_memory
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.load import load
 from archcli.load.devices.engines import speeds_file
-from archcli.measure.predict.llamacpp import EXPONENT, FP32
+from archcli.measure.predict.engine_kernels.llamacpp import EXPONENT, FP32
 from archcli.measure.predict.rank.kernels import rank_kernels
 from archcli.measure.predict.rank.planned import planned_pass
 from archcli.measure.predict.times import ATTENTION, PRODUCTS, kind_of
@@ -30,7 +30,7 @@ def runs(name):
     """The rows of a family that one device ran."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["n_devices"] == "1"]
-    return [row for row in rows if family(row["device"]) == name]
+    return [row for row in rows if device_memory(row["device"], None).family == name]
 
 
 def options(row):

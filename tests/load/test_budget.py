@@ -153,7 +153,7 @@ def test_a_budget_holds_what_the_datasheet_states():
     assert (asked.memory_bytes, asked.certainty) == (H100, "B")
     assert (asked.kind, asked.architecture, asked.link) == ("gpu", "sm_90", "NVLink 4")
     assert asked.datasheet == load_datasheet("h100-sxm")
-    assert {asked, read_budget("8xH100_80gb")} == {asked}
+    assert read_budget("8xH100_80gb") == asked
 
 
 def test_every_alias_names_a_device():

@@ -9,6 +9,7 @@ from archcli.errors import ArchError
 from archcli.load.source import load
 from archcli.measure.flops import count_flops
 from archcli.measure.kvcache.kvcache import count_kv_cache
+from archcli.measure.memory.plan import Plan
 from archcli.modules.spec.request import Request
 from archcli.modules.tensor_parallel.shard import shard
 from small import decoder
@@ -39,7 +40,7 @@ def test_cache(archcli):
     """8 kv heads: 16 ranks hold each twice."""
     whole = count_kv_cache(load(LLAMA).model, 1000).totals
     for tp, parts in ((2, 2), (8, 8), (16, 8)):
-        assert count_kv_cache(load(LLAMA).model, 1000, tp=tp).totals["bytes"] * parts == whole["bytes"]
+        assert count_kv_cache(load(LLAMA).model, 1000, plan=Plan(tp=tp)).totals["bytes"] * parts == whole["bytes"]
     report = json.loads(archcli("kvcache", LLAMA, "--tp", "8", "--json").stdout)
     assert report["inputs"]["tp"] == 8
     assert report["convention"].endswith(OF_EIGHT)
@@ -58,7 +59,7 @@ def test_in_python():
 
 
 def test_weights_beside_a_cache():
-    fits = count_kv_cache(load(LLAMA).model, 1000, memory_bytes=2**34, tp=8).totals["fits"]
+    fits = count_kv_cache(load(LLAMA).model, 1000, memory_bytes=2**34, plan=Plan(tp=8)).totals["fits"]
     norms, matrices = (2 * 32 + 1) * 4096, 8_030_261_248 - (2 * 32 + 1) * 4096
     assert fits["weights_bytes"] == 2 * (matrices // 8 + norms)
 

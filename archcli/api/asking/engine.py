@@ -129,8 +129,13 @@ def chosen_engine(
     usual: EngineName = "vllm" if device is None else device.usual_engine
     memory_bytes = None if device is None else device.memory_bytes
     if name is None:
-        return engine_of(next(_readers(model.stored_as, usual, kv_dtype), usual), memory_bytes)
-    engine = engine_of(name, memory_bytes)
+        usual = next(_readers(model.stored_as, usual, kv_dtype), usual)
+    engine = engine_of(name or usual, memory_bytes)
+    if device is None or device.stated:
+        # which kernels run, and so what they pad, is a matter of the device
+        engine = engine.without_padding()
+    if name is None:
+        return engine
     if name != "none" and model.stored_as and model.stored_as not in engine.formats:
         others = list(_readers(model.stored_as, usual))
         if others:  # of a format that no engine is known to read nothing can be said

@@ -6,7 +6,7 @@ from archcli.load.devices.engines import load_speeds
 from archcli.measure.memory.offload import HostMemory
 from archcli.measure.predict.answers.question import PredictedDevice
 from archcli.measure.predict.constants import Rates
-from archcli.measure.predict.llamacpp import COMPUTED, FP32, WholeRuns
+from archcli.measure.predict.engine_kernels.llamacpp import COMPUTED, FP32, WholeRuns
 from archcli.measure.predict.rank.rank_times import TimingDevice
 from archcli.measure.predict.times import KernelClock
 

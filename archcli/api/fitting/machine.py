@@ -10,7 +10,7 @@ from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
 from archcli.load.devices.names import LOCAL
 from archcli.load.devices.this import Machine, machine
 from archcli.load.hub.model_files import ModelFiles, cached_model_files, model_files
-from archcli.measure.fit.listing import Entry, Tick, fit_all
+from archcli.measure.predict.fit.listing import Entry, Tick, fit_all
 from archcli.measure.report import Report, Table
 from archcli.units import gib
 

@@ -14,10 +14,10 @@ from archcli.api.asking.subject import Subject, given
 from archcli.api.memory import MemoryOptions
 from archcli.api.predict import PredictOptions, predict_question
 from archcli.errors import ArchError
-from archcli.measure.fit.choice import NO_OFFLOAD, UNSTATED, FitAsked
-from archcli.measure.fit.listing import Asked, FitOrder
 from archcli.measure.memory.answers.question import MemoryQuestion
 from archcli.measure.predict.answers.question import PredictQuestion
+from archcli.measure.predict.fit.choice import NO_OFFLOAD, UNSTATED, FitAsked
+from archcli.measure.predict.fit.listing import Asked, FitOrder
 from archcli.modules.models.model import ModelLike
 from archcli.modules.spec.arguments import DtypeName
 from archcli.modules.spec.values import AboveZero, Interval

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from archcli.arith import Number, ceil_div, minimum
@@ -53,6 +53,10 @@ class InferenceEngine:
     max_sequences: int | None = None
     mixes_prompts: bool = False
     mxfp4_experts: tuple[int, ...] = ()
+
+    def without_padding(self) -> InferenceEngine:
+        """The engine with kernels that need no matrix to be larger than it is."""
+        return replace(self, mxfp4_experts=())
 
     def holds(self, state: State, tokens: Number) -> Number:
         """Elements that the engine allocates for a state after so many tokens."""

@@ -10,7 +10,7 @@ import pytest
 import archcli
 from archcli.load.devices.engines import load_speeds
 from archcli.measure.predict.constants import Rates
-from archcli.measure.predict.llamacpp import WholeRuns, chunked, peak
+from archcli.measure.predict.engine_kernels.llamacpp import WholeRuns, chunked, peak
 from archcli.measure.predict.times import Seconds
 
 ROOT = Path(__file__).parents[3]

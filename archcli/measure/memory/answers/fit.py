@@ -217,54 +217,53 @@ def most_sequences(
 ) -> int | None:
     """The largest batch that fits, of at most so many; None where 1 does not."""
 
-    def needed(n: int) -> int:
+    def lacking(n: int) -> int:
         tell(f"batch size {n:,}")
-        return question.changed(batch_size=n).answer().needed_bytes
+        return question.changed(batch_size=n).lacking()
 
-    return _largest(question, needed, most)
+    return _largest(lacking, most)
 
 
 def _context(question: MemoryQuestion, tell: Progress) -> Record:
-    def needed(n: int) -> int:
+    def lacking(n: int) -> int:
         tell(f"{n:,} tokens")
-        return question.changed(seq_len=n * shared).answer().needed_bytes
+        return question.changed(seq_len=n * shared).lacking()
 
     plan = question.plan
     shared = plan.cp * (plan.tp if plan.sp else 1)
-    longest = _largest(question, needed, MOST // shared)
+    longest = _largest(lacking, MOST // shared)
     tokens = None if longest is None else longest * shared
     return _fitted(question, {"seq_len": tokens}, tokens)
 
 
-Needed = Callable[[int], int]
-"""Bytes that so many sequences or tokens need."""
+Lacking = Callable[[int], int]
+"""Bytes that are lacking for so many sequences or tokens; 0 or less where they fit."""
 
 
-def _largest(question: MemoryQuestion, needed: Needed, most: int) -> int | None:
+def _largest(lacking: Lacking, most: int) -> int | None:
     """The largest number that fits, by doubling and then narrowing; None where 1 does not."""
-    memory = 0 if question.device is None else question.device.memory_bytes
     low, high = 0, 1
-    while high <= most and needed(high) <= memory:
+    while high <= most and lacking(high) <= 0:
         low, high = high, 2 * high
     if low and high > most:
-        return most if needed(most) <= memory else narrowed(needed, memory, low, most)
-    return narrowed(needed, memory, low, high) if low else None
+        return most if lacking(most) <= 0 else narrowed(lacking, low, most)
+    return narrowed(lacking, low, high) if low else None
 
 
-def narrowed(needed: Needed, memory: int, low: int, high: int) -> int:
-    """The largest number that fits into a memory, where `low` does and `high` does not.
+def narrowed(lacking: Lacking, low: int, high: int) -> int:
+    """The largest number that fits, where `low` does and `high` does not.
 
     Bytes grow with it in a few straight lines: that between both ends says where to look next, and their
     geometric mean where the line has led nowhere.
     """
-    ends = {n: needed(n) for n in (low, high)}
+    ends = {n: lacking(n) for n in (low, high)}
     straight = STRAIGHT
     while high - low > 1:
         width, middle = high - low, max(low + 1, isqrt(low * high))
-        on_line = low + width * (memory - ends[low]) // (ends[high] - ends[low])
+        on_line = low - width * ends[low] // (ends[high] - ends[low])
         next_one = min(max(on_line, low + 1), high - 1) if straight else middle
-        ends[next_one] = needed(next_one)
-        low, high = (next_one, high) if ends[next_one] <= memory else (low, next_one)
+        ends[next_one] = lacking(next_one)
+        low, high = (next_one, high) if ends[next_one] <= 0 else (low, next_one)
         straight = STRAIGHT if 2 * (high - low) <= width or not straight else straight - 1
     return low
 

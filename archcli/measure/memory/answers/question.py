@@ -81,8 +81,12 @@ class MemoryAnswer(NamedTuple):
 
     def fits(self, device: DeviceMemory | None) -> bool:
         """Whether it fits into a device, and into RAM; there must be a device."""
-        in_device = device is not None and self.needed_bytes <= device.memory_bytes
-        return in_device and self.ram_bytes <= self.ram_limit
+        return self.lacking(device) <= 0
+
+    def lacking(self, device: DeviceMemory | None) -> int:
+        """Bytes that a device lacks, or RAM where it lacks more; below 0 what is left."""
+        of_device = self.needed_bytes - (0 if device is None else device.memory_bytes)
+        return max(of_device, self.ram_bytes - self.ram_limit) if self.ram_limit else of_device
 
     @property
     def largest(self) -> RankPeak:
@@ -165,7 +169,11 @@ class MemoryQuestion:
 
     def fits(self) -> bool:
         """Whether it fits into the device; there must be one."""
-        return self.answer().fits(self.device)
+        return self.lacking() <= 0
+
+    def lacking(self) -> int:
+        """Bytes that the device lacks, or the RAM beside it; below 0 what is left."""
+        return self.answer().lacking(self.device)
 
     def changed(self, **settings: Any) -> MemoryQuestion:
         """This question with other settings."""

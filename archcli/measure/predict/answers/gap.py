@@ -183,7 +183,7 @@ def _changed(question: PredictQuestion) -> Iterator[OtherWay]:
     if settings.served:
         # a device whose constants are of whole runs has those of one engine
         if question.phase != "serve" and question.device.timing.whole_runs is None:
-            eager = replace(question, asked=replace(asked, engine="none", kv_dtype=None))
+            eager = replace(question, live=None, asked=replace(asked, engine="none", kv_dtype=None))
             yield "eager torch in place of an engine", "--engine none", eager.changed(engine=NO_ENGINE)
         return
     if asked.compiled:

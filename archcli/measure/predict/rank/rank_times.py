@@ -25,7 +25,7 @@ from archcli.measure.predict.times import ATTENTION, KernelClock, KernelTime, Se
 from archcli.modules.spec.request import Request
 
 if TYPE_CHECKING:
-    from archcli.measure.predict.llamacpp import WholeRuns
+    from archcli.measure.predict.engine_kernels.llamacpp import WholeRuns
 
 KnownTimes = dict[tuple[KernelCost, str], KernelTime]
 """Times of kernels by kernel and class."""

@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 from archcli.errors import ArchError
-from archcli.measure.fit.choice import Choice, FitAsked, Formats, Record
 from archcli.measure.memory.answers.question import check_question
 from archcli.measure.memory.answers.tables import bytes_in_words, device_in_words, plan_in_words
+from archcli.measure.predict.fit.choice import Choice, FitAsked, Formats, Record
 from archcli.measure.report import Column, Report, Table
 from archcli.units import decimals_of, three_figures
 
@@ -119,7 +119,8 @@ def _misfit(asked: FitAsked, formats: Formats) -> str:
         return (
             f"too slow on {device_in_words(least.device)}: {rate} as {least.format}, not {asked.min_speed:g}"
         )
-    needed, there = bytes_in_words(least.needed(tokens)), bytes_in_words(least.device.memory_bytes)
+    needed = bytes_in_words(least.at(tokens).answer().needed_bytes)
+    there = bytes_in_words(least.device.memory_bytes)
     of_each = "each needs" if least.device.n_devices > 1 else "needs"
     smallest = "" if asked.dtype is not None else ", its smallest form,"
     return (

@@ -111,15 +111,13 @@ class Choice:
             return changed
         return replace(changed, plan=usual_plan(changed, self.device.n_devices))
 
-    def needed(self, tokens: int) -> int:
-        """Bytes of one device that so many tokens need, and what RAM lacks for its part."""
-        answer = self.at(tokens).answer()
-        lacking = answer.ram_bytes - answer.ram_limit
-        return answer.needed_bytes if lacking <= 0 else self.device.memory_bytes + lacking
+    def lacking(self, tokens: int) -> int:
+        """Bytes that a device or RAM lacks for so many tokens; 0 or less where they fit."""
+        return self.at(tokens).lacking()
 
     def holds(self, tokens: int) -> bool:
         """Whether so many tokens fit."""
-        return self.needed(tokens) <= self.device.memory_bytes
+        return self.lacking(tokens) <= 0
 
     @cached_property
     def context(self) -> int | None:
@@ -133,7 +131,7 @@ class Choice:
         if least is None:
             return None
         blocks = -(-longest // block)
-        return block * narrowed(lambda n: self.needed(n * block), self.device.memory_bytes, least, blocks)
+        return block * narrowed(lambda n: self.lacking(n * block), least, blocks)
 
     @cached_property
     def peak_bytes(self) -> int:

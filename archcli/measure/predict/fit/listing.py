@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError
-from archcli.measure.fit.choice import UNKNOWN, FitAsked, Formats, Record
-from archcli.measure.fit.verdict import CONVENTION, figures_of
+from archcli.measure.predict.fit.choice import UNKNOWN, FitAsked, Formats, Record
+from archcli.measure.predict.fit.verdict import CONVENTION, figures_of
 from archcli.measure.report import Column, Report, Table
 
 SHOWN = 10

@@ -19,8 +19,10 @@ SIZES = (1, 17, 128, 1000, 2048, 8192, 32768)
 REFUSED = (
     "grows one of the type that it computes in",  # transformers with a cache of another type
     "does not unpack",  # TensorRT-LLM on a device without the peak
+    "too few to predict",  # a training of tokens that are predicted several at a time, on one token
+    "states no peak of fp32",  # TPUs, whose scans of eager torch have products in fp32
 )
-"""What no engine of that name does, whatever the rest of a question."""
+"""What no engine of that name does, no training of such a model, and no figure of a device tells."""
 
 
 def question(seed):

@@ -84,6 +84,8 @@ CASES = [
     (["rule", "FFN00"], codes_of("FFN00")),
     (["check", "gpt2", "--select", "MOE00"], codes_of("MOE00")),
     (["kvcache", "gpt2", "--device", "h1"], devices_of("h1")),
+    (["fit", "gpt2", "h1"], devices_of("h1")),
+    (["fit", "--device", "h1"], devices_of("h1")),
     (["memory", "gpt2", "--device", "8xh1"], [f"8x{name}" for name in devices_of("h1")]),
     (["predict", "gpt2", "--device", "16×mi"], [f"16×{name}" for name in devices_of("mi")]),
     (["scale", "gpt2", "--device", "loc"], ["local"]),

@@ -96,7 +96,9 @@ def test_marks_on_one_another_have_one_label():
 
 def test_the_chosen_format_and_the_context_that_is_asked_for_are_marked(drawn):
     texts = [content for content, *_ in drawn(*ANSWERS["fitting a context"])[0]]
-    assert [content for content in texts if content.startswith("chosen: ")] == [texts[texts.index("vllm") + 1]]
+    assert [content for content in texts if content.startswith("chosen: ")] == [
+        texts[texts.index("vllm") + 1]
+    ]
     assert "asked for: 32,768" in texts
     assert {"bf16", "fp8", "q4_k_m", "65,536", "tokens of context"} <= {*texts}
 

@@ -29,6 +29,7 @@ COMMANDS_MEANT = {
     **dict.fromkeys(("gpu", "gpus", "hardware"), "devices"),
     **dict.fromkeys(("engine", "servers", "runtimes"), "engines"),
     **dict.fromkeys(("formula", "derive"), "explain"),
+    **dict.fromkeys(("fits", "recommend", "run", "choose"), "fit"),
     **dict.fromkeys(("search", "grid"), "sweep"),
     "lint": "check",
     "diff": "compare",

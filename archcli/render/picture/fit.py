@@ -30,7 +30,7 @@ TITLE = "Longest context of each format that fits, the largest weights first; to
 Record = Mapping[str, Any]
 
 
-class Axis(NamedTuple):
+class TokenAxis(NamedTuple):
     """Tokens from left to right: powers of two at the ends, `left` and `right` in pixels."""
 
     low: int
@@ -69,7 +69,7 @@ def fit_svg(report: Report, width: float = WIDTH) -> str:
     right = width - (LABELS if is_wide else TICK_ROOM / 2)
     # a bar of the shortest context is to be seen
     low = floor(log2(min(contexts))) - 1
-    axis = Axis(low, max(ceil(log2(max(contexts))), low + 2), names, right)
+    axis = TokenAxis(low, max(ceil(log2(max(contexts))), low + 2), names, right)
     top = y + (LINE if asked else 0)
     bottom = top + len(formats) * step
     shapes = [*_grid(axis, top, bottom)]
@@ -81,7 +81,7 @@ def fit_svg(report: Report, width: float = WIDTH) -> str:
     return sheet([*head, *title, *shapes], width, bottom + 2 * LINE)
 
 
-def _grid(axis: Axis, top: float, bottom: float) -> Iterator[str]:
+def _grid(axis: TokenAxis, top: float, bottom: float) -> Iterator[str]:
     for tokens in axis.ticks():
         x = axis.at(tokens)
         yield element("line", x1=x, y1=top - 4, x2=x, y2=bottom, class_="grid")
@@ -90,7 +90,7 @@ def _grid(axis: Axis, top: float, bottom: float) -> Iterator[str]:
     yield text(middle, bottom + 32, "tokens of context", "soft", "middle")
 
 
-def _bar(record: Record, axis: Axis, y: float, *, is_chosen: bool, is_wide: bool) -> Iterator[str]:
+def _bar(record: Record, axis: TokenAxis, y: float, *, is_chosen: bool, is_wide: bool) -> Iterator[str]:
     """A format's name, its bar, and its context and speed in words."""
     name, context, engine = record["format"], record["context"], record["engine"]
     words = f"{context:,} tokens, {record['rate']}"
@@ -107,7 +107,7 @@ def _bar(record: Record, axis: Axis, y: float, *, is_chosen: bool, is_wide: bool
     yield text(x, baseline, words, "name mark" if is_chosen else "soft mark")
 
 
-def _asked(tokens: int, axis: Axis, top: float, bottom: float) -> Iterator[str]:
+def _asked(tokens: int, axis: TokenAxis, top: float, bottom: float) -> Iterator[str]:
     """The line of the context that is asked for."""
     x = axis.at(tokens)
     if axis.left <= x <= axis.right:

@@ -10,6 +10,7 @@ ASKED = {
     "memory forward": ("memory", "--phase", "forward", "-s", "7"),
     "memory decode": ("memory", "--phase", "decode", "-s", "30"),
     "predict": ("predict", "--device", "h100-sxm", "--phase", "train", "-s", "7"),
+    "fit": ("fit", "h100-sxm"),
     "predict decode": ("predict", "--device", "h100-sxm", "-s", "30"),
     "scale": ("scale", "--params", "2M", "-s", "7"),
     "check": ("check", "--exit-zero"),
@@ -22,6 +23,7 @@ ASKED = {
     "explain kvcache": ("explain", "kvcache", "--context", "30"),
 }
 GENERATES = {
+    "fit",
     "memory decode",
     "predict decode",
     "flops prefill",

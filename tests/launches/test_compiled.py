@@ -103,10 +103,8 @@ def test_groups_have_all_flops_and_move_less(phase):
 
 def test_kernels_of_a_compiled_pass_have_one_order():
     """Memory is told apart by its identity: in another process the order of a set would be another."""
-    asked = "'jamba-1.5-mini', 'h100-sxm', engine='none', compiled=True"
-    command = f"import archcli; print([row['path'] for row in archcli.predict({asked}).rows])"
-    answers = {
-        subprocess.run([sys.executable, "-c", command], check=True, capture_output=True, text=True).stdout
-        for _ in range(3)
-    }
+    of_model = "'jamba-1.5-mini', 'h100-sxm', engine='none', compiled=True"
+    command = f"import archcli; print([row['path'] for row in archcli.predict({of_model}).rows])"
+    asked = {"check": True, "capture_output": True, "text": True, "timeout": 300}
+    answers = {subprocess.run([sys.executable, "-c", command], **asked).stdout for _ in range(3)}
     assert len(answers) == 1

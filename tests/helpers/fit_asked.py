@@ -55,6 +55,7 @@ class Question:
 
     def memory(self, tokens, dtype, engine=None):
         """The totals of `memory` with so many tokens."""
+        dtype = None if dtype == "published" else dtype
         asked = {"phase": "serve", "device": self.device, "seq_len": tokens, "dtype": dtype, "engine": engine}
         return archcli.memory(self.model, **asked).totals
 
@@ -67,6 +68,7 @@ class Question:
 
     def rates(self, tokens, dtype, engine, plan):
         """The tokens a second of `predict` with so many tokens in the cache; None where it refuses."""
+        dtype = None if dtype == "published" else dtype
         asked = {"device": self.device, "dtype": dtype, "engine": engine, "seq_len": tokens}
         try:
             return archcli.predict(self.model, phase="decode", plan=plan, **asked).totals["tokens_per_s"]
@@ -141,14 +143,20 @@ def step(question, choice, engine):
 def _order(question, answer, name):
     """What is wrong with the next step: its weights are more or fewer, and asked for alone it is the same."""
     chosen, other = (
-        replace(question, device=None).memory(LEAST, choice["format"], answer["engine"])["parts"]["weights"]
-        for choice in (answer, answer[name])
+        _weights(question, choice["format"], answer["engine"]) for choice in (answer, answer[name])
     )
     if not (other > chosen if name == "better" else other < chosen):
         yield f"{name} has {other:,} bytes of weights, and the chosen format {chosen:,}"
     alone = question.fit(dtype=answer[name]["format"], engine=answer["engine"])
     if {key: alone[key] for key in answer[name]} != answer[name]:
         yield f"{name} is {answer[name]}, and asked for alone {alone}"
+
+
+def _weights(question, dtype, engine):
+    """Bytes of all weights; of llama.cpp, which leaves a table in RAM, those of the file."""
+    if engine == "llamacpp":
+        return archcli.params(question.model, dtype=dtype).totals["bytes"]
+    return replace(question, device=None).memory(LEAST, dtype, engine)["parts"]["weights"]
 
 
 def _misfits(question):

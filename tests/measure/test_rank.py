@@ -40,7 +40,10 @@ def test_cache(archcli):
     """8 kv heads: 16 ranks hold each twice."""
     whole = count_kv_cache(load(LLAMA).model, 1000).totals
     for tp, parts in ((2, 2), (8, 8), (16, 8)):
-        assert count_kv_cache(load(LLAMA).model, 1000, plan=Plan(tp=tp)).totals["bytes"] * parts == whole["bytes"]
+        assert (
+            count_kv_cache(load(LLAMA).model, 1000, plan=Plan(tp=tp)).totals["bytes"] * parts
+            == whole["bytes"]
+        )
     report = json.loads(archcli("kvcache", LLAMA, "--tp", "8", "--json").stdout)
     assert report["inputs"]["tp"] == 8
     assert report["convention"].endswith(OF_EIGHT)

@@ -33,6 +33,8 @@ RARE = {"fp8-block", "nf4", "nf4-double", "nvfp4", "mxfp4"}
 """Formats that few models are published in: chosen only where a model is, or where they are asked for."""
 OF_THE_HUB = {*RARE, "fp8", "int8", "awq-int4", "gptq-int4", "mlx-4bit"}
 """Formats that a config.json may state."""
+PUBLISHED = "published"
+"""What bits are called that a model states itself and no format has: they are asked for without --dtype."""
 NEAR = 0.05
 """How far the bytes of a format may be from those of bits that a config.json states, to be called by it."""
 MOST_IN_RAM = 1.5
@@ -72,14 +74,17 @@ class FitAsked:
 
 
 def format_of(question: MemoryQuestion) -> str:
-    """The format of a question's weights; of a config.json that states bits, the one of about its bytes."""
+    """The format of a question's weights; of a config.json that states bits, the one of about its bytes.
+
+    PUBLISHED where no format is like them.
+    """
     model, dtype = question.model, question.settings.dtype
-    if not model.is_as_published or model.stored_as:
+    if model.quantization is None or model.stored_as:
         return model.stored_as or dtype
     size = whole_bytes(question)
     known = ((abs(other / size - 1), name) for other, name, _ in formats_by_bytes(question))
-    off, name = min((it for it in known if it[1] in OF_THE_HUB), default=(NEAR, dtype))
-    return name if off < NEAR else dtype
+    off, name = min((it for it in known if it[1] in OF_THE_HUB), default=(NEAR, PUBLISHED))
+    return name if off < NEAR else PUBLISHED
 
 
 class Choice:
@@ -236,7 +241,7 @@ class Formats:
         if name not in self._choices:
             self._choices[name] = None
             with suppress(ArchError):
-                self._choices[name] = Choice(self.asked, name)
+                self._choices[name] = Choice(self.asked, None if name == PUBLISHED else name)
         return self._choices[name]
 
     def _within(self, least: float, most: float) -> Iterator[Choice]:

@@ -105,6 +105,10 @@ def test_kernels_of_a_compiled_pass_have_one_order():
     """Memory is told apart by its identity: in another process the order of a set would be another."""
     of_model = "'jamba-1.5-mini', 'h100-sxm', engine='none', compiled=True"
     command = f"import archcli; print([row['path'] for row in archcli.predict({of_model}).rows])"
-    asked = {"check": True, "capture_output": True, "text": True, "timeout": 300}
-    answers = {subprocess.run([sys.executable, "-c", command], **asked).stdout for _ in range(3)}
+
+    def answer():
+        done = subprocess.run([sys.executable, "-c", command], check=True, capture_output=True, timeout=300)
+        return done.stdout
+
+    answers = {answer() for _ in range(3)}
     assert len(answers) == 1

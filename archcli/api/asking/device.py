@@ -30,6 +30,10 @@ def device_memory(device: str | None, memory: str | int | None) -> DeviceMemory 
     return None if budget is None else _memory_of(budget, stated=device is None)
 
 
+LINKS_OF_SERVERS = ("NVLink", "Infinity Fabric")
+"""How the links of devices begin that are not sold as cards for PCIe."""
+
+
 def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
     sheet = budget.datasheet
     return DeviceMemory(
@@ -43,6 +47,7 @@ def _memory_of(budget: Budget, *, stated: bool = False) -> DeviceMemory:
         family=_family(budget),
         per_node=DEVICES_PER_NODE if sheet is None else devices_per_node(sheet.figures),
         figures=None if sheet is None else frozenset(sheet.figures),
+        of_servers=budget.link.startswith(LINKS_OF_SERVERS),
     )
 
 

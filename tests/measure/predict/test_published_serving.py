@@ -55,9 +55,10 @@ def test_the_table_of_the_page(script, pairs):
 
 
 def test_tokens_of_cards_that_borrow_lie_in_the_range():
-    """vLLM on an RTX A6000, an A40, RTX 3090 and RTX 5090: none is faster than its limit."""
+    """vLLM on an RTX A6000, an A40, RTX 3090 and RTX 5090: none is below its floor, 80% in the range."""
     tokens = list(published_tokens())
     for one in tokens:
         assert one.predicted["floor"] < one.measured, one
-        assert one.predicted["low"] <= one.measured <= one.predicted["high"], one
+    inside = [one.predicted["low"] <= one.measured <= one.predicted["high"] for one in tokens]
+    assert mean(inside) >= 0.8, tokens
     assert mean(abs(one.predicted["expected"] / one.measured - 1) for one in tokens) < 0.2

@@ -27,7 +27,7 @@ class DeviceMemory(NamedTuple):
     `stated`: an amount of memory without a device, such as 80GiB. `family` is a kind of device that llama.cpp
     has a backend for. `utilization` is the share of a device's memory that an engine takes, which
     `memory_bytes` are then. A link joins `per_node` of them. `figures` are the names of those that its file
-    states, None without one.
+    states, None without one. `of_servers`: joined by links that servers alone have.
     """
 
     name: str
@@ -41,6 +41,7 @@ class DeviceMemory(NamedTuple):
     utilization: float = 1.0
     per_node: int = DEVICES_PER_NODE
     figures: frozenset[str] | None = None
+    of_servers: bool = False
 
     @property
     def usual_engine(self) -> EngineName:

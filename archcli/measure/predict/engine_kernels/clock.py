@@ -129,10 +129,16 @@ class EngineClock(NamedTuple):
     def _time(
         self, operation: str, sizes: Any, wanted: Mapping[str, Any], width: str = ""
     ) -> Measured | None:
+        most = None
         for table in self.tables():
             entry = _chosen(table, operation, wanted, width)
             if entry is not None:
-                return self._of_entry(operation, entry, sizes, borrowed=table.borrowed)
+                found = self._of_entry(operation, entry, sizes, borrowed=table.borrowed)
+                return found if most is None or found.seconds <= most.seconds else most
+            # its own kernel with launches around it takes as long at most
+            hiding = None if table.borrowed else _hiding(table, operation, wanted)
+            if hiding is not None:
+                most = self._of_entry(operation, hiding, sizes, borrowed=False)
         return None
 
     def _of_entry(self, operation: str, entry: NumberedEntry, sizes: Any, *, borrowed: bool) -> Measured:
@@ -143,7 +149,9 @@ class EngineClock(NamedTuple):
         seconds = float(function(constants, sizes, self.sizes._replace(peak=peak)))
         widened = BORROWED if borrowed else 1.0
         low, high = min(1.0, entry["low"] / widened), max(1.0, entry["high"] * widened)
-        return Measured(seconds, low, high, constants.call_us * MICRO > seconds / 2)
+        # launches that hide behind work decide nothing
+        launched = not entry.get("overlapped") and constants.call_us * MICRO > seconds / 2
+        return Measured(seconds, low, high, launched)
 
 
 def _chosen(
@@ -164,3 +172,9 @@ def _chosen(
                 return min(alike, key=lambda entry: float(entry["error"]))
         return None
     return entry_for(entries, wanted, width)
+
+
+def _hiding(table: EngineTable, operation: str, wanted: Mapping[str, Any]) -> NumberedEntry | None:
+    """The entry with launches of the host for this type of cache, which `_chosen` leaves out."""
+    entries = [entry for entry in table.entries(operation) if entry.get("overlapped")]
+    return next((entry for entry in entries if entry.get("cache") == wanted.get("cache")), None)

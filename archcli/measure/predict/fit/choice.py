@@ -265,8 +265,14 @@ class Formats:
         return choice.holds(tokens) and (self.asked.min_speed is None or choice.rate >= self.asked.min_speed)
 
     def _weighing(self) -> Iterator[Choice]:
-        """The formats whose weights alone fit: of others no pass is worth a trace."""
-        return filter(self._may_fit, self._within(0, math.inf))
+        """The formats whose weights alone fit: of others no pass is worth a trace.
+
+        On devices of servers those of the usual engine come first: few serve there with llama.cpp.
+        """
+        known = filter(self._may_fit, self._within(0, math.inf))
+        if not self.first.device.of_servers:
+            return known
+        return iter(sorted(known, key=lambda it: it.engine.name != self.first.engine.name))
 
     def _may_fit(self, choice: Choice) -> bool:
         return self._holds_weights(choice, self._size(choice))

@@ -60,7 +60,7 @@ def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
     return Report(
         command="fit",
         model={},
-        inputs={"device": device_in_words(shown.device), "dtype": asked.dtype, "context": asked.context},
+        inputs=_inputs(asked, shown),
         convention="" if best is None else CONVENTION,
         totals=totals,
         rows=rows,
@@ -69,6 +69,23 @@ def fit_model(asked: FitAsked, *, verbose: bool = False) -> Report:
         keys=KEYS,
         title=_title(asked, best, formats),
     )
+
+
+def _inputs(asked: FitAsked, shown: Choice) -> Record:
+    """What was asked, with what was chosen where nothing was said."""
+    settings, device = shown.question.settings, shown.device
+    return {
+        "device": device.name,
+        "n_devices": device.n_devices,
+        "context": asked.context,
+        "batch_size": settings.batch_size,
+        "dtype": shown.format,
+        "engine": shown.engine.name,
+        "kv_dtype": settings.cache_dtype or settings.dtype,
+        "plan": shown.question.plan.inputs(),
+        "utilization": device.utilization,
+        "min_speed": asked.min_speed,
+    }
 
 
 def _offload(choice: Choice) -> Record:

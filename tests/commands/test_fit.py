@@ -262,3 +262,32 @@ def test_an_interrupt_ends_it_quietly():
     os.kill(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=300)
     assert (running.returncode, out, err) == (130, "", "")
+
+
+def test_what_lies_in_ram_is_that_of_memory(answer):
+    totals = answer("gpt-oss-120b", "4090", "--offload", "experts")["totals"]
+    asked = {"phase": "serve", "engine": "llamacpp", "device": "rtx-4090", "offload": "experts"}
+    memory = archcli.count_memory("gpt-oss-120b", seq_len=totals["context"], **asked).totals
+    assert (totals["offload"], totals["peak_bytes"]) == (memory["offload"], memory["peak_bytes"])
+    assert (totals["offload"]["layers"], totals["offload"]["experts"]) == (0, True)
+
+
+def test_a_part_in_ram_is_the_change_where_nothing_fits(answer):
+    change = answer("gpt-oss-120b", "4090")["totals"]["change"]
+    assert (change["option"], change["value"]) == ("--offload", "auto")
+    totals = answer("gpt-oss-120b", "4090", "--offload", "auto")["totals"]
+    assert (totals["fits"], totals["engine"], totals["offload"]["experts"]) == (True, "llamacpp", True)
+
+
+def test_an_offload_is_of_llama_cpp(cli):
+    done = cli("fit", "qwen3-8b", "4090", "--offload", "auto", "--engine", "vllm")
+    assert (done.code, done.err.splitlines()[0]) == (
+        2,
+        "error: --offload is of llama.cpp, and the engine is vllm",
+    )
+
+
+def test_servers_serve_in_the_formats_of_their_engine(answer):
+    """70B: q8_0 of llama.cpp fits two H100, too, and people serve fp8 there."""
+    totals = answer("llama-3.1-70b", "2xh100", "-c", "100000")["totals"]
+    assert (totals["engine"], totals["format"]) == ("vllm", "fp8")

@@ -172,11 +172,10 @@ HINTS = {
         "leave --cp out",
         ["predict gpt2 --device 7xh100-sxm --fit time --phase train"],
     ),
-    "kvcache gpt2 --device 2xl4": (
-        "--tp 2, or --device l4",
-        ["kvcache gpt2 --device 2xl4 --tp 2", "kvcache gpt2 --device l4"],
+    "kvcache gpt2 --device 8xl4 --tp 4": (
+        "--device 4xl4, or leave --tp out",
+        ["kvcache gpt2 --device 4xl4 --tp 4", "kvcache gpt2 --device 8xl4"],
     ),
-    "kvcache gpt2 --device 8xl4 --tp 4": ("--device l4", ["kvcache gpt2 --device l4 --tp 4"]),
     "kvcache mamba2-2.7b": ("--state-dtype fp32.", ["kvcache mamba2-2.7b --state-dtype fp32"]),
 }
 

@@ -106,10 +106,8 @@ def _is_device(name: str) -> bool:
 
 def _presets(options: FitOptions, tick: Tick) -> Report:
     """The report on the presets that fit a device."""
-    options, notes = _respelled(options)
     entries, asked = [*_entries(options)], asked_of(options, "presets")
-    report = fit_all(entries, asked, inputs_of(options), tick, verbose=options.verbose)
-    return replace(report, notes=(*report.notes, *notes))
+    return fit_all(entries, asked, inputs_of(options), tick, verbose=options.verbose)
 
 
 def _entries(options: FitOptions) -> Iterator[Entry]:

@@ -20,6 +20,7 @@ from archcli.api.asking.options import (
     KvDtype,
     Optimizer,
     Recompute,
+    Size,
     SourceLen,
     Tokens,
     Utilization,
@@ -36,8 +37,8 @@ from archcli.measure.report import Report
 from archcli.measure.weights.stored_bytes import as_asked
 from archcli.modules import Model
 from archcli.modules.models.model import ModelLike
-from archcli.modules.spec.arguments import DtypeName, memory_bytes
-from archcli.modules.spec.values import Conversion, ZeroOrMore
+from archcli.modules.spec.arguments import DtypeName
+from archcli.modules.spec.values import ZeroOrMore
 
 Phase = Annotated[
     MemoryPhase,
@@ -70,14 +71,8 @@ Alternatives = Annotated[
 ]
 
 
-def _memory(value: Any) -> str | int:
-    """A size as it is written, or bytes."""
-    return value if isinstance(value, str) else memory_bytes(value)
-
-
 Memory = Annotated[
-    str | int | None,
-    Conversion("bytes", _memory),
+    Size,
     Option("Memory in place of a device: 80GiB, 24GB.", metavar="SIZE", reads="text"),
 ]
 

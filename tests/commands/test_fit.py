@@ -195,6 +195,7 @@ REFUSED = {
     "a kind of device": (("gpt2", "cuda"), "'cuda' is a kind of device: its memory is not known"),
     "too long": (("gpt2", "4090", "-c", "2048"), "--context 2,048 is beyond the 1,024 tokens of gpt2"),
     "no folder": (("--files", "nowhere"), "nowhere: error: no folder"),
+    "conditions on files": (("--files", ".", "--where", "params>1B"), "--where chooses among presets"),
     "two devices": (("gpt2", "4090", "--device", "3090"), "two devices: 4090 and --device 3090"),
     "a condition on one model": (
         ("gpt2", "4090", "--where", "params>1B"),
@@ -277,6 +278,25 @@ def test_a_part_in_ram_is_the_change_where_nothing_fits(answer):
     assert (change["option"], change["value"]) == ("--offload", "auto")
     totals = answer("gpt-oss-120b", "4090", "--offload", "auto")["totals"]
     assert (totals["fits"], totals["engine"], totals["offload"]["experts"]) == (True, "llamacpp", True)
+
+
+def test_layers_and_experts_in_ram_are_predicted_together(answer):
+    """Half of an RTX 3060 holds neither all caches nor any experts of Qwen3 235B at 32k."""
+    asked = ("--dtype", "q4_k_m", "--ram", "512GiB", "--utilization", "0.5")
+    totals = answer("qwen3-235b-a22b", "rtx-3060", "-c", "32768", "--offload", "auto", *asked)["totals"]
+    layers, experts = (totals["offload"][key] for key in ("layers", "expert_layers"))
+    assert 0 < layers < experts
+    options = {"engine": "llamacpp", "dtype": "q4_k_m", "ram": "512GiB", "utilization": 0.5}
+    options |= {"seq_len": 32768, "offload": f"layers:{layers},experts:{experts}"}
+    predicted = archcli.predict("qwen3-235b-a22b", "rtx-3060", **options).totals
+    assert totals["tokens_per_s"] == predicted["tokens_per_s"]
+
+
+def test_what_ram_holds_is_asked_about(answer):
+    """gpt-oss-120b is more than a card of 24 GB has, and less than it and 64 GiB of RAM."""
+    only = ("--where", "series=gpt", "--where", "params in 100B..120B")
+    assert answer("--device", "4090", *only)["totals"]["fitting"] == 0
+    assert answer("--device", "4090", *only, "--offload", "auto")["totals"]["fitting"] == 1
 
 
 def test_an_offload_is_of_llama_cpp(cli):

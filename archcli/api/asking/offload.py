@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+from archcli.api.asking.options import Size
 from archcli.api.asking.question import Option
 from archcli.errors import ArchError
 from archcli.measure.memory.engine import NO_ENGINE
@@ -13,27 +14,21 @@ from archcli.measure.memory.offload import HostMemory, Offload
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
 from archcli.modules.spec.arguments import memory_bytes
-from archcli.modules.spec.values import Conversion
 
 if TYPE_CHECKING:
     from archcli.measure.memory.answers.question import MemoryQuestion
 
 LEAST_RATE = 10**8
 """Bytes a second below which a rate is a mistake in its unit."""
-WHAT = re.compile(r"(layers|experts):(\d+)")
+WHAT = re.compile(r"(layers|experts)(?::(\d{1,6}))?", re.ASCII)
 
 
-def _size(value: Any) -> str | int:
-    """A size as it is written, or bytes."""
-    return value if isinstance(value, str) else memory_bytes(value)
-
-
-Size = Annotated[str | int | None, Conversion("bytes", _size)]
 OffloadOption = Annotated[
     str | None,
     Option(
         "With llama.cpp, leave in RAM: layers:N the first N layers; experts routed experts of all layers, "
-        "experts:N of the first N; auto the fewest with which the rest fits, of a mixture experts first.",
+        "experts:N of the first N; layers:N,experts both; auto the fewest with which the rest fits, of a "
+        "mixture experts first.",
         metavar="WHAT",
     ),
 ]
@@ -111,17 +106,15 @@ def _rate(name: str, value: str | int) -> float:
 
 
 def _read(text: str, model: Model, host: HostMemory) -> Offload:
-    """An offload of a text, all but `auto`."""
-    if text == "experts":
-        return Offload(expert_layers=layer_count(model), host=host)
-    found = WHAT.fullmatch(text)
-    if found is None:
+    """An offload of a text, all but `auto`: layers, experts, or both."""
+    matches = [WHAT.fullmatch(part) for part in text.split(",")]
+    numbers = {match[1]: match[2] for match in matches if match is not None}
+    if len(numbers) < len(matches) or numbers.get("layers", "") is None:
         what = f"--offload {text[:40]!r} is no offload"
-        raise ArchError(what, "layers:20, experts, experts:20 or auto")
-    name, number = found[1], int(found[2])
-    if name == "layers":
-        return Offload(layers=number, host=host)
-    return Offload(expert_layers=number, host=host)
+        raise ArchError(what, "layers:20, experts, experts:20, layers:20,experts or auto")
+    experts = numbers.get("experts", "0")
+    of_experts = layer_count(model) if experts is None else int(experts)
+    return Offload(int(numbers.get("layers", "0")), of_experts, host)
 
 
 def _check_engine(question: MemoryQuestion) -> None:

@@ -23,6 +23,13 @@ def _files(value: Any) -> tuple[Path, ...]:
     return tuple(map(Path, value))
 
 
+def _size(value: Any) -> str | int:
+    """A size as it is written, or bytes."""
+    return value if isinstance(value, str) else arguments.memory_bytes(value)
+
+
+Size = Annotated[str | int | None, Conversion("bytes", _size)]
+"""A size as it is written, 80GiB, or bytes."""
 Share = Annotated[float, Interval(gt=0, le=1)]
 Files = Annotated[Sequence[Path], Conversion("a list of files", _files)]
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from archcli.api.fitting.question import FitOptions, asked_of, asking, inputs_of
+from archcli.errors import ArchError
 from archcli.load.devices.names import LOCAL
 from archcli.load.devices.this import Machine, machine
 from archcli.load.hub.model_files import ModelFiles, cached_model_files, model_files
@@ -14,8 +15,6 @@ from archcli.measure.predict.fit.listing import Entry, Tick, fit_all
 from archcli.measure.report import Report, Table
 from archcli.units import gib
 
-MOST_IN_RAM = 1.5
-"""A file's bytes over those on a device, at most: tables may stay in RAM."""
 SHOWN = 3
 """Files that notes name."""
 CACHES = "the caches of the hub, llama.cpp, LM Studio and Ollama"
@@ -29,6 +28,8 @@ def this_device(here: Machine | None = None) -> str:
 
 def fit_machine(options: FitOptions, tick: Tick) -> Report:
     """The report on the model files of this machine, or of --files, on its devices or on --device."""
+    if options.where:
+        raise ArchError("--where chooses among presets, and model files are asked about", "leave it out")
     here = machine()
 
     def tell(path: Path) -> None:
@@ -51,7 +52,8 @@ def fit_machine(options: FitOptions, tick: Tick) -> Report:
 def _entries(options: FitOptions, found: ModelFiles) -> Iterator[Entry]:
     for file in found.models:
         beside = {"file": str(file.path), "bytes": file.n_bytes}
-        yield Entry(file.name, file.n_bytes / MOST_IN_RAM, asking(options, str(file.path)), None, beside)
+        # tables may stay in RAM, so that its bytes are no bound
+        yield Entry(file.name, 0, asking(options, str(file.path)), None, beside)
 
 
 def _none(options: FitOptions, here: Machine, found: ModelFiles) -> Report:

@@ -104,7 +104,8 @@ def asked_of(options: FitOptions, what: str) -> Asked:
     if device is None:
         raise ArchError("fit needs a device to fit into", "archcli fit --device rtx-4090")
     name = device.name if device.n_devices == 1 else f"{device.n_devices}x{device.name}"
-    total = device.memory_bytes * device.n_devices
+    in_ram = 0 if options.offload is None else options.host().bytes
+    total = device.memory_bytes * device.n_devices + in_ram
     return Asked(name, total, options.sort, options.context, options.min_speed, what)
 
 

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 from archcli.arith import Number
 from archcli.graph import Row
-from archcli.measure.memory.inference import in_ram_bytes, serving
+from archcli.measure.memory.inference import in_ram_bytes, serving, weight_rows
 from archcli.measure.memory.offload import MIN_BATCH, Offload
 from archcli.measure.memory.pipeline import Stage, stage_model
 from archcli.measure.memory.settings import MemorySettings
 from archcli.measure.memory.shares import stored_weights, weights_of_stage
 from archcli.measure.memory.traced import TracedModel, highest
-from archcli.measure.passes import shape_pass
 from archcli.modules import Model
 from archcli.modules.models.layers import layer_count
 from archcli.modules.models.model import inferring
@@ -41,9 +40,9 @@ def part_in_ram(known: TracedModel, settings: MemorySettings) -> PartInRam:
     if offload is None:
         return PartInRam(0)
     model = inferring(known.model)
-    rows = known.once("rows", lambda: shape_pass(model).rows)
+    rows = weight_rows(model, known)
     matrices = sum(_weights(model, rows, settings, offload, routed=routed) for routed in (False, True))
-    tables = in_ram_bytes(model, settings, has_head=False)
+    tables = in_ram_bytes(model, settings, known, has_head=False)
     return PartInRam(matrices + tables + int(_beside(known, settings, offload)), matrices)
 
 

@@ -59,7 +59,7 @@ def inference_pass(
 
 def _weights(model: Model, settings: MemorySettings, known: TracedModel) -> Number:
     def count() -> Number:
-        return weight_bytes(model, laid_out(model, _rows(model, known), settings), settings.dtype)
+        return weight_bytes(model, laid_out(model, weight_rows(model, known), settings), settings.dtype)
 
     return known.once(("weights", settings.dtype, settings.engine), count)
 
@@ -89,7 +89,7 @@ def _padded(weights: Mapping[str, Shape], d_model: Number, multiples: tuple[int,
     return {**weights, "weight": matrix}
 
 
-def _rows(model: Model, known: TracedModel) -> tuple[Row, ...]:
+def weight_rows(model: Model, known: TracedModel) -> tuple[Row, ...]:
     """The rows of one token, for what they say of weights."""
     return known.passed("rows", lambda: shape_pass(model).rows)
 
@@ -156,7 +156,7 @@ def in_ram_bytes(
     groups = {IN_RAM[part] for part in engine.in_ram}
     if not groups:
         return 0
-    rows = _rows(model, known or TracedModel(model))
+    rows = weight_rows(model, known or TracedModel(model))
     if has_head and not any(row.weights for row in rows if row.group == "lm_head"):
         groups -= {"embedding"}
     return weight_bytes(model, [row for row in rows if row.group in groups], settings.dtype)

@@ -57,8 +57,9 @@ class Offload:
 
     @property
     def text(self) -> str:
-        """The offload as --offload takes it: layers:20, or experts:20."""
-        return f"experts:{self.expert_layers}" if self.experts else f"layers:{self.layers}"
+        """The offload as --offload takes it: layers:20, experts:20, or layers:20,experts:40."""
+        experts = [f"experts:{self.expert_layers}"] * self.experts
+        return ",".join([*([f"layers:{self.layers}"] * (self.layers > 0 or not experts)), *experts])
 
     def inputs(self) -> dict[str, float]:
         """The offload by JSON's keys."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from archcli.arith import Number
 from archcli.errors import ArchError
-from archcli.measure.memory.inference import in_ram_bytes, inference_pass, laid_out, serving
+from archcli.measure.memory.inference import in_ram_bytes, inference_pass, laid_out, serving, weight_rows
 from archcli.measure.memory.pipeline import Stage, in_flight, stage_model, stages_of
 from archcli.measure.memory.plan import OF_WEIGHTS, Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -206,7 +206,7 @@ def _inferring(known: TracedModel, settings: MemorySettings, plan: Plan, stage: 
     if plan.pp == 1 and settings.offload is None:
         return _single(share, mine)._replace(rank=rank)
     model = inferring(share.model)
-    rows = share.passed("rows", lambda: shape_pass(model).rows)
+    rows = weight_rows(model, share)
     held = weights_of_stage(model, laid_out(model, rows, settings), settings.dtype, stage)
     if stage.is_first:
         held -= in_ram_bytes(model, settings, share, has_head=stage.is_last)

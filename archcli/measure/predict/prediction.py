@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from archcli.measure.memory.offload import Offload
 from archcli.measure.memory.pipeline import Stage
 from archcli.measure.memory.plan import ONE_DEVICE, Plan
 from archcli.measure.memory.settings import MemorySettings
@@ -152,7 +153,8 @@ def _run(times: RankTimes, plan: Plan, model: Model) -> RunStages:
     """The pass or step of a plan."""
     if times.settings.phase == "train":
         return _training(times, plan)
-    return all_batches(times, plan) if times.settings.offload is None else _offloaded(times, plan, model)
+    offload = times.settings.offload
+    return all_batches(times, plan) if offload is None else _offloaded(times, plan, model, offload)
 
 
 def _training(times: RankTimes, plan: Plan) -> RunStages:
@@ -196,13 +198,10 @@ def _in_turn(
     return whole, max(steps, key=lambda step: step.total.expected).total, tuple(rows.values())
 
 
-def _offloaded(times: RankTimes, plan: Plan, model: Model) -> RunStages:
+def _offloaded(times: RankTimes, plan: Plan, model: Model, offload: Offload) -> RunStages:
     """A pass with a part of the model in RAM: llama.cpp overlaps no chunks of a prompt then."""
     from archcli.measure.predict.rank.offloaded import bus_copies, legs  # of an offload alone
 
-    offload = times.settings.offload
-    if offload is None:
-        return all_batches(times, plan)
     whole, _, rows = _in_turn(legs(times, plan, offload))
     number, moved, seconds = bus_copies(model, times, offload)
     over_bus = bus_row(times.settings.phase, number, moved, seconds)

@@ -214,15 +214,15 @@ def sentence(phase: MemoryPhase, sequences: str, by_time: list[Limit], totals: M
     most = "" if largest.seconds > total / 2 else ", more than into anything else"
     spent = f"{in_one_unit(largest.seconds, total)} go into {largest.what}{most}"
     unmeasured = UNMEASURED if kind == "floor" else ""
-    return f"{DOING[phase]} {sequences}: {_rate(totals['tokens_per_s'])}; {spent}{unmeasured}."
+    return f"{DOING[phase]} {sequences}: {rate_in_words(totals['tokens_per_s'])}; {spent}{unmeasured}."
 
 
-def _rate(rates: Mapping[str, float | None]) -> str:
-    """Tokens a second: as expected and the range, or at most those of the floor."""
+def rate_in_words(rates: Mapping[str, float | None]) -> str:
+    """`16.8 tokens/s (13.9 to 20.1)`, `at most 21.9 tokens/s`, or that nothing is known."""
     known = {name: three_figures(to_four(rate)) for name, rate in rates.items() if rate is not None}
-    if "expected" not in known:
-        return f"at most {known['floor']} tokens/s"
-    return f"{known['expected']} tokens/s ({known['low']} to {known['high']})"
+    if "expected" in known:
+        return f"{known['expected']} tokens/s ({known['low']} to {known['high']})"
+    return f"at most {known['floor']} tokens/s" if known else "a speed that is not known"
 
 
 DOING: dict[MemoryPhase, str] = {

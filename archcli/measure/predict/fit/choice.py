@@ -37,8 +37,6 @@ PUBLISHED = "published"
 """What bits are called that a model states itself and no format has: they are asked for without --dtype."""
 NEAR = 0.05
 """How far the bytes of a format may be from those of bits that a config.json states, to be called by it."""
-MOST_IN_RAM = 1.5
-"""Bytes of all weights over those without the tables of tokens, at most."""
 
 
 @dataclass(frozen=True)
@@ -279,10 +277,9 @@ class Formats:
 
     def _holds_weights(self, choice: Choice, size: int) -> bool:
         there = choice.device.memory_bytes * choice.device.n_devices + self.asked.ram_bytes
-        # only what is a little too large may have tables that stay in RAM
-        if not there < size < MOST_IN_RAM * there:
-            return size <= there
-        return size - in_ram_bytes(choice.question.model, choice.question.settings) <= there
+        settings = choice.question.settings
+        # of what is too large, tables may stay in RAM
+        return size <= there or size - in_ram_bytes(choice.question.model, settings, self.own.traced) <= there
 
     def _size(self, choice: Choice) -> int:
         known = (size for size, name in self.by_bytes if name == choice.format)

@@ -8,22 +8,19 @@ from typing import Any, Literal, NamedTuple
 
 from archcli.errors import ArchError
 from archcli.measure.predict.fit.choice import UNKNOWN, FitAsked, Formats, Record
-from archcli.measure.predict.fit.verdict import CONVENTION, figures_of
+from archcli.measure.predict.fit.verdict import CONVENTION, OF_A_CHOICE, figures_of
 from archcli.measure.report import Column, Report, Table
 
 SHOWN = 10
 """Rows that are printed, unless all are asked for."""
 KEYS = ("model", "format", "fits", "context", "peak_bytes", "tokens_per_s")
 OF_FILES = ("file", "bytes")
-COLUMNS = (
-    Column("model", "model"),
-    Column("params", "params", "count", minor=True),
-    Column("format", "format"),
-    Column("context", "context", "number"),
-    Column("expected", "tokens/s", "number"),
-    Column("range", "range", minor=True),
-    Column("peak_bytes", "memory", "bytes"),
-)
+MODEL = Column("model", "model")
+SIZES = {
+    "presets": Column("params", "params", "count", minor=True),
+    "model files": Column("bytes", "bytes", "bytes", minor=True),
+}
+"""What is asked about, and the column of its size."""
 FitOrder = Literal["size", "speed"]
 
 
@@ -42,7 +39,7 @@ class Entry(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is asked of all: on which device, of how much memory in all, in which order."""
+    """What is asked of all: on which device, of how much memory in all, in which order; `what` of SIZES."""
 
     device: str
     total_bytes: int
@@ -68,6 +65,7 @@ def fit_all(entries: Sequence[Entry], asked: Asked, inputs: Record, tick: Tick, 
     rows.sort(key=ORDERS[asked.order])
     fitting = [row for row in rows if row["fits"]]
     shown = [{**row, **figures_of(row["tokens_per_s"])} for row in (fitting if verbose else fitting[:SHOWN])]
+    columns = (MODEL, SIZES[asked.what], *OF_A_CHOICE) if shown else ()
     return Report(
         command="fit",
         model={},
@@ -75,7 +73,7 @@ def fit_all(entries: Sequence[Entry], asked: Asked, inputs: Record, tick: Tick, 
         convention=CONVENTION if fitting else "",
         totals={"fitting": len(fitting), "asked": len(entries), "device": asked.device},
         rows=rows,
-        tables=(Table(_headline(fitting, entries, asked), _columns(rows) if shown else (), shown),),
+        tables=(Table(_headline(fitting, entries, asked), columns, shown),),
         notes=(*_notes(fitting, shown), *_short(entries, asked), *problems),
         keys=(*(OF_FILES if asked.what != "presets" else ()), *KEYS),
     )
@@ -86,12 +84,6 @@ def _headline(fitting: Sequence[Record], entries: Sequence[Entry], asked: Asked)
     by = "largest" if asked.order == "size" else "fastest"
     end = f", the {by} first" if fitting else ""
     return f"{len(fitting)} of {len(entries)} {asked.what} fit {asked.device}{fast}{end}"
-
-
-def _columns(rows: Sequence[Record]) -> tuple[Column, ...]:
-    of_files = any("file" in row for row in rows)
-    files = (Column("model", "model"), Column("bytes", "bytes", "bytes", minor=True))
-    return (*files, *COLUMNS[2:]) if of_files else COLUMNS
 
 
 def _notes(fitting: Sequence[Record], shown: Sequence[Record]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from archcli.errors import ArchError
 from archcli.measure.memory.answers.question import check_question
 from archcli.measure.memory.answers.tables import bytes_in_words, device_in_words, plan_in_words
+from archcli.measure.predict.answers.limits import rate_in_words
 from archcli.measure.predict.fit.choice import Choice, FitAsked, Formats, Record
 from archcli.measure.report import Column, Report, Table
 from archcli.units import decimals_of, three_figures
@@ -18,14 +19,14 @@ CONVENTION = (
     "decoding; a range that held 80% of the measurements not used for fitting."
 )
 KEYS = ("format", "context", "tokens_per_s", "peak_bytes")
-COLUMNS = (
-    Column("which", ""),
+OF_A_CHOICE = (
     Column("format", "format"),
     Column("context", "context", "number"),
     Column("expected", "tokens/s", "number"),
     Column("range", "range", minor=True),
     Column("peak_bytes", "memory", "bytes"),
 )
+"""Columns of a format and its figures."""
 EVERY = "every format"
 SMALLER_CACHES = ("fp8", "q8_0")
 """Types of a cache that halve it with little loss."""
@@ -94,14 +95,6 @@ def _offload(choice: Choice) -> Record:
     return question.offload_totals(question.answer())
 
 
-def rate_in_words(rates: Record) -> str:
-    """`16.8 tokens/s (13.9 to 20.1)`, `at most 21.9 tokens/s`, or that it is not known."""
-    known = {name: three_figures(rate) for name, rate in rates.items() if rate is not None}
-    if "expected" in known:
-        return f"{known['expected']} tokens/s ({known['low']} to {known['high']})"
-    return f"at most {known['floor']} tokens/s" if known else "a speed that is not known"
-
-
 def _title(asked: FitAsked, best: Choice | None, formats: Formats) -> str:
     """The verdict: `fits 2 x rtx-3090 as q4_k_m with 14,080 tokens of context; 16.8 tokens/s (14 to 20)`."""
     if best is None:
@@ -131,7 +124,7 @@ def _misfit(asked: FitAsked, formats: Formats) -> str:
         ram = bytes_in_words(asked.ram_bytes)
         return f"does not fit {device_in_words(least.device)} and {ram} of RAM in any format"
     tokens = asked.wanted[-1]
-    if least.holds(tokens):
+    if asked.min_speed is not None and least.holds(tokens):
         rate = rate_in_words(least.tokens_per_s)
         return (
             f"too slow on {device_in_words(least.device)}: {rate} as {least.format}, not {asked.min_speed:g}"
@@ -223,10 +216,10 @@ def _tables(
     if not records:
         yield Table(f"Counted as {_run_by(shown)}.", (), [])
         return
-    yield Table(_how_sure(shown), COLUMNS, records)
+    yield Table(_how_sure(shown), (Column("which", ""), *OF_A_CHOICE), records)
     if verbose:
         every = [_line("", choice) for choice in formats.fitting()]
-        yield Table(EVERY, (*COLUMNS[1:], Column("engine", "engine")), every)
+        yield Table(EVERY, (*OF_A_CHOICE, Column("engine", "engine")), every)
 
 
 def _line(which: str, choice: Choice) -> Record:

@@ -1,0 +1,186 @@
+"""Anatomy: an architecture as layers, distinct kinds of layer and their parts; what a drawing says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from archcli.arith import Number
+
+Hue = Literal["attention", "recurrent", "dense", "experts", "shared", "plain"]
+"""What a part is, and with it its colour: `plain` are tables, the head and the residual stream."""
+Role = Literal["input", "output", "matrix", "unary", "join", "core", "router", "experts", "part"]
+"""What a node is: see `Node`."""
+
+
+class Figure(NamedTuple):
+    """A number that is drawn, and where the JSON of a command has it.
+
+    `path` is that of a row, empty for a total; `key` the keys from there, joined by dots: `outputs.0.2`.
+    """
+
+    value: Number
+    command: Literal["show", "params", "kvcache", "flops", "profile"]
+    path: str
+    key: str
+
+
+class Piece(NamedTuple):
+    """A piece of a bar, from left to right: of `width` features, `rotated` by RoPE, `cached` as it is."""
+
+    width: Figure
+    label: str
+    rotated: bool = False
+    cached: bool = False
+
+
+class Heads(NamedTuple):
+    """How a bar is divided into heads: `count` of them of `width` features, `groups` that share keys."""
+
+    count: Figure
+    width: Figure
+    groups: Figure | None = None
+
+
+class Mask(NamedTuple):
+    """Which keys a query reads, for a few tokens: the rows of a small matrix, made by the mask itself."""
+
+    kind: str
+    window: Figure | None
+    cells: tuple[tuple[bool, ...], ...]
+
+
+class Held(NamedTuple):
+    """A state that does not grow: `count` matrices of `rows` by `columns`, and the bytes of all of them."""
+
+    count: Figure
+    rows: Figure
+    columns: Figure
+    bytes: Figure | None
+
+
+class Choice(NamedTuple):
+    """Routed experts: each token runs `chosen` of `count`, in `groups` of which it may choose from some."""
+
+    count: Figure
+    chosen: Figure
+    groups: Figure | None
+    shared: Figure | None
+    scores: str | None
+
+
+@dataclass(frozen=True)
+class Node:
+    """Something that is drawn of a part or of a layer's wiring.
+
+    role: `input` and `output` are the ends (a grey bar as wide as the stream); `matrix` a product with a
+    weight (a trapezoid between the bars of its inputs and outputs); `unary` an operation on one tensor
+    without a matrix (a pill: norm, convolution, activation); `join` a sum or product of tensors (a ring);
+    `core` mixes tokens (a box: attention with its mask, a scan with its state); `router` and `experts` those
+    of a mixture; `part` a whole mixer or network within a layer's wiring (a box with its letter).
+    reads: ids of nodes, in the order of the operation's inputs. rows: paths of the rows it stands for.
+    """
+
+    id: str
+    role: Role
+    label: str
+    reads: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    width: Figure | None = None
+    params: Figure | None = None
+    pieces: tuple[Piece, ...] = ()
+    heads: Heads | None = None
+    mask: Mask | None = None
+    held: tuple[Held, ...] = ()
+    cached: Figure | None = None
+    choice: Choice | None = None
+    letter: str = ""
+    hue: Hue = "plain"
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A distinct mixer or network, drawn once: its nodes, in the order in which they run."""
+
+    letter: str
+    hue: Hue
+    title: str
+    params: Figure
+    nodes: tuple[Node, ...]
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A distinct layer: how its parts and norms are wired, and which layers of its stack are like it.
+
+    `path` is that of its rows. Nodes of role `part` have the letters of its parts. `spine` are the ids of
+    the nodes on the residual stream, from the layer's input to its output.
+    """
+
+    path: str
+    title: str
+    times: Figure
+    layers: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    spine: tuple[str, ...]
+
+
+class Cell(NamedTuple):
+    """A layer in the strip, or a run of `count` like ones: its mixers' and its networks' hues and letters."""
+
+    first: int
+    count: int
+    mixers: tuple[tuple[Hue, str], ...]
+    networks: tuple[tuple[Hue, str], ...]
+    kind: str
+
+
+class Run(NamedTuple):
+    """Layers under one brace: a run of like ones, or a period that repeats."""
+
+    first: int
+    end: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Strip:
+    """All layers of a stack, between what comes before and after: labels of boxes, from the input up."""
+
+    title: str
+    cells: tuple[Cell, ...]
+    runs: tuple[Run, ...]
+    n_layers: Figure
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+
+
+class Share(NamedTuple):
+    """A component of the bars at the foot: what is stored of it, and what of that a token reads."""
+
+    name: str
+    hue: Hue
+    stored: Figure
+    read: Figure
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """All that a drawing of one model says.
+
+    headline: key figures, each with its caption and its form (`short`, `bytes`). `shares` are those of the
+    quantity that is shown (`params`, `flops`, `bytes`, `kv`, `time`), `foot` the words beside them.
+    """
+
+    name: str
+    subtitle: str
+    headline: tuple[tuple[Figure, str, str], ...]
+    strips: tuple[Strip, ...]
+    kinds: tuple[Kind, ...]
+    parts: tuple[Part, ...]
+    shares: tuple[Share, ...]
+    shown: str
+    foot: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""The drawing of an architecture, to scale: `archcli draw`."""

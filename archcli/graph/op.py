@@ -50,6 +50,11 @@ class Op:
     """The collective by which the ranks of a plan run it forward, by torch's name; empty where none is."""
     collective_back: ClassVar[str] = ""
     """The collective that runs backward."""
+    drawn: ClassVar[str] = ""
+    """How a drawing shows it, by the names of `archcli.measure.survey.anatomy.roles`; empty for what its
+    weights and inputs tell."""
+    sign: ClassVar[str] = ""
+    """What a drawing writes on it, such as + or norm; empty for its name."""
     expected: ClassVar[str] = ""
     """Where its cost depends on data, and the counted one is an expected value: a sentence that says so."""
 

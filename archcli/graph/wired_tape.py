@@ -43,11 +43,15 @@ class Wiring:
 
     reads: the sources of each row's inputs, by the row's number; None for an input of the model.
     entered: the source of the first tensor of each call of a module, by the module's path: a layer's stream.
+    left: the source of the first tensor that it returns.
+    modules: the module that is called, by its path.
     shares: the key of the weights that a module uses together with others, by its path.
     """
 
     reads: dict[int, tuple[Source | None, ...]] = field(default_factory=dict)
     entered: dict[str, Source | None] = field(default_factory=dict)
+    left: dict[str, Source | None] = field(default_factory=dict)
+    modules: dict[str, Any] = field(default_factory=dict)
     shares: dict[str, str] = field(default_factory=dict)
 
 
@@ -80,7 +84,11 @@ class WiredTape(ShapeTape):
         self.wiring.entered[path] = args[0].value.place if args else None
         if options.get("shares"):
             self.wiring.shares[path] = options["shares"]
-        return super().call(module, name, *args, **options)
+        self.wiring.modules[path] = module
+        outputs = super().call(module, name, *args, **options)
+        first = outputs[0] if type(outputs) is tuple else outputs
+        self.wiring.left[path] = first.value.place
+        return outputs
 
     def _child(self, cls: type[T], **changes: Any) -> T:
         child = super()._child(cls, **changes)
@@ -103,7 +111,7 @@ def wired(rows: Iterable[Row], wiring: Wiring) -> Iterator[WiredRow]:
     ids = list(_ids(row.path for row in rows))
     for number, row in enumerate(rows):
         sources = wiring.reads.get(number)
-        reads = None if sources is None else tuple([_name(source, ids) for source in sources])
+        reads = None if sources is None else tuple([value_name(source, ids) for source in sources])
         copied = {of.name: getattr(row, of.name) for of in fields(Row)}
         yield WiredRow(**copied, id=ids[number], reads=reads)
 
@@ -116,7 +124,8 @@ def _ids(paths: Iterable[str]) -> Iterator[str]:
         yield path if seen[path] == 1 else f"{path}#{seen[path]}"
 
 
-def _name(source: Source | None, ids: list[str]) -> str:
+def value_name(source: Source | None, ids: list[str]) -> str:
+    """How `reads` names what a source made."""
     if source is None:
         return INPUT
     return f"{ids[source.row]}:{source.which}" if source.which else ids[source.row]

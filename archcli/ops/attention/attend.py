@@ -40,6 +40,8 @@ class Attend(Op):
     `executed` is all T x S pairs.
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "softmax"
     component: ClassVar[str] = "attention_scores"
     name: str
     mask: Mask

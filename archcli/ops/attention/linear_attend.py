@@ -33,6 +33,7 @@ class FeatureMap(Op):
     random w [m, d] (arXiv:2009.14794). The maximum only steadies the exponent and is left out.
     """
 
+    sign: ClassVar[str] = "features"
     follows_run: ClassVar[bool] = True
     component: ClassVar[str] = "recurrence"
     name: str
@@ -79,6 +80,8 @@ class LinearAttend(Op):
     from chunk to chunk (arXiv:2006.16236 section 3.2 in blocks); recurrent, it has an S and z per token.
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "linear attention"
     component: ClassVar[str] = "recurrence"
     has_unread: ClassVar[bool] = True
     name: str

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from archcli.arith import Number, Shape
 from archcli.graph.kept import Call, Kept
 from archcli.graph.part import NO_WORKSPACE, READ_OFF_RUN, Part, State, Workspace
+from archcli.graph.traits import NO_TRAITS, Traits
 
 if TYPE_CHECKING:
     from archcli.modules.spec.base import Module
@@ -88,6 +89,10 @@ class Op:
     def states(self, *xs: Shape) -> tuple[State, ...]:
         """The states that this op leaves in the cache."""
         return ()
+
+    def traits(self, *xs: Shape) -> Traits:
+        """Its mask, activation, norm, rotated share or router's scores, for `show` and drawings."""
+        return NO_TRAITS
 
     def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...] | None:
         """The tensors that its backward keeps; None to read them off `run`, as all of archcli's do.

@@ -54,6 +54,8 @@ class Op:
     drawn: ClassVar[str] = ""
     """How a drawing shows it, by the names of `archcli.measure.survey.anatomy.roles`; empty for what its
     weights and inputs tell."""
+    slots: ClassVar[tuple[str, ...]] = ()
+    """What a drawing calls its inputs, such as q, k, v; empty for the names of what it reads."""
     sign: ClassVar[str] = ""
     """What a drawing writes on it, such as + or norm; empty for its name."""
     expected: ClassVar[str] = ""
@@ -93,6 +95,10 @@ class Op:
     def traits(self, *xs: Shape) -> Traits:
         """Its mask, activation, norm, rotated share or router's scores, for `show` and drawings."""
         return NO_TRAITS
+
+    def seen(self) -> tuple[tuple[bool, ...], ...]:
+        """Which keys each of a few queries sees, for a drawing; empty for what has no mask."""
+        return ()
 
     def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...] | None:
         """The tensors that its backward keeps; None to read them off `run`, as all of archcli's do.

@@ -6,7 +6,7 @@ the totals. A key has steps joined by dots; keys joined by + are added up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from archcli.arith import Number
@@ -14,6 +14,8 @@ from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.anatomy.records import Figure
 
 Document = Mapping[str, Any]
+LAYER_PARAMS = "layer_params"
+"""The key of a row's parameters in one layer."""
 
 
 def shown(row: WiredRow, key: str, value: Number) -> Figure:
@@ -31,6 +33,11 @@ def output_figure(row: WiredRow, axis: int = -1, output: int = 0) -> Figure:
 def layer_params(row: WiredRow) -> Number:
     """Parameters of a row in one layer, those of all its experts included."""
     return row.unit_params * (row.experts.n_experts if row.experts else 1)
+
+
+def below(path: str, rows: Iterable[WiredRow]) -> Figure:
+    """Parameters of a module in one layer: the sum over the rows below its path."""
+    return Figure(sum(layer_params(row) for row in rows), "show", path, LAYER_PARAMS)
 
 
 def value_of(figure: Figure, document: Document) -> Any:

@@ -51,6 +51,8 @@ class Op:
     """The collective by which the ranks of a plan run it forward, by torch's name; empty where none is."""
     collective_back: ClassVar[str] = ""
     """The collective that runs backward."""
+    dtype_inputs: ClassVar[frozenset[int]] = frozenset()
+    """The inputs of which it reads the dtype alone."""
     expected: ClassVar[str] = ""
     """Where its cost depends on data, and the counted one is an expected value: a sentence that says so."""
 

@@ -65,6 +65,7 @@ class RotaryTable(Op):
     rotation converts them again.
     """
 
+    dtype_inputs: ClassVar[frozenset[int]] = frozenset({1})
     name: str
     rotary_dim: Number
     source: Frequencies

@@ -58,6 +58,8 @@ class Op:
     """What a drawing calls its inputs, such as q, k, v; empty for the names of what it reads."""
     sign: ClassVar[str] = ""
     """What a drawing writes on it, such as + or norm; empty for its name."""
+    dtype_inputs: ClassVar[frozenset[int]] = frozenset()
+    """The inputs of which it reads the dtype alone."""
     expected: ClassVar[str] = ""
     """Where its cost depends on data, and the counted one is an expected value: a sentence that says so."""
 

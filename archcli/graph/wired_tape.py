@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,11 +30,15 @@ class WiredRow(Row):
 
     id: the path; `path#2` for the second row of the same path.
     reads: `id` for the first output of that row, `id:1` for its second, `id:weight` for its weight of that
-    name, `input` for what the forward is given. None for a row of weights that no forward runs.
+        name, `input` for what the forward is given. None for a row of weights that no forward runs.
+    layers: the layers of its stack that it stands for, by number; None for a row outside of all layers.
+    kept: which of its outputs the cache keeps as they are; `states` has all that it leaves in the cache.
     """
 
     id: str = ""
     reads: tuple[str, ...] | None = None
+    layers: tuple[int, ...] | None = None
+    kept: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -105,14 +109,38 @@ class WiredTape(ShapeTape):
         return tensors if answer.many else tensors[0]
 
 
-def wired(rows: Iterable[Row], wiring: Wiring) -> Iterator[WiredRow]:
+class WiredTrace(NamedTuple):
+    """The rows of a forward, what enters and leaves each module first, and the weights that it shares.
+
+    `entered` and `left` have an id as `reads` has it, by the module's path; `modules` the module itself, and
+    `shares` the key of its weights.
+    """
+
+    rows: tuple[WiredRow, ...]
+    entered: dict[str, str]
+    shares: dict[str, str]
+    left: dict[str, str]
+    modules: dict[str, Any]
+
+
+def wired(rows: Sequence[Row], wiring: Wiring) -> WiredTrace:
     """The rows with their ids, and with the ids of what they read."""
-    rows = list(rows)
     ids = list(_ids(row.path for row in rows))
+    entered = {path: _name(source, ids) for path, source in wiring.entered.items()}
+    left = {path: _name(source, ids) for path, source in wiring.left.items()}
+    return WiredTrace(tuple(_named(rows, wiring, ids)), entered, wiring.shares, left, wiring.modules)
+
+
+def source_row(read: str) -> str:
+    """The id of the row that a read names: without the number of its output, or its weight's name."""
+    return read.partition(":")[0]
+
+
+def _named(rows: Sequence[Row], wiring: Wiring, ids: list[str]) -> Iterator[WiredRow]:
     for number, row in enumerate(rows):
         sources = wiring.reads.get(number)
-        reads = None if sources is None else tuple([value_name(source, ids) for source in sources])
-        copied = {of.name: getattr(row, of.name) for of in fields(Row)}
+        reads = None if sources is None else tuple([_name(source, ids) for source in sources])
+        copied: Any = {of.name: getattr(row, of.name) for of in fields(Row)}
         yield WiredRow(**copied, id=ids[number], reads=reads)
 
 
@@ -124,8 +152,7 @@ def _ids(paths: Iterable[str]) -> Iterator[str]:
         yield path if seen[path] == 1 else f"{path}#{seen[path]}"
 
 
-def value_name(source: Source | None, ids: list[str]) -> str:
-    """How `reads` names what a source made."""
+def _name(source: Source | None, ids: list[str]) -> str:
     if source is None:
         return INPUT
     return f"{ids[source.row]}:{source.which}" if source.which else ids[source.row]

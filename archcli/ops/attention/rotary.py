@@ -68,6 +68,7 @@ class RotaryTable(Op):
     """
 
     drawn: ClassVar[str] = "aside"
+    dtype_inputs: ClassVar[frozenset[int]] = frozenset({1})
     name: str
     rotary_dim: Number
     source: Frequencies

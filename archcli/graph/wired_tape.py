@@ -30,7 +30,7 @@ class WiredRow(Row):
 
     id: the path; `path#2` for the second row of the same path.
     reads: `id` for the first output of that row, `id:1` for its second, `id:weight` for its weight of that
-        name, `input` for what the forward is given. None for a row of weights that no forward runs.
+        name, `input` for what the forward is given. None for a row of weights by themselves.
     layers: the layers of its stack that it stands for, by number; None for a row outside of all layers.
     kept: which of its outputs the cache keeps as they are; `states` has all that it leaves in the cache.
     """

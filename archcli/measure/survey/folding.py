@@ -75,10 +75,11 @@ class Folding:
 
     def _fold_layers(self) -> None:
         first_like: dict[Hashable, str] = {}
+        shared = self._shared_weights()
         for path, rows in self.layers.items():
             if path:
                 stack = path.rpartition(".")[0]
-                key = (stack, self._shares(path), *[self._key(row, path) for row in rows])
+                key = (stack, *shared.get(path, ()), *[self._key(row, path) for row in rows])
                 self.firsts[path] = first_like.setdefault(key, path)
 
     def _fold_tables(self) -> None:
@@ -93,14 +94,15 @@ class Folding:
             if by and not row.weights and all(self.layer_of[reader] for reader in by):
                 self.tables[row.id] = first_like.setdefault((frozenset(by), _made(row)), row.id)
 
-    def _shares(self, path: str) -> Hashable:
-        """The weights that modules of a layer share: layers that use others are not alike."""
-        within = f"{path}."
-        return tuple(
-            (f"{at}.".removeprefix(path), key)
-            for at, key in self.trace.shares.items()
-            if f"{at}.".startswith(within)
-        )
+    def _shared_weights(self) -> dict[str, list[tuple[str, str]]]:
+        """By layer, the modules in it that share weights, and with which others."""
+        shared: dict[str, list[tuple[str, str]]] = {}
+        for path, key in self.trace.shares.items():
+            layer = path
+            while layer and layer not in self.layers:
+                layer = layer.rpartition(".")[0]
+            shared.setdefault(layer, []).append((path.removeprefix(layer), key))
+        return shared
 
     def _key(self, row: WiredRow, path: str) -> Hashable:
         """What tells a row of a layer apart from those at its place in other layers."""
@@ -108,12 +110,12 @@ class Folding:
         # the layer's slice of a table for all layers is taken by its number
         by_number = row.op.is_view and reads and all(read[0] == MADE for read in reads)
         number = int(path.rpartition(".")[2]) if by_number else NO_NUMBER
-        # a layer that uses weights again stores none of them: `_shares` has which
+        # a layer that uses weights again stores none of them: `_shared_weights` has which
         return row.id.removeprefix(path), *_settings(row, number), row.stored is None, reads
 
     def _source(self, read: str, path: str) -> tuple[Hashable, ...]:
         """What is read, as seen from a layer: its stream, its own, another layer's, or from outside."""
-        if read == self.trace.entered[path]:
+        if read == self.trace.entered.get(path):
             return ("stream",)
         maker = source_row(read)
         if maker == INPUT:

@@ -83,11 +83,13 @@ def _cached(row: WiredRow, batch_size: int) -> dict[str, Any] | None:
     contents: Counter[StateContent] = Counter()
     for state in row.states:
         contents[state.holds] += state.elements * row.times
-    entries = [state for state in row.states if state.tokens]
+    growing = [state for state in row.states if state.tokens is not None]
+    constant = [state for state in row.states if state.tokens is None]
     return {
         "elements": contents.total(),
         "bytes": CacheDtypes(CACHE_DTYPE).bytes_of(contents),
-        "elements_per_token": sum(state.elements // (batch_size * state.tokens) for state in entries),
+        "elements_per_token": sum(state.elements // (batch_size * state.tokens) for state in growing),
+        "constant_elements": sum(state.elements // batch_size for state in constant),
         "kind": " + ".join(dict.fromkeys(state.kind.value for state in row.states)),
         "holds": " + ".join(content.value for content in contents),
         "outputs": list(row.kept),

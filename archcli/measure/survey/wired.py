@@ -46,9 +46,10 @@ def _note_cached(model: Model, request: Request, rows: Iterable[WiredRow]) -> No
     """
     tape = CachingTape([])
     _run(tape, model, request)
-    by_path = {row.path: row for row in rows}
-    for row in by_path.values():
+    by_path: dict[str, WiredRow] = {}
+    for row in rows:
         row.states = ()
+        by_path.setdefault(row.path, row)
     for cached in tape.rows:
         path, outputs = tape.keeper(cached.path, by_path)
         if path in by_path:

@@ -18,7 +18,7 @@ MOST_CELLS = 110
 SAME_BEGINNING = 2
 """As many boxes may begin alike; of more there is one: `altup`."""
 NETWORKS: tuple[Hue, ...] = ("dense", "experts", "shared")
-NAMES = {"lm_head": "LM head", "final_norm": "norm", "front_end": "convolutions"}
+NAMES = {"lm_head": "LM head", "final_norm": "norm", "front_end": "convolutions", "source": "embedding"}
 """What is written on the boxes before and after the layers, where the row's name is not it."""
 Marks = tuple[tuple[Hue, str], ...]
 
@@ -138,7 +138,7 @@ class Ends:
 
 def _is_shown(row: WiredRow) -> bool:
     is_norm = row.op.traits(*row.inputs).norm is not None
-    return bool(row.weights) or is_norm or role_of(row) == "matrix"
+    return role_of(row) != "aside" and (bool(row.weights) or is_norm or role_of(row) == "matrix")
 
 
 def _beginning(name: str) -> str:

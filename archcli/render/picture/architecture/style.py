@@ -1,7 +1,7 @@
 """Colours and type of a drawing of an architecture, and the plain shapes that wear them.
 
-Classes: `solid-HUE` and `tint-HUE` fill, `s-HUE` strokes (a `rect` of that class holds its text), `size-…` and
-`ink`, `muted`, `on` are those of text. They are plain values, as the renderer of PNG knows no `var()`.
+Classes: `solid-HUE` and `tint-HUE` fill, `s-HUE` strokes (a `rect` of that class holds its text), `size-…`
+and `ink`, `muted`, `on` are those of text. They are plain values, as the renderer of PNG knows no `var()`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,13 @@ GROUNDS = {
 }
 """Light and dark: the page, a panel, text, lesser text, text on a solid, lines, and outlines of panels."""
 
-SIZES = {"title": (26.0, 700), "key": (20.0, 650), "head": (15.0, 600), "label": (13.0, 600), "small": (12.5, 400)}
+SIZES = {
+    "title": (26.0, 700),
+    "key": (20.0, 650),
+    "head": (15.0, 600),
+    "label": (13.0, 600),
+    "small": (12.5, 400),
+}
 """Size and weight of text. Nothing is smaller than 12.5, which is 10 pixels where a page is 800 wide."""
 FONTS = 'Inter,"Helvetica Neue",Helvetica,"DejaVu Sans",Arial,"Liberation Sans",sans-serif'
 SEMIBOLD = 600
@@ -116,8 +122,8 @@ class Word(NamedTuple):
 Words: TypeAlias = tuple[Word, ...]
 
 
-def words(*pieces: str | Figure | Words, unit: str = "whole") -> Words:
-    """A line of words and figures: `words("q ", heads.count, " × ", heads.width)`."""
+def line_of(*pieces: str | Figure | Words, unit: str = "whole") -> Words:
+    """A line of words and figures: `line_of("q ", heads.count, " × ", heads.width)`."""
     line: list[Word] = []
     for piece in pieces:
         match piece:
@@ -134,11 +140,11 @@ def width_of(line: str | Words, size: str = "small") -> float:
     """Units that a line of text may take in any of the fonts."""
     points, weight = SIZES[size]
     bold = weight >= SEMIBOLD
-    content = line if type(line) is str else plain_text("".join(word.written for word in line))
+    content = plain_text("".join(word.written for word in line_of(line)))
     return text_width(content, points, bold=bold) + points * sum(WIDE.get(char, 0.0) for char in content)
 
 
-def text(  # noqa: PLR0913, PLR0917 - a place, what is written there, and how
+def text(
     x: Any,
     y: Any,
     words: str | Words,
@@ -148,13 +154,10 @@ def text(  # noqa: PLR0913, PLR0917 - a place, what is written there, and how
 ) -> Shape:
     """A line of text with its baseline at `y`; each number in it has the address of its figure."""
     place = {"x": x, "y": y, "class_": f"size-{size} {ink}", "text_anchor": anchor}
-    match words:
-        case str():
-            return Shape("text", place, content=words)
-        case ((Word(figure=figure) as word),):
-            return Shape("text", place, content=word.written, figure=figure)
-        case _:
-            return Shape("text", place, tuple(Shape("tspan", content=w.written, figure=w.figure) for w in words))
+    pieces = line_of(words)
+    if len(pieces) == 1:
+        return Shape("text", place, content=pieces[0].written, figure=pieces[0].figure)
+    return Shape("text", place, tuple(Shape("tspan", content=p.written, figure=p.figure) for p in pieces))
 
 
 def rect(  # noqa: PLR0913, PLR0917 - a place, how it is filled, and what it draws

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archcli.measure.survey.anatomy.records import Anatomy, Figure, Share
 from archcli.render.picture.architecture.numbers import concrete, written
-from archcli.render.picture.architecture.printed import cut, room_of
+from archcli.render.picture.architecture.printed import cut, number, steps
 from archcli.render.picture.architecture.shapes import Many, Shape
-from archcli.render.picture.architecture.style import LEADING, path, rect, text
+from archcli.render.picture.architecture.style import LEADING, Word, Words, path, rect, text, width_of
 
 BAR, TEXTURE = 22.0, 6.0
 """Units of a bar's height, and of the texture along its foot that tells neighbours apart."""
@@ -74,8 +73,8 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     left = x + width - marked
     yield rect(left - 1, top - 3, marked + 2, BAR + 6, "none edge s-ink", 2.0)
     below = top + BAR + GAP
-    yield path(("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "edge held s-line")
-    yield path(("M", x + width, top + BAR + 3, "V", below), "edge held s-line")
+    yield path(steps("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "held s-line")
+    yield path(steps("M", x + width, top + BAR + 3, "V", below), "held s-line")
     caption = f"{written(part, unit)} ({written(part / whole, 'share')}) {words[1]}".rstrip()
     yield text(x + width - INSET, below - 15, caption, anchor="end")
     read = _segments(anatomy.shares, x, width, read=True)
@@ -105,24 +104,15 @@ def _segments(shares: Sequence[Share], x: float, width: float, *, read: bool) ->
     return drawn
 
 
-def _label(segment: Segment, unit: str) -> str:
-    return f"{segment.share.name} {written(segment.figure.value, unit)} {written(segment.part, 'share')}"
+def _label(segment: Segment, unit: str) -> Words:
+    """The name of a share, its figure, and its part of the whole."""
+    part = f" {written(segment.part, 'share')}"
+    return (Word(f"{segment.share.name} "), number(segment.figure, unit), Word(part))
 
 
 def _is_inside(segment: Segment, unit: str) -> bool:
     """Whether a segment has room for its own label."""
-    return room_of(_label(segment, unit), "label") + 2 * INSET <= concrete(segment.width)
-
-
-def _named(segment: Segment, unit: str, at: Any, y: float, look: tuple[str, str, str]) -> Shape:
-    """The label of a segment: its figure and, in a piece of text of its own, its share."""
-    amount = f"{segment.share.name} {written(segment.figure.value, unit)}"
-    pieces = (
-        Shape("tspan", content=amount, figure=segment.figure),
-        Shape("tspan", content=f" {written(segment.part, 'share')}"),
-    )
-    size, ink, anchor = look
-    return replace(text(at, y, "", size, ink, anchor), inside=pieces)
+    return width_of(_label(segment, unit), "label") + 2 * INSET <= concrete(segment.width)
 
 
 def _bar(segments: Sequence[Segment], y: float, unit: str) -> Drawing:
@@ -134,7 +124,7 @@ def _bar(segments: Sequence[Segment], y: float, unit: str) -> Drawing:
         if segment.texture:
             yield rect(segment.left, y + BAR - TEXTURE, segment.width - gap, TEXTURE, segment.texture)
         if _is_inside(segment, unit):
-            yield _named(segment, unit, segment.left + INSET, y + 13, ("label", "on", "start"))
+            yield text(segment.left + INSET, y + 13, _label(segment, unit), "label", "on")
 
 
 class Label(NamedTuple):
@@ -178,7 +168,7 @@ def _beside(segments: Sequence[Segment], x: float, unit: str) -> list[Label]:
     for segment in segments:
         if _is_inside(segment, unit):
             continue
-        room, leader = room_of(_label(segment, unit)), concrete(segment.left + segment.width / 2)
+        room, leader = width_of(_label(segment, unit)), concrete(segment.left + segment.width / 2)
         left, right = Label(segment, leader, leader - room - 5, leader), leader + room + 5
         turned = left.start < x or any(other.start == other.leader and left.spans(other.leader) for other in labels)
         labels.append(Label(segment, leader, leader, right) if turned else left)
@@ -190,6 +180,6 @@ def _labels(segments: Sequence[Segment], x: float, y: float, unit: str) -> Drawi
     for label, level in _placed(segments, x, unit):
         centre = label.segment.left + label.segment.width / 2
         base = y + LEADING * (level + 1)
-        yield path(("M", centre, y + 1, "V", base - 4), "edge s-line")
+        yield path(steps("M", centre, y + 1, "V", base - 4), "edge s-line")
         anchor, at = ("start", centre + 5) if label.start == label.leader else ("end", centre - 5)
-        yield _named(label.segment, unit, at, base, ("small", "ink", anchor))
+        yield text(at, base, _label(label.segment, unit), anchor=anchor)

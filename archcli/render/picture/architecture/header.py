@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from archcli.measure.survey.anatomy.records import Anatomy, Figure
-from archcli.render.picture.architecture.printed import cut, lines_of, number, printed, room_of
+from archcli.measure.survey.anatomy.records import Anatomy
+from archcli.render.picture.architecture.printed import cut, lines_of, number
 from archcli.render.picture.architecture.shapes import Many, Shape
-from archcli.render.picture.architecture.style import LEADING, text, width_of
+from archcli.render.picture.architecture.style import LEADING, Word, text, width_of
 
 GAP = 28.0
 """Units between two key figures."""
@@ -15,7 +15,7 @@ TITLE, SUBTITLE, KEY, CAPTION = 44.0, 70.0, 42.0, 62.0
 """Baselines from the top of the page."""
 HEIGHT, ROW = 84.0, 48.0
 """Units of a header, and of key figures that stand below it, as a long name leaves no room beside it."""
-Keys = list[tuple[Figure, str, str, float]]
+Keys = list[tuple[Word, str, float]]
 
 
 def height(anatomy: Anatomy, width: float) -> float:
@@ -36,21 +36,18 @@ def shapes(anatomy: Anatomy, x: float, width: float, top: float = 0.0) -> Iterat
         return
     y = top + HEIGHT - KEY + 20 + LEADING * (len(lines) - 1)
     for i, row in enumerate(_rows(keys, width)):
-        yield from _row(row, x + sum(key[3] for key in row) + GAP * (len(row) - 1), y + ROW * i)
+        yield from _row(row, x + sum(key[2] for key in row) + GAP * (len(row) - 1), y + ROW * i)
 
 
 def _subtitle(anatomy: Anatomy, width: float) -> list[str]:
-    beside = sum(key[3] + GAP for key in _keys(anatomy)) if _beside(anatomy, width) else 0.0
+    beside = sum(key[2] + GAP for key in _keys(anatomy)) if _beside(anatomy, width) else 0.0
     return lines_of(anatomy.subtitle, width - beside)
 
 
 def _keys(anatomy: Anatomy) -> Keys:
     """The key figures as text, with the room of each."""
-    texts = ((figure, number(figure, form), caption) for figure, caption, form in anatomy.headline)
-    return [
-        (figure, content, caption, max(room_of(content, "key"), width_of(caption)))
-        for figure, content, caption in texts
-    ]
+    words = ((number(figure, form), caption) for figure, caption, form in anatomy.headline)
+    return [(word, caption, max(width_of((word,), "key"), width_of(caption))) for word, caption in words]
 
 
 def _beside(anatomy: Anatomy, width: float) -> bool:
@@ -58,14 +55,14 @@ def _beside(anatomy: Anatomy, width: float) -> bool:
     keys = _keys(anatomy)
     longest = max(map(width_of, anatomy.subtitle.split("·")), default=0.0)
     words = max(width_of(anatomy.name, "title"), min(longest, width / 3))
-    return words + sum(key[3] + GAP for key in keys) <= width
+    return words + sum(key[2] + GAP for key in keys) <= width
 
 
 def _rows(keys: Keys, width: float) -> list[Keys]:
     """Key figures in rows, as many in each as fit."""
     rows: list[Keys] = [[]]
     for key in keys:
-        if rows[-1] and sum(other[3] + GAP for other in rows[-1]) + key[3] > width:
+        if rows[-1] and sum(other[2] + GAP for other in rows[-1]) + key[2] > width:
             rows.append([])
         rows[-1].append(key)
     return rows
@@ -73,7 +70,7 @@ def _rows(keys: Keys, width: float) -> list[Keys]:
 
 def _row(keys: Keys, right: float, top: float) -> Iterator[Shape | Many]:
     """A row of key figures that ends at `right`."""
-    for figure, content, caption, room in reversed(keys):
-        yield printed(right, top + KEY, figure, content, "key", anchor="end")
+    for word, caption, room in reversed(keys):
+        yield text(right, top + KEY, (word,), "key", anchor="end")
         yield text(right, top + CAPTION, caption, ink="muted", anchor="end")
         right -= room + GAP

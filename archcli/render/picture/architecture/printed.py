@@ -1,40 +1,19 @@
-"""Texts of a drawing: numbers between words, and words in the room that there is."""
+"""Texts of a drawing in the room that there is: cut, or in several lines."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from archcli.measure.survey.anatomy.records import Figure
-from archcli.render.picture.architecture.numbers import written
-from archcli.render.picture.architecture.shapes import Shape
-from archcli.render.picture.architecture.style import text, width_of
-from archcli.render.picture.architecture.traced import plain_text
+from archcli.render.picture.architecture.style import Word, width_of
 
 UNITS = {"short": "count", "exact": "whole"}
 """Forms of a headline that `written` knows by another name."""
 
 
-def number(figure: Figure, unit: str = "count", before: str = "", after: str = "") -> str:
-    """A figure as text, rounded as commands round it, between the words around it."""
-    return f"{before}{written(figure.value, UNITS.get(unit, unit))}{after}"
-
-
-def printed(  # noqa: PLR0913, PLR0917 - a place, a figure, and how it is written
-    x: Any,
-    y: Any,
-    figure: Figure,
-    content: str,
-    size: str = "small",
-    ink: str = "ink",
-    anchor: str = "start",
-) -> Shape:
-    """A line of text that prints a figure, and carries its address."""
-    return text(x, y, content, size, ink, anchor, figure)
-
-
-def room_of(content: str, size: str = "small") -> float:
-    """Units that a text takes at most, those of its traced numbers as they are for this model."""
-    return width_of(plain_text(content), size)
+def number(figure: Figure, unit: str = "count") -> Word:
+    """A figure as text, rounded as commands round it."""
+    return Word("", figure, UNITS.get(unit, unit))
 
 
 def cut(content: str, width: float, size: str = "small") -> str:
@@ -56,3 +35,8 @@ def lines_of(content: str, width: float, size: str = "small") -> list[str]:
         else:
             lines[-1] = longer
     return [cut(line, width, size) for line in lines]
+
+
+def steps(*pieces: Any) -> str:
+    """The steps of a path: letters and coordinates."""
+    return " ".join(piece if type(piece) is str else f"{piece:.1f}" for piece in pieces)

@@ -11,7 +11,8 @@ from archcli.render.picture.architecture.numbers import concrete
 from archcli.render.picture.architecture.packing import GAP, Packed, pack, room_scale
 from archcli.render.picture.architecture.panels import Drawn, panel, wiring
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
-from archcli.render.picture.architecture.style import css, patterns, rect, text, width_of
+from archcli.render.picture.architecture.style import css, rect, text, width_of
+from archcli.render.picture.architecture.textures import CSS, patterns
 
 PAGE, MARGIN = 1000.0, 24.0
 KINDS = 216.0
@@ -73,7 +74,7 @@ def svg(anatomy: Anatomy) -> str:
 def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) -> str:
     """Shapes as an SVG file."""
     ground = rect(0, 0, width, round(height), "paper")
-    inside = (Shape("style", content=css()), patterns(), ground, *drawn)
+    inside = (Shape("style", content=css() + CSS), *patterns(), ground, *drawn)
     attributes = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {width:.0f} {height:.0f}",

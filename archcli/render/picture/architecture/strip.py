@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from archcli.measure.survey.anatomy.records import Cell, Hue, Run, Strip
-from archcli.render.picture.architecture.printed import lines_of
+from archcli.render.picture.architecture.printed import lines_of, steps
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, path, rect, text, width_of
 
@@ -88,8 +88,8 @@ def _stacked(labels: Any, middle: float, edge: float, *, upwards: bool) -> Drawi
 
 def arrow(x: float, start: float, end: float) -> Drawing:
     """A line that leads up, with its head."""
-    yield path(("M", x, start, "V", end + 4), "edge s-line")
-    yield path(("M", x - 4, end + 6, "L", x, end, "L", x + 4, end + 6, "Z"), "line")
+    yield path(steps("M", x, start, "V", end + 4), "edge s-line")
+    yield path(steps("M", x - 4, end + 6, "L", x, end, "L", x + 4, end + 6, "Z"), "line")
 
 
 def box(label: str, lines: Sequence[str], middle: float, top: float, height: float) -> Drawing:
@@ -153,7 +153,7 @@ def _numbers(strip: Strip, column: Column) -> Drawing:
     pitch = column.height / count
     step = next((step for step in NUMBERED if step * pitch >= LEADING), NUMBERED[-1])
     for layer in range(0, count, step):
-        yield text(column.x - 8, column.above(layer + 0.5) + 4.5, layer, ink="muted", anchor="end")
+        yield text(column.x - 8, column.above(layer + 0.5) + 4.5, str(layer), ink="muted", anchor="end")
 
 
 def _braces(runs: Sequence[Run], column: Column) -> Drawing:
@@ -163,7 +163,7 @@ def _braces(runs: Sequence[Run], column: Column) -> Drawing:
     room = WIDTH - LABEL
     for run in sorted(runs, key=lambda run: run.first):
         low, high = column.above(run.first), column.above(run.end)
-        yield path(("M", x, low - 1, "H", x + 5, "V", high + 1, "H", x), "edge s-line")
+        yield path(steps("M", x, low - 1, "H", x + 5, "V", high + 1, "H", x), "edge s-line")
         lines = lines_of(run.label, room)
         centre = min((low + high) / 2, below - LEADING * len(lines) / 2)
         first = centre - LEADING * len(lines) / 2 + 12.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import Any, NamedTuple, Protocol
 
 from archcli.render.picture.architecture.numbers import concrete, least
@@ -102,12 +103,16 @@ def pack(  # noqa: PLR0913, PLR0917 - what is placed, and the page's edges
     right: float,
     top: float,
     column: float,
+    largest: float = inf,
 ) -> Packed:
-    """The arrangement that is lowest for its scale: kinds in a column beside the panels, or above them."""
+    """The arrangement that is lowest for its scale: kinds in a column beside the panels, or above them.
+
+    No bar is drawn at a larger scale than `largest`.
+    """
     tried = [
         (_cost(packed, factor, top), packed)
         for factor in FACTORS
-        for packed in _arranged(kinds, panels, left, right, top, column, factor)
+        for packed in _arranged(kinds, panels, left, right, top, column, factor, largest)
     ]
     return min(tried, key=lambda it: it[0])[1]
 
@@ -124,6 +129,7 @@ def _arranged(  # noqa: PLR0913, PLR0917 - see pack
     top: float,
     column: float,
     factor: float,
+    largest: float,
 ) -> Iterator[Packed]:
     # in a column, which ends before the panels begin
     wide = max([column, *(kind.natural(0.0)[0] for kind in kinds)])
@@ -131,16 +137,35 @@ def _arranged(  # noqa: PLR0913, PLR0917 - see pack
     beside = left(top) + wide + GAP
     if right - beside >= max((panel.natural(0.0)[0] for panel in panels), default=0.0):
         placed, end = columns(sizes, left(top), wide, top)
-        drawn, low = _panels(panels, lambda y: beside if y < end else left(y), right, top, factor)
+        drawn, low = _panels(panels, lambda y: beside if y < end else left(y), right, top, factor, largest)
         yield Packed(placed, drawn, max(end, low))
     placed, end = flow(sizes, left, right, top)
-    drawn, low = _panels(panels, left, right, end, factor)
+    drawn, low = _panels(panels, left, right, end, factor, largest)
     yield Packed(placed, drawn, low)
 
 
 def _panels(
-    panels: Sequence[Sized], left: Edge, right: float, top: float, factor: float
+    panels: Sequence[Sized], left: Edge, right: float, top: float, factor: float, largest: float
 ) -> tuple[list[Place], float]:
     """Panels in rows at a share of the largest scale."""
-    scale = concrete(room_scale(panels, [right - left(top)] * len(panels))) * factor
+    scale = min(largest, concrete(room_scale(panels, [right - left(top)] * len(panels)))) * factor
     return flow([panel.natural(scale) for panel in panels], left, right, top)
+
+
+def stack(  # noqa: PLR0913, PLR0917 - as pack
+    kinds: Sequence[Sized],
+    panels: Sequence[Sized],
+    left: Edge,
+    right: float,
+    top: float,
+    below: float,
+    largest: float,
+) -> Packed:
+    """Kinds in rows from the top, and the panels in rows below them and below what ends at `below`."""
+    tried = list[tuple[float, Packed]]()
+    placed, end = flow([kind.natural(0.0) for kind in kinds], left, right, top)
+    for factor in FACTORS:
+        drawn, low = _panels(panels, left, right, max(end, below), factor, largest)
+        packed = Packed(placed, drawn, low)
+        tried.append((_cost(packed, factor, top), packed))
+    return min(tried, key=lambda it: it[0])[1]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from archcli.measure.survey.anatomy.records import Anatomy
-from archcli.render.picture.architecture.page import foot, header, strip
-from archcli.render.picture.architecture.numbers import concrete
+from archcli.render.picture.architecture.page import foot, header, legend, strip
 from archcli.render.picture.architecture.page.packing import GAP, Packed, pack, room_scale
 from archcli.render.picture.architecture.panels import Drawn, panel, wiring
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
-from archcli.render.picture.architecture.style import css, rect, text, width_of
+from archcli.render.picture.architecture.style import css, rect, text
 from archcli.render.picture.architecture.page.textures import CSS, patterns
 
 PAGE, MARGIN = 1000.0, 24.0
@@ -20,10 +19,8 @@ KINDS = 216.0
 HEADING = 24.0
 LOWEST = 760.0
 """The strip grows as high as what stands beside it, up to this or to what it needs itself."""
-SPACE, LEGEND, BOTTOM = 20.0, 30.0, 14.0
-"""Units between sections, of the legend, and below the foot."""
-SCALED = 60.0
-"""Units that the bar of the scale takes at most."""
+SPACE, BOTTOM = 20.0, 14.0
+"""Units between sections, and below the foot."""
 Drawing = Iterator[Shape | Many]
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
@@ -42,7 +39,7 @@ class Sheet(NamedTuple):
     @property
     def foot(self) -> float:
         """Where the foot begins."""
-        return self.end + SPACE + (LEGEND if self.panels else 0.0)
+        return self.end + SPACE + (legend.HEIGHT if self.panels else 0.0)
 
     @property
     def height(self) -> float:
@@ -98,7 +95,7 @@ def shapes(placed: Sheet) -> Drawing:
     for drawn, place in everything:
         yield from drawn.shapes(place.x, place.y, place.width, scale)
     if placed.panels:
-        yield from legend(MARGIN, placed.end + SPACE, scale, rotated=True, cached=True)
+        yield from legend.legend([anatomy], MARGIN, placed.end + SPACE, scale)
     yield from foot.shapes(anatomy, MARGIN, placed.foot, PAGE - 2 * MARGIN)
 
 
@@ -118,25 +115,3 @@ def _strips(placed: Sheet) -> Drawing:
         yield from strip.shapes(one, MARGIN, y, height)
         y += height + GAP
 
-
-def legend(x: float, y: float, scale: Any, *, rotated: bool, cached: bool) -> Drawing:
-    """What the widths, the dashed frame and the hatch mean."""
-    features = _round_below(SCALED / concrete(scale))
-    yield rect(x, y - 4, features * scale, 5, "ink")
-    words = f"{features:,} features: all bars of the panels are to one scale"
-    yield text(x + features * scale + 10, y + 3, words, ink="muted")
-    x += SCALED + 10 + width_of(words) + 24
-    if cached:
-        yield rect(x, y - 8, 28, 13, "held s-ink", 4.0)
-        yield text(x + 36, y + 3, "cached", ink="muted")
-        x += 36 + width_of("cached") + 24
-    if rotated:
-        yield rect(x, y - 6, 28, 9, "solid-attention")
-        yield rect(x, y - 6, 28, 9, "hatched")
-        yield text(x + 36, y + 3, "rotated by its position", ink="muted")
-
-
-def _round_below(number: float) -> int:
-    """The largest of 1, 2, 5, 10, 20, … that is not above."""
-    power = 10 ** (len(str(max(1, int(number)))) - 1)
-    return max(step * power for step in (1, 2, 5) if step * power <= max(number, 1))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from archcli.measure.survey.anatomy.records import Anatomy, Kind, Node, Part
 from archcli.render.picture.architecture.numbers import concrete, most
 from archcli.render.picture.architecture.page import foot, header, legend, strip
-from archcli.render.picture.architecture.page.packing import GAP, Packed, Place, Sized, room_scale, stack
+from archcli.render.picture.architecture.page.packing import GAP, Packed, Place, Room, stack
 from archcli.render.picture.architecture.page.printed import cut, number
 from archcli.render.picture.architecture.page.sheet import BOTTOM, HEADING, MARGIN, PAGE, SPACE, kinds_title, page
-from archcli.render.picture.architecture.panels import Drawn, panel, wiring
+from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, path, rect, text, width_of
 
@@ -51,10 +51,12 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
     placed = _placed(anatomies, drawn, width, top, strips)
     end = max([top + strips, *(column.packed.bottom for column in placed)])
     shapes = [shape for column in placed for shape in _column(column, width, top, strips)]
-    scale = room_scale(
-        [box for column in placed for box in column.panels],
-        [place.width for column in placed for place in column.packed.panels],
-    )
+    rooms = [
+        (box, place.width)
+        for column in placed
+        for box, place in zip(column.panels, column.packed.panels, strict=True)
+    ]
+    scale = common_scale(rooms)
     for column in placed:
         shapes += _boxes(column, scale)
     shapes += legend.legend(anatomies, MARGIN, end + SPACE, scale, dot=any(column.own for column in placed))
@@ -64,7 +66,7 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
     return page(name, iter([*shapes, *bars, *lines]), whole + 2 * MARGIN, bottom + BOTTOM)
 
 
-def _column_width(drawn: Sequence[tuple[Sequence[Sized], Sequence[Sized]]]) -> float:
+def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> float:
     """Units of each column: the page's part, or as many as its widest box needs."""
     part = (PAGE - 2 * MARGIN - GUTTER * (len(drawn) - 1)) / len(drawn)
     least = (box.natural(0.0)[0] for kinds, panels in drawn for box in (*kinds, *panels))
@@ -84,7 +86,7 @@ def _placed(
 ) -> list[Column]:
     """The columns, at one scale: the largest at which each fits."""
     is_beside = width >= BESIDE
-    largest = min((concrete(room_scale(panels, [width] * len(panels))) for _, panels in drawn if panels), default=inf)
+    largest = min((concrete(common_scale([(it, width) for it in panels])) for _, panels in drawn if panels), default=inf)
     columns = list[Column]()
     for i, (anatomy, (kinds, panels)) in enumerate(zip(anatomies, drawn, strict=True)):
         x = MARGIN + i * (width + GUTTER)
@@ -95,7 +97,7 @@ def _placed(
             return inner if is_beside and y < below - SPACE else x
 
         start = top + HEADING if is_beside else below + HEADING
-        packed = stack(kinds, panels, left, x + width, start, below, largest)
+        packed = stack(kinds, panels, Room(left, x + width, start, largest), below)
         columns.append(Column(anatomy, kinds, panels, _own(anatomies, i), x, packed))
     return columns
 
@@ -148,7 +150,7 @@ def _boxes(column: Column, scale: Any) -> Drawing:
     boxes = [*column.kinds, *column.panels]
     places: list[Place] = [*column.packed.kinds, *column.packed.panels]
     for name, box, place in zip(names, boxes, places, strict=True):
-        yield from box.shapes(place.x, place.y, place.width, scale)
+        yield from box.shapes(place.x, place.y, place.width, scale, place.height)
         if name in column.own:
             yield legend.marked(place.x + place.width - 1, place.y + 1)
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from archcli.measure.survey.anatomy.records import Anatomy
 from archcli.render.picture.architecture.page import foot, header, legend, strip
-from archcli.render.picture.architecture.page.packing import GAP, Packed, pack, room_scale
-from archcli.render.picture.architecture.panels import Drawn, panel, wiring
+from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, pack
+from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
 from archcli.render.picture.architecture.style import css, rect, text
 from archcli.render.picture.architecture.page.textures import CSS, patterns
@@ -54,9 +54,8 @@ def sheet(anatomy: Anatomy) -> Sheet:
     kinds, panels = [wiring(kind) for kind in anatomy.kinds], [panel(part) for part in anatomy.parts]
     beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
     below = top + max(needed, LOWEST)
-    packed = pack(
-        kinds, panels, lambda y: beside if y < below else MARGIN, PAGE - MARGIN, top + HEADING, KINDS
-    )
+    room = Room(lambda y: beside if y < below else MARGIN, PAGE - MARGIN, top + HEADING)
+    packed = pack(kinds, panels, room, KINDS)
     # what ends beside the strip has one foot with it
     strips = max(needed, min(packed.bottom, below) - top)
     return Sheet(anatomy, kinds, panels, packed, top, strips, max(top + strips, packed.bottom))
@@ -87,13 +86,14 @@ def shapes(placed: Sheet) -> Drawing:
     anatomy = placed.anatomy
     yield from header.shapes(anatomy, MARGIN, PAGE - 2 * MARGIN)
     yield from _strips(placed)
-    scale = room_scale(placed.panels, [place.width for place in placed.packed.panels])
+    rooms = [place.width for place in placed.packed.panels]
+    scale = common_scale(zip(placed.panels, rooms, strict=True))
     if placed.kinds:
         first = placed.packed.kinds[0]
         yield text(first.x, first.y - HEADING + 14, kinds_title(len(placed.kinds)), "head")
     everything = [*zip(placed.kinds, placed.packed.kinds), *zip(placed.panels, placed.packed.panels)]  # noqa: B905
     for drawn, place in everything:
-        yield from drawn.shapes(place.x, place.y, place.width, scale)
+        yield from drawn.shapes(place.x, place.y, place.width, scale, place.height)
     if placed.panels:
         yield from legend.legend([anatomy], MARGIN, placed.end + SPACE, scale)
     yield from foot.shapes(anatomy, MARGIN, placed.foot, PAGE - 2 * MARGIN)

@@ -155,10 +155,11 @@ class Drawn:
         lines = len(self._wrapped(width))
         return HEADING + LEADING * lines + (4 if lines else 0) + self.graph.height + MARGIN
 
-    def shapes(self, x: Any, y: float, width: Any, scale: Any) -> Shapes:
-        """The frame, the heading and the graph, from an upper left corner."""
+    def shapes(self, x: Any, y: float, width: Any, scale: Any, height: float = 0.0) -> Shapes:
+        """The frame, the heading and the graph, from an upper left corner; the frame is so high at least."""
         lines = self._wrapped(concrete(width))
-        height = self.height(concrete(width))
+        own = self.height(concrete(width))
+        height = max(height, own)
         frame = rect(x + 0.5, y + 0.5, width - 1, height - 1, f"{self._ground} s-hair thin", RADIUS)
         start = x + MARGIN + (2 * BADGE + 8 if self.letter else 0)
         ring = badge(x + MARGIN + BADGE, y + 20, self.letter, self.hue) if self.letter else ()
@@ -170,7 +171,7 @@ class Drawn:
             for i, line in enumerate(lines)
         ]
         top = y + HEADING + LEADING * len(lines) + (4 if lines else 0)
-        body = self.graph.shapes(x + MARGIN, top, width - 2 * MARGIN, scale)
+        body = self.graph.shapes(x + MARGIN, top + (height - own) / 2, width - 2 * MARGIN, scale)
         shapes = (frame, *ring, heading, right, *words, *body)
         return shapes if self.path is None else (Shape("g", {"data_kind": self.path}, shapes),)
 

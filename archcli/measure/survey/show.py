@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from archcli.arith import Number
 from archcli.graph import StateContent
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.kvcache.cache_size import CacheDtypes
@@ -67,8 +68,9 @@ def _record(row: WiredRow, batch_size: int) -> dict[str, Any]:
         "weights": {name: list(shape) for name, shape in row.weights.items()},
         "experts": None if row.experts is None else row.experts.n_experts,
         "params": row.params,
+        "layer_params": layer_params(row),
         "mask": None if traits.mask is None else traits.mask._asdict(),
-        "cached": _cached(row, batch_size),
+        "cached": None if not row.states else cached_record(row, batch_size),
         "activation": traits.activation,
         "norm": traits.norm,
         "rotary_share": traits.rotary_share,
@@ -76,22 +78,29 @@ def _record(row: WiredRow, batch_size: int) -> dict[str, Any]:
     }
 
 
-def _cached(row: WiredRow, batch_size: int) -> dict[str, Any] | None:
-    """What a row leaves in the cache, of all layers; None for most rows."""
-    if not row.states:
-        return None
-    contents: Counter[StateContent] = Counter()
+def cached_record(row: WiredRow, batch_size: int = 1) -> dict[str, Any]:
+    """What a row leaves in the cache, of all layers; `per_token` and `layer_bytes` are those of one."""
+    contents, of_token = Counter[StateContent](), Counter[StateContent]()
     for state in row.states:
-        contents[state.holds] += state.elements * row.times
-    entries = [state for state in row.states if state.tokens]
+        contents[state.holds] += state.elements
+        if state.tokens:
+            of_token[state.holds] += state.elements // (batch_size * state.tokens)
+    layer_bytes = CacheDtypes(CACHE_DTYPE).bytes_of(contents)
     return {
-        "elements": contents.total(),
-        "bytes": CacheDtypes(CACHE_DTYPE).bytes_of(contents),
-        "elements_per_token": sum(state.elements // (batch_size * state.tokens) for state in entries),
+        "elements": contents.total() * row.times,
+        "bytes": layer_bytes * row.times,
+        "layer_bytes": layer_bytes,
+        "elements_per_token": of_token.total(),
+        "bytes_per_token": CacheDtypes(CACHE_DTYPE).bytes_of(of_token),
         "kind": " + ".join(dict.fromkeys(state.kind.value for state in row.states)),
         "holds": " + ".join(content.value for content in contents),
         "outputs": list(row.kept),
     }
+
+
+def layer_params(row: WiredRow) -> Number:
+    """Parameters of a row in one layer, those of all its experts included."""
+    return row.unit_params * (row.experts.n_experts if row.experts else 1)
 
 
 def _recurrences(model: Model, rows: Sequence[WiredRow]) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Anatomy, Figure, Share
+from archcli.measure.survey.anatomy.records import Anatomy, Figure, Hue, Share
 from archcli.render.picture.architecture.numbers import concrete, written
 from archcli.render.picture.architecture.page.printed import cut, number, steps
 from archcli.render.picture.architecture.shapes import Many, Shape
@@ -133,7 +133,12 @@ def bar(pieces: Sequence[Segment], y: float, unit: str, mark: float = inf, *, na
         if segment.texture:
             yield rect(segment.left, y + BAR - TEXTURE, segment.width - gap, TEXTURE, segment.texture)
         if named and _is_inside(segment, unit, mark):
-            yield text(segment.left + INSET, y + 13, _label(segment, unit), "label", "on")
+            yield text(segment.left + INSET, y + 13, _label(segment, unit), "label", _ink(segment.share.hue))
+
+
+def _ink(hue: Hue) -> str:
+    """The class of text on a solid: the lighter solids carry dark text by day, too."""
+    return "over" if hue in {"dense", "plain"} else "on"
 
 
 class Label(NamedTuple):

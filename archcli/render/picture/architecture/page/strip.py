@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from archcli.measure.survey.anatomy.records import Cell, Hue, Run, Strip
 from archcli.render.picture.architecture.page.printed import lines_of, steps
 from archcli.render.picture.architecture.shapes import Many, Shape
-from archcli.render.picture.architecture.style import LEADING, path, rect, text, width_of
+from archcli.render.picture.architecture.style import LEADING, Words, path, rect, text, width_of
 
 WIDTH = 198.0
 """Units of a strip with the numbers on its left and the braces on its right."""
@@ -17,7 +17,7 @@ CELLS, WIDE, MIXER = 28.0, 90.0, 30.0
 """Where the cells begin, how wide they are, and how much of that their mixers take."""
 BRACE, LABEL = 128.0, 138.0
 NARROW, BOX, STEP, PILL = 90.0, 10.0, 14.0, 19.0
-"""The least width of a box, what it has above and below its text, from box to box, and the height of a norm."""
+"""The least width of a box, what it has beside its text, from box to box, and the height of a norm."""
 HEADING = 24.0
 LEAST_PITCH = 4.0
 """Below this height of a cell its runs are drawn, not each layer."""
@@ -42,7 +42,9 @@ class Column(NamedTuple):
 
 def least_height(strip: Strip) -> float:
     """Units that a strip needs: its boxes, and cells high enough to be seen."""
-    return HEADING + _boxes(strip.before) + _boxes(strip.after) + min(max(120.0, 9.0 * len(strip.cells)), 340.0)
+    return (
+        HEADING + _boxes(strip.before) + _boxes(strip.after) + min(max(120.0, 9.0 * len(strip.cells)), 340.0)
+    )
 
 
 def shapes(strip: Strip, x: float, y: float, height: float) -> Drawing:
@@ -68,7 +70,7 @@ def _is_norm(label: str) -> bool:
     return "norm" in label.lower()
 
 
-def _lines(label: str) -> list[str]:
+def _lines(label: str) -> list[Words]:
     return lines_of(label, WIDTH - 52)
 
 
@@ -92,7 +94,7 @@ def arrow(x: float, start: float, end: float) -> Drawing:
     yield path(steps("M", x - 4, end + 6, "L", x, end, "L", x + 4, end + 6, "Z"), "line")
 
 
-def box(label: str, lines: Sequence[str], middle: float, top: float, height: float) -> Drawing:
+def box(label: str, lines: Sequence[Words], middle: float, top: float, height: float) -> Drawing:
     """What comes before or after the layers: a norm is a pill."""
     widest = max(map(width_of, lines)) + 16
     width = max(widest, 62.0) if _is_norm(label) else max(widest, NARROW)

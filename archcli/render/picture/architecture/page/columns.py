@@ -172,8 +172,8 @@ def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[Sh
     for anatomy in anatomies:
         if not anatomy.shares:
             continue
-        words = (anatomy.name, *anatomy.foot[:1])
-        shapes.append(text(MARGIN, y + 12, cut(": ".join(words), width, "head"), "head"))
+        title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
+        shapes.append(text(MARGIN, y + 12, cut(title, width, "head"), "head"))
         y += foot.HEADING
         unit, drawn = foot.UNITS[anatomy.shown], [False] if foot.is_single(anatomy) else [False, True]
         for read in drawn:

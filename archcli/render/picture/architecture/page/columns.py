@@ -11,7 +11,15 @@ from archcli.render.picture.architecture.numbers import concrete, most
 from archcli.render.picture.architecture.page import foot, header, legend, strip
 from archcli.render.picture.architecture.page.packing import GAP, Packed, Place, Room, stack
 from archcli.render.picture.architecture.page.printed import cut, number
-from archcli.render.picture.architecture.page.sheet import BOTTOM, HEADING, MARGIN, PAGE, SPACE, kinds_title, page
+from archcli.render.picture.architecture.page.sheet import (
+    BOTTOM,
+    HEADING,
+    MARGIN,
+    PAGE,
+    SPACE,
+    kinds_title,
+    page,
+)
 from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, path, rect, text, width_of
@@ -86,7 +94,9 @@ def _placed(
 ) -> list[Column]:
     """The columns, at one scale: the largest at which each fits."""
     is_beside = width >= BESIDE
-    largest = min((concrete(common_scale([(it, width) for it in panels])) for _, panels in drawn if panels), default=inf)
+    largest = min(
+        (concrete(common_scale([(it, width) for it in panels])) for _, panels in drawn if panels), default=inf
+    )
     columns = list[Column]()
     for i, (anatomy, (kinds, panels)) in enumerate(zip(anatomies, drawn, strict=True)):
         x = MARGIN + i * (width + GUTTER)

@@ -82,7 +82,9 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     caption = f"{written(part, unit)} ({written(part / whole, 'share')}) {words[1]}".rstrip()
     # beside the lines that lead from the mark to the bar of what is read
     is_left = width_of(caption) + INSET < concrete(left) - x
-    yield text(left - INSET if is_left else left + INSET, below - 15, caption, anchor="end" if is_left else "start")
+    yield text(
+        left - INSET if is_left else left + INSET, below - 15, caption, anchor="end" if is_left else "start"
+    )
     read = segments(anatomy.shares, x, width, read=True)
     yield from bar(read, below, unit)
     yield from _labels(read, x, below + BAR, unit)
@@ -96,7 +98,9 @@ def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> 
     """The segments of a bar. What a token reads least of stands first: what it reads is the end of the bar."""
     whole = _sums(shares)[1 if read else 0]
     drawn, left, before = list[Segment](), x, ""
-    for share in sorted(shares, key=lambda share: concrete(share.read.value) >= WHOLLY * concrete(share.stored.value)):
+    for share in sorted(
+        shares, key=lambda share: concrete(share.read.value) >= WHOLLY * concrete(share.stored.value)
+    ):
         figure = share.read if read else share.stored
         if concrete(figure.value) <= 0:
             continue
@@ -159,12 +163,15 @@ def _placed(pieces: Sequence[Segment], x: float, unit: str) -> list[tuple[Label,
     waiting = _beside(pieces, x, unit)
     placed = list[tuple[Label, int]]()
     while waiting:
-        free = (it for it in waiting if not any(it.spans(other.leader) for other in waiting if other is not it))
+        free = (
+            it for it in waiting if not any(it.spans(other.leader) for other in waiting if other is not it)
+        )
         label = next(free, waiting[0])
         waiting.remove(label)
         level = 1 + max((row for other, row in placed if label.spans(other.leader)), default=-1)
         while any(
-            row == level and label.start < other.end + 8 and other.start < label.end + 8 for other, row in placed
+            row == level and label.start < other.end + 8 and other.start < label.end + 8
+            for other, row in placed
         ):
             level += 1
         placed.append((label, level))
@@ -179,7 +186,9 @@ def _beside(pieces: Sequence[Segment], x: float, unit: str) -> list[Label]:
             continue
         room, leader = width_of(_label(segment, unit)), concrete(segment.left + segment.width / 2)
         left, right = Label(segment, leader, leader - room - 5, leader), leader + room + 5
-        turned = left.start < x or any(other.start == other.leader and left.spans(other.leader) for other in labels)
+        turned = left.start < x or any(
+            other.start == other.leader and left.spans(other.leader) for other in labels
+        )
         labels.append(Label(segment, leader, leader, right) if turned else left)
     return labels
 

@@ -17,7 +17,9 @@ SWATCH, GAP = 28.0, 24.0
 """Units of a sign, and between two."""
 
 
-def legend(anatomies: Iterable[Anatomy], x: float, y: float, scale: Any, *, dot: bool = False) -> Iterator[Shape | Many]:
+def legend(
+    anatomies: Iterable[Anatomy], x: float, y: float, scale: Any, *, dot: bool = False
+) -> Iterator[Shape | Many]:
     """The signs that a drawing has, in a line."""
     nodes = [node for anatomy in anatomies for part in anatomy.parts for node in part.nodes]
     pieces = [piece for node in nodes for piece in node.pieces]

@@ -70,7 +70,13 @@ def svg(anatomy: Anatomy) -> str:
 def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) -> str:
     """Shapes as an SVG file."""
     ground = rect(0, 0, width, round(height), "paper")
-    inside = (Shape("style", content=f"{css()}{CSS}".replace("\n", "")), definitions(), textures(), ground, *drawn)
+    inside = (
+        Shape("style", content=f"{css()}{CSS}".replace("\n", "")),
+        definitions(),
+        textures(),
+        ground,
+        *drawn,
+    )
     attributes = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {width:.0f} {height:.0f}",
@@ -114,4 +120,3 @@ def _strips(placed: Sheet) -> Drawing:
         height = least + spare / len(needed)
         yield from strip.shapes(one, MARGIN, y, height)
         y += height + GAP
-

@@ -42,7 +42,9 @@ class Column(NamedTuple):
 
 def least_height(strip: Strip) -> float:
     """Units that a strip needs: its boxes, and cells high enough to be seen."""
-    return HEADING + _boxes(strip.before) + _boxes(strip.after) + min(max(120.0, 9.0 * len(strip.cells)), 340.0)
+    return (
+        HEADING + _boxes(strip.before) + _boxes(strip.after) + min(max(120.0, 9.0 * len(strip.cells)), 340.0)
+    )
 
 
 def shapes(strip: Strip, x: float, y: float, height: float) -> Drawing:

@@ -76,7 +76,11 @@ def _strip(strip: Strip, signs: Signs) -> Iterator[Line]:
     room = max((len(name) for name, _ in lines), default=0)
     yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(strip.after))
     more = len(lines) - MOST_RUNS
-    shown = [*lines[: MOST_RUNS // 2], ("", [(f"{signs.more} and {more} more runs", "dim")])] if more > 0 else lines
+    shown = (
+        [*lines[: MOST_RUNS // 2], ("", [(f"{signs.more} and {more} more runs", "dim")])]
+        if more > 0
+        else lines
+    )
     shown += lines[len(lines) - MOST_RUNS // 2 :] if more > 0 else []
     yield from ([(f"{name:>{room}}  ", "dim"), *line] for name, line in reversed(shown))
     yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(strip.before))
@@ -169,7 +173,11 @@ def _part(part: Part, widest: float, width: int, signs: Signs) -> Iterator[Line]
     nodes = [node for node in part.nodes if node.width is not None]
     if len(nodes) > MOST_NODES:
         nodes = [node for node in nodes if node.role in {"input", "output", "matrix", "experts"}][:MOST_NODES]
-    texts = [(node.label[: min(NAMED, width // 3)], number(node.width, "whole").written) for node in nodes if node.width]
+    texts = [
+        (node.label[: min(NAMED, width // 3)], number(node.width, "whole").written)
+        for node in nodes
+        if node.width
+    ]
     names = max((cell_width(name) for name, _ in texts), default=0)
     digits = max((len(count) for _, count in texts), default=0)
     room = max(4, width - names - digits - 4)
@@ -193,7 +201,11 @@ def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
     wide = max(map(cell_width, names))
     for share, name in zip(anatomy.shares, names, strict=True):
         padded = name + " " * (wide - cell_width(name))
-        rows = [("", share.stored, whole)] if single else [("stored", share.stored, whole), ("read", share.read, part)]
+        rows = (
+            [("", share.stored, whole)]
+            if single
+            else [("stored", share.stored, whole), ("read", share.read, part)]
+        )
         for i, (what, figure, of) in enumerate(rows):
             label = padded if i == 0 else " " * wide
             amount = number(figure, unit).written

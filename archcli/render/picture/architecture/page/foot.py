@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from archcli.measure.survey.anatomy.records import Anatomy, Figure, Hue, Share
 from archcli.render.picture.architecture.numbers import concrete, written
-from archcli.render.picture.architecture.page.printed import cut, number, steps
+from archcli.render.picture.architecture.page.printed import number, steps, words_of
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, Words, path, rect, text, width_of
 
@@ -27,6 +27,13 @@ SAME = 0.999
 TEXTURES = {"recurrent": "hatched", "experts": "dotted", "shared": "barred"}
 UNITS = {"params": "count", "flops": "flops", "bytes": "bytes", "kv": "bytes", "time": "seconds"}
 """The unit of a quantity that the bars show."""
+TITLES = {
+    "params": "Where the parameters are",
+    "flops": "Where the FLOPs go",
+    "bytes": "Where the bytes of the weights are",
+    "kv": "Where the cache is",
+    "time": "Where the time goes",
+}
 Drawing = Iterator[Shape | Many]
 
 
@@ -63,8 +70,11 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     if not anatomy.shares:
         return
     unit = UNITS[anatomy.shown]
-    words = (*anatomy.foot, "", "")
-    yield text(x, y + 12, cut(words[0], width, "head"), "head")
+    title = TITLES[anatomy.shown]
+    yield text(x, y + 12, title, "head")
+    for left_out in anatomy.foot[:1]:
+        if width_of(title, "head") + width_of(words_of(left_out)) + 40 <= width:
+            yield text(x + width, y + 12, words_of(left_out), ink="muted", anchor="end")
     top = y + HEADING
     whole, part = _sums(anatomy.shares)
     stored = segments(anatomy.shares, x, width, read=False)
@@ -79,7 +89,7 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     below = top + BAR + GAP
     yield path(steps("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "held s-line")
     yield path(steps("M", x + width, top + BAR + 3, "V", below), "held s-line")
-    caption = f"{written(part, unit)} ({written(part / whole, 'share')}) {words[1]}".rstrip()
+    caption = f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token"
     # beside the lines that lead from the mark to the bar of what is read
     is_left = width_of(caption) + INSET < concrete(left) - x
     yield text(
@@ -184,7 +194,7 @@ def _placed(pieces: Sequence[Segment], x: float, unit: str) -> list[tuple[Label,
 
 
 def _beside(pieces: Sequence[Segment], x: float, unit: str) -> list[Label]:
-    """Labels left of their leaders; right of them near the left edge, and where the text would reach one such."""
+    """Labels left of their leaders; right of them near the left edge, or where they would cut such a one."""
     labels = list[Label]()
     for segment in pieces:
         if _is_inside(segment, unit):

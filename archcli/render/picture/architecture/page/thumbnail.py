@@ -16,6 +16,7 @@ from archcli.render.picture.architecture.style import FONTS, GROUNDS, HUES, rect
 WIDTH, HEIGHT, INSET = 300.0, 132.0, 12.0
 LAYERS, HIGH, BARS = 58.0, 34.0, 108.0
 """Where the strip begins, how high it is, and where the bar of shares begins."""
+DARK = "@media (prefers-color-scheme:dark)"
 SLIM = 12.0
 MOST_CELLS = 110
 
@@ -43,7 +44,7 @@ def _css(hues: set[str]) -> str:
         for i in (0, 1)
     )
     sizes = ".size-head{font-size:15px;font-weight:600}.size-small{font-size:12.5px}"
-    return f"text{{font-family:{FONTS}}}{sizes}.hatched{{fill:url(#hatch)}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    return f"text{{font-family:{FONTS}}}{sizes}.hatched{{fill:url(#hatch)}}{light}{DARK}{{{dark}}}"
 
 
 def _drawn(anatomy: Anatomy) -> Iterator[Shape]:

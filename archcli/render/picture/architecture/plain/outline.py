@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from archcli.measure.survey.anatomy.records import Anatomy, Cell, Kind, Node, Part, Strip
 from archcli.render.picture.architecture.numbers import written
-from archcli.render.picture.architecture.page.foot import UNITS, is_single
+from archcli.render.picture.architecture.page.foot import TITLES, UNITS, is_single
 from archcli.render.picture.architecture.page.printed import number
 from archcli.render.picture.architecture.page.sheet import kinds_title
 from archcli.render.picture.architecture.page.strip import like_runs
@@ -210,10 +210,9 @@ def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
     unit, single = UNITS[anatomy.shown], is_single(anatomy)
     whole = sum(share.stored.value for share in anatomy.shares)
     part = sum(share.read.value for share in anatomy.shares)
-    words = (*anatomy.foot, "", "")
-    yield [(words[0], "bold")]
+    yield [(TITLES[anatomy.shown], "bold"), (f"  {', '.join(anatomy.foot)}" if anatomy.foot else "", "dim")]
     if not single:
-        yield [(f"{written(part, unit)} ({written(part / whole, 'share')}) {words[1]}", "dim")]
+        yield [(f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token", "dim")]
     names = [share.name[:NAMED] for share in anatomy.shares]
     wide = max(map(cell_width, names))
     for share, name in zip(anatomy.shares, names, strict=True):

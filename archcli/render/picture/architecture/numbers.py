@@ -9,10 +9,8 @@ from __future__ import annotations
 from math import floor as whole_below
 from typing import Any
 
-from archcli.render.picture.architecture.traced import call, is_traced, marked
+from archcli.render.picture.architecture.traced import call, is_traced, marked, plain
 from archcli.render.values import short
-
-Unit = Any
 
 
 def most(*numbers: Any) -> Any:
@@ -45,10 +43,11 @@ def concrete(number: Any) -> float:
     return float(number) + 0.0  # a traced number's float is plain
 
 
-def written(number: Any, unit: str) -> str:
+def written(number: Any, unit: Any) -> str:
     """A figure as text: `whole` 7,168, `count` 671B, `bytes` 68.6 KiB, `flops`, `share`.
 
     Of a traced figure it is a mark in the text, which the script writes anew.
     """
-    text = f"{int(number):,}" if unit == "whole" else short(number, unit) or f"{int(number):,}"
+    value = plain(number)
+    text = (unit != "whole" and short(value, unit)) or f"{int(value):,}"
     return marked(number, f"written({{}}, '{unit}')", text) if is_traced(number) else text

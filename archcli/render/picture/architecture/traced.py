@@ -16,6 +16,9 @@ MARK = re.compile("\ue000([^\ue001]*)\ue001([^\ue002]*)\ue002")
 """A mark in a text: JavaScript, and what it comes to for this model. Private-use characters delimit it."""
 
 
+STEP = re.compile(r"\b[a-z]\d+\b")
+
+
 @dataclass
 class Scope:
     """Steps that are computed together: those of the drawing, or those of one turn of a loop within it."""
@@ -33,9 +36,15 @@ class Scope:
         """The name of a step; equal steps are computed once."""
         return self.steps.setdefault(code, f"{self.prefix}{len(self.steps)}")
 
-    def script(self) -> str:
-        """All steps as JavaScript."""
-        return "".join(f"const {name}={code};" for code, name in self.steps.items())
+    def script(self, needed: str) -> str:
+        """The steps that some JavaScript needs, in their order."""
+        names = {name: code for code, name in self.steps.items()}
+        left, used = [needed], set[str]()
+        while left:
+            found = {name for name in STEP.findall(left.pop()) if name in names and name not in used}
+            used |= found
+            left += [names[name] for name in found]
+        return "".join(f"const {name}={code};" for name, code in names.items() if name in used)
 
 
 class Traced:
@@ -86,7 +95,7 @@ class Traced:
     def __format__(self, form: str) -> str:
         places = re.fullmatch(r"\.(\d)f", form)
         code = f"fixed({{}},{places[1] if places else 1})"
-        return marked(self, code, format(_plain(self), form or ".1f").removesuffix(".0"))
+        return marked(self, code, format(plain(self), form or ".1f").removesuffix(".0"))
 
     def __str__(self) -> str:
         return format(self)
@@ -112,6 +121,13 @@ def is_traced(value: Any) -> bool:
     return type(value) in {TracedInt, TracedFloat}
 
 
+def plain(number: Any) -> Any:
+    """The int or float that a traced number is, without its step."""
+    if type(number) is TracedInt:
+        return int.__add__(number, 0)
+    return float.__add__(number, 0.0) if type(number) is TracedFloat else number
+
+
 def call(name: str, compute: Callable[..., Any], *numbers: Any) -> Any:
     """A function of numbers, and of traced ones also the step `name(…)`."""
     return _step(f"{name}({','.join('{}' for _ in numbers)})", compute, *numbers)
@@ -120,7 +136,9 @@ def call(name: str, compute: Callable[..., Any], *numbers: Any) -> Any:
 def marked(number: Any, code: str, text: str) -> str:
     """A traced number in a text: `code` writes it, with {} for the number; `text` is what it comes to."""
     # figures are BigInts, exact beyond 2^53: a text has them as they are
-    name = number.code.removeprefix("Number(").removesuffix(")") if "written" in code else number.code
+    name = (
+        number.code.removeprefix("Number(").removesuffix(")") if code.startswith("written") else number.code
+    )
     return f"\ue000{code.format(name)}\ue001{text}\ue002"
 
 
@@ -138,11 +156,6 @@ def template(text: str) -> str:
     return "+".join(piece for piece in (*pieces, _quoted(text[end:])) if piece != '""') or '""'
 
 
-def scope_of(text: str, scopes: list[Scope]) -> bool:
-    """Whether a text has marks."""
-    return bool(scopes) and MARK.search(text) is not None
-
-
 def _quoted(text: str) -> str:
     import json  # of the report alone
 
@@ -156,18 +169,12 @@ def _infix(sign: str, compute: Callable[..., Any], a: Any, b: Any) -> Any:
 
 def _step(code: str, compute: Callable[..., Any], *numbers: Any) -> Any:
     """The result of a step, traced if one of its numbers is."""
-    result = compute(*map(_plain, numbers))
+    result = compute(*map(plain, numbers))
     scopes = [number.scope for number in numbers if is_traced(number)]
     if not scopes:
         return result
     scope = max(scopes, key=lambda scope: scope.depth)
     return traced(result, scope.name(code.format(*map(_code, numbers))), scope)
-
-
-def _plain(number: Any) -> Any:
-    if type(number) is TracedInt:
-        return int.__add__(number, 0)
-    return float.__add__(number, 0.0) if type(number) is TracedFloat else number
 
 
 def _code(number: Any) -> str:

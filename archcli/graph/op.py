@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from archcli.arith import Number, Shape
 from archcli.graph.kept import Call, Kept
 from archcli.graph.part import NO_WORKSPACE, READ_OFF_RUN, Part, State, Workspace
+from archcli.graph.traits import NO_TRAITS, Traits
 
 if TYPE_CHECKING:
     from archcli.modules.spec.base import Module
@@ -50,6 +51,15 @@ class Op:
     """The collective by which the ranks of a plan run it forward, by torch's name; empty where none is."""
     collective_back: ClassVar[str] = ""
     """The collective that runs backward."""
+    drawn: ClassVar[str] = ""
+    """How a drawing shows it, by the names of `archcli.measure.survey.anatomy.roles`; empty for what its
+    weights and inputs tell."""
+    slots: ClassVar[tuple[str, ...]] = ()
+    """What a drawing calls its inputs, such as q, k, v; empty for the names of what it reads."""
+    sign: ClassVar[str] = ""
+    """What a drawing writes on it, such as + or norm; empty for its name."""
+    dtype_inputs: ClassVar[frozenset[int]] = frozenset()
+    """The inputs of which it reads the dtype alone."""
     expected: ClassVar[str] = ""
     """Where its cost depends on data, and the counted one is an expected value: a sentence that says so."""
 
@@ -82,6 +92,14 @@ class Op:
 
     def states(self, *xs: Shape) -> tuple[State, ...]:
         """The states that this op leaves in the cache."""
+        return ()
+
+    def traits(self, *xs: Shape) -> Traits:
+        """Its mask, activation, norm, rotated share or router's scores, for `show` and drawings."""
+        return NO_TRAITS
+
+    def seen(self) -> tuple[tuple[bool, ...], ...]:
+        """Which keys each of a few queries sees, for a drawing; empty for what has no mask."""
         return ()
 
     def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, is_one, maximum, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import FP32, Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops import base
@@ -21,6 +21,7 @@ class Normalize(Op):
     weight minus one (Gemma). With `groups` n each n-th of the axis has a statistic of its own (Mamba-2).
     """
 
+    sign: ClassVar[str] = "norm"
     name: str
     eps: float
     centred: bool = False
@@ -47,6 +48,9 @@ class Normalize(Op):
             of = "weight" if self.weight else "bias"
             gradients.append(Part("d_weight", OpClass.NORMALIZATION, weight * n, 2 * n, width, wrt=of))
         return (Part("normalize", OpClass.NORMALIZATION, per_element * n, n + width, n, tuple(gradients)),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(norm="layernorm" if self.centred else "rmsnorm")
 
     def space(self, call: Call, x: Shape) -> Workspace:
         """What RMSNorm makes step by step, on a CPU.
@@ -150,6 +154,7 @@ class Normalize(Op):
 class LentNormalize(Op):
     """Normalize with the weights of another operation: inputs x [..., d], weight [d], and bias [d] if any."""
 
+    sign: ClassVar[str] = "norm"
     name: str
     eps: float
     centred: bool = False
@@ -160,6 +165,9 @@ class LentNormalize(Op):
         back, gain = part.backward
         lent = replace(gain, name="d_1", wrt=tuple(range(1, 2 + len(bias))))
         return (replace(part, backward=(back, lent)),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return self._like(bias=False).traits(*xs)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any, *bias: Any) -> Any:
         lent = dict(zip(("weight", "bias"), (weight, *bias), strict=False))
@@ -187,6 +195,7 @@ class BatchNormalize(Op):
     Costs per element are LayerNorm's, term by term; what is done once a channel is left out.
     """
 
+    sign: ClassVar[str] = "batch norm"
     needs_module: ClassVar[bool] = True
     name: str
     eps: float
@@ -197,6 +206,9 @@ class BatchNormalize(Op):
 
     def buffers(self, x: Shape) -> dict[str, Shape]:
         return {"running_mean": (x[-1],), "running_var": (x[-1],), "num_batches_tracked": ()}
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(norm="batchnorm")
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, width = prod(x), 2 * x[-1]

@@ -8,7 +8,7 @@ from math import expm1, log
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops.base import SOFTCAP, bias, elementwise, summed
@@ -39,6 +39,9 @@ class Activate(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0], saved=1),)
 
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(activation=self.function)
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return _FUNCTIONS[self.function][1](torch, x)
 
@@ -47,6 +50,7 @@ class Activate(Op):
 class HeadBias(Op):
     """y = x + b_h: heads x [B, T, H, e] and a trained number for each head."""
 
+    drawn: ClassVar[str] = "view"
     passes_gradient: ClassVar[bool] = True
     name: str
 
@@ -69,6 +73,8 @@ class Add(Op):
     over them.
     """
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "+"
     passes_gradient: ClassVar[bool] = True
     name: str
     meets: bool = True
@@ -90,6 +96,8 @@ class Add(Op):
 class Multiply(Op):
     """y = a * b; b may be [..., 1], one factor per token, whose gradient is a sum over the token."""
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "×"
     name: str
 
     def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
@@ -108,6 +116,8 @@ class Multiply(Op):
 class Scale(Op):
     """y = c * x for a constant c, rounded to the width of x as a weight of that width would be."""
 
+    drawn: ClassVar[str] = "scale"
+    sign: ClassVar[str] = "scale"
     name: str
     factor: float
 
@@ -125,6 +135,7 @@ class Scale(Op):
 class ScaleParts(Op):
     """y = c_i x on the i-th of consecutive pieces of the last axis, of these sizes, for constants c_i."""
 
+    drawn: ClassVar[str] = "scale"
     name: str
     sizes: tuple[Number, ...]
     factors: tuple[float, ...]
@@ -144,6 +155,7 @@ class ScaleParts(Op):
 class Softcap(Op):
     """y = cap * tanh(x / cap); Gemma 2, arXiv:2408.00118 section 2."""
 
+    sign: ClassVar[str] = "softcap"
     follows_run: ClassVar[bool] = True
     name: str
     cap: float
@@ -162,6 +174,7 @@ class Clip(Op):
     Neither costs a FLOP; the elements still move.
     """
 
+    sign: ClassVar[str] = "clip"
     name: str
     bound: float
     from_below: bool = True
@@ -177,6 +190,7 @@ class Clip(Op):
 class ActivateSwish(Op):
     """y = x * sigmoid(beta x) (arXiv:1710.05941); beta fixed, or a trained scalar that starts there."""
 
+    sign: ClassVar[str] = "Swish"
     follows_run: ClassVar[bool] = True
     name: str
     beta: float
@@ -193,6 +207,9 @@ class ActivateSwish(Op):
         part = elementwise("swish", n, saved=1)
         return (_with_scalars(part, n, "beta") if self.learnt else part,)
 
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(activation="swish")
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x * torch.sigmoid(weights.get("beta", self.beta) * x)
 
@@ -204,6 +221,7 @@ class ActivateXIELU(Op):
     a = softplus(alpha_p) and b = beta + softplus(alpha_n), of two trained scalars.
     """
 
+    sign: ClassVar[str] = "xIELU"
     name: str
     beta: float
     eps: float
@@ -217,6 +235,9 @@ class ActivateXIELU(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
         return (_with_scalars(elementwise("xielu", n, saved=1), n, "alpha_p", "alpha_n"),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(activation="xielu")
 
     def space(self, call: Call, x: Shape) -> Workspace:
         """Both curves, the one chosen by sign, and beta x; a and b."""
@@ -246,6 +267,7 @@ class Dropout(Op):
     numbers is no FLOP.
     """
 
+    drawn: ClassVar[str] = "view"
     name: str
     p: float
     needs_module: ClassVar[bool] = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
@@ -18,6 +18,7 @@ class RelativeBias(Op):
 
     Input: positions [T] of the queries, for S keys up to the newest. T5, arXiv:1910.10683 section 2.1: up to
     half of a direction's buckets hold one distance each, the rest grow logarithmically to `max_distance`. A
+    drawn: ClassVar[str] = "aside"
     gather: no FLOPs forward; backward adds every pair's gradient to its bucket.
     """
 
@@ -75,6 +76,7 @@ class RelativeKeys(Op):
     distance.
     """
 
+    drawn: ClassVar[str] = "aside"
     name: str
     reach: int
     visible: Number
@@ -112,6 +114,7 @@ class RelativeProfiles(Op):
     one product of r and table, then a gather by distance.
     """
 
+    drawn: ClassVar[str] = "aside"
     name: str
     extent: Number
     visible: Number
@@ -143,6 +146,7 @@ class RelativeProfiles(Op):
 class LentLinear(Op):
     """y = x W^T + b with a weight and a bias of another operation: inputs x, W [out, in], b [out]."""
 
+    drawn: ClassVar[str] = "matrix"
     name: str
 
     def shape(self, x: Shape, weight: Shape, lent: Shape) -> Shape:
@@ -167,6 +171,7 @@ class DisentangledBias(Op):
     rest logarithmically up to `max_distance`.
     """
 
+    drawn: ClassVar[str] = "aside"
     name: str
     span: int
     buckets: int | None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import FP32, Call
 from archcli.ops.base import ROTATE, elementwise
 
@@ -21,6 +21,7 @@ Pairing = Literal["half", "interleaved"]
 class Positions(Op):
     """0 … T-1 for ids [B, T] or states [B, T, D]: the positions of a pass that starts at the beginning."""
 
+    drawn: ClassVar[str] = "aside"
     name: str
     zero_cost_reason: ClassVar[str] = "a constant of the input's length"
 
@@ -38,6 +39,7 @@ class Positions(Op):
 class AddConstant(Op):
     """positions + by: a table that keeps its first rows for something else (OPT keeps two)."""
 
+    drawn: ClassVar[str] = "view"
     passes_gradient: ClassVar[bool] = True
     name: str
     by: int
@@ -65,6 +67,8 @@ class RotaryTable(Op):
     rotation converts them again.
     """
 
+    drawn: ClassVar[str] = "aside"
+    dtype_inputs: ClassVar[frozenset[int]] = frozenset({1})
     name: str
     rotary_dim: Number
     source: Frequencies
@@ -107,6 +111,7 @@ class Rotate(Op):
     Pairs are (i, i + r/2) for `half`, (2i, 2i + 1) for `interleaved`.
     """
 
+    drawn: ClassVar[str] = "rotate"
     follows_run: ClassVar[bool] = True
     name: str
     pairing: Pairing = "half"
@@ -114,6 +119,10 @@ class Rotate(Op):
 
     def parts(self, x: Shape, cos: Shape, sin: Shape) -> tuple[Part, ...]:
         return (elementwise("rotate", prod(x[:-1]) * 2 * cos[-1], ROTATE),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        x, cos, _ = xs
+        return Traits(rotary_share=2 * cos[-1] / x[-1])
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, cos: Any, sin: Any) -> Any:
         width = 2 * cos.shape[-1]
@@ -145,6 +154,7 @@ class Sinusoid(Op):
     cosine, with `first` cosine the other way round.
     """
 
+    drawn: ClassVar[str] = "aside"
     name: str
     width: Number
     base: float = 10000.0

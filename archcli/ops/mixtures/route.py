@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, maximum, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import FP32, Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
@@ -35,6 +35,8 @@ class Route(Op):
     (m - z) / max(|z|, m) <= 2 `jitter`.
     """
 
+    drawn: ClassVar[str] = "router"
+    sign: ClassVar[str] = "router"
     name: str
     top_k: Number
     scores: Scores = "softmax"
@@ -61,6 +63,9 @@ class Route(Op):
         gradient = Part("d_0", OpClass.ROUTING, back + weighing, every + chosen, every, wrt=0)
         flops = forward + (every if corrected else 0) + weighing
         return (Part("route", OpClass.ROUTING, flops, every, 2 * chosen, (gradient,)),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(router_scores=self.scores)
 
     @property
     def _divides(self) -> bool:
@@ -143,6 +148,7 @@ class Dispatch(Op):
     Outputs: tokens [N k, D], the expert of each [N k], and the order [N k] by which they were sorted.
     """
 
+    drawn: ClassVar[str] = "spread"
     follows_run: ClassVar[bool] = True
     name: str
 
@@ -173,6 +179,7 @@ class Combine(Op):
     Weights [B, T, k], order [N k]; output [B, T, D].
     """
 
+    drawn: ClassVar[str] = "gather"
     follows_run: ClassVar[bool] = True
     name: str
     weighted: bool = True
@@ -203,6 +210,7 @@ class Combine(Op):
 class SkipLast(Op):
     """Weights and indices [B, T, k] with weight 0 and index 0 where the index is E (ZAYA1's class)."""
 
+    drawn: ClassVar[str] = "view"
     name: str
     n_experts: Number
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, part_of, prod, rounded
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, Traits
 from archcli.ops.base import as_number, has_no_values
 from archcli.ops.mixtures.route import Dispatch
 
@@ -24,6 +24,7 @@ class CollectHeads(Op):
     Inputs: queries, index [B, T, k] of experts, order [N k] of `Dispatch`.
     """
 
+    drawn: ClassVar[str] = "gather"
     name: str
     heads: Number
 
@@ -45,6 +46,7 @@ class SpreadHeads(Op):
     Inputs: heads, index [B, T, k] of experts, order [N k] of `Dispatch`.
     """
 
+    drawn: ClassVar[str] = "spread"
     name: str
 
     def shape(self, x: Shape, index: Shape, order: Shape) -> Shape:
@@ -73,6 +75,8 @@ class RouteBesideShared(Op):
     `scale`, times a trained number (Inkling).
     """
 
+    drawn: ClassVar[str] = "router"
+    sign: ClassVar[str] = "router"
     name: str
     top_k: Number
     shared: Number
@@ -101,6 +105,9 @@ class RouteBesideShared(Op):
         )
         flops = every + routed + weighing
         return (Part("route", OpClass.ROUTING, flops, every + 1, 2 * weighed, gradients),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(router_scores="sigmoid")
 
     def run(self, torch: Any, weights: dict[str, Any], logits: Any) -> Any:
         scores = logits.float().sigmoid()
@@ -159,6 +166,7 @@ class CombineReal(Op):
     T, D].
     """
 
+    drawn: ClassVar[str] = "gather"
     name: str
     n_experts: Number
 

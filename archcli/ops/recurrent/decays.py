@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, maximum, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import FP32
 from archcli.ops.base import elementwise, heads_of, summed
 
@@ -41,6 +41,8 @@ class LogDecay(Op):
     channels [1, 1, H, 1], as checkpoints have it.
     """
 
+    drawn: ClassVar[str] = "unary"
+    sign: ClassVar[str] = "decay"
     component: ClassVar[str] = "recurrence"
     name: str
 
@@ -71,6 +73,7 @@ class LogDecay(Op):
 class L2Normalize(Op):
     """y = x / sqrt(sum(x^2) + eps) over the last axis: vectors of length one."""
 
+    sign: ClassVar[str] = "L2 norm"
     component: ClassVar[str] = "recurrence"
     name: str
     eps: float = 1e-6
@@ -80,6 +83,9 @@ class L2Normalize(Op):
         back = Part("d_0", OpClass.NORMALIZATION, L2_BACKWARD * n, 2 * n + vectors, n, wrt=0)
         flops = L2_FORWARD * n + L2_PER_VECTOR * vectors
         return (Part("normalize", OpClass.NORMALIZATION, flops, n, n, (back,)),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(norm="l2norm")
 
     def workspace(self, width: int, x: Shape) -> Workspace:
         """Bytes of x and y in fp32, where they are narrower; else of the lengths."""
@@ -99,6 +105,8 @@ class BoundedLogDecay(Op):
     flash-linear-attention, as Ling 3 has it.
     """
 
+    drawn: ClassVar[str] = "unary"
+    sign: ClassVar[str] = "decay"
     component: ClassVar[str] = "recurrence"
     name: str
     bound: float
@@ -133,6 +141,7 @@ class HeadDecay(Op):
     `retention`: a_h = 1 - 2^(-5 - h), h from 0 (RetNet, arXiv:2307.08621 section 2.2).
     """
 
+    drawn: ClassVar[str] = "aside"
     component: ClassVar[str] = "recurrence"
     zero_cost_reason: ClassVar[str] = "constants of the model"
     name: str

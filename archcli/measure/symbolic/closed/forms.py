@@ -12,6 +12,8 @@ from archcli.measure.flops import component
 from archcli.measure.kvcache.cache_size import OWN, CacheDtypes, state_contents
 from archcli.measure.params import param_counts, prediction_totals
 from archcli.measure.passes import GROWING, cache_pass, count_pass, shape_pass
+from archcli.measure.survey.folding import Folding
+from archcli.measure.survey.wired import caching_forward
 from archcli.measure.symbolic import required
 from archcli.measure.symbolic.closed.free import FreeModel
 from archcli.measure.symbolic.symbols import symbol
@@ -50,22 +52,66 @@ def closed_forms(free: FreeModel) -> Forms:
     return forms
 
 
+def form_at(forms: Forms, address: Address) -> Any:
+    """The closed form of a number that is drawn; None where it has none.
+
+    Paths and keys joined by + are added up; the path of a module is the sum over the rows below it.
+    """
+    found = [
+        form
+        for path in address.path.split("+")
+        for key in address.key.split("+")
+        for form in _forms_below(forms, Address(address.command, path, key))
+    ]
+    return required("sympy").Add(*found) if found else None
+
+
+def _forms_below(forms: Forms, address: Address) -> list[Any]:
+    if address in forms or not address.path:
+        return [forms[address]] if address in forms else []
+    below = f"{address.path}."
+    like = (at for at in forms if at.command == address.command and at.key == address.key)
+    return [forms[at] for at in like if at.path.startswith(below)]
+
+
 Entry: TypeAlias = tuple[Address, Any]
 
 
 def _show(free: FreeModel) -> Iterator[Entry]:
-    """The shapes, repetitions and parameters of each row of a forward."""
-    for at, row in _paired(free, lambda model, n: shape_pass(model, _forward(n)).rows):
-        yield Address("show", at.path, "times"), row.times
-        yield Address("show", at.path, "params"), row.params
-        if row.experts is not None:
-            yield Address("show", at.path, "experts"), row.experts.n_experts
-            yield Address("show", at.path, "top_k"), row.experts.top_k
-        shapes = {f"inputs.{i}": shape for i, shape in enumerate(row.inputs)}
-        shapes |= {f"outputs.{i}": shape for i, shape in enumerate(row.outputs)}
-        shapes |= {f"weights.{name}": shape for name, shape in row.weights.items()}
-        for key, shape in shapes.items():
-            yield from ((Address("show", at.path, f"{key}.{i}"), size) for i, size in enumerate(shape))
+    """The sizes of each row of a forward, which stands for all layers that are alike."""
+    batch_size = symbol("batch_size")
+    numeric = caching_forward(free.numeric, 2, 8)
+    symbolic = caching_forward(free.symbolic, batch_size, symbol("seq_len"))
+    folding = Folding(numeric, LayerIndex(free.numeric))
+    alike: dict[str, list[Row]] = {}
+    for at, row in zip(numeric.rows, symbolic.rows, strict=True):
+        alike.setdefault(folding.renamed(at.id), []).append(row)
+    for row_id, rows in alike.items():
+        yield from ((Address("show", row_id, key), size) for key, size in _row_sizes(rows, batch_size))
+
+
+def _row_sizes(rows: list[Row], batch_size: Any) -> Iterator[tuple[str, Any]]:
+    """(key, size) of a row that stands for several that are alike."""
+    add, first = required("sympy").Add, rows[0]
+    yield "times", add(*(row.times for row in rows))
+    yield "params", add(*(row.params for row in rows))
+    yield "layer_params", first.unit_params * (1 if first.experts is None else first.experts.n_experts)
+    if first.experts is not None:
+        yield "experts", first.experts.n_experts
+    mask = first.op.traits(*first.inputs).mask
+    if mask is not None and mask.window is not None:
+        yield "mask.window", mask.window
+    shapes = {f"inputs.{i}": shape for i, shape in enumerate(first.inputs)}
+    shapes |= {f"outputs.{i}": shape for i, shape in enumerate(first.outputs)}
+    shapes |= {f"weights.{name}": shape for name, shape in first.weights.items()}
+    for key, shape in shapes.items():
+        yield from ((f"{key}.{i}", size) for i, size in enumerate(shape))
+    if first.states:
+        contents = state_contents(rows, tuple(StateKind))
+        per_token = (s.elements / (batch_size * s.tokens) for s in first.states if s.tokens is not None)
+        yield "cached.elements", add(*contents.values())
+        yield "cached.bytes", CacheDtypes("bf16").bytes_of(contents)
+        yield "cached.elements_per_token", add(*per_token)
 
 
 Rows: TypeAlias = Callable[[Model, Sizes], Iterable[Row]]
@@ -76,10 +122,6 @@ def _paired(free: FreeModel, read: Rows) -> Iterator[tuple[Row, Row]]:
     symbols = {name: symbol(name) for name in ("batch_size", "seq_len", "context")}
     usual = dict.fromkeys(symbols, 8)
     yield from zip(read(free.numeric, usual), read(free.symbolic, symbols), strict=True)
-
-
-def _forward(sizes: Sizes) -> Request:
-    return Request("forward", sizes["batch_size"], sizes["seq_len"])
 
 
 def _params(free: FreeModel) -> Iterator[Entry]:

@@ -148,7 +148,8 @@ def _extreme(expression: Any) -> WholeFraction:
 
 def _remainder(expression: Any) -> WholeFraction:
     sympy = required("sympy")
-    return WholeFraction(sympy.Function("remainder")(*expression.args), sympy.Integer(1))
+    overs, under = _common([quotient(argument) for argument in expression.args])
+    return WholeFraction(sympy.Function("remainder")(*overs), under)
 
 
 READERS: Mapping[str, Any] = {

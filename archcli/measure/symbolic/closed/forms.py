@@ -10,6 +10,7 @@ from archcli.arith import ELEMENT_BITS, Number
 from archcli.graph import OpClass, Row, StateContent, StateKind
 from archcli.measure.flops import component
 from archcli.measure.kvcache.cache_size import OWN, CacheDtypes, state_contents
+from archcli.measure.kvcache.kvcache import kinds_of
 from archcli.measure.params import param_counts, prediction_totals
 from archcli.measure.passes import GROWING, cache_pass, count_pass, shape_pass
 from archcli.measure.survey.folding import Folding
@@ -159,7 +160,10 @@ def _param_totals(model: Model, rows: Iterable[Row]) -> dict[str, Any]:
         rounding = _nearest(row.active_params) - row.active_params
         for key in ("active_params", "active_params_excl_input_embedding"):
             counts[key] += rounding
-        for key, number in {**counts, **{f"by_group.{group}": n for group, n in by_group.items()}}.items():
+        counts |= {f"by_group.{group}": n for group, n in by_group.items()}
+        # no key of the JSON: what a token reads of each group
+        counts[f"active_by_group.{row.group}"] = _nearest(row.active_params)
+        for key, number in counts.items():
             sums.add(key, number, occurrences)
     return dict(sums.totals())
 
@@ -210,6 +214,12 @@ def _kvcache(free: FreeModel) -> Iterator[Entry]:
         for name in kinds:
             yield Address("kvcache", "", f"{name}bytes{suffix}"), dtypes.bytes_of(held[name])
     yield from _cache_rows(free, batch_size, context)
+    for name, changed in kinds_of(free.symbolic):
+        contents = state_contents(cache_pass(changed, Request("prefill", batch_size, context)).rows)
+        yield Address("kvcache", "", f"as_kind.{name}.elements"), sum(contents.values())
+        for dtype in CACHE_DTYPES:
+            suffix = "" if dtype == "bf16" else f"@{dtype}"
+            yield Address("kvcache", "", f"as_kind.{name}.bytes{suffix}"), CacheDtypes(dtype).bytes_of(contents)
 
 
 def _symbolic(contents: Mapping[StateContent, Any]) -> Iterator[tuple[StateContent, Any]]:

@@ -20,8 +20,10 @@ if __name__ == "__main__":
             done = perf_counter()
             any_fault |= bool(found)
             counts = {kind: len(whats) for kind, whats in found.items()}
-            print(f"{name} {laid_out - began:.2f} + {done - laid_out:.2f} s {counts or 'no fault'}")
+            sys.stdout.write(
+                f"{name} {laid_out - began:.2f} + {done - laid_out:.2f} s {counts or 'no fault'}\n"
+            )
             for kind, whats in found.items():
                 for what in whats:
-                    print(f"    {kind}: {what}")
+                    sys.stdout.write(f"    {kind}: {what}\n")
     sys.exit(any_fault)

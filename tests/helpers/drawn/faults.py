@@ -1,4 +1,4 @@
-"""Faults of a drawing that Chromium laid out: what overlaps, leaves its place, is pale, slanted or too small."""
+"""Faults of a drawing that Chromium laid out: what overlaps, leaves its place, is pale or slanted."""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -79,7 +79,7 @@ def leaving_texts(seen):
 
 
 def pale_texts(seen):
-    """Texts of too little contrast with what is under their middle and their ends, or that something covers."""
+    """Texts of too little contrast with what is under their middle and ends, or that something covers."""
     for i, (left, top, right, bottom) in enumerate(seen.placed):
         y = (top + bottom) / 2
         for x in (left + 1, (left + right) / 2, right - 1):

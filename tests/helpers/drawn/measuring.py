@@ -1,4 +1,4 @@
-"""Drawings as Chromium lays them out: where texts stand in three fonts and widths, and colours in both schemes."""
+"""Drawings as Chromium lays them out, in three fonts and widths and in both colour schemes."""
 
 import shutil
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ ARGUMENTS = (
 @contextmanager
 def chromium():
     """A headless browser with an empty page."""
-    from selenium import webdriver  # noqa: PLC0415 - what needs no browser needs no selenium
+    from selenium import webdriver
 
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER

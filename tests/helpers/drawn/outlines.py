@@ -1,4 +1,4 @@
-"""Shapes of a drawing as polygons and lines, in its own units: rounded corners are square, curves are chords."""
+"""Shapes of a drawing as polygons and lines in its units: corners are square, curves are chords."""
 
 import re
 from itertools import pairwise

@@ -1,0 +1,169 @@
+"""Whether a drawing says what the commands count: addresses and values, printed numbers, kinds and layers."""
+
+import re
+from collections import defaultdict
+from xml.etree import ElementTree as ET
+
+SVG = "{http://www.w3.org/2000/svg}"
+ADDRESS = ("data-command", "data-path", "data-key", "data-value")
+ROW_NAMES = ("path", "first", "group", "name")
+"""What names a row in the JSON of a command, the first of these that it has."""
+LAYER = re.compile(r"((?:\w+\.)?layers\.\d+)\.")
+NUMBER = re.compile(
+    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?\s?([KMGTPE]i?(?:B|FLOP)?|B|FLOP|k|%|[mµn]?s\b)?(?!\w|-[a-z])"
+)
+DECIMAL = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+BINARY = {f"{prefix}i": 1024**power for power, prefix in enumerate("KMGTPE", 1)}
+SCALES = {**DECIMAL, **BINARY, "%": 0.01, "s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+"""What stands for what behind a number."""
+
+
+def parsed(svg):
+    """A drawing as a tree of elements."""
+    return ET.fromstring(svg)  # noqa: S314 - a drawing of ours
+
+
+def addressed(svg):
+    """The elements of a drawing that say which number they draw."""
+    return [element for element in parsed(svg).iter() if "data-value" in element.attrib]
+
+
+def document_value(document, path, key):
+    """The number at an address in the JSON of a command; KeyError where there is none.
+
+    `path` is that of a row, or empty for totals and the document itself.
+    """
+    starts = [document["totals"], document]
+    if path:
+        starts = [row for row in document["rows"] if path in _names(row)] + [
+            document["totals"].get(path),
+            document.get(path),
+        ]
+    found = [value for start in starts if (value := _walk(start, key)) is not None]
+    if not found:
+        raise KeyError(f"{path} {key}")
+    return found[0]
+
+
+def _names(row):
+    return {row.get(name) for name in ROW_NAMES}
+
+
+def _walk(value, key):
+    for step in key.split(".") if key else ():
+        match value:
+            case dict() if step in value:
+                value = value[step]
+            case list() if step.isdigit() and int(step) < len(value):
+                value = value[int(step)]
+            case _:
+                return None
+    return value if isinstance(value, int | float) else None
+
+
+def miscounted(svg, documents):
+    """Elements whose value is not what a command says; `documents` gives its JSON by its name."""
+    for element in addressed(svg):
+        command, path, key, value = (element.get(name) for name in ADDRESS)
+        told = f"{command} {path} {key} {value}"
+        if command is None or key is None or path is None:
+            yield "address incomplete", told
+            continue
+        try:
+            counted = document_value(documents(command), path, key)
+        except KeyError:
+            yield "no such address", told
+            continue
+        if float(value) != float(counted):
+            yield "not what is counted", f"{told}, counted {counted}"
+
+
+def is_rounding(text, value):
+    """Whether a printed number, with its prefix, is a value rounded to the digits that are printed."""
+    match = NUMBER.fullmatch(text.strip())
+    if match is None:
+        return False
+    whole, part, unit = match[1].replace(",", ""), match[2] or "", match[3] or ""
+    # B is billions or bytes, GB and GiB are bytes
+    scales = {SCALES.get(unit.removesuffix("FLOP"), 1), SCALES.get(unit.removesuffix("B"), 1)}
+    half = 0.5000001 * 10.0 ** -max(len(part) - 1, 0)
+    return any(abs(value / scale - float(whole + part)) <= half for scale in scales)
+
+
+def misprinted(svg):
+    """Numbers in texts that are no rounding of their element's value, or have no element with a value."""
+    for text in parsed(svg).iter(f"{SVG}text"):
+        loose = "".join(_loose(text, text.get("data-value") is not None))
+        if "size-title" not in text.get("class", ""):
+            yield from (
+                ("number without an address", f"{match[0]!r} in {loose!r}")
+                for match in NUMBER.finditer(loose)
+            )
+        for element in text.iter():
+            value = element.get("data-value")
+            if value is None:
+                continue
+            printed = "".join(element.itertext())
+            numbers = [match[0] for match in NUMBER.finditer(printed)]
+            if not any(is_rounding(number, float(value)) for number in numbers):
+                yield "no rounding of its value", f"{printed!r} for {value}"
+
+
+def _loose(element, addressed_above):
+    """The text of an element that is within no address; an address is a space."""
+    if not addressed_above:
+        yield element.text or ""
+    for child in element:
+        own = child.get("data-value") is not None
+        yield from ["·"] if own else _loose(child, addressed_above)
+        if not addressed_above:
+            yield child.tail or ""
+
+
+def distinct_layers(show):
+    """Paths of the distinct layers in the JSON of `show`."""
+    return {match[1]: None for row in show["rows"] if (match := LAYER.match(row["path"]))}
+
+
+def layers_of(show):
+    """How many layers the stacks have, {path of the stack: number}."""
+    indices = defaultdict(set)
+    for row in show["rows"]:
+        if match := LAYER.match(row["path"]):
+            indices[match[1].rpartition(".")[0]] |= set(row.get("layers") or ())
+    return {stack: len(layers) for stack, layers in indices.items()}
+
+
+def misplaced(svg, shows):
+    """Kinds that are missing, twice or of no layer, and cells that are not as many as the layers."""
+    elements = [*parsed(svg).iter()]
+    kinds = sorted(element.get("data-kind") for element in elements if element.get("data-kind"))
+    expected = sorted(path for show in shows for path in distinct_layers(show))
+    for path in sorted({*kinds, *expected}):
+        if kinds.count(path) != expected.count(path):
+            yield "kinds", f"{path}: {kinds.count(path)} blocks for {expected.count(path)} distinct layers"
+    cells = [element for element in elements if element.get("data-layer")]
+    whole = sum(int(cell.get("data-value", 1)) for cell in cells)
+    layers = sum(sum(layers_of(show).values()) for show in shows)
+    if whole != layers:
+        yield "cells", f"{len(cells)} cells for {whole} of {layers} layers"
+
+
+def out_of_scale(svg):
+    """Bars whose width is not their value by one scale: that of features, or that of a bar at the foot."""
+    groups = defaultdict(list)
+    for element in addressed(svg):
+        if element.tag == f"{SVG}rect" and element.get("data-layer") is None:
+            features = re.match(r"(in|out)puts\.|weights\.", element.get("data-key") or "")
+            place = () if features else (element.get("data-command"), element.get("y"), element.get("height"))
+            groups[place].append((float(element.get("width", 0)), float(element.get("data-value")), element))
+    for place, bars in groups.items():
+        widest = max(bars, key=lambda bar: bar[1])
+        scale = widest[0] / widest[1] if widest[1] else 0.0
+        for width, value, element in bars:
+            if abs(width - value * scale) > 0.5:
+                told = " ".join(element.get(name) or "-" for name in ADDRESS)
+                yield (
+                    "out of scale",
+                    f"{told}: {width:.2f} wide, {value * scale:.2f} by {place or 'the scale'}",
+                )

@@ -34,7 +34,8 @@ class Piece(NamedTuple):
     cached: bool = False
 
 
-class Heads(NamedTuple):
+@dataclass(frozen=True)
+class Heads:
     """How a bar is divided into heads: `count` of them of `width` features, `groups` that share keys."""
 
     count: Figure
@@ -50,7 +51,8 @@ class Mask(NamedTuple):
     cells: tuple[tuple[bool, ...], ...]
 
 
-class Held(NamedTuple):
+@dataclass(frozen=True)
+class Held:
     """A state that does not grow: `count` matrices of `rows` by `columns`, and the bytes of all of them."""
 
     count: Figure
@@ -59,7 +61,8 @@ class Held(NamedTuple):
     bytes: Figure | None
 
 
-class Choice(NamedTuple):
+@dataclass(frozen=True)
+class Choice:
     """Routed experts: each token runs `chosen` of `count`, in `groups` of which it may choose from some."""
 
     count: Figure
@@ -127,7 +130,8 @@ class Kind:
     spine: tuple[str, ...]
 
 
-class Cell(NamedTuple):
+@dataclass(frozen=True)
+class Cell:
     """A layer in the strip, or a run of `count` like ones: its mixers' and its networks' hues and letters."""
 
     first: int

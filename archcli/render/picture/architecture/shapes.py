@@ -38,13 +38,21 @@ def svg_of(shapes: Iterable[Shape | Many]) -> str:
     return "".join(map(_svg, shapes))
 
 
+def attributes_of(shape: Shape) -> dict[str, Any]:
+    """The attributes of a shape by their names in SVG, with the address of its figure."""
+    # underscores are dashes, a trailing one is dropped: class_
+    given = {name.rstrip("_").replace("_", "-"): value for name, value in shape.attributes.items()}
+    return {**given, **_address(shape.figure)}
+
+
 def _svg(shape: Shape | Many) -> str:
-    if isinstance(shape, Many):
-        return svg_of(shape.shape(i) for i in range(int(shape.count)))
-    inside = svg_of(shape.inside) + escaped(shape.content)
-    if shape.title:
-        inside = element("title", escaped(shape.title)) + inside
-    return element(shape.tag, inside, **shape.attributes, **_address(shape.figure))
+    match shape:
+        case Many():
+            return element("g", svg_of(map(shape.shape, range(int(shape.count)))))
+        case Shape():
+            title = element("title", escaped(shape.title)) if shape.title else ""
+            inside = title + svg_of(shape.inside) + escaped(shape.content)
+            return element(shape.tag, inside, **attributes_of(shape))
 
 
 def _address(figure: Figure | None) -> dict[str, Any]:
@@ -52,8 +60,8 @@ def _address(figure: Figure | None) -> dict[str, Any]:
     if figure is None:
         return {}
     return {
-        "data_command": figure.command,
-        "data_path": figure.path,
-        "data_key": figure.key,
-        "data_value": figure.value,
+        "data-command": figure.command,
+        "data-path": figure.path,
+        "data-key": figure.key,
+        "data-value": figure.value,
     }

@@ -1,0 +1,185 @@
+"""The foot: what is stored as a bar of shares, and what a token reads of it, spread out below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from archcli.measure.survey.anatomy.records import Anatomy, Figure, Share
+from archcli.render.picture.architecture.numbers import concrete, written
+from archcli.render.picture.architecture.printed import cut, number, steps
+from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.style import LEADING, Word, Words, path, rect, text, width_of
+
+BAR, TEXTURE = 22.0, 6.0
+"""Units of a bar's height, and of the texture along its foot that tells neighbours apart."""
+HEADING, GAP = 22.0, 34.0
+"""From the top to the first bar, and from it to the second."""
+INSET = 10.0
+"""Room of a text within its segment, on each side."""
+NARROW = 3.0
+"""Below this width a segment leaves no gap to the next."""
+SAME = 0.999
+"""Where a token reads as much as that of all that is stored, one bar says both."""
+TEXTURES = {"recurrent": "hatched", "experts": "dotted", "shared": "barred"}
+UNITS = {"params": "count", "flops": "flops", "bytes": "bytes", "kv": "bytes", "time": "seconds"}
+"""The unit of a quantity that the bars show."""
+Drawing = Iterator[Shape | Many]
+
+
+class Segment(NamedTuple):
+    """A share as it is drawn: what is written of it, its left edge and width, and its texture."""
+
+    share: Share
+    figure: Figure
+    left: Any
+    width: Any
+    part: Any
+    texture: str
+
+
+def is_single(anatomy: Anatomy) -> bool:
+    """Whether one bar says what is stored and what is read."""
+    stored, read = _sums(anatomy.shares)
+    return concrete(read) >= SAME * concrete(stored)
+
+
+def height(anatomy: Anatomy, width: float) -> float:
+    """Units that the foot takes."""
+    if not anatomy.shares:
+        return 0.0
+    bars = [_segments(anatomy.shares, 0.0, width, read=False)]
+    if not is_single(anatomy):
+        bars.append(_segments(anatomy.shares, 0.0, width, read=True))
+    labels = LEADING * _levels(bars[-1], 0.0, UNITS[anatomy.shown])
+    return HEADING + BAR * len(bars) + GAP * (len(bars) - 1) + labels + 10
+
+
+def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
+    """Both bars between x and x + width."""
+    if not anatomy.shares:
+        return
+    unit = UNITS[anatomy.shown]
+    words = (*anatomy.foot, "", "")
+    yield text(x, y + 12, cut(words[0], width, "head"), "head")
+    top = y + HEADING
+    stored = _segments(anatomy.shares, x, width, read=False)
+    yield from _bar(stored, top, unit)
+    if is_single(anatomy):
+        yield from _labels(stored, x, top + BAR, unit)
+        return
+    whole, part = _sums(anatomy.shares)
+    marked = width * part / whole
+    left = x + width - marked
+    yield rect(left - 1, top - 3, marked + 2, BAR + 6, "none edge s-ink", 2.0)
+    below = top + BAR + GAP
+    yield path(steps("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "held s-line")
+    yield path(steps("M", x + width, top + BAR + 3, "V", below), "held s-line")
+    caption = f"{written(part, unit)} ({written(part / whole, 'share')}) {words[1]}".rstrip()
+    yield text(x + width - INSET, below - 15, caption, anchor="end")
+    read = _segments(anatomy.shares, x, width, read=True)
+    yield from _bar(read, below, unit)
+    yield from _labels(read, x, below + BAR, unit)
+
+
+def _sums(shares: Sequence[Share]) -> tuple[Any, Any]:
+    return sum(share.stored.value for share in shares), sum(share.read.value for share in shares)
+
+
+def _segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> list[Segment]:
+    """The segments of a bar; in that of what is stored, what no token reads stands first."""
+    whole = _sums(shares)[1 if read else 0]
+    drawn, left, before = list[Segment](), x, ""
+    for share in shares:
+        figure = share.read if read else share.stored
+        if concrete(figure.value) <= 0:
+            continue
+        wide = width * figure.value / whole
+        texture = TEXTURES.get(share.hue, "")
+        # neighbours of one hue are told apart by their texture
+        if drawn and drawn[-1].share.hue == share.hue and before == texture:
+            texture = "barred" if texture != "barred" else "dotted"
+        drawn.append(Segment(share, figure, left, wide, figure.value / whole, texture))
+        left, before = left + wide, texture
+    return drawn
+
+
+def _label(segment: Segment, unit: str) -> Words:
+    """The name of a share, its figure, and its part of the whole."""
+    part = f" {written(segment.part, 'share')}"
+    return (Word(f"{segment.share.name} "), number(segment.figure, unit), Word(part))
+
+
+def _is_inside(segment: Segment, unit: str) -> bool:
+    """Whether a segment has room for its own label."""
+    return width_of(_label(segment, unit), "label") + 2 * INSET <= concrete(segment.width)
+
+
+def _bar(segments: Sequence[Segment], y: float, unit: str) -> Drawing:
+    for segment in segments:
+        title = f"{segment.share.name}: {written(segment.figure.value, unit)}"
+        look = f"solid-{segment.share.hue}"
+        gap = 1.0 if segment is not segments[-1] and concrete(segment.width) > NARROW else 0.0
+        yield rect(segment.left, y, segment.width - gap, BAR, look, figure=segment.figure, title=title)
+        if segment.texture:
+            yield rect(segment.left, y + BAR - TEXTURE, segment.width - gap, TEXTURE, segment.texture)
+        if _is_inside(segment, unit):
+            yield text(segment.left + INSET, y + 13, _label(segment, unit), "label", "on")
+
+
+class Label(NamedTuple):
+    """The label of a narrow segment: its leader, and the ends of its text, which is left or right of that."""
+
+    segment: Segment
+    leader: float
+    start: float
+    end: float
+
+    def spans(self, x: float) -> bool:
+        """Whether a vertical line passes through the text."""
+        return self.start - 3 < x < self.end + 3
+
+
+def _levels(segments: Sequence[Segment], x: float, unit: str) -> int:
+    """Rows of labels below a bar."""
+    return max((level for _, level in _placed(segments, x, unit)), default=-1) + 1
+
+
+def _placed(segments: Sequence[Segment], x: float, unit: str) -> list[tuple[Label, int]]:
+    """Labels of narrow segments with their rows: no leader passes through a text, no two texts overlap."""
+    waiting = _beside(segments, x, unit)
+    placed = list[tuple[Label, int]]()
+    while waiting:
+        free = (it for it in waiting if not any(it.spans(other.leader) for other in waiting if other is not it))
+        label = next(free, waiting[0])
+        waiting.remove(label)
+        level = 1 + max((row for other, row in placed if label.spans(other.leader)), default=-1)
+        while any(
+            row == level and label.start < other.end + 8 and other.start < label.end + 8 for other, row in placed
+        ):
+            level += 1
+        placed.append((label, level))
+    return placed
+
+
+def _beside(segments: Sequence[Segment], x: float, unit: str) -> list[Label]:
+    """Labels left of their leaders; those near the left edge, and those whose text would reach them, right."""
+    labels = list[Label]()
+    for segment in segments:
+        if _is_inside(segment, unit):
+            continue
+        room, leader = width_of(_label(segment, unit)), concrete(segment.left + segment.width / 2)
+        left, right = Label(segment, leader, leader - room - 5, leader), leader + room + 5
+        turned = left.start < x or any(other.start == other.leader and left.spans(other.leader) for other in labels)
+        labels.append(Label(segment, leader, leader, right) if turned else left)
+    return labels
+
+
+def _labels(segments: Sequence[Segment], x: float, y: float, unit: str) -> Drawing:
+    """Labels below a bar, each beside a leader from its segment."""
+    for label, level in _placed(segments, x, unit):
+        centre = label.segment.left + label.segment.width / 2
+        base = y + LEADING * (level + 1)
+        yield path(steps("M", centre, y + 1, "V", base - 4), "edge s-line")
+        anchor, at = ("start", centre + 5) if label.start == label.leader else ("end", centre - 5)
+        yield text(at, base, _label(label.segment, unit), anchor=anchor)

@@ -1,0 +1,150 @@
+"""Redraw: shapes with traced numbers as an SVG of this model, and the script that draws it for another.
+
+The script is a function of the figures, as BigInts in the order of `Redraw.figures`, and of the svg element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+from archcli.measure.survey.anatomy.records import Figure
+from archcli.render.picture.architecture.shapes import Many, Shape, attributes_of
+from archcli.render.picture.architecture.traced import (
+    MARK,
+    Scope,
+    is_traced,
+    plain,
+    plain_text,
+    template,
+    traced,
+)
+from archcli.render.picture.elements import element, escaped
+
+NUMBERED = "data-n"
+
+
+@dataclass
+class Redraw:
+    """What is drawn of which figures, and how each changes with them."""
+
+    figures: dict[tuple[str, str, str], Figure] = field(default_factory=dict)
+    scope: Scope = field(default_factory=lambda: Scope("t"))
+    updates: list[str] = field(default_factory=list)
+    numbered: int = 0
+
+    def traced(self, value: Any) -> Any:
+        """A record, tuple or figure with traced figures in place of plain ones."""
+        if type(value) is Figure:
+            return self._figure(value)
+        if type(value) is tuple:
+            return tuple(map(self.traced, value))
+        if is_dataclass(value):
+            record: Any = value
+            changed = {item.name: self.traced(getattr(value, item.name)) for item in fields(record)}
+            return replace(record, **changed)
+        names = getattr(type(value), "_fields", ())  # of a named tuple
+        return (
+            value._replace(**{name: self.traced(getattr(value, name)) for name in names}) if names else value
+        )
+
+    def svg(self, shapes: Iterable[Shape | Many]) -> str:
+        """The shapes as SVG; those that depend on figures are numbered, and their updates noted."""
+        return "".join(map(self._svg, shapes))
+
+    def script(self) -> str:
+        """The function that draws the same for other figures."""
+        updates = "".join(self.updates)
+        return f"(f,svg)=>{{const e=svg.querySelectorAll('[data-n]');{self.scope.script(updates)}{updates}}}"
+
+    def _figure(self, figure: Figure) -> Any:
+        address = figure.command, figure.path, figure.key
+        self.figures.setdefault(address, figure)
+        place = list(self.figures).index(address)
+        return figure._replace(value=traced(figure.value, f"Number(f[{place}])", self.scope))
+
+    def _svg(self, shape: Shape | Many) -> str:
+        match shape:
+            case Many():
+                return self._many(shape)
+            case Shape():
+                return self._one(shape)
+
+    def _one(self, shape: Shape) -> str:
+        changing = dict(_changing(shape))
+        number = self._number(len(changing) > 0)
+        for name, code in changing.items():
+            self.updates.append(f"set(e[{number}],'{name}',{code});")
+        inside = "".join(map(self._svg, shape.inside))
+        return _plain_svg(shape, inside, {} if number is None else {NUMBERED: number})
+
+    def _number(self, numbered: bool) -> int | None:
+        if not numbered:
+            return None
+        self.numbered += 1
+        return self.numbered - 1
+
+    def _many(self, many: Many) -> str:
+        """A group of like shapes: those of this model, and a loop that clones the first."""
+        count = int(plain(many.count))
+        inside = "".join(map(_static, map(many.shape, range(count))))
+        if not is_traced(many.count):
+            return element("g", inside)
+        number = self._number(numbered=True)
+        turn = Scope("u", self.scope)
+        shape = many.shape(traced(0, "i", turn))
+        changes = [
+            f"[{place},'{name}',{code}]"
+            for place, inner in enumerate(_flat(shape))
+            for name, code in _changing(inner)
+        ]
+        answer = f"[{','.join(changes)}]"
+        body = f"i=>{{{turn.script(answer)}return {answer}}}"
+        self.updates.append(f"many(e[{number}],{many.count.code},{body});")
+        return element("g", inside, **{NUMBERED: number})
+
+
+def _changing(shape: Shape) -> Iterator[tuple[str, str]]:
+    """Attributes of a shape that depend on figures, and its text as `text`, as JavaScript."""
+    for name, value in attributes_of(shape).items():
+        if is_traced(value):
+            # an address has the figure itself, exact; a place or size a tenth of a pixel
+            exact = value.code.removeprefix("Number(").removesuffix(")")
+            yield name, f"String({exact})" if name == "data-value" else f"fixed({value.code},1)"
+        elif MARK.search(str(value)):
+            yield name, template(str(value))
+    if MARK.search(str(shape.content)):
+        yield "text", template(str(shape.content))
+    if MARK.search(shape.title):
+        yield "title", template(shape.title)
+
+
+def _flat(shape: Shape | Many) -> Iterator[Shape]:
+    """A shape and all inside it, in the order of the document."""
+    match shape:
+        case Many():
+            raise NotImplementedError("a loop within a loop is not drawn anew")
+        case Shape():
+            yield shape
+            for inner in shape.inside:
+                yield from _flat(inner)
+
+
+def _static(shape: Shape | Many) -> str:
+    match shape:
+        case Many():
+            return element("g", "".join(map(_static, map(shape.shape, range(int(plain(shape.count)))))))
+        case Shape():
+            return _plain_svg(shape, "".join(map(_static, shape.inside)), {})
+
+
+def _plain_svg(shape: Shape, inside: str, extra: dict[str, Any]) -> str:
+    """A shape as SVG, with the numbers of this model."""
+    title = element("title", escaped(plain_text(shape.title))) if shape.title else ""
+    attributes = {name: _attribute(value) for name, value in attributes_of(shape).items()}
+    return element(shape.tag, title + inside + escaped(plain_text(str(shape.content))), **attributes, **extra)
+
+
+def _attribute(value: Any) -> Any:
+    return plain(value) if is_traced(value) else plain_text(value) if type(value) is str else value

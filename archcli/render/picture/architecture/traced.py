@@ -1,0 +1,181 @@
+"""Traced: numbers that remember how they were computed, so that a layout can be read as JavaScript.
+
+A traced number is an int or a float with the value of this model; its arithmetic also writes a step of a
+script. Printed into a text or an attribute, it leaves a mark that holds the step and the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import add, floordiv, mod, mul, neg, sub, truediv
+from typing import Any
+
+MARK = re.compile("\ue000([^\ue001]*)\ue001([^\ue002]*)\ue002")
+"""A mark in a text: JavaScript, and what it comes to for this model. Private-use characters delimit it."""
+
+
+STEP = re.compile(r"\b[a-z]\d+\b")
+
+
+@dataclass
+class Scope:
+    """Steps that are computed together: those of the drawing, or those of one turn of a loop within it."""
+
+    prefix: str
+    outer: Scope | None = None
+    steps: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        """0 of the drawing, 1 of a loop in it."""
+        return 0 if self.outer is None else self.outer.depth + 1
+
+    def name(self, code: str) -> str:
+        """The name of a step; equal steps are computed once."""
+        return self.steps.setdefault(code, f"{self.prefix}{len(self.steps)}")
+
+    def script(self, needed: str) -> str:
+        """The steps that some JavaScript needs, in their order."""
+        names = {name: code for code, name in self.steps.items()}
+        left, used = [needed], set[str]()
+        while left:
+            found = {name for name in STEP.findall(left.pop()) if name in names and name not in used}
+            used |= found
+            left += [names[name] for name in found]
+        return "".join(f"const {name}={code};" for name, code in names.items() if name in used)
+
+
+class Traced:
+    """What traced ints and floats share: the name of their step, and its scope."""
+
+    code: str
+    scope: Scope
+
+    def __add__(self, other: Any) -> Any:
+        return _infix("+", add, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _infix("+", add, other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _infix("-", sub, self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _infix("-", sub, other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _infix("*", mul, self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _infix("*", mul, other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _infix("/", truediv, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _infix("/", truediv, other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _step("Math.floor({}/{})", floordiv, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _step("Math.floor({}/{})", floordiv, other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _step("modulo({},{})", mod, self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _step("modulo({},{})", mod, other, self)
+
+    def __neg__(self) -> Any:
+        return _step("(-{})", neg, self)
+
+    def __format__(self, form: str) -> str:
+        places = re.fullmatch(r"\.(\d)f", form)
+        code = f"fixed({{}},{places[1] if places else 1})"
+        return marked(self, code, format(plain(self), form or ".1f").removesuffix(".0"))
+
+    def __str__(self) -> str:
+        return format(self)
+
+
+class TracedInt(Traced, int):
+    """A whole number that remembers how it was computed."""
+
+
+class TracedFloat(Traced, float):
+    """A float that remembers how it was computed."""
+
+
+def traced(value: float, code: str, scope: Scope) -> Any:
+    """A number of this value whose step has this name."""
+    number: Any = TracedInt(value) if type(value) in {int, bool, TracedInt} else TracedFloat(value)
+    number.code, number.scope = code, scope
+    return number
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value is a traced number."""
+    return type(value) in {TracedInt, TracedFloat}
+
+
+def plain(number: Any) -> Any:
+    """The int or float that a traced number is, without its step."""
+    if type(number) is TracedInt:
+        return int.__add__(number, 0)
+    return float.__add__(number, 0.0) if type(number) is TracedFloat else number
+
+
+def call(name: str, compute: Callable[..., Any], *numbers: Any) -> Any:
+    """A function of numbers, and of traced ones also the step `name(…)`."""
+    return _step(f"{name}({','.join('{}' for _ in numbers)})", compute, *numbers)
+
+
+def marked(number: Any, code: str, text: str) -> str:
+    """A traced number in a text: `code` writes it, with {} for the number; `text` is what it comes to."""
+    # figures are BigInts, exact beyond 2^53: a text has them as they are
+    name = (
+        number.code.removeprefix("Number(").removesuffix(")") if code.startswith("written") else number.code
+    )
+    return f"\ue000{code.format(name)}\ue001{text}\ue002"
+
+
+def plain_text(text: str) -> str:
+    """A text with its marks replaced by what they come to for this model."""
+    return MARK.sub(lambda mark: mark[2], text)
+
+
+def template(text: str) -> str:
+    """A text with marks as JavaScript."""
+    pieces, end = [], 0
+    for mark in MARK.finditer(text):
+        pieces += [_quoted(text[end : mark.start()]), mark[1]]
+        end = mark.end()
+    return "+".join(piece for piece in (*pieces, _quoted(text[end:])) if piece != '""') or '""'
+
+
+def _quoted(text: str) -> str:
+    import json  # of the report alone
+
+    # </script> within a name must not end the script
+    return json.dumps(text).replace("<", "\\u003c")
+
+
+def _infix(sign: str, compute: Callable[..., Any], a: Any, b: Any) -> Any:
+    return _step(f"({{}}{sign}{{}})", compute, a, b)
+
+
+def _step(code: str, compute: Callable[..., Any], *numbers: Any) -> Any:
+    """The result of a step, traced if one of its numbers is."""
+    result = compute(*map(plain, numbers))
+    scopes = [number.scope for number in numbers if is_traced(number)]
+    if not scopes:
+        return result
+    scope = max(scopes, key=lambda scope: scope.depth)
+    return traced(result, scope.name(code.format(*map(_code, numbers))), scope)
+
+
+def _code(number: Any) -> str:
+    return str(number.code) if is_traced(number) else repr(number)

@@ -24,8 +24,19 @@ def parsed(svg):
 
 
 def addressed(svg):
-    """The elements of a drawing that say which number they draw."""
-    return [element for element in parsed(svg).iter() if "data-value" in element.attrib]
+    """The elements of a drawing that say which number they draw, each with the model that it is about.
+
+    Of several models: the nearest element around that names one; None where there is none.
+    """
+    yield from _addressed(parsed(svg), None)
+
+
+def _addressed(element, model):
+    model = element.get("data-model", model)
+    if "data-value" in element.attrib:
+        yield model, element
+    for child in element:
+        yield from _addressed(child, model)
 
 
 def document_value(document, path, key):
@@ -62,15 +73,17 @@ def _walk(value, key):
 
 
 def miscounted(svg, documents):
-    """Elements whose value is not what a command says; `documents` gives its JSON by its name."""
-    for element in addressed(svg):
+    """Elements whose value is not what a command says; `documents(command, model)` gives its JSON."""
+    for model, element in addressed(svg):
+        if "data-layer" in element.attrib:  # a run of layers, which are counted elsewhere
+            continue
         command, path, key, value = (element.get(name) for name in ADDRESS)
         told = f"{command} {path} {key} {value}"
         if command is None or key is None or path is None:
             yield "address incomplete", told
             continue
         try:
-            counted = document_value(documents(command), path, key)
+            counted = document_value(documents(command, model), path, key)
         except KeyError:
             yield "no such address", told
             continue
@@ -152,7 +165,7 @@ def misplaced(svg, shows):
 def out_of_scale(svg):
     """Bars whose width is not their value by one scale: that of features, or that of a bar at the foot."""
     groups = defaultdict(list)
-    for element in addressed(svg):
+    for _, element in addressed(svg):
         if element.tag == f"{SVG}rect" and element.get("data-layer") is None:
             features = re.match(r"(in|out)puts\.|weights\.", element.get("data-key") or "")
             place = () if features else (element.get("data-command"), element.get("y"), element.get("height"))

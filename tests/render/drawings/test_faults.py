@@ -132,7 +132,7 @@ DOCUMENT = {
 def test_a_value_is_that_of_its_address(address, value, kind):
     path, key = address
     svg = f'<svg><rect data-command="show" data-path="{path}" data-key="{key}" data-value="{value}"/></svg>'
-    assert [found for found, _ in counted.miscounted(svg, lambda _: DOCUMENT)] == ([kind] if kind else [])
+    assert [found for found, _ in counted.miscounted(svg, lambda *_: DOCUMENT)] == ([kind] if kind else [])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ WIDE, HIGH = 660, 720
 """Pixels of a drawing, at most."""
 
 
-STYLE = f"""body{{margin:0;background:#888;display:grid;grid-template-columns:repeat({ACROSS},{WIDE}px);gap:6px}}
+STYLE = f"""body{{margin:0;background:#888;display:grid;gap:6px}}
+body{{grid-template-columns:repeat({ACROSS},{WIDE}px)}}
 figure{{margin:0}} figcaption{{font:14px sans-serif}} img{{max-width:{WIDE}px;max-height:{HIGH}px}}"""
 DECODED = """const done = arguments[0];
 Promise.all([...document.images].map((image) => image.decode())).then(done)"""

@@ -20,11 +20,11 @@ def pairs():
     return [tuple(chance.sample(names, 2)) for _ in range(PAIRS)]
 
 
-def drawing(*models):
+def drawing(*models, **options):
     """The SVG of one or several models, or of a file."""
     if models[0].endswith(".svg"):
         return Path(models[0]).read_text(encoding="utf-8")
-    return archcli.draw(*models)._repr_svg_()
+    return archcli.draw(*models, **options)._repr_svg_()
 
 
 @cache

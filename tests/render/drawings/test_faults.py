@@ -4,7 +4,7 @@ import pytest
 
 from drawn import counted
 from drawn.faults import faults
-from drawn.measuring import BROWSER, DRIVER, chromium, measured
+from drawn.measuring import measured
 
 LABELS = "".join(
     f'<text x="40" y="{130 + 20 * i}" class="ink">label of a bar, {name}</text>'
@@ -81,15 +81,7 @@ def mutated(old, new):
     return SOUND.replace(old, new)
 
 
-@pytest.fixture(scope="module")
-def browser():
-    pytest.importorskip("selenium.webdriver", reason="no selenium: it is in the extra `dev`")
-    with chromium() as driver:
-        yield driver
-
-
 @pytest.mark.xdist_group("browser")
-@pytest.mark.skipif(not (BROWSER and DRIVER), reason="no chromium (apt: chromium chromium-driver)")
 def test_each_fault_is_found_and_no_other(browser):
     assert faults(measured(browser, SOUND)) == {}
     missed = [

@@ -103,11 +103,16 @@ def is_rounding(text, value):
     return any(abs(value / scale - float(whole + part)) <= half for scale in scales)
 
 
+UNCOUNTED = {"size-title", "index"}
+"""Classes of texts whose numbers name: the model's name, indices of layers."""
+NAMES = re.compile(r"layers? [\d–, …]+|\(?\d[\d.]*%")
+
+
 def misprinted(svg):
     """Numbers in texts that are no rounding of their element's value, or have no element with a value."""
     for text in parsed(svg).iter(f"{SVG}text"):
         loose = "".join(_loose(text, text.get("data-value") is not None))
-        if "size-title" not in text.get("class", ""):
+        if not UNCOUNTED & set(text.get("class", "").split()):
             yield from (
                 ("number without an address", f"{match[0]!r} in {loose!r}")
                 for match in NUMBER.finditer(loose)

@@ -6,7 +6,106 @@ from xml.etree import ElementTree as ET
 
 SVG = "{http://www.w3.org/2000/svg}"
 ADDRESS = ("data-command", "data-path", "data-key", "data-value")
-ROW_NAMES = re.compile(r"layers? \d[\d–, …]*|[\d,]+ features|\d[\d.]*%")
+ROW_NAMES = ("path", "first", "group", "name")
+"""What names a row in the JSON of a command, the first of these that it has."""
+LAYER = re.compile(r"((?:\w+\.)?layers\.\d+)\.")
+NUMBER = re.compile(
+    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?\s?([KMGTPE]i?(?:B|FLOP)?|B|FLOP|k|%|[mµn]?s\b)?(?!\w|-[a-z])"
+)
+DECIMAL = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+BINARY = {f"{prefix}i": 1024**power for power, prefix in enumerate("KMGTPE", 1)}
+SCALES = {**DECIMAL, **BINARY, "%": 0.01, "s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+"""What stands for what behind a number."""
+
+
+def parsed(svg):
+    """A drawing as a tree of elements."""
+    return ET.fromstring(svg)  # noqa: S314 - a drawing of ours
+
+
+def addressed(svg):
+    """The elements of a drawing that say which number they draw, each with the model that it is about.
+
+    Of several models: the nearest element around that names one; None where there is none.
+    """
+    yield from _addressed(parsed(svg), None)
+
+
+def _addressed(element, model):
+    model = element.get("data-model", model)
+    if "data-value" in element.attrib:
+        yield model, element
+    for child in element:
+        yield from _addressed(child, model)
+
+
+def document_value(document, path, key):
+    """The number at an address in the JSON of a command; KeyError where there is none.
+
+    `path` is that of a row, or empty for totals and the document itself.
+    """
+    starts = [document["totals"], document]
+    if path:
+        starts = [row for row in document["rows"] if path in _names(row)] + [
+            document["totals"].get(path),
+            document.get(path),
+        ]
+    found = [value for start in starts if (value := _walk(start, key)) is not None]
+    if not found:
+        raise KeyError(f"{path} {key}")
+    return found[0]
+
+
+def _names(row):
+    return {row.get(name) for name in ROW_NAMES}
+
+
+def _walk(value, key):
+    for step in key.split(".") if key else ():
+        match value:
+            case dict() if step in value:
+                value = value[step]
+            case list() if step.isdigit() and int(step) < len(value):
+                value = value[int(step)]
+            case _:
+                return None
+    return value if isinstance(value, int | float) else None
+
+
+def miscounted(svg, documents):
+    """Elements whose value is not what a command says; `documents(command, model)` gives its JSON."""
+    for model, element in addressed(svg):
+        if "data-layer" in element.attrib:  # a run of layers, which are counted elsewhere
+            continue
+        command, path, key, value = (element.get(name) for name in ADDRESS)
+        told = f"{command} {path} {key} {value}"
+        if command is None or key is None or path is None:
+            yield "address incomplete", told
+            continue
+        try:
+            counted = document_value(documents(command, model), path, key)
+        except KeyError:
+            yield "no such address", told
+            continue
+        if float(value) != float(counted):
+            yield "not what is counted", f"{told}, counted {counted}"
+
+
+def is_rounding(text, value):
+    """Whether a printed number, with its prefix, is a value rounded to the digits that are printed."""
+    match = NUMBER.fullmatch(text.strip())
+    if match is None:
+        return False
+    whole, part, unit = match[1].replace(",", ""), match[2] or "", match[3] or ""
+    # B is billions or bytes, GB and GiB are bytes
+    scales = {SCALES.get(unit.removesuffix("FLOP"), 1), SCALES.get(unit.removesuffix("B"), 1)}
+    half = 0.5000001 * 10.0 ** -max(len(part) - 1, 0)
+    return any(abs(value / scale - float(whole + part)) <= half for scale in scales)
+
+
+UNCOUNTED = {"size-title", "index"}
+"""Classes of texts whose numbers name: the model's name, indices of layers."""
+NAMES = re.compile(r"layers? \d[\d–, …]*|[\d,]+ features|\d[\d.]*%")
 """Numbers that need no address: which layers, the bar of the scale, and the share of a number beside it."""
 
 

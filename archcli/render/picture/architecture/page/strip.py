@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from archcli.measure.survey.anatomy.records import Cell, Hue, Run, Strip
-from archcli.render.picture.architecture.printed import lines_of, steps
+from archcli.render.picture.architecture.page.printed import lines_of, steps
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, path, rect, text, width_of
 
@@ -159,16 +159,17 @@ def _numbers(strip: Strip, column: Column) -> Drawing:
 def _braces(runs: Sequence[Run], column: Column) -> Drawing:
     """The runs and periods, named on the right; those within another stand further left."""
     below = float("inf")
-    x = column.x - CELLS + BRACE
     room = WIDTH - LABEL
     for run in sorted(runs, key=lambda run: run.first):
         low, high = column.above(run.first), column.above(run.end)
+        is_within = any(run != other and other.first <= run.first and run.end <= other.end for other in runs)
+        x = column.x - CELLS + BRACE - (7 if is_within else 0)
         yield path(steps("M", x, low - 1, "H", x + 5, "V", high + 1, "H", x), "edge s-line")
         lines = lines_of(run.label, room)
         centre = min((low + high) / 2, below - LEADING * len(lines) / 2)
         first = centre - LEADING * len(lines) / 2 + 12.5
         for i, content in enumerate(lines):
-            yield text(x + LABEL - BRACE, first + i * LEADING, content, "label" if i == 0 else "small")
+            yield text(column.x - CELLS + LABEL, first + i * LEADING, content, "label" if i == 0 else "small")
         below = first - 12.5
 
 

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from archcli.measure.survey.anatomy.records import Anatomy
-from archcli.render.picture.architecture import foot, header, strip
+from archcli.render.picture.architecture.page import foot, header, strip
 from archcli.render.picture.architecture.numbers import concrete
-from archcli.render.picture.architecture.packing import GAP, Packed, pack, room_scale
+from archcli.render.picture.architecture.page.packing import GAP, Packed, pack, room_scale
 from archcli.render.picture.architecture.panels import Drawn, panel, wiring
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
 from archcli.render.picture.architecture.style import css, rect, text, width_of
-from archcli.render.picture.architecture.textures import CSS, patterns
+from archcli.render.picture.architecture.page.textures import CSS, patterns
 
 PAGE, MARGIN = 1000.0, 24.0
 KINDS = 216.0
 """Units of the column of kinds."""
 HEADING = 24.0
-LOWEST = 470.0
+LOWEST = 760.0
 """The strip grows as high as what stands beside it, up to this or to what it needs itself."""
 SPACE, LEGEND, BOTTOM = 20.0, 30.0, 14.0
 """Units between sections, of the legend, and below the foot."""
@@ -74,7 +74,7 @@ def svg(anatomy: Anatomy) -> str:
 def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) -> str:
     """Shapes as an SVG file."""
     ground = rect(0, 0, width, round(height), "paper")
-    inside = (Shape("style", content=css() + CSS), *patterns(), ground, *drawn)
+    inside = (Shape("style", content=f"{css()}{CSS}".replace("\n", "")), *patterns(), ground, *drawn)
     attributes = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {width:.0f} {height:.0f}",
@@ -124,7 +124,7 @@ def legend(x: float, y: float, scale: Any, *, rotated: bool, cached: bool) -> Dr
     features = _round_below(SCALED / concrete(scale))
     yield rect(x, y - 4, features * scale, 5, "ink")
     words = f"{features:,} features: all bars of the panels are to one scale"
-    yield text(x + SCALED + 10, y + 3, words, ink="muted")
+    yield text(x + features * scale + 10, y + 3, words, ink="muted")
     x += SCALED + 10 + width_of(words) + 24
     if cached:
         yield rect(x, y - 8, 28, 13, "held s-ink", 4.0)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from archcli.measure.survey.anatomy.records import Anatomy, Figure, Share
 from archcli.render.picture.architecture.numbers import concrete, written
-from archcli.render.picture.architecture.printed import cut, number, steps
+from archcli.render.picture.architecture.page.printed import cut, number, steps
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, Words, path, rect, text, width_of
 
@@ -76,7 +76,9 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     yield path(steps("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "held s-line")
     yield path(steps("M", x + width, top + BAR + 3, "V", below), "held s-line")
     caption = f"{written(part, unit)} ({written(part / whole, 'share')}) {words[1]}".rstrip()
-    yield text(x + width - INSET, below - 15, caption, anchor="end")
+    # beside the lines that lead from the mark to the bar of what is read
+    is_left = width_of(caption) + INSET < concrete(left) - x
+    yield text(left - INSET if is_left else left + INSET, below - 15, caption, anchor="end" if is_left else "start")
     read = _segments(anatomy.shares, x, width, read=True)
     yield from _bar(read, below, unit)
     yield from _labels(read, x, below + BAR, unit)

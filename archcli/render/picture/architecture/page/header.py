@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from archcli.measure.survey.anatomy.records import Anatomy
-from archcli.render.picture.architecture.printed import cut, lines_of, number
+from archcli.render.picture.architecture.page.printed import cut, lines_of, number
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, text, width_of
 

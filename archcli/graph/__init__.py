@@ -9,9 +9,11 @@ from archcli.arith import label
 from archcli.graph.op import Op, Tape, Tensor, tree_map
 from archcli.graph.part import OpClass, Part, State, StateContent, StateKind, Workspace
 from archcli.graph.row import Experts, PassPart, Row
+from archcli.graph.traits import MaskTrait, Traits
 
 __all__ = [
     "Experts",
+    "MaskTrait",
     "Op",
     "OpClass",
     "Part",
@@ -22,6 +24,7 @@ __all__ = [
     "StateKind",
     "Tape",
     "Tensor",
+    "Traits",
     "Workspace",
     "label",
     "tree_map",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from archcli.arith import Number, Shape
 from archcli.graph.kept import Call, Kept
 from archcli.graph.part import NO_WORKSPACE, READ_OFF_RUN, Part, State, Workspace
+from archcli.graph.traits import NO_TRAITS, Traits
 
 if TYPE_CHECKING:
     from archcli.modules.spec.base import Module
@@ -50,6 +51,8 @@ class Op:
     """The collective by which the ranks of a plan run it forward, by torch's name; empty where none is."""
     collective_back: ClassVar[str] = ""
     """The collective that runs backward."""
+    dtype_inputs: ClassVar[frozenset[int]] = frozenset()
+    """The inputs of which it reads the dtype alone."""
     expected: ClassVar[str] = ""
     """Where its cost depends on data, and the counted one is an expected value: a sentence that says so."""
 
@@ -83,6 +86,10 @@ class Op:
     def states(self, *xs: Shape) -> tuple[State, ...]:
         """The states that this op leaves in the cache."""
         return ()
+
+    def traits(self, *xs: Shape) -> Traits:
+        """Its mask, activation, norm, rotated share or router's scores, for `show` and drawings."""
+        return NO_TRAITS
 
     def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...] | None:
         """The tensors that its backward keeps; None to read them off `run`, as all of archcli's do.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, is_one, maximum, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import FP32, Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops import base
@@ -47,6 +47,9 @@ class Normalize(Op):
             of = "weight" if self.weight else "bias"
             gradients.append(Part("d_weight", OpClass.NORMALIZATION, weight * n, 2 * n, width, wrt=of))
         return (Part("normalize", OpClass.NORMALIZATION, per_element * n, n + width, n, tuple(gradients)),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(norm="layernorm" if self.centred else "rmsnorm")
 
     def space(self, call: Call, x: Shape) -> Workspace:
         """What RMSNorm makes step by step, on a CPU.
@@ -161,6 +164,9 @@ class LentNormalize(Op):
         lent = replace(gain, name="d_1", wrt=tuple(range(1, 2 + len(bias))))
         return (replace(part, backward=(back, lent)),)
 
+    def traits(self, *xs: Shape) -> Traits:
+        return self._like(bias=False).traits(*xs)
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any, weight: Any, *bias: Any) -> Any:
         lent = dict(zip(("weight", "bias"), (weight, *bias), strict=False))
         return self._like(bias=bool(bias)).run(torch, lent, x)
@@ -197,6 +203,9 @@ class BatchNormalize(Op):
 
     def buffers(self, x: Shape) -> dict[str, Shape]:
         return {"running_mean": (x[-1],), "running_var": (x[-1],), "num_batches_tracked": ()}
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(norm="batchnorm")
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n, width = prod(x), 2 * x[-1]

@@ -8,7 +8,7 @@ from math import expm1, log
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops.base import SOFTCAP, bias, elementwise, summed
@@ -38,6 +38,9 @@ class Activate(Op):
 
     def parts(self, x: Shape) -> tuple[Part, ...]:
         return (elementwise(self.function, prod(x), _FUNCTIONS[self.function][0], saved=1),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(activation=self.function)
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return _FUNCTIONS[self.function][1](torch, x)
@@ -193,6 +196,9 @@ class ActivateSwish(Op):
         part = elementwise("swish", n, saved=1)
         return (_with_scalars(part, n, "beta") if self.learnt else part,)
 
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(activation="swish")
+
     def run(self, torch: Any, weights: dict[str, Any], x: Any) -> Any:
         return x * torch.sigmoid(weights.get("beta", self.beta) * x)
 
@@ -217,6 +223,9 @@ class ActivateXIELU(Op):
     def parts(self, x: Shape) -> tuple[Part, ...]:
         n = prod(x)
         return (_with_scalars(elementwise("xielu", n, saved=1), n, "alpha_p", "alpha_n"),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(activation="xielu")
 
     def space(self, call: Call, x: Shape) -> Workspace:
         """Both curves, the one chosen by sign, and beta x; a and b."""

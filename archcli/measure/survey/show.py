@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archcli.graph import Row
+from archcli.graph import StateContent
+from archcli.graph.wired_tape import WiredRow
+from archcli.measure.kvcache.cache_size import CacheDtypes
 from archcli.measure.notes import context_notes
-from archcli.measure.passes import shape_pass
 from archcli.measure.report import Column, Report, Table
+from archcli.measure.survey.wired import wired_rows
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
-from archcli.modules.spec.request import Request
 
 CONVENTION = (
     "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; "
     "params are those of all times and experts."
 )
 
+CACHE_DTYPE = "bf16"
+"""The dtype of what is cached: the usual one of `archcli kvcache`."""
+
 
 def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
     """The report of `archcli show`: every row of a forward."""
-    request = Request("forward", batch_size, seq_len)
-    rows = [_record(row) for row in shape_pass(model, request).rows]
+    wired = wired_rows(model, batch_size, seq_len)
+    rows = [_record(row, batch_size) for row in wired]
     params = sum(row["params"] for row in rows)
-    recurrences = list(_recurrences(model))
+    recurrences = list(_recurrences(model, wired))
     columns = (
         Column("path", "path"),
         Column("times", "times", "number"),
@@ -47,27 +52,57 @@ def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
     )
 
 
-def _record(row: Row) -> dict[str, Any]:
+def _record(row: WiredRow, batch_size: int) -> dict[str, Any]:
+    traits = row.op.traits(*row.inputs)
     return {
+        "id": row.id,
         "path": row.path,
         "op": type(row.op).__name__,
         "group": row.group,
         "times": row.times,
+        "layers": None if row.layers is None else list(row.layers),
+        "reads": None if row.reads is None else list(row.reads),
         "inputs": [list(shape) for shape in row.inputs],
         "outputs": [list(shape) for shape in row.outputs],
         "weights": {name: list(shape) for name, shape in row.weights.items()},
         "experts": None if row.experts is None else row.experts.n_experts,
         "params": row.params,
+        "mask": None if traits.mask is None else traits.mask._asdict(),
+        "cached": _cached(row, batch_size),
+        "activation": traits.activation,
+        "norm": traits.norm,
+        "rotary_share": traits.rotary_share,
+        "router_scores": traits.router_scores,
     }
 
 
-def _recurrences(model: Model) -> Iterator[dict[str, Any]]:
+def _cached(row: WiredRow, batch_size: int) -> dict[str, Any] | None:
+    """What a row leaves in the cache, of all layers; None for most rows."""
+    if not row.states:
+        return None
+    contents: Counter[StateContent] = Counter()
+    for state in row.states:
+        contents[state.holds] += state.elements * row.times
+    entries = [state for state in row.states if state.tokens]
+    return {
+        "elements": contents.total(),
+        "bytes": CacheDtypes(CACHE_DTYPE).bytes_of(contents),
+        "elements_per_token": sum(state.elements // (batch_size * state.tokens) for state in entries),
+        "kind": " + ".join(dict.fromkeys(state.kind.value for state in row.states)),
+        "holds": " + ".join(content.value for content in contents),
+        "outputs": list(row.kept),
+    }
+
+
+def _recurrences(model: Model, rows: Sequence[WiredRow]) -> Iterator[dict[str, Any]]:
     """Facts of each distinct layer with a recurrence."""
-    for layer in LayerIndex(model):
+    index = LayerIndex(model)
+    alike = {path: of_layer[0].layers or () for path, of_layer in index.by_layer(rows).items()}
+    for layer in (layer for layer in index if layer.path in alike):
         facts = layer.facts(model.d_model)
         if facts.recurrence is not None:
             sizes = asdict(facts.recurrence)
-            yield {"path": layer.path, "times": layer.times, "mixer": facts.kind, **sizes}
+            yield {"path": layer.path, "times": len(alike[layer.path]), "mixer": facts.kind, **sizes}
 
 
 def _tables(recurrences: list[dict[str, Any]]) -> Iterator[Table]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from archcli.arith import Number, is_whole, label, repetitions
 from archcli.graph import Row
@@ -19,6 +19,8 @@ from archcli.modules.models.stack import Stack, stacks
 from archcli.modules.networks.ffn import FeedForward
 from archcli.modules.spec.base import Spec
 from archcli.modules.spec.context import SharedBlocks
+
+R = TypeVar("R", bound=Row)
 
 
 class DistinctLayer(NamedTuple):
@@ -90,9 +92,9 @@ class LayerIndex:
         """The layers of its stack that a row represents; range(1) for a row outside of all layers."""
         return self._spans.get(self._split(path)[0], range(1))
 
-    def by_layer(self, rows: Iterable[Row]) -> dict[str, list[Row]]:
+    def by_layer(self, rows: Iterable[R]) -> dict[str, list[R]]:
         """The rows of each layer by its path; those outside of all layers under the empty path."""
-        layers: dict[str, list[Row]] = {}
+        layers: dict[str, list[R]] = {}
         for row in rows:
             layers.setdefault(self._split(row.path)[0], []).append(row)
         return layers

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, minimum, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import Call
 from archcli.graph.part import READ_OFF_RUN
 from archcli.ops.attention import attend_cost as cost
@@ -85,6 +85,9 @@ class Attend(Op):
             weigh = cost.softmax(exact, every_pair, below)
         dropped = cost.dropout(exact, every_pair, below) if self.dropout else ()
         return (scores, *self._pointwise(exact, every_pair, extras), weigh, *dropped, mix)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(mask=self.mask.trait)
 
     def _pointwise(self, exact: Number, every_pair: Number, extras: tuple[Shape, ...]) -> Iterator[Part]:
         """Element-wise steps between scores and softmax. What is added passes its gradient on."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part, State, StateKind, Workspace
+from archcli.graph import MaskTrait, Op, OpClass, Part, State, StateKind, Traits, Workspace
 from archcli.ops.base import contraction, elementwise, summed
 from archcli.ops.recurrent.chunks import (
     Form,
@@ -95,6 +95,9 @@ class LinearAttend(Op):
     def states(self, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[State, ...]:
         _, *kept = self.shape(q, k, v)
         return tuple(State(prod(shape), StateKind.FIXED) for shape in kept)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(mask=MaskTrait("causal" if self.causal else "bidirectional"))
 
     def parts(self, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[Part, ...]:
         cached = sum((prod(shape) for shape in state), 0)

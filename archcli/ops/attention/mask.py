@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, at_most, maximum, minimum, triangle
+from archcli.graph import MaskTrait
 
 
 class Mask(ABC):
     """What a query at position q may attend to."""
 
     __slots__ = ()
+    kind: ClassVar[str] = "pattern"
+    """The name of the pattern, in words of the YAML where it has one."""
     causal: ClassVar[bool] = True
     """True where a query never sees a later key."""
     bounded: ClassVar[bool] = False
@@ -41,6 +44,16 @@ class Mask(ABC):
         """The most keys that a query sees, itself among them; 0 for all before it."""
         return 0
 
+    @property
+    def extent(self) -> Number | None:
+        """The number that sizes the pattern: a window, a chunk, a stride; None without one."""
+        return None
+
+    @property
+    def trait(self) -> MaskTrait:
+        """The pattern by name, and its size."""
+        return MaskTrait(self.kind, self.extent)
+
     def covers(self, new: int, visible: int) -> bool:
         """Whether only later keys are masked, if any, for `new` queries over `visible` keys."""
         return True
@@ -50,6 +63,7 @@ class Mask(ABC):
 class Bidirectional(Mask):
     """Every key: an encoder's mask, and cross attention's."""
 
+    kind: ClassVar[str] = "bidirectional"
     causal: ClassVar[bool] = False
 
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
@@ -64,6 +78,8 @@ class Bidirectional(Mask):
 class Causal(Mask):
     """Every key up to the query itself."""
 
+    kind: ClassVar[str] = "causal"
+
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         return triangle(past + new) - triangle(past)
 
@@ -75,8 +91,13 @@ class Causal(Mask):
 class SlidingWindow(Mask):
     """The query and the window-1 keys before it (Longformer, arXiv:2004.05150; Mistral, arXiv:2310.06825)."""
 
+    kind: ClassVar[str] = "window"
     window: Number
     bounded: ClassVar[bool] = True
+
+    @property
+    def extent(self) -> Number:
+        return self.window
 
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         return self._upto(past + new) - self._upto(past)
@@ -103,8 +124,13 @@ class SlidingWindow(Mask):
 class Chunked(Mask):
     """The keys of the query's chunk, up to the query (Llama 4). The cache keeps one chunk of tokens."""
 
+    kind: ClassVar[str] = "chunk"
     chunk: Number
     bounded: ClassVar[bool] = True
+
+    @property
+    def extent(self) -> Number:
+        return self.chunk
 
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         return self._upto(past + new) - self._upto(past)
@@ -135,7 +161,12 @@ class TopK(Mask):
     Which they are depends on the tokens: `allows` is true of every key that may be chosen.
     """
 
+    kind: ClassVar[str] = "top_k"
     top_k: Number
+
+    @property
+    def extent(self) -> Number:
+        return self.top_k
 
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         return SlidingWindow(self.top_k).pairs(new, past, visible)
@@ -197,9 +228,14 @@ class Dilated(CausalPattern):
     Longformer, arXiv:2004.05150 section 3.1.
     """
 
+    kind: ClassVar[str] = "dilated"
     window: Number
     dilation: Number
     bounded: ClassVar[bool] = True
+
+    @property
+    def extent(self) -> Number:
+        return self.window
 
     def upto(self, n: Number) -> Number:
         inside = minimum(n, self.window * self.dilation)
@@ -220,7 +256,12 @@ class Strided(CausalPattern):
     Sparse Transformer, arXiv:1904.10509 section 4.2, both heads merged.
     """
 
+    kind: ClassVar[str] = "strided"
     stride: Number
+
+    @property
+    def extent(self) -> Number:
+        return self.stride
 
     def upto(self, n: Number) -> Number:
         return capped_sum(n, self.stride) + floor_sum(n, self.stride)
@@ -237,8 +278,13 @@ class Fixed(CausalPattern):
     arXiv:1904.10509 section 4.2.
     """
 
+    kind: ClassVar[str] = "fixed"
     stride: Number
     summary: Number
+
+    @property
+    def extent(self) -> Number:
+        return self.stride
 
     def upto(self, n: Number) -> Number:
         whole = n // self.stride
@@ -257,9 +303,14 @@ class WindowAndGlobal(Mask):
     Longformer, arXiv:2004.05150 section 3.1.
     """
 
+    kind: ClassVar[str] = "longformer"
     reach: Number
     n_global: Number
     causal: ClassVar[bool] = False
+
+    @property
+    def extent(self) -> Number:
+        return 2 * self.reach
 
     def pairs(self, new: Number, past: Number, visible: Number) -> Number:
         return self._upto(past + new, past + new) - self._upto(past, past + new)

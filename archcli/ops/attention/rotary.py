@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from archcli.arith import Number, Shape, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import FP32, Call
 from archcli.ops.base import ROTATE, elementwise
 
@@ -65,6 +65,7 @@ class RotaryTable(Op):
     rotation converts them again.
     """
 
+    dtype_inputs: ClassVar[frozenset[int]] = frozenset({1})
     name: str
     rotary_dim: Number
     source: Frequencies
@@ -114,6 +115,10 @@ class Rotate(Op):
 
     def parts(self, x: Shape, cos: Shape, sin: Shape) -> tuple[Part, ...]:
         return (elementwise("rotate", prod(x[:-1]) * 2 * cos[-1], ROTATE),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        x, cos, _ = xs
+        return Traits(rotary_share=2 * cos[-1] / x[-1])
 
     def run(self, torch: Any, weights: dict[str, Any], x: Any, cos: Any, sin: Any) -> Any:
         width = 2 * cos.shape[-1]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, maximum, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import FP32, Call
 from archcli.graph.part import NO_WORKSPACE
 from archcli.ops.base import SOFTMAX_BACKWARD, SOFTMAX_FORWARD
@@ -61,6 +61,9 @@ class Route(Op):
         gradient = Part("d_0", OpClass.ROUTING, back + weighing, every + chosen, every, wrt=0)
         flops = forward + (every if corrected else 0) + weighing
         return (Part("route", OpClass.ROUTING, flops, every, 2 * chosen, (gradient,)),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(router_scores=self.scores)
 
     @property
     def _divides(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, part_of, prod, rounded
-from archcli.graph import Op, OpClass, Part
+from archcli.graph import Op, OpClass, Part, Traits
 from archcli.ops.base import as_number, has_no_values
 from archcli.ops.mixtures.route import Dispatch
 
@@ -101,6 +101,9 @@ class RouteBesideShared(Op):
         )
         flops = every + routed + weighing
         return (Part("route", OpClass.ROUTING, flops, every + 1, 2 * weighed, gradients),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(router_scores="sigmoid")
 
     def run(self, torch: Any, weights: dict[str, Any], logits: Any) -> Any:
         scores = logits.float().sigmoid()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, maximum, prod
-from archcli.graph import Op, OpClass, Part, Workspace
+from archcli.graph import Op, OpClass, Part, Traits, Workspace
 from archcli.graph.kept import FP32
 from archcli.ops.base import elementwise, heads_of, summed
 
@@ -80,6 +80,9 @@ class L2Normalize(Op):
         back = Part("d_0", OpClass.NORMALIZATION, L2_BACKWARD * n, 2 * n + vectors, n, wrt=0)
         flops = L2_FORWARD * n + L2_PER_VECTOR * vectors
         return (Part("normalize", OpClass.NORMALIZATION, flops, n, n, (back,)),)
+
+    def traits(self, *xs: Shape) -> Traits:
+        return Traits(norm="l2norm")
 
     def workspace(self, width: int, x: Shape) -> Workspace:
         """Bytes of x and y in fp32, where they are narrower; else of the lengths."""

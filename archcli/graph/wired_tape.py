@@ -1,0 +1,146 @@
+"""WiredTape: the tape that also says which row made each tensor. Counting alone does not pay for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, TypeVar
+
+from archcli.graph.count_tape import Abstract, CountTape, OpAnswer, ShapeTape, join
+from archcli.graph.op import Op, Tensor
+from archcli.graph.row import Row
+
+T = TypeVar("T", bound=CountTape)
+
+INPUT = "input"
+"""The id of what a forward is given: tokens, features."""
+
+
+class Source(NamedTuple):
+    """What made a tensor: a row by its number, and which of its outputs, or which of its weights by name."""
+
+    row: int
+    which: int | str = 0
+
+
+@dataclass(slots=True)
+class WiredRow(Row):
+    """A row with its id, and the ids of what its operation reads, in the order of the inputs.
+
+    id: the path; `path#2` for the second row of the same path.
+    reads: `id` for the first output of that row, `id:1` for its second, `id:weight` for its weight of that
+        name, `input` for what the forward is given. None for a row of weights that no forward runs.
+    layers: the layers of its stack that it stands for, by number; None for a row outside of all layers.
+    kept: which of its outputs the cache keeps as they are; `states` has all that it leaves in the cache.
+    """
+
+    id: str = ""
+    reads: tuple[str, ...] | None = None
+    layers: tuple[int, ...] | None = None
+    kept: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Wiring:
+    """How the rows of a trace hang together, as its tapes note it.
+
+    reads: the sources of each row's inputs, by the row's number; None for an input of the model.
+    entered: the source of the first tensor of each call of a module, by the module's path: a layer's stream.
+    shares: the key of the weights that a module uses together with others, by its path.
+    """
+
+    reads: dict[int, tuple[Source | None, ...]] = field(default_factory=dict)
+    entered: dict[str, Source | None] = field(default_factory=dict)
+    shares: dict[str, str] = field(default_factory=dict)
+
+
+class WiredTape(ShapeTape):
+    """A ShapeTape that notes where each input of an operation comes from."""
+
+    __slots__ = ("wiring",)
+
+    def __init__(self, rows: list[Row], *args: Any, **options: Any) -> None:
+        super().__init__(rows, *args, **options)
+        self.wiring = Wiring()
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Write the op's row and what it reads; returns abstract outputs that know their row."""
+        self.wiring.reads[len(self.rows)] = tuple([x.value.place for x in xs])
+        return super().emit(op, *xs, group=group, trained=trained)
+
+    def weight(
+        self, op: Op, *xs: Tensor, group: str = "", trained: bool = True, which: str = "weight"
+    ) -> Tensor:
+        """The op's weight, which knows its row."""
+        tensor = super().weight(op, *xs, group=group, trained=trained, which=which)
+        path = join(self.path, op.name)
+        row = next(i for i in range(self.start, len(self.rows)) if self.rows[i].path == path)
+        return Tensor(self, tensor.value._replace(place=Source(row, which)))
+
+    def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
+        """Count the child's forward; notes what it is given, and whose weights it shares."""
+        path = join(self.path, name)
+        self.wiring.entered[path] = args[0].value.place if args else None
+        if options.get("shares"):
+            self.wiring.shares[path] = options["shares"]
+        return super().call(module, name, *args, **options)
+
+    def _child(self, cls: type[T], **changes: Any) -> T:
+        child = super()._child(cls, **changes)
+        # a tape that declares the weights of what does not run has none
+        if isinstance(child, WiredTape):
+            child.wiring = self.wiring
+        return child
+
+    def _tensors(self, answer: OpAnswer, *, grad: bool) -> Any:
+        number = len(self.rows) - 1
+        tensors = tuple(
+            [Tensor(self, Abstract(shape, grad, Source(number, i))) for i, shape in enumerate(answer.outputs)]
+        )
+        return tensors if answer.many else tensors[0]
+
+
+class WiredTrace(NamedTuple):
+    """The rows of a forward, what enters each module first, and the key of the weights that it shares.
+
+    `entered` has an id as `reads` has it, by the module's path.
+    """
+
+    rows: tuple[WiredRow, ...]
+    entered: dict[str, str]
+    shares: dict[str, str]
+
+
+def wired(rows: Sequence[Row], wiring: Wiring) -> WiredTrace:
+    """The rows with their ids, and with the ids of what they read."""
+    ids = list(_ids(row.path for row in rows))
+    entered = {path: _name(source, ids) for path, source in wiring.entered.items()}
+    return WiredTrace(tuple(_named(rows, wiring, ids)), entered, wiring.shares)
+
+
+def source_row(read: str) -> str:
+    """The id of the row that a read names: without the number of its output, or its weight's name."""
+    return read.partition(":")[0]
+
+
+def _named(rows: Sequence[Row], wiring: Wiring, ids: list[str]) -> Iterator[WiredRow]:
+    for number, row in enumerate(rows):
+        sources = wiring.reads.get(number)
+        reads = None if sources is None else tuple([_name(source, ids) for source in sources])
+        copied: Any = {of.name: getattr(row, of.name) for of in fields(Row)}
+        yield WiredRow(**copied, id=ids[number], reads=reads)
+
+
+def _ids(paths: Iterable[str]) -> Iterator[str]:
+    """Each path, made unique by its number where it occurs again."""
+    seen: Counter[str] = Counter()
+    for path in paths:
+        seen[path] += 1
+        yield path if seen[path] == 1 else f"{path}#{seen[path]}"
+
+
+def _name(source: Source | None, ids: list[str]) -> str:
+    if source is None:
+        return INPUT
+    return f"{ids[source.row]}:{source.which}" if source.which else ids[source.row]

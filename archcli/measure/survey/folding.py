@@ -1,0 +1,150 @@
+"""Folding: of the layers of a stack that are alike, the first stands for all.
+
+Counting traces each place of a pattern once: delta, delta, delta, attention are four layers of rows, of which
+three are equal. Alike are layers of equal operations, shapes and weights that are wired alike: what is read
+from within the layer, the stream, and what comes from another layer or from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from archcli.arith import Number
+from archcli.graph.count_tape import settings_of
+from archcli.graph.wired_tape import INPUT, WiredRow, WiredTrace, source_row
+from archcli.modules.models.layers import LayerIndex
+
+MADE = "made"
+"""A source outside of all layers, without weights: two that compute the same are one."""
+
+
+def folded(trace: WiredTrace, index: LayerIndex) -> tuple[WiredRow, ...]:
+    """The rows of a trace, each layer once for all like it, with the numbers of these layers."""
+    return tuple(Folding(trace, index).rows())
+
+
+class Folding:
+    """Which rows of a trace stand for which others.
+
+    `firsts`: the first layer like each layer, by path. `tables`: of equal rows outside of layers that
+    only such layers read, the first by id; a pattern has a rotary table for each of its places.
+    """
+
+    def __init__(self, trace: WiredTrace, index: LayerIndex) -> None:
+        self.trace, self.index = trace, index
+        self.layers = index.by_layer(trace.rows)
+        self.layer_of = {row.id: path for path, rows in self.layers.items() for row in rows}
+        self.by_id = {row.id: row for row in trace.rows}
+        self.firsts: dict[str, str] = {}
+        self.tables: dict[str, str] = {}
+        self._fold_layers()
+        self._fold_tables()
+
+    def rows(self) -> Iterator[WiredRow]:
+        """Each row once for all like it."""
+        alike: dict[str, list[WiredRow]] = {}
+        for row in self.trace.rows:
+            alike.setdefault(self.renamed(row.id), []).append(row)
+        for rows in alike.values():
+            reads = rows[0].reads
+            yield replace(
+                rows[0],
+                times=sum(row.times for row in rows),
+                stored=_stored(rows),
+                reads=None if reads is None else tuple([self._read(read) for read in reads]),
+                layers=self._numbers(rows),
+            )
+
+    def renamed(self, row_id: str) -> str:
+        """The id of the row that stands for a row."""
+        layer = self.layer_of[row_id]
+        if layer in self.firsts:
+            return self.firsts[layer] + row_id.removeprefix(layer)
+        return self.tables.get(row_id, row_id)
+
+    def _read(self, read: str) -> str:
+        maker = source_row(read)
+        return read if maker == INPUT else self.renamed(maker) + read.removeprefix(maker)
+
+    def _numbers(self, rows: Sequence[WiredRow]) -> tuple[int, ...] | None:
+        """The layers that rows stand for; None outside of layers."""
+        if not self.layer_of[rows[0].id]:
+            return None
+        return tuple(sorted(number for row in rows for number in self.index.span(row.path)))
+
+    def _fold_layers(self) -> None:
+        first_like: dict[Hashable, str] = {}
+        for path, rows in self.layers.items():
+            if path:
+                stack = path.rpartition(".")[0]
+                key = (stack, self._shares(path), *[self._key(row, path) for row in rows])
+                self.firsts[path] = first_like.setdefault(key, path)
+
+    def _fold_tables(self) -> None:
+        readers: dict[str, set[str]] = {}
+        for row in self.trace.rows:
+            for read in row.reads or ():
+                readers.setdefault(source_row(read), set()).add(self.renamed(row.id))
+        first_like: dict[Hashable, str] = {}
+        for row in self.layers.get("", ()):
+            by = readers.get(row.id, set())
+            # what only layers read, and without weights: two of those are two, however equal
+            if by and not row.weights and all(self.layer_of[reader] for reader in by):
+                self.tables[row.id] = first_like.setdefault((frozenset(by), _made(row)), row.id)
+
+    def _shares(self, path: str) -> Hashable:
+        """The weights that modules of a layer share: layers that use others are not alike."""
+        within = f"{path}."
+        return tuple(
+            (f"{at}.".removeprefix(path), key)
+            for at, key in self.trace.shares.items()
+            if f"{at}.".startswith(within)
+        )
+
+    def _key(self, row: WiredRow, path: str) -> Hashable:
+        """What tells a row of a layer apart from those at its place in other layers."""
+        reads = tuple([self._source(read, path) for read in _values_read(row)])
+        # the layer's slice of a table for all layers is taken by its number
+        number = path.rpartition(".")[2] if reads and all(read[0] == MADE for read in reads) else None
+        # a layer that uses weights again stores none of them: `_shares` has which
+        return row.id.removeprefix(path), *_settings(row, number), row.stored is None, reads
+
+    def _source(self, read: str, path: str) -> tuple[Hashable, ...]:
+        """What is read, as seen from a layer: its stream, its own, another layer's, or from outside."""
+        if read == self.trace.entered[path]:
+            return ("stream",)
+        maker = source_row(read)
+        if maker == INPUT:
+            return (INPUT,)
+        layer = self.layer_of[maker]
+        if layer == path:
+            return "own", read.removeprefix(path)
+        if layer or self.by_id[maker].weights:
+            return "row", self._read(read)
+        return MADE, _made(self.by_id[maker]), read.removeprefix(maker)
+
+
+def _made(row: WiredRow) -> Hashable:
+    """What a row outside of layers computes: equal of equal operations on the same."""
+    return *_settings(row), tuple(_values_read(row))
+
+
+def _values_read(row: WiredRow) -> list[str]:
+    """What a row reads, without the inputs of which it reads the dtype alone."""
+    return [read for i, read in enumerate(row.reads or ()) if i not in row.op.dtype_inputs]
+
+
+def _settings(row: WiredRow, number: str | None = None) -> tuple[Any, ...]:  # mypy: sizes are unhashable
+    """What an operation is, besides what it reads; of a setting that is the layer's number, that it is."""
+    # by repr: masks and sources of frequencies compare by identity
+    settings = ["number" if repr(value) == number else repr(value) for value in settings_of(row.op)]
+    kind = type(row.op), *settings, row.group, row.experts, row.trained, row.states, row.reads is None
+    return *kind, row.inputs, row.outputs, tuple(row.weights.items())
+
+
+def _stored(rows: Sequence[WiredRow]) -> Number | None:
+    """How many occurrences of rows that are alike store their weights; None for all."""
+    stored = [row.stored for row in rows if row.stored is not None]
+    return sum(stored) if stored else None

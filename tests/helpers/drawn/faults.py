@@ -35,6 +35,17 @@ def few_texts(seen):
         yield "foreign elements", str(seen.foreign)
 
 
+def unfilled_rectangles(seen):
+    """Rectangles of no fill around a text: who looks for the colour under it finds none; see-through ones have."""
+    for mark in seen.marks:
+        left, top, right, bottom = mark.bounds
+        if mark.tag != "rect" or mark.paint["light"]["fill"] != "none":
+            continue
+        for i, box in enumerate(seen.placed):
+            if left < (box[0] + box[2]) / 2 < right and top < (box[1] + box[3]) / 2 < bottom:
+                yield "fill none around a text", f"{named(seen, i)} | {mark.name} {_at(mark)}"
+
+
 def overlapping_texts(seen):
     """Texts on texts, in each font and width."""
     for boxes, _ in seen.letters.values():
@@ -197,6 +208,7 @@ def _ratio(one, two):
 
 CHECKS = (
     few_texts,
+    unfilled_rectangles,
     overlapping_texts,
     outside_texts,
     leaving_texts,

@@ -36,7 +36,7 @@ def few_texts(seen):
 
 
 def unfilled_rectangles(seen):
-    """Rectangles of no fill around a text: who looks for the colour under it finds none; see-through ones have."""
+    """Rectangles of no fill around a text: its ground has no colour, that of a see-through one has."""
     for mark in seen.marks:
         left, top, right, bottom = mark.bounds
         if mark.tag != "rect" or mark.paint["light"]["fill"] != "none":

@@ -128,9 +128,10 @@ def crossed_texts(seen):
 
 
 def slanted_lines(seen):
-    """Lines that are neither horizontal nor vertical; leaders of labels may slant."""
+    """Lines that are neither horizontal nor vertical; leaders of labels may slant, and the cross in a ring."""
+    rings = [mark.bounds for mark in seen.marks if mark.tag == "circle"]
     for mark in seen.marks:
-        if mark.is_line and "leader" not in mark.name:
+        if mark.is_line and "leader" not in mark.name and not any(_contains(r, mark.bounds) for r in rings):
             for (x1, y1), (x2, y2) in edges(mark):
                 if abs(x1 - x2) > 0.05 and abs(y1 - y2) > 0.05:
                     yield "slanted line", f"{mark.name} {_at(mark)}"

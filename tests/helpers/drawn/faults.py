@@ -128,7 +128,7 @@ def crossed_texts(seen):
 
 
 def slanted_lines(seen):
-    """Lines that are neither horizontal nor vertical; leaders of labels may slant, and the cross in a ring."""
+    """Lines neither horizontal nor vertical; leaders of labels may slant, and the cross in a ring."""
     rings = [mark.bounds for mark in seen.marks if mark.tag == "circle"]
     for mark in seen.marks:
         if mark.is_line and "leader" not in mark.name and not any(_contains(r, mark.bounds) for r in rings):

@@ -47,11 +47,15 @@ class Wiring:
 
     reads: the sources of each row's inputs, by the row's number; None for an input of the model.
     entered: the source of the first tensor of each call of a module, by the module's path: a layer's stream.
+    left: the source of the first tensor that it returns.
+    modules: the module that is called, by its path.
     shares: the key of the weights that a module uses together with others, by its path.
     """
 
     reads: dict[int, tuple[Source | None, ...]] = field(default_factory=dict)
     entered: dict[str, Source | None] = field(default_factory=dict)
+    left: dict[str, Source | None] = field(default_factory=dict)
+    modules: dict[str, Any] = field(default_factory=dict)
     shares: dict[str, str] = field(default_factory=dict)
 
 
@@ -84,7 +88,11 @@ class WiredTape(ShapeTape):
         self.wiring.entered[path] = args[0].value.place if args else None
         if options.get("shares"):
             self.wiring.shares[path] = options["shares"]
-        return super().call(module, name, *args, **options)
+        self.wiring.modules[path] = module
+        outputs = super().call(module, name, *args, **options)
+        first = outputs[0] if type(outputs) is tuple else outputs
+        self.wiring.left[path] = first.value.place
+        return outputs
 
     def _child(self, cls: type[T], **changes: Any) -> T:
         child = super()._child(cls, **changes)
@@ -102,21 +110,25 @@ class WiredTape(ShapeTape):
 
 
 class WiredTrace(NamedTuple):
-    """The rows of a forward, what enters each module first, and the key of the weights that it shares.
+    """The rows of a forward, what enters and leaves each module first, and the weights that it shares.
 
-    `entered` has an id as `reads` has it, by the module's path.
+    `entered` and `left` have an id as `reads` has it, by the module's path; `modules` the module itself, and
+    `shares` the key of its weights.
     """
 
     rows: tuple[WiredRow, ...]
     entered: dict[str, str]
     shares: dict[str, str]
+    left: dict[str, str]
+    modules: dict[str, Any]
 
 
 def wired(rows: Sequence[Row], wiring: Wiring) -> WiredTrace:
     """The rows with their ids, and with the ids of what they read."""
     ids = list(_ids(row.path for row in rows))
     entered = {path: _name(source, ids) for path, source in wiring.entered.items()}
-    return WiredTrace(tuple(_named(rows, wiring, ids)), entered, wiring.shares)
+    left = {path: _name(source, ids) for path, source in wiring.left.items()}
+    return WiredTrace(tuple(_named(rows, wiring, ids)), entered, wiring.shares, left, wiring.modules)
 
 
 def source_row(read: str) -> str:

@@ -18,7 +18,12 @@ from archcli.modules.spec.trace import run_on
 
 
 def wired_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> tuple[WiredRow, ...]:
-    """The rows of a forward, without costs, with what each reads and what a prefill of it would cache.
+    """The rows of `wired_forward`."""
+    return wired_forward(model, batch_size, seq_len).rows
+
+
+def wired_forward(model: Model, batch_size: int = 1, seq_len: int = 2048) -> WiredTrace:
+    """A forward, without costs, with what each row reads and what a prefill of it would cache.
 
     A layer stands once for all of its stack that are like it.
     """

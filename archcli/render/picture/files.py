@@ -14,6 +14,12 @@ from archcli.render.write import check_writable, descriptor, write, write_data
 
 SVG = ".svg"
 SUFFIXES = (SVG, ".html", ".png")
+FONTS = ("Inter", "DejaVu Sans", "Liberation Sans", "Noto Sans", "Arial", "Helvetica", "Segoe UI", "Roboto", "Ubuntu")
+"""Fonts of which most machines have one: what a PNG takes for sans-serif."""
+LETTER = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">'
+    '<text x="2" y="16" font-family="{}">M</text></svg>'
+)
 NARROW = 340.0
 """Pixels of a drawing on a phone."""
 PAGE = """<!doctype html>
@@ -87,7 +93,8 @@ def draw(output: Path, svg_text: Callable[[], str], html_text: Callable[[], str]
     suffix = check_picture(output)
     text = html_text() if suffix == ".html" else svg_text()
     if suffix == ".png":
-        write_data(bytes(_renderer()(svg_string=text, zoom=2.0)), output)
+        render = _renderer()
+        write_data(bytes(render(svg_string=text, zoom=2.0, sans_serif_family=_font(render))), output)
     else:
         write(text, output)
 
@@ -107,7 +114,7 @@ def check_picture(output: Path) -> str:
             )
         )
     if suffix == ".png":
-        _renderer()
+        _font(_renderer())
     check_writable(output)
     return suffix
 
@@ -121,3 +128,15 @@ def _renderer() -> Any:
             f"write an .svg or .html, or {install('resvg-py')}",
         ) from None
     return svg_to_bytes
+
+
+def _font(render: Any) -> str:
+    """A font that is installed. Raises ArchError where none of FONTS is: text would be left out."""
+    nothing = bytes(render(svg_string=LETTER.format("")))
+    # resvg leaves a text out, and says nothing, where it finds none of its fonts
+    found = (font for font in FONTS if bytes(render(svg_string=LETTER.format(font))) != nothing)
+    font = next(found, None)
+    if font is None:
+        what = "a .png would have no text: no font that archcli knows is installed"
+        raise ArchError(what, "write an .svg or .html, or install the fonts DejaVu (fonts-dejavu-core)")
+    return font

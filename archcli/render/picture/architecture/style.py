@@ -70,8 +70,9 @@ def css() -> str:
     )
     plain = (
         f"text{{font-family:{FONTS};font-variant-numeric:tabular-nums}}{sizes}"
-        ".none{fill:none}.thin{stroke-width:1}.edge{stroke-width:1.5;fill:none}"
-        ".stream{stroke-width:3;fill:none}.held{fill:none;stroke-width:1.5;stroke-dasharray:4 3}"
+        ".none{fill:none;fill-opacity:0}.thin{stroke-width:1}.hairline{stroke-width:.5}.edge{stroke-width:1.5;fill:none}"
+        ".edge-ring{stroke-width:1.5}.hatched{fill:url(#hatch)}"
+        ".stream{stroke-width:3;fill:none}.held{fill:none;fill-opacity:0;stroke-width:1.5;stroke-dasharray:4 3}"
     )
     return f"{plain}\n{light}\n@media (prefers-color-scheme:dark){{{dark}}}"
 
@@ -89,21 +90,15 @@ def _rules(hues: dict[str, tuple[str, str]], scheme: int) -> list[str]:
     return [*tinted, *grounds]
 
 
-def hatch() -> Shape:
-    """What is hatched: half of a bar's colour is covered by lines of the page's."""
+def definitions() -> Shape:
+    """What classes and edges refer to: the hatch over rotated pieces and recurrent layers, heads of arrows."""
     stripe = Shape("rect", {"width": 2, "height": 5, "class_": "paper"})
-    pattern = Shape(
-        "pattern",
-        {
-            "id": "hatch",
-            "width": 5,
-            "height": 5,
-            "patternUnits": "userSpaceOnUse",
-            "patternTransform": "rotate(45)",
-        },
-        (stripe,),
-    )
-    return Shape("defs", {}, (pattern,))
+    turned = {"patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
+    pattern = Shape("pattern", {"id": "hatch", "width": 5, "height": 5, **turned}, (stripe,))
+    sizes = {"markerUnits": "userSpaceOnUse", "markerWidth": 8, "markerHeight": 8, "refX": 4, "refY": 4}
+    tip = path("M0 0.5L7 4L0 7.5Z", "line")
+    head = Shape("marker", {"id": "head", **sizes, "orient": "auto"}, (tip,))
+    return Shape("defs", {}, (pattern, head))
 
 
 class Word(NamedTuple):

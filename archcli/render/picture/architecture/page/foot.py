@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Anatomy, Figure, Share
+from archcli.measure.survey.anatomy.records import Anatomy, Figure, Hue, Share
 from archcli.render.picture.architecture.numbers import concrete, written
 from archcli.render.picture.architecture.page.printed import cut, number, steps
 from archcli.render.picture.architecture.shapes import Many, Shape
@@ -19,6 +20,8 @@ INSET = 10.0
 """Room of a text within its segment, on each side."""
 NARROW = 3.0
 """Below this width a segment leaves no gap to the next."""
+WHOLLY = 0.999
+"""A share of a component from which on it counts as read as a whole."""
 SAME = 0.999
 """Where a token reads as much as that of all that is stored, one bar says both."""
 TEXTURES = {"recurrent": "hatched", "experts": "dotted", "shared": "barred"}
@@ -48,9 +51,9 @@ def height(anatomy: Anatomy, width: float) -> float:
     """Units that the foot takes."""
     if not anatomy.shares:
         return 0.0
-    bars = [_segments(anatomy.shares, 0.0, width, read=False)]
+    bars = [segments(anatomy.shares, 0.0, width, read=False)]
     if not is_single(anatomy):
-        bars.append(_segments(anatomy.shares, 0.0, width, read=True))
+        bars.append(segments(anatomy.shares, 0.0, width, read=True))
     labels = LEADING * _levels(bars[-1], 0.0, UNITS[anatomy.shown])
     return HEADING + BAR * len(bars) + GAP * (len(bars) - 1) + labels + 10
 
@@ -63,14 +66,15 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     words = (*anatomy.foot, "", "")
     yield text(x, y + 12, cut(words[0], width, "head"), "head")
     top = y + HEADING
-    stored = _segments(anatomy.shares, x, width, read=False)
-    yield from _bar(stored, top, unit)
+    whole, part = _sums(anatomy.shares)
+    stored = segments(anatomy.shares, x, width, read=False)
     if is_single(anatomy):
+        yield from bar(stored, top, unit)
         yield from _labels(stored, x, top + BAR, unit)
         return
-    whole, part = _sums(anatomy.shares)
     marked = width * part / whole
     left = x + width - marked
+    yield from bar(stored, top, unit, concrete(left))
     yield rect(left - 1, top - 3, marked + 2, BAR + 6, "none edge s-ink", 2.0)
     below = top + BAR + GAP
     yield path(steps("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "held s-line")
@@ -79,8 +83,8 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     # beside the lines that lead from the mark to the bar of what is read
     is_left = width_of(caption) + INSET < concrete(left) - x
     yield text(left - INSET if is_left else left + INSET, below - 15, caption, anchor="end" if is_left else "start")
-    read = _segments(anatomy.shares, x, width, read=True)
-    yield from _bar(read, below, unit)
+    read = segments(anatomy.shares, x, width, read=True)
+    yield from bar(read, below, unit)
     yield from _labels(read, x, below + BAR, unit)
 
 
@@ -88,11 +92,11 @@ def _sums(shares: Sequence[Share]) -> tuple[Any, Any]:
     return sum(share.stored.value for share in shares), sum(share.read.value for share in shares)
 
 
-def _segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> list[Segment]:
-    """The segments of a bar; in that of what is stored, what no token reads stands first."""
+def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> list[Segment]:
+    """The segments of a bar. What a token reads least of stands first: what it reads is the end of the bar."""
     whole = _sums(shares)[1 if read else 0]
     drawn, left, before = list[Segment](), x, ""
-    for share in shares:
+    for share in sorted(shares, key=lambda share: concrete(share.read.value) >= WHOLLY * concrete(share.stored.value)):
         figure = share.read if read else share.stored
         if concrete(figure.value) <= 0:
             continue
@@ -112,21 +116,29 @@ def _label(segment: Segment, unit: str) -> Words:
     return (Word(f"{segment.share.name} "), number(segment.figure, unit), Word(part))
 
 
-def _is_inside(segment: Segment, unit: str) -> bool:
-    """Whether a segment has room for its own label."""
-    return width_of(_label(segment, unit), "label") + 2 * INSET <= concrete(segment.width)
+def _is_inside(segment: Segment, unit: str, mark: float = inf) -> bool:
+    """Whether a segment has room for its own label, which no frame that begins at `mark` cuts."""
+    end = segment.left + INSET + width_of(_label(segment, unit), "label")
+    cut_by = concrete(segment.left) < mark < concrete(end) + 4
+    return not cut_by and concrete(end) + INSET <= concrete(segment.left + segment.width)
 
 
-def _bar(segments: Sequence[Segment], y: float, unit: str) -> Drawing:
-    for segment in segments:
+def bar(pieces: Sequence[Segment], y: float, unit: str, mark: float = inf, *, named: bool = True) -> Drawing:
+    """A bar, with the labels that its segments have room for."""
+    for segment in pieces:
         title = f"{segment.share.name}: {written(segment.figure.value, unit)}"
         look = f"solid-{segment.share.hue}"
-        gap = 1.0 if segment is not segments[-1] and concrete(segment.width) > NARROW else 0.0
+        gap = 1.0 if segment is not pieces[-1] and concrete(segment.width) > NARROW else 0.0
         yield rect(segment.left, y, segment.width - gap, BAR, look, figure=segment.figure, title=title)
         if segment.texture:
             yield rect(segment.left, y + BAR - TEXTURE, segment.width - gap, TEXTURE, segment.texture)
-        if _is_inside(segment, unit):
-            yield text(segment.left + INSET, y + 13, _label(segment, unit), "label", "on")
+        if named and _is_inside(segment, unit, mark):
+            yield text(segment.left + INSET, y + 13, _label(segment, unit), "label", _ink(segment.share.hue))
+
+
+def _ink(hue: Hue) -> str:
+    """The class of text on a solid: the lighter solids carry dark text by day, too."""
+    return "over" if hue in {"dense", "plain"} else "on"
 
 
 class Label(NamedTuple):
@@ -142,14 +154,14 @@ class Label(NamedTuple):
         return self.start - 3 < x < self.end + 3
 
 
-def _levels(segments: Sequence[Segment], x: float, unit: str) -> int:
+def _levels(pieces: Sequence[Segment], x: float, unit: str) -> int:
     """Rows of labels below a bar."""
-    return max((level for _, level in _placed(segments, x, unit)), default=-1) + 1
+    return max((level for _, level in _placed(pieces, x, unit)), default=-1) + 1
 
 
-def _placed(segments: Sequence[Segment], x: float, unit: str) -> list[tuple[Label, int]]:
+def _placed(pieces: Sequence[Segment], x: float, unit: str) -> list[tuple[Label, int]]:
     """Labels of narrow segments with their rows: no leader passes through a text, no two texts overlap."""
-    waiting = _beside(segments, x, unit)
+    waiting = _beside(pieces, x, unit)
     placed = list[tuple[Label, int]]()
     while waiting:
         free = (it for it in waiting if not any(it.spans(other.leader) for other in waiting if other is not it))
@@ -164,10 +176,10 @@ def _placed(segments: Sequence[Segment], x: float, unit: str) -> list[tuple[Labe
     return placed
 
 
-def _beside(segments: Sequence[Segment], x: float, unit: str) -> list[Label]:
+def _beside(pieces: Sequence[Segment], x: float, unit: str) -> list[Label]:
     """Labels left of their leaders; those near the left edge, and those whose text would reach them, right."""
     labels = list[Label]()
-    for segment in segments:
+    for segment in pieces:
         if _is_inside(segment, unit):
             continue
         room, leader = width_of(_label(segment, unit)), concrete(segment.left + segment.width / 2)
@@ -177,9 +189,9 @@ def _beside(segments: Sequence[Segment], x: float, unit: str) -> list[Label]:
     return labels
 
 
-def _labels(segments: Sequence[Segment], x: float, y: float, unit: str) -> Drawing:
+def _labels(pieces: Sequence[Segment], x: float, y: float, unit: str) -> Drawing:
     """Labels below a bar, each beside a leader from its segment."""
-    for label, level in _placed(segments, x, unit):
+    for label, level in _placed(pieces, x, unit):
         centre = label.segment.left + label.segment.width / 2
         base = y + LEADING * (level + 1)
         yield path(steps("M", centre, y + 1, "V", base - 4), "edge s-line")

@@ -35,8 +35,11 @@ def shapes(anatomy: Anatomy, x: float, width: float, top: float = 0.0) -> Iterat
         yield from _row(keys, x + width, top)
         return
     y = top + HEIGHT - KEY + 20 + LEADING * (len(lines) - 1)
+    each = max(key[2] for key in keys) + GAP
     for i, row in enumerate(_rows(keys, width)):
-        yield from _row(row, x + sum(key[2] for key in row) + GAP * (len(row) - 1), y + ROW * i)
+        for j, (word, caption, _) in enumerate(row):
+            yield text(x + j * each, y + KEY + ROW * i, (word,), "key")
+            yield text(x + j * each, y + CAPTION + ROW * i, caption, ink="muted")
 
 
 def _subtitle(anatomy: Anatomy, width: float) -> list[str]:
@@ -59,13 +62,11 @@ def _beside(anatomy: Anatomy, width: float) -> bool:
 
 
 def _rows(keys: Keys, width: float) -> list[Keys]:
-    """Key figures in rows, as many in each as fit."""
-    rows: list[Keys] = [[]]
-    for key in keys:
-        if rows[-1] and sum(other[2] + GAP for other in rows[-1]) + key[2] > width:
-            rows.append([])
-        rows[-1].append(key)
-    return rows
+    """Key figures in rows of equal length, as many in each as fit."""
+    most = max(1, int((width + GAP) // (max(key[2] for key in keys) + GAP)))
+    rows = -(-len(keys) // most)
+    each = -(-len(keys) // rows)
+    return [keys[i : i + each] for i in range(0, len(keys), each)]
 
 
 def _row(keys: Keys, right: float, top: float) -> Iterator[Shape | Many]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from archcli.measure.survey.anatomy.records import Anatomy
-from archcli.render.picture.architecture.page import foot, header, strip
-from archcli.render.picture.architecture.numbers import concrete
-from archcli.render.picture.architecture.page.packing import GAP, Packed, pack, room_scale
-from archcli.render.picture.architecture.panels import Drawn, panel, wiring
+from archcli.render.picture.architecture.page import foot, header, legend, strip
+from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, pack
+from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
-from archcli.render.picture.architecture.style import css, rect, text, width_of
-from archcli.render.picture.architecture.page.textures import CSS, patterns
+from archcli.render.picture.architecture.style import css, definitions, rect, text
+from archcli.render.picture.architecture.page.textures import CSS, textures
 
 PAGE, MARGIN = 1000.0, 24.0
 KINDS = 216.0
@@ -20,10 +19,8 @@ KINDS = 216.0
 HEADING = 24.0
 LOWEST = 760.0
 """The strip grows as high as what stands beside it, up to this or to what it needs itself."""
-SPACE, LEGEND, BOTTOM = 20.0, 30.0, 14.0
-"""Units between sections, of the legend, and below the foot."""
-SCALED = 60.0
-"""Units that the bar of the scale takes at most."""
+SPACE, BOTTOM = 20.0, 14.0
+"""Units between sections, and below the foot."""
 Drawing = Iterator[Shape | Many]
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
@@ -42,7 +39,7 @@ class Sheet(NamedTuple):
     @property
     def foot(self) -> float:
         """Where the foot begins."""
-        return self.end + SPACE + (LEGEND if self.panels else 0.0)
+        return self.end + SPACE + (legend.HEIGHT if self.panels else 0.0)
 
     @property
     def height(self) -> float:
@@ -57,9 +54,8 @@ def sheet(anatomy: Anatomy) -> Sheet:
     kinds, panels = [wiring(kind) for kind in anatomy.kinds], [panel(part) for part in anatomy.parts]
     beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
     below = top + max(needed, LOWEST)
-    packed = pack(
-        kinds, panels, lambda y: beside if y < below else MARGIN, PAGE - MARGIN, top + HEADING, KINDS
-    )
+    room = Room(lambda y: beside if y < below else MARGIN, PAGE - MARGIN, top + HEADING)
+    packed = pack(kinds, panels, room, KINDS)
     # what ends beside the strip has one foot with it
     strips = max(needed, min(packed.bottom, below) - top)
     return Sheet(anatomy, kinds, panels, packed, top, strips, max(top + strips, packed.bottom))
@@ -74,7 +70,7 @@ def svg(anatomy: Anatomy) -> str:
 def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) -> str:
     """Shapes as an SVG file."""
     ground = rect(0, 0, width, round(height), "paper")
-    inside = (Shape("style", content=f"{css()}{CSS}".replace("\n", "")), *patterns(), ground, *drawn)
+    inside = (Shape("style", content=f"{css()}{CSS}".replace("\n", "")), definitions(), textures(), ground, *drawn)
     attributes = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {width:.0f} {height:.0f}",
@@ -90,15 +86,16 @@ def shapes(placed: Sheet) -> Drawing:
     anatomy = placed.anatomy
     yield from header.shapes(anatomy, MARGIN, PAGE - 2 * MARGIN)
     yield from _strips(placed)
-    scale = room_scale(placed.panels, [place.width for place in placed.packed.panels])
+    rooms = [place.width for place in placed.packed.panels]
+    scale = common_scale(zip(placed.panels, rooms, strict=True))
     if placed.kinds:
         first = placed.packed.kinds[0]
         yield text(first.x, first.y - HEADING + 14, kinds_title(len(placed.kinds)), "head")
     everything = [*zip(placed.kinds, placed.packed.kinds), *zip(placed.panels, placed.packed.panels)]  # noqa: B905
     for drawn, place in everything:
-        yield from drawn.shapes(place.x, place.y, place.width, scale)
+        yield from drawn.shapes(place.x, place.y, place.width, scale, place.height)
     if placed.panels:
-        yield from legend(MARGIN, placed.end + SPACE, scale, rotated=True, cached=True)
+        yield from legend.legend([anatomy], MARGIN, placed.end + SPACE, scale)
     yield from foot.shapes(anatomy, MARGIN, placed.foot, PAGE - 2 * MARGIN)
 
 
@@ -118,25 +115,3 @@ def _strips(placed: Sheet) -> Drawing:
         yield from strip.shapes(one, MARGIN, y, height)
         y += height + GAP
 
-
-def legend(x: float, y: float, scale: Any, *, rotated: bool, cached: bool) -> Drawing:
-    """What the widths, the dashed frame and the hatch mean."""
-    features = _round_below(SCALED / concrete(scale))
-    yield rect(x, y - 4, features * scale, 5, "ink")
-    words = f"{features:,} features: all bars of the panels are to one scale"
-    yield text(x + features * scale + 10, y + 3, words, ink="muted")
-    x += SCALED + 10 + width_of(words) + 24
-    if cached:
-        yield rect(x, y - 8, 28, 13, "held s-ink", 4.0)
-        yield text(x + 36, y + 3, "cached", ink="muted")
-        x += 36 + width_of("cached") + 24
-    if rotated:
-        yield rect(x, y - 6, 28, 9, "solid-attention")
-        yield rect(x, y - 6, 28, 9, "hatched")
-        yield text(x + 36, y + 3, "rotated by its position", ink="muted")
-
-
-def _round_below(number: float) -> int:
-    """The largest of 1, 2, 5, 10, 20, … that is not above."""
-    power = 10 ** (len(str(max(1, int(number)))) - 1)
-    return max(step * power for step in (1, 2, 5) if step * power <= max(number, 1))

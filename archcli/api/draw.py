@@ -111,7 +111,7 @@ def check_count(models: int) -> None:
 def drawing_of(subjects: Sequence[Subject], options: DrawOptions) -> ArchitectureDrawing:
     """The drawing of loaded models. Raises ArchError for none, for five, and for a profile of another model."""
     check_count(len(subjects))
-    from archcli.measure.survey.anatomy import anatomy
+    from archcli.measure.survey.anatomy.anatomy import anatomy
 
     timed = _profile_of(subjects, options)
     anatomies = [anatomy(subject.model, options.show, timed) for subject in subjects]

@@ -2,15 +2,16 @@
 
 import re
 from collections import defaultdict
+from math import prod
 from xml.etree import ElementTree as ET
 
 SVG = "{http://www.w3.org/2000/svg}"
 ADDRESS = ("data-command", "data-path", "data-key", "data-value")
-ROW_NAMES = ("path", "first", "group", "name")
-"""What names a row in the JSON of a command, the first of these that it has."""
+ROW_NAMES = ("id", "path", "first", "component", "group", "name")
+"""What names a row in the JSON of a command."""
 LAYER = re.compile(r"((?:\w+\.)?layers\.\d+)\.")
 NUMBER = re.compile(
-    r"(?<![\w.,])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?\s?([KMGTPE]i?(?:B|FLOP)?|B|FLOP|k|%|[mµn]?s\b)?(?!\w|-[a-z])"
+    r"(?<![\w.,])(?<![A-Za-z]-)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?\s?([KMGTPE]i?(?:B|FLOP)?|B|FLOP|k|%|[mµn]?s\b)?(?!\w|-[a-z])"
 )
 DECIMAL = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 BINARY = {f"{prefix}i": 1024**power for power, prefix in enumerate("KMGTPE", 1)}
@@ -42,34 +43,30 @@ def _addressed(element, model):
 def document_value(document, path, key):
     """The number at an address in the JSON of a command; KeyError where there is none.
 
-    `path` is that of a row, or empty for totals and the document itself.
+    `path` is that of a row, or of a module, for the rows below it, or empty for totals; several are joined
+    by +, as keys that are added up are. Keys joined by * are multiplied.
     """
-    starts = [document["totals"], document]
-    if path:
-        starts = [row for row in document["rows"] if path in _names(row)] + [
-            document["totals"].get(path),
-            document.get(path),
-        ]
-    found = [value for start in starts if (value := _walk(start, key)) is not None]
-    if not found:
-        raise KeyError(f"{path} {key}")
-    return found[0]
+    rows = [row for name in path.split("+") for row in _rows(document, name)]
+    if not rows:
+        raise KeyError(path)
+    sums = [[_walk(row, factor) for factor in term.split("*")] for row in rows for term in key.split("+")]
+    return sum(map(prod, sums))
 
 
-def _names(row):
-    return {row.get(name) for name in ROW_NAMES}
+def _rows(document, name):
+    if not name:
+        return [document["totals"]]
+    rows = [row for row in document["rows"] if name in {row.get(title) for title in ROW_NAMES}]
+    below = [row for row in document["rows"] if row.get("path", "").startswith(f"{name}.")]
+    return rows or below or [value for value in (document["totals"].get(name),) if value is not None]
 
 
 def _walk(value, key):
-    for step in key.split(".") if key else ():
-        match value:
-            case dict() if step in value:
-                value = value[step]
-            case list() if step.isdigit() and int(step) < len(value):
-                value = value[int(step)]
-            case _:
-                return None
-    return value if isinstance(value, int | float) else None
+    for step in key.split("."):
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    if not isinstance(value, int | float):
+        raise KeyError(key)
+    return value
 
 
 def miscounted(svg, documents):
@@ -84,7 +81,7 @@ def miscounted(svg, documents):
             continue
         try:
             counted = document_value(documents(command, model), path, key)
-        except KeyError:
+        except (KeyError, IndexError, ValueError, TypeError):
             yield "no such address", told
             continue
         if float(value) != float(counted):
@@ -105,7 +102,7 @@ def is_rounding(text, value):
 
 UNCOUNTED = {"size-title", "index"}
 """Classes of texts whose numbers name: the model's name, indices of layers."""
-NAMES = re.compile(r"layers? \d[\d–, …]*|[\d,]+ features|\d[\d.]*%")
+NAMES = re.compile(r"[Ll]ayers? \d[\d–, …]*|[\d,]+ features|\d[\d.]*%")
 """Numbers that need no address: which layers, the bar of the scale, and the share of a number beside it."""
 
 

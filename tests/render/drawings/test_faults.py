@@ -104,7 +104,10 @@ def test_a_bar_wider_than_its_value_is_found():
 
 DOCUMENT = {
     "totals": {"params": 671026404352, "by_group": {"ffn": 5}, "rows": 1},
-    "rows": [{"path": "layers.0.mixer.q_proj", "outputs": [[1, 2048, 7168]], "params": 7}],
+    "rows": [
+        {"path": "layers.0.mixer.q_proj", "outputs": [[1, 2048, 7168]], "params": 7},
+        {"path": "layers.0.mixer.k_proj", "outputs": [[1, 2048, 512]], "params": 3},
+    ],
 }
 
 
@@ -112,8 +115,13 @@ DOCUMENT = {
     ("address", "value", "kind"),
     [
         (("", "params"), 671026404352, None),
-        (("", "totals.by_group.ffn"), 5, None),
+        (("", "by_group.ffn"), 5, None),
         (("by_group", "ffn"), 5, None),
+        (("", "by_group.ffn+rows"), 6, None),
+        (("layers.0.mixer", "params"), 10, None),
+        (("layers.0.mixer.q_proj+layers.0.mixer.k_proj", "params"), 10, None),
+        (("layers.0.mixer.q_proj", "outputs.0.1*outputs.0.2"), 2048 * 7168, None),
+        (("layers.0.mixer", "params"), 7, "not what is counted"),
         (("layers.0.mixer.q_proj", "outputs.0.2"), 7168, None),
         (("layers.0.mixer.q_proj", "outputs.0.2"), 7169, "not what is counted"),
         (("layers.0.mixer.q_proj", "outputs.0.3"), 7168, "no such address"),

@@ -109,7 +109,7 @@ def check_count(models: int) -> None:
 
 
 def drawing_of(subjects: Sequence[Subject], options: DrawOptions) -> ArchitectureDrawing:
-    """The drawing of loaded models. Raises ArchError for none, for five, and for a profile of another model."""
+    """The drawing of loaded models. Raises ArchError for none, for five, for a profile of another model."""
     check_count(len(subjects))
     from archcli.measure.survey.anatomy.anatomy import anatomy
 
@@ -126,7 +126,9 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
             raise ArchError("--show time needs --profile", hint)
         return None
     if options.show != "time":
-        raise ArchError(f"--profile has times, and --show {options.show} has no use of them", "add --show time")
+        raise ArchError(
+            f"--profile has times, and --show {options.show} has no use of them", "add --show time"
+        )
     from archcli.api.profiling.saved_profile import read_profile
 
     document = read_profile(Path(options.profile))

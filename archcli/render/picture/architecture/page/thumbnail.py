@@ -1,4 +1,4 @@
-"""A small drawing of an architecture: its layers from left to right, and what is stored against what is read."""
+"""A small drawing of an architecture: its layers from left to right, and what a token reads."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from archcli.render.picture.architecture.style import FONTS, GROUNDS, HUES, rect
 WIDTH, HEIGHT, INSET = 300.0, 132.0, 12.0
 LAYERS, HIGH, BARS = 58.0, 34.0, 108.0
 """Where the strip begins, how high it is, and where the bar of shares begins."""
+DARK = "@media (prefers-color-scheme:dark)"
 SLIM = 12.0
 MOST_CELLS = 110
 
@@ -42,15 +43,18 @@ def _css(hues: set[str]) -> str:
         + "".join(f".{name}{{fill:{shades[i]}}}" for name, shades in grounds.items())
         for i in (0, 1)
     )
-    plain = f"text{{font-family:{FONTS}}}.size-head{{font-size:15px;font-weight:600}}.size-small{{font-size:12.5px}}"
-    return f"{plain}.hatched{{fill:url(#hatch)}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    sizes = ".size-head{font-size:15px;font-weight:600}.size-small{font-size:12.5px}"
+    return f"text{{font-family:{FONTS}}}{sizes}.hatched{{fill:url(#hatch)}}{light}{DARK}{{{dark}}}"
 
 
 def _drawn(anatomy: Anatomy) -> Iterator[Shape]:
     wide = WIDTH - 2 * INSET
     yield text(INSET, 24, cut(anatomy.name, wide, "head"), "head")
     layers = " + ".join(written(strip.n_layers.value, "whole") for strip in anatomy.strips)
-    keys = [f"{number(figure, form).written} {caption.split()[0]}" for figure, caption, form in anatomy.headline[:2]]
+    keys = [
+        f"{number(figure, form).written} {caption.split()[0]}"
+        for figure, caption, form in anatomy.headline[:2]
+    ]
     yield text(INSET, 44, cut(" · ".join([f"{layers} layers", *keys]), wide), ink="muted")
     each = (wide - 6 * (len(anatomy.strips) - 1)) / max(1, len(anatomy.strips))
     for i, strip in enumerate(anatomy.strips):
@@ -77,9 +81,9 @@ def _strip(strip: Strip, x: float, width: float) -> Iterator[Shape]:
             for j, (hue, _) in enumerate(parts):
                 step = f"M{left + j * each:.1f} {start:.1f}h{each:.2f}v{high:.1f}h-{each:.2f}z"
                 by_hue.setdefault(hue, []).append(step)
-        for hue, steps in by_hue.items():
-            yield Shape("path", {"d": "".join(steps), "class_": f"solid-{hue}"})
-            if hue in HATCHED:
+        for name, steps in by_hue.items():
+            yield Shape("path", {"d": "".join(steps), "class_": f"solid-{name}"})
+            if name in HATCHED:
                 yield Shape("path", {"d": "".join(steps), "class_": "hatched"})
 
 

@@ -51,6 +51,13 @@ class Op:
     """The collective by which the ranks of a plan run it forward, by torch's name; empty where none is."""
     collective_back: ClassVar[str] = ""
     """The collective that runs backward."""
+    drawn: ClassVar[str] = ""
+    """How a drawing shows it, by the names of `archcli.measure.survey.anatomy.roles`; empty for what its
+    weights and inputs tell."""
+    slots: ClassVar[tuple[str, ...]] = ()
+    """What a drawing calls its inputs, such as q, k, v; empty for the names of what it reads."""
+    sign: ClassVar[str] = ""
+    """What a drawing writes on it, such as + or norm; empty for its name."""
     dtype_inputs: ClassVar[frozenset[int]] = frozenset()
     """The inputs of which it reads the dtype alone."""
     expected: ClassVar[str] = ""
@@ -90,6 +97,10 @@ class Op:
     def traits(self, *xs: Shape) -> Traits:
         """Its mask, activation, norm, rotated share or router's scores, for `show` and drawings."""
         return NO_TRAITS
+
+    def seen(self) -> tuple[tuple[bool, ...], ...]:
+        """Which keys each of a few queries sees, for a drawing; empty for what has no mask."""
+        return ()
 
     def kept(self, call: Call, *xs: Shape) -> tuple[Kept, ...] | None:
         """The tensors that its backward keeps; None to read them off `run`, as all of archcli's do.

@@ -62,6 +62,7 @@ def _share(elements: Number, ranks: Number) -> Number:
 class AllReduce(Communication):
     """The sum of x over all ranks, in its place on each. Its gradient is that of the sum, as it comes."""
 
+    drawn: ClassVar[str] = "view"
     collective: ClassVar[str] = "all_reduce"
     is_view: ClassVar[bool] = True
     passes_gradient: ClassVar[bool] = True
@@ -82,6 +83,7 @@ class AllReduce(Communication):
 class SumGradient(Communication):
     """y = x, which every rank has; backward the all-reduce of their gradients (Megatron's f)."""
 
+    drawn: ClassVar[str] = "view"
     collective_back: ClassVar[str] = "all_reduce"
     is_view: ClassVar[bool] = True
     passes_gradient: ClassVar[bool] = True
@@ -106,6 +108,7 @@ class AllGather(Communication):
     Backward a reduce-scatter; without `sums`, where all ranks have the same gradient, the rank's part of it.
     """
 
+    drawn: ClassVar[str] = "view"
     collective: ClassVar[str] = "all_gather"
     collective_back: ClassVar[str] = "reduce_scatter"
     axis: int = -1
@@ -136,6 +139,7 @@ class AllGather(Communication):
 class ReduceScatter(Communication):
     """The rank's part, along one axis, of the sum over all ranks. Backward an all-gather."""
 
+    drawn: ClassVar[str] = "view"
     collective: ClassVar[str] = "reduce_scatter"
     collective_back: ClassVar[str] = "all_gather"
     axis: int = -1
@@ -194,6 +198,7 @@ class AllToAll(Communication):
     many as it sends.
     """
 
+    drawn: ClassVar[str] = "view"
     collective: ClassVar[str] = "all_to_all"
     collective_back: ClassVar[str] = "all_to_all"
     shared_by: Number = 1
@@ -246,6 +251,7 @@ class OwnExperts(Communication):
 class BesideOthers(Communication):
     """Outputs [m, D] of the rank's experts among zeros for those of other ranks: [m ranks, D]."""
 
+    drawn: ClassVar[str] = "view"
     collective_back: ClassVar[str] = "all_gather"
 
     def shape(self, x: Shape) -> Shape:

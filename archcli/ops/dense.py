@@ -20,6 +20,7 @@ class Linear(Op):
     trained, and so no parameter. `zeroed` starts as zero.
     """
 
+    drawn: ClassVar[str] = "matrix"
     name: str
     out: Number
     bias: bool = False
@@ -111,6 +112,7 @@ class Lookup(Op):
 class Parameter(Op):
     """A bare trainable tensor. Its input is used only for its tape."""
 
+    drawn: ClassVar[str] = "aside"
     is_weight: ClassVar[bool] = True
     name: str
     size: Shape
@@ -133,6 +135,8 @@ class Einsum(Op):
     `bthn,hnr->bthr` (absorbed MLA).
     """
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "mix"
     name: str
     equation: str
 
@@ -186,6 +190,7 @@ class Conv1d(Op):
     [B, in, n] to [B, out, (n + 2 padding - kernel) // stride + 1].
     """
 
+    sign: ClassVar[str] = "convolution"
     convolves: ClassVar[bool] = True
     name: str
     out: Number
@@ -227,6 +232,8 @@ class Fourier(Op):
     up; not as matrix products.
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "Fourier"
     name: str
 
     def parts(self, x: Shape) -> tuple[Part, ...]:

@@ -18,6 +18,7 @@ from archcli.ops.base import View, movement
 class SplitHeads(View):
     """[..., heads * d, ...] to [..., heads, d, ...] at an axis counted from the end (-1) or start (0)."""
 
+    drawn: ClassVar[str] = "heads"
     name: str
     heads: Number
     axis: int = -1
@@ -34,6 +35,7 @@ class SplitHeads(View):
 class MergeHeads(Op):
     """[..., heads, d] to [..., heads * d]."""
 
+    drawn: ClassVar[str] = "view"
     name: str
     zero_cost_reason: ClassVar[str] = "a view of the layout attention writes"
 
@@ -48,6 +50,7 @@ class MergeHeads(Op):
 class Split(View):
     """Cut one axis into pieces of the given sizes."""
 
+    drawn: ClassVar[str] = "split"
     name: str
     sizes: tuple[Number, ...]
     axis: int = -1
@@ -68,6 +71,7 @@ class Concat(Op):
     keep the two side by side in the cache, and so join nothing.
     """
 
+    drawn: ClassVar[str] = "concat"
     name: str
     in_cache: bool = False
 
@@ -146,6 +150,7 @@ class Transpose(View):
 class Zeros(Op):
     """Zeros in the shape of the ids: segment 0 for every token (BERT)."""
 
+    drawn: ClassVar[str] = "aside"
     name: str
     zero_cost_reason: ClassVar[str] = "a constant of the input's shape"
 
@@ -160,6 +165,7 @@ class Zeros(Op):
 class Widen(Op):
     """x [..., D] with `by` zeros behind: [..., D + by]."""
 
+    drawn: ClassVar[str] = "view"
     name: str
     by: Number
 
@@ -188,6 +194,7 @@ class ExtendCache(Op):
     are.
     """
 
+    drawn: ClassVar[str] = "view"
     name: str
     mask: Mask
     cross: bool = False

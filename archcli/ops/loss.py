@@ -6,7 +6,7 @@ B batch, T tokens, V entries of the last axis.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
@@ -101,6 +101,8 @@ class GatherLast(Op):
 class Subtract(Op):
     """y = a - b of equal shapes. Backward: the gradient of a is that of y, of b its negative."""
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "−"
     name: str
 
     def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:

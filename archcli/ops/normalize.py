@@ -21,6 +21,7 @@ class Normalize(Op):
     weight minus one (Gemma). With `groups` n each n-th of the axis has a statistic of its own (Mamba-2).
     """
 
+    sign: ClassVar[str] = "norm"
     name: str
     eps: float
     centred: bool = False
@@ -153,6 +154,7 @@ class Normalize(Op):
 class LentNormalize(Op):
     """Normalize with the weights of another operation: inputs x [..., d], weight [d], and bias [d] if any."""
 
+    sign: ClassVar[str] = "norm"
     name: str
     eps: float
     centred: bool = False
@@ -193,6 +195,7 @@ class BatchNormalize(Op):
     Costs per element are LayerNorm's, term by term; what is done once a channel is left out.
     """
 
+    sign: ClassVar[str] = "batch norm"
     needs_module: ClassVar[bool] = True
     name: str
     eps: float

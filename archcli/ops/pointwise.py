@@ -50,6 +50,7 @@ class Activate(Op):
 class HeadBias(Op):
     """y = x + b_h: heads x [B, T, H, e] and a trained number for each head."""
 
+    drawn: ClassVar[str] = "view"
     passes_gradient: ClassVar[bool] = True
     name: str
 
@@ -72,6 +73,8 @@ class Add(Op):
     over them.
     """
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "+"
     passes_gradient: ClassVar[bool] = True
     name: str
     meets: bool = True
@@ -93,6 +96,8 @@ class Add(Op):
 class Multiply(Op):
     """y = a * b; b may be [..., 1], one factor per token, whose gradient is a sum over the token."""
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "×"
     name: str
 
     def parts(self, a: Shape, b: Shape) -> tuple[Part, ...]:
@@ -111,6 +116,8 @@ class Multiply(Op):
 class Scale(Op):
     """y = c * x for a constant c, rounded to the width of x as a weight of that width would be."""
 
+    drawn: ClassVar[str] = "scale"
+    sign: ClassVar[str] = "scale"
     name: str
     factor: float
 
@@ -128,6 +135,7 @@ class Scale(Op):
 class ScaleParts(Op):
     """y = c_i x on the i-th of consecutive pieces of the last axis, of these sizes, for constants c_i."""
 
+    drawn: ClassVar[str] = "scale"
     name: str
     sizes: tuple[Number, ...]
     factors: tuple[float, ...]
@@ -147,6 +155,7 @@ class ScaleParts(Op):
 class Softcap(Op):
     """y = cap * tanh(x / cap); Gemma 2, arXiv:2408.00118 section 2."""
 
+    sign: ClassVar[str] = "softcap"
     follows_run: ClassVar[bool] = True
     name: str
     cap: float
@@ -165,6 +174,7 @@ class Clip(Op):
     Neither costs a FLOP; the elements still move.
     """
 
+    sign: ClassVar[str] = "clip"
     name: str
     bound: float
     from_below: bool = True
@@ -180,6 +190,7 @@ class Clip(Op):
 class ActivateSwish(Op):
     """y = x * sigmoid(beta x) (arXiv:1710.05941); beta fixed, or a trained scalar that starts there."""
 
+    sign: ClassVar[str] = "Swish"
     follows_run: ClassVar[bool] = True
     name: str
     beta: float
@@ -210,6 +221,7 @@ class ActivateXIELU(Op):
     a = softplus(alpha_p) and b = beta + softplus(alpha_n), of two trained scalars.
     """
 
+    sign: ClassVar[str] = "xIELU"
     name: str
     beta: float
     eps: float
@@ -255,6 +267,7 @@ class Dropout(Op):
     numbers is no FLOP.
     """
 
+    drawn: ClassVar[str] = "view"
     name: str
     p: float
     needs_module: ClassVar[bool] = True

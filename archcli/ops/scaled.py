@@ -19,6 +19,7 @@ class GaussianTopK(Op):
     maximum 0. The gradient: a sum over those kept, a product with x, two subtractions.
     """
 
+    sign: ClassVar[str] = "Gaussian top k"
     name: str
     share: float
 
@@ -37,6 +38,8 @@ class GaussianTopK(Op):
 class StoredScale(Op):
     """y = c x for a number c that is stored, not trained."""
 
+    drawn: ClassVar[str] = "scale"
+    sign: ClassVar[str] = "scale"
     name: str
 
     def buffers(self, x: Shape) -> dict[str, Shape]:
@@ -56,6 +59,7 @@ class StoredScale(Op):
 class ScaleChosen(Op):
     """Weights of chosen experts [B, T, k] times a trained number of each of `entries` experts, by index."""
 
+    drawn: ClassVar[str] = "view"
     name: str
     entries: Number
 
@@ -81,6 +85,8 @@ class ScaleChosen(Op):
 class TrainedScale(Op):
     """y = c x for one trained number c, or one for each channel of the last axis, which starts at `start`."""
 
+    drawn: ClassVar[str] = "scale"
+    sign: ClassVar[str] = "scale"
     name: str
     per_channel: bool = False
     start: float = 1.0
@@ -107,6 +113,7 @@ class TrainedScale(Op):
 class WithinTable(Op):
     """Ids, 0 for those that a table of `entries` does not have."""
 
+    drawn: ClassVar[str] = "view"
     name: str
     entries: Number
     zero_cost_reason: ClassVar[str] = WHOLE_NUMBERS
@@ -127,6 +134,7 @@ class QueryTemperature(Op):
     floor_scale)).
     """
 
+    drawn: ClassVar[str] = "view"
     follows_run: ClassVar[bool] = True
     name: str
     scale: float

@@ -6,7 +6,7 @@ B batch, T new tokens, n streams, D width.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
@@ -22,6 +22,7 @@ class StreamGates(Op):
     and the products, that of s_p a product and a sum, that of b a sum.
     """
 
+    sign: ClassVar[str] = "gates"
     name: str
     magnitudes: tuple[float, ...]
     eps: float
@@ -56,6 +57,7 @@ class StreamGates(Op):
 class CollapseStreams(Op):
     """The sum of streams x [B, T, n, D], each times its gate c [B, T, n]: [B, T, D]."""
 
+    sign: ClassVar[str] = "weighted sum"
     name: str
 
     def shape(self, x: Shape, c: Shape) -> Shape:
@@ -81,6 +83,8 @@ SQUARE_AND_ADD = 2
 class StackStreams(Op):
     """n tensors [B, T, D] as one [B, T, n, D]."""
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "streams"
     name: str
 
     def shape(self, *xs: Shape) -> Shape:
@@ -99,6 +103,7 @@ class StackStreams(Op):
 class TakeStream(View):
     """Stream `index` of [B, T, n, D]: [B, T, D]."""
 
+    sign: ClassVar[str] = "one stream"
     name: str
     index: Number
 
@@ -117,6 +122,8 @@ class MatchMagnitude(Op):
     product of it with y more, summed and subtracted, that of x a sum of dy y and a product.
     """
 
+    drawn: ClassVar[str] = "unary"
+    sign: ClassVar[str] = "magnitude"
     name: str
     eps: float
 
@@ -141,6 +148,8 @@ class SpreadStreams(Op):
     With `meets` y was made of x, whose two gradients are added up.
     """
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "+"
     name: str
     meets: bool = False
 
@@ -162,6 +171,8 @@ class SpreadStreams(Op):
 class AddToLater(Op):
     """Streams x [B, T, n, D], y [B, T, D] added to all but the first."""
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "+"
     name: str
 
     def parts(self, x: Shape, y: Shape) -> tuple[Part, ...]:
@@ -177,6 +188,7 @@ class AddToLater(Op):
 class MeanStreams(Op):
     """The mean of the streams [B, T, n, D]: [B, T, D]."""
 
+    sign: ClassVar[str] = "mean"
     name: str
 
     def shape(self, x: Shape) -> Shape:

@@ -22,9 +22,14 @@ NUMBER, NO_NUMBER = "number", -1
 """What stands for a setting that is the number of its layer; the number outside of layers."""
 
 
-def folded(trace: WiredTrace, index: LayerIndex) -> tuple[WiredRow, ...]:
-    """The rows of a trace, each layer once for all like it, with the numbers of these layers."""
-    return tuple(Folding(trace, index).rows())
+def folded(trace: WiredTrace, index: LayerIndex) -> WiredTrace:
+    """A trace with each layer once for all like it, and with the numbers of these layers."""
+    folding = Folding(trace, index)
+    entered, left = (
+        {path: folding.read(value) for path, value in values.items()}
+        for values in (trace.entered, trace.left)
+    )
+    return trace._replace(rows=tuple(folding.rows()), entered=entered, left=left)
 
 
 class Folding:
@@ -53,7 +58,7 @@ class Folding:
             first = rows[0]
             first.layers, first.stored = self._numbers(rows), _stored(rows)
             first.times = sum(row.times for row in rows)
-            first.reads = None if first.reads is None else tuple([self._read(read) for read in first.reads])
+            first.reads = None if first.reads is None else tuple([self.read(read) for read in first.reads])
             yield first
 
     def renamed(self, row_id: str) -> str:
@@ -63,7 +68,8 @@ class Folding:
             return self.firsts[layer] + row_id.removeprefix(layer)
         return self.tables.get(row_id, row_id)
 
-    def _read(self, read: str) -> str:
+    def read(self, read: str) -> str:
+        """What is read, by the row that stands for the one that made it."""
         maker = source_row(read)
         return read if maker == INPUT else self.renamed(maker) + read.removeprefix(maker)
 
@@ -124,7 +130,7 @@ class Folding:
         if layer == path:
             return "own", read.removeprefix(path)
         if layer or self.by_id[maker].weights:
-            return "row", self._read(read)
+            return "row", self.read(read)
         return MADE, _made(self.by_id[maker]), read.removeprefix(maker)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -48,6 +48,8 @@ class ConvolvedAttention(SoftmaxAttention, ProjectedHeads):
     Caches K (d + e) elements per token, and the last inputs of the convolutions, `conv_kernel` of each.
     """
 
+    title: ClassVar[str] = "Convolved attention"
+    short_title: ClassVar[str] = "convolved"
     kind: Literal["conv_gqa"] = "conv_gqa"
     n_kv_heads: Size
     relative_rank: Size
@@ -139,6 +141,8 @@ class CompressedAttention(SoftmaxAttention):
     token, the newest inputs of the convolutions, and half a value (ZAYA1).
     """
 
+    title: ClassVar[str] = "Compressed convolutional attention"
+    short_title: ClassVar[str] = "compressed"
     kind: Literal["cca"] = "cca"
     n_kv_heads: Size
     head_dim: Size

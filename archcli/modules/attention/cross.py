@@ -27,6 +27,8 @@ class CrossAttention(ProjectedAttention):
     states weights that no pass reads: of a decoder that was made for an encoder and runs without one.
     """
 
+    title: ClassVar[str] = "Cross-attention"
+    short_title: ClassVar[str] = "cross-attention"
     family: ClassVar[str] = "cross_attention"
     kind: Literal["cross"] = "cross"
     n_kv_heads: Size | None = None

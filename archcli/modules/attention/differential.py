@@ -28,6 +28,8 @@ class DifferentialAttention(SoftmaxAttention, ProjectedHeads):
     computed anew for v1 and v2, as DiffLlama's class does. Caches K (d + e) elements per token, as GQA.
     """
 
+    title: ClassVar[str] = "Differential attention"
+    short_title: ClassVar[str] = "differential"
     head_parts: ClassVar[int] = 2
     """Numbers of heads are multiples of it: the two halves are compared."""
 

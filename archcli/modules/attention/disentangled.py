@@ -6,7 +6,7 @@ B batch, T tokens, D d_model, H heads, d head_dim, s buckets or distances to eac
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -44,6 +44,8 @@ class DisentangledAttention(MultiHeadAttention):
     out keeps one vector a distance; distances beyond `max_distance` share the last.
     """
 
+    title: ClassVar[str] = "Disentangled attention"
+    short_title: ClassVar[str] = "disentangled"
     kind: Literal["disentangled"] = "disentangled"  # type: ignore[assignment]
     terms: tuple[Term, ...] = ("c2p", "p2c")
     share: bool = False

@@ -225,6 +225,8 @@ class MultiHeadAttention(ProjectedAttention):
     Vaswani et al. 2017, arXiv:1706.03762. Caches 2 H d elements per token.
     """
 
+    title: ClassVar[str] = "Multi-head attention"
+    short_title: ClassVar[str] = "MHA attention"
     kind: Literal["mha"] = "mha"
 
     @property
@@ -239,6 +241,8 @@ class MultiQueryAttention(ProjectedAttention):
     Shazeer 2019, arXiv:1911.02150. Caches 2 d elements per token.
     """
 
+    title: ClassVar[str] = "Multi-query attention"
+    short_title: ClassVar[str] = "MQA attention"
     kind: Literal["mqa"] = "mqa"
 
     @property
@@ -253,6 +257,8 @@ class GroupedQueryAttention(ProjectedAttention):
     Ainslie et al. 2023, arXiv:2305.13245. Caches 2 K d elements per token.
     """
 
+    title: ClassVar[str] = "Grouped-query attention"
+    short_title: ClassVar[str] = "GQA attention"
     kind: Literal["gqa"] = "gqa"
     n_kv_heads: Size
 

@@ -47,6 +47,8 @@ class MultiHeadLatentAttention(IndexedAttention):
         o = Wo (sigmoid(g) softmax(...) v)
     """
 
+    title: ClassVar[str] = "Multi-head latent attention"
+    short_title: ClassVar[str] = "latent attention"
     # absorbed in decode: one query does not pay for rebuilding the keys and values of all tokens
     forms: ClassVar[Forms | None] = Forms(
         "mla", {"forward": "naive", "train": "naive", "prefill": "naive", "decode": "absorbed"}

@@ -30,6 +30,8 @@ class LinearAttention(ProjectedHeads):
     computed at once where it is causal, unless `form` is recurrent.
     """
 
+    title: ClassVar[str] = "Linear attention"
+    short_title: ClassVar[str] = "linear attention"
     kind: Literal["linear"] = "linear"
     forms: ClassVar[Forms | None] = SCAN
     features: Literal["elu", "softmax"] = "elu"

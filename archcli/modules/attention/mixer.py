@@ -123,6 +123,10 @@ class Mixer(Module):
     """
 
     family: ClassVar[str] = "attention"
+    title: ClassVar[str] = ""
+    """What the field calls it, in a drawing; empty for the name of the class."""
+    short_title: ClassVar[str] = ""
+    """The same in at most 16 letters."""
     group: ClassVar[str] = "mixer"
     has_scores: ClassVar[bool] = False
     """Whether a score bias that layers share is added to its scores."""
@@ -188,6 +192,8 @@ class FourierMixer(Mixer):
     FNet, Lee-Thorp et al. 2021, arXiv:2105.03824 section 3.2. For encoders: every token sees every other.
     """
 
+    title: ClassVar[str] = "Fourier transform"
+    short_title: ClassVar[str] = "Fourier"
     kind: Literal["fourier"] = "fourier"
 
     def forward(self, x: Tensor, context: Context | None = None) -> tuple[Tensor, Kept]:

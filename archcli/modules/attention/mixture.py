@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, ceil_div
 from archcli.graph import Experts, Tensor
@@ -54,6 +54,8 @@ class MixtureOfHeads(SoftmaxAttention):
     n_heads. `out_bias` adds a bias to what the experts add up to. Caches 2 K d elements per token.
     """
 
+    title: ClassVar[str] = "Mixture of attention heads"
+    short_title: ClassVar[str] = "mixture of heads"
     kind: Literal["moa"] = "moa"
     n_experts: Size
     top_k: Size

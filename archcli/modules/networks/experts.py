@@ -117,6 +117,8 @@ class MixtureOfExperts(FeedForward):
     experts read, not what the router reads (Gemma 4).
     """
 
+    title: ClassVar[str] = "Mixture of experts"
+    short_title: ClassVar[str] = "mixture"
     kind: Literal["moe"] = "moe"
     n_experts: Size
     top_k: Size

@@ -28,6 +28,10 @@ class FeedForward(Module):
     """Per-token network, [B, T, D] to [B, T, D]."""
 
     family: ClassVar[str] = "ffn"
+    title: ClassVar[str] = ""
+    """What the field calls it, in a drawing; empty for the name of the class."""
+    short_title: ClassVar[str] = ""
+    """The same in at most 16 letters."""
     group: ClassVar[str] = "ffn"
     is_gated: ClassVar[bool] = False
     keeps_state: ClassVar[bool] = False
@@ -100,6 +104,8 @@ class MLP(FeedForward):
     (SubLN, arXiv:2210.06423).
     """
 
+    title: ClassVar[str] = "Two-layer network"
+    short_title: ClassVar[str] = "MLP"
     kind: Literal["mlp"] = "mlp"
     d_ff: Size
     activation: Activation = GELU()
@@ -131,6 +137,8 @@ class GLU(FeedForward):
     result (Falcon-H1, arXiv:2507.22448).
     """
 
+    title: ClassVar[str] = "Gated network"
+    short_title: ClassVar[str] = "gated network"
     is_gated: ClassVar[bool] = True
     kind: Literal["glu"] = "glu"
     d_ff: Size

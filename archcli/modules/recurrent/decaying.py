@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -33,6 +33,8 @@ class LightningAttention(Recurrent):
     together. The state is H d^2 elements whatever the context.
     """
 
+    title: ClassVar[str] = "Lightning attention"
+    short_title: ClassVar[str] = "lightning"
     kind: Literal["lightning"] = "lightning"
     n_heads: Size
     head_dim: Size
@@ -84,6 +86,8 @@ class Retention(Recurrent):
     of arXiv:2312.06635 with such decays). The state is H N P elements whatever the context.
     """
 
+    title: ClassVar[str] = "Retention"
+    short_title: ClassVar[str] = "retention"
     kind: Literal["retention"] = "retention"
     n_heads: Size
     key_head_dim: Size

@@ -7,7 +7,7 @@ value.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -122,6 +122,8 @@ class GatedDeltaNet(DeltaRule):
     inputs of the convolutions, whatever the context.
     """
 
+    title: ClassVar[str] = "Gated DeltaNet"
+    short_title: ClassVar[str] = "delta net"
     kind: Literal["gated_delta_net"] = "gated_delta_net"
     n_key_heads: Size
     n_value_heads: Size
@@ -176,6 +178,8 @@ class KimiDeltaAttention(DeltaRule):
     a_t = c sigmoid(exp(A_log) (Wf u + dt_bias)), so that a chunk's decays stay within numbers (Ling 3).
     """
 
+    title: ClassVar[str] = "Kimi delta attention"
+    short_title: ClassVar[str] = "Kimi delta"
     kind: Literal["kda"] = "kda"
     n_heads: Size
     head_dim: Size

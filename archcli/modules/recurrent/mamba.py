@@ -7,7 +7,7 @@ groups.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from archcli.arith import Number, ceil_div
 from archcli.graph import Tensor
@@ -54,6 +54,8 @@ class Mamba(Recurrent):
     elements and the last K inputs of the convolution, whatever the context.
     """
 
+    title: ClassVar[str] = "Mamba"
+    short_title: ClassVar[str] = "Mamba"
     kind: Literal["mamba"] = "mamba"
     d_inner: Size
     state: Size = 16
@@ -142,6 +144,8 @@ class Mamba2(Recurrent):
     The state is H P N elements and the last K inputs of the convolution, whatever the context.
     """
 
+    title: ClassVar[str] = "Mamba-2"
+    short_title: ClassVar[str] = "Mamba-2"
     kind: Literal["mamba2"] = "mamba2"
     n_heads: Size
     head_dim: Size

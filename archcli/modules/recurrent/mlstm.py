@@ -6,7 +6,7 @@ B batch, T new tokens, D d_model, H heads, N key_head_dim, P value_head_dim.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -34,6 +34,8 @@ class MLSTM(Recurrent):
     whatever the context.
     """
 
+    title: ClassVar[str] = "mLSTM"
+    short_title: ClassVar[str] = "mLSTM"
     kind: Literal["mlstm"] = "mlstm"
     n_heads: Size
     key_head_dim: Size

@@ -6,7 +6,7 @@ B batch, T new tokens, D d_model, W width, K conv_kernel.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar, Literal
 
 from archcli.arith import Number
 from archcli.graph import Tensor
@@ -39,6 +39,8 @@ class RGLRU(Recurrent):
     convolution, whatever the context.
     """
 
+    title: ClassVar[str] = "RG-LRU"
+    short_title: ClassVar[str] = "RG-LRU"
     kind: Literal["rg_lru"] = "rg_lru"
     width: Size
     n_blocks: Size

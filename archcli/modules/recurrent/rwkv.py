@@ -29,6 +29,8 @@ class RWKV4(Recurrent):
     channel, whatever the context.
     """
 
+    title: ClassVar[str] = "RWKV-4 time mixing"
+    short_title: ClassVar[str] = "time mixing"
     kind: Literal["rwkv4"] = "rwkv4"
     width: Size | None = None
 
@@ -54,6 +56,8 @@ class RWKVChannelMix(FeedForward):
     mix(x)_t = m x_t + (1 - m) x_(t-1) for each channel, f the squared ReLU. The state is the last token.
     """
 
+    title: ClassVar[str] = "RWKV-4 channel mixing"
+    short_title: ClassVar[str] = "channel mixing"
     kind: Literal["rwkv_channel_mix"] = "rwkv_channel_mix"
     keeps_state: ClassVar[bool] = True
     is_gated: ClassVar[bool] = True

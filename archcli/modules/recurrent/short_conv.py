@@ -26,6 +26,8 @@ class ShortConvolution(Mixer):
     however many tokens came before.
     """
 
+    title: ClassVar[str] = "Gated short convolution"
+    short_title: ClassVar[str] = "short conv"
     group: ClassVar[str] = "recurrent"
     kind: Literal["short_conv"] = "short_conv"
     conv_kernel: Size = 3

@@ -40,6 +40,9 @@ class Attend(Op):
     `executed` is all T x S pairs.
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "softmax"
+    slots: ClassVar[tuple[str, ...]] = ("q", "k", "v")
     component: ClassVar[str] = "attention_scores"
     name: str
     mask: Mask
@@ -88,6 +91,9 @@ class Attend(Op):
 
     def traits(self, *xs: Shape) -> Traits:
         return Traits(mask=self.mask.trait)
+
+    def seen(self) -> tuple[tuple[bool, ...], ...]:
+        return self.mask.example()
 
     def _pointwise(self, exact: Number, every_pair: Number, extras: tuple[Shape, ...]) -> Iterator[Part]:
         """Element-wise steps between scores and softmax. What is added passes its gradient on."""

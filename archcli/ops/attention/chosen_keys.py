@@ -69,6 +69,8 @@ class IndexTopK(Op):
     pairs. The choice has no gradient.
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "top k"
     component: ClassVar[str] = "indexer"
     name: str
     top_k: Number

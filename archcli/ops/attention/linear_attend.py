@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import MaskTrait, Op, OpClass, Part, State, StateKind, Traits, Workspace
+from archcli.ops.attention.mask import Bidirectional, Causal
 from archcli.ops.base import contraction, elementwise, summed
 from archcli.ops.recurrent.chunks import (
     Form,
@@ -33,6 +34,7 @@ class FeatureMap(Op):
     random w [m, d] (arXiv:2009.14794). The maximum only steadies the exponent and is left out.
     """
 
+    sign: ClassVar[str] = "features"
     follows_run: ClassVar[bool] = True
     component: ClassVar[str] = "recurrence"
     name: str
@@ -79,6 +81,9 @@ class LinearAttend(Op):
     from chunk to chunk (arXiv:2006.16236 section 3.2 in blocks); recurrent, it has an S and z per token.
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "linear attention"
+    slots: ClassVar[tuple[str, ...]] = ("q", "k", "v")
     component: ClassVar[str] = "recurrence"
     has_unread: ClassVar[bool] = True
     name: str
@@ -98,6 +103,9 @@ class LinearAttend(Op):
 
     def traits(self, *xs: Shape) -> Traits:
         return Traits(mask=MaskTrait("causal" if self.causal else "bidirectional"))
+
+    def seen(self) -> tuple[tuple[bool, ...], ...]:
+        return (Causal() if self.causal else Bidirectional()).example()
 
     def parts(self, q: Shape, k: Shape, v: Shape, *state: Shape) -> tuple[Part, ...]:
         cached = sum((prod(shape) for shape in state), 0)

@@ -9,7 +9,7 @@ Queries are the T new tokens at positions past … past+T-1; keys are the last S
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from archcli.arith import Number, at_most, maximum, minimum, triangle
@@ -57,6 +57,20 @@ class Mask(ABC):
     def covers(self, new: int, visible: int) -> bool:
         """Whether only later keys are masked, if any, for `new` queries over `visible` keys."""
         return True
+
+    def example(self, size: int = 9, largest: int = 3) -> tuple[tuple[bool, ...], ...]:
+        """Whether each of a few queries sees each key, with the pattern made small so that its shape shows."""
+        this: Any = self  # each pattern is a dataclass of numbers, which the base cannot say
+        numbers = asdict(this)
+        factor = largest / max(numbers.values(), default=largest)
+        # what is small stays as it is: a step of a dilated window, a first token that all see
+        small = {
+            name: number if number <= largest else max(1, round(number * factor))
+            for name, number in numbers.items()
+        }
+        pattern = replace(this, **small)
+        tokens = range(size)
+        return tuple(tuple(bool(pattern.allows(query, key)) for key in tokens) for query in tokens)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

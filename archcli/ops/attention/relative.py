@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from archcli.arith import Number, Shape, prod
 from archcli.graph import Op, OpClass, Part
@@ -21,6 +21,7 @@ class RelativeBias(Op):
     gather: no FLOPs forward; backward adds every pair's gradient to its bucket.
     """
 
+    drawn: ClassVar[str] = "aside"
     name: str
     n_buckets: int
     heads: Number
@@ -75,6 +76,7 @@ class RelativeKeys(Op):
     distance.
     """
 
+    drawn: ClassVar[str] = "aside"
     name: str
     reach: int
     visible: Number
@@ -112,6 +114,7 @@ class RelativeProfiles(Op):
     one product of r and table, then a gather by distance.
     """
 
+    drawn: ClassVar[str] = "aside"
     name: str
     extent: Number
     visible: Number
@@ -143,6 +146,7 @@ class RelativeProfiles(Op):
 class LentLinear(Op):
     """y = x W^T + b with a weight and a bias of another operation: inputs x, W [out, in], b [out]."""
 
+    drawn: ClassVar[str] = "matrix"
     name: str
 
     def shape(self, x: Shape, weight: Shape, lent: Shape) -> Shape:
@@ -167,6 +171,7 @@ class DisentangledBias(Op):
     rest logarithmically up to `max_distance`.
     """
 
+    drawn: ClassVar[str] = "aside"
     name: str
     span: int
     buckets: int | None

@@ -21,6 +21,7 @@ Pairing = Literal["half", "interleaved"]
 class Positions(Op):
     """0 … T-1 for ids [B, T] or states [B, T, D]: the positions of a pass that starts at the beginning."""
 
+    drawn: ClassVar[str] = "aside"
     name: str
     zero_cost_reason: ClassVar[str] = "a constant of the input's length"
 
@@ -38,6 +39,7 @@ class Positions(Op):
 class AddConstant(Op):
     """positions + by: a table that keeps its first rows for something else (OPT keeps two)."""
 
+    drawn: ClassVar[str] = "view"
     passes_gradient: ClassVar[bool] = True
     name: str
     by: int
@@ -65,6 +67,7 @@ class RotaryTable(Op):
     rotation converts them again.
     """
 
+    drawn: ClassVar[str] = "aside"
     dtype_inputs: ClassVar[frozenset[int]] = frozenset({1})
     name: str
     rotary_dim: Number
@@ -108,6 +111,7 @@ class Rotate(Op):
     Pairs are (i, i + r/2) for `half`, (2i, 2i + 1) for `interleaved`.
     """
 
+    drawn: ClassVar[str] = "rotate"
     follows_run: ClassVar[bool] = True
     name: str
     pairing: Pairing = "half"
@@ -150,6 +154,7 @@ class Sinusoid(Op):
     cosine, with `first` cosine the other way round.
     """
 
+    drawn: ClassVar[str] = "aside"
     name: str
     width: Number
     base: float = 10000.0

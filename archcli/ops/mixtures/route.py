@@ -35,6 +35,8 @@ class Route(Op):
     (m - z) / max(|z|, m) <= 2 `jitter`.
     """
 
+    drawn: ClassVar[str] = "router"
+    sign: ClassVar[str] = "router"
     name: str
     top_k: Number
     scores: Scores = "softmax"
@@ -146,6 +148,7 @@ class Dispatch(Op):
     Outputs: tokens [N k, D], the expert of each [N k], and the order [N k] by which they were sorted.
     """
 
+    drawn: ClassVar[str] = "spread"
     follows_run: ClassVar[bool] = True
     name: str
 
@@ -176,6 +179,7 @@ class Combine(Op):
     Weights [B, T, k], order [N k]; output [B, T, D].
     """
 
+    drawn: ClassVar[str] = "gather"
     follows_run: ClassVar[bool] = True
     name: str
     weighted: bool = True
@@ -206,6 +210,7 @@ class Combine(Op):
 class SkipLast(Op):
     """Weights and indices [B, T, k] with weight 0 and index 0 where the index is E (ZAYA1's class)."""
 
+    drawn: ClassVar[str] = "view"
     name: str
     n_experts: Number
 

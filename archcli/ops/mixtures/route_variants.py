@@ -24,6 +24,7 @@ class CollectHeads(Op):
     Inputs: queries, index [B, T, k] of experts, order [N k] of `Dispatch`.
     """
 
+    drawn: ClassVar[str] = "gather"
     name: str
     heads: Number
 
@@ -45,6 +46,7 @@ class SpreadHeads(Op):
     Inputs: heads, index [B, T, k] of experts, order [N k] of `Dispatch`.
     """
 
+    drawn: ClassVar[str] = "spread"
     name: str
 
     def shape(self, x: Shape, index: Shape, order: Shape) -> Shape:
@@ -73,6 +75,8 @@ class RouteBesideShared(Op):
     `scale`, times a trained number (Inkling).
     """
 
+    drawn: ClassVar[str] = "router"
+    sign: ClassVar[str] = "router"
     name: str
     top_k: Number
     shared: Number
@@ -162,6 +166,7 @@ class CombineReal(Op):
     T, D].
     """
 
+    drawn: ClassVar[str] = "gather"
     name: str
     n_experts: Number
 

@@ -21,6 +21,8 @@ class CausalConv1d(Op):
     Outputs y [B, T, C], and with `keep` the new window [B, K, C]. Weight [C, 1, K].
     """
 
+    drawn: ClassVar[str] = "unary"
+    sign: ClassVar[str] = "convolution"
     component: ClassVar[str] = "short_conv"
     convolves: ClassVar[bool] = True
     name: str
@@ -78,6 +80,8 @@ class ConvPair(Op):
     C / G, second]. The first runs anew at `second` - 1 earlier places.
     """
 
+    drawn: ClassVar[str] = "unary"
+    sign: ClassVar[str] = "convolutions"
     component: ClassVar[str] = "short_conv"
     convolves: ClassVar[bool] = True
     name: str
@@ -147,6 +151,7 @@ class AverageHeads(Op):
     Inputs q [B, T, H, d] and k [B, T, K, d]; outputs of the same shapes.
     """
 
+    sign: ClassVar[str] = "mean of heads"
     name: str
 
     def shape(self, q: Shape, k: Shape) -> tuple[Shape, Shape]:

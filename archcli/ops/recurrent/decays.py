@@ -41,6 +41,8 @@ class LogDecay(Op):
     channels [1, 1, H, 1], as checkpoints have it.
     """
 
+    drawn: ClassVar[str] = "unary"
+    sign: ClassVar[str] = "decay"
     component: ClassVar[str] = "recurrence"
     name: str
 
@@ -71,6 +73,7 @@ class LogDecay(Op):
 class L2Normalize(Op):
     """y = x / sqrt(sum(x^2) + eps) over the last axis: vectors of length one."""
 
+    sign: ClassVar[str] = "L2 norm"
     component: ClassVar[str] = "recurrence"
     name: str
     eps: float = 1e-6
@@ -102,6 +105,8 @@ class BoundedLogDecay(Op):
     flash-linear-attention, as Ling 3 has it.
     """
 
+    drawn: ClassVar[str] = "unary"
+    sign: ClassVar[str] = "decay"
     component: ClassVar[str] = "recurrence"
     name: str
     bound: float
@@ -136,6 +141,7 @@ class HeadDecay(Op):
     `retention`: a_h = 1 - 2^(-5 - h), h from 0 (RetNet, arXiv:2307.08621 section 2.2).
     """
 
+    drawn: ClassVar[str] = "aside"
     component: ClassVar[str] = "recurrence"
     zero_cost_reason: ClassVar[str] = "constants of the model"
     name: str

@@ -35,6 +35,8 @@ class DeltaScan(Op):
 
     component: ClassVar[str] = "recurrence"
     has_unread: ClassVar[bool] = True
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "delta rule"
     name: str
     chunk: Number
     form: Form

@@ -25,6 +25,8 @@ class DiagonalScan(Op):
     the last one [B, W].
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "gated recurrence"
     component: ClassVar[str] = "recurrence"
     name: str
     form: Form
@@ -73,6 +75,8 @@ class GatedDecay(Op):
     Lambda [W]. The first token has b = x: nothing came before. Griffin, arXiv:2402.19427 section 2.4.
     """
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "decay"
     component: ClassVar[str] = "recurrence"
     scale: ClassVar[float] = 8.0
     name: str

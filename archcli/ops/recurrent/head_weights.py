@@ -57,6 +57,8 @@ class StepSize(Op):
     Mamba-2, arXiv:2405.21060; arXiv:2412.06464 for the decay of a gated delta net.
     """
 
+    drawn: ClassVar[str] = "unary"
+    sign: ClassVar[str] = "step"
     component: ClassVar[str] = "recurrence"
     name: str
     limit: tuple[float | None, float | None] = (None, None)
@@ -91,6 +93,8 @@ class StepSize(Op):
 class HeadSkip(Op):
     """y + w_h x for each head h: heads y and x [..., H, P], weight [H]."""
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "+"
     component: ClassVar[str] = "recurrence"
     name: str
 

@@ -42,6 +42,8 @@ class MLSTMScan(Op):
     takes m for a constant, on which the result depends through eps alone.
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "matrix memory"
     component: ClassVar[str] = "recurrence"
     has_unread: ClassVar[bool] = True
     name: str

@@ -26,6 +26,8 @@ class SelectiveScan(Op):
     recurrent form reads and writes h with every token.
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "selective scan"
     component: ClassVar[str] = "recurrence"
     name: str
     form: Form

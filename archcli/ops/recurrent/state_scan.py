@@ -38,6 +38,8 @@ class StateScan(Op):
     state from chunk to chunk; the recurrent form has one state per token.
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "scan"
     component: ClassVar[str] = "recurrence"
     has_unread: ClassVar[bool] = True
     name: str

@@ -22,6 +22,7 @@ class TokenShift(Op):
     `keep` the last token of x.
     """
 
+    sign: ClassVar[str] = "token shift"
     follows_run: ClassVar[bool] = True
     component: ClassVar[str] = "recurrence"
     name: str
@@ -49,6 +50,8 @@ class TokenShift(Op):
 class Interpolate(Op):
     """y = b + w (a - b) for each channel: a and b [B, T, D], weight [D]."""
 
+    drawn: ClassVar[str] = "join"
+    sign: ClassVar[str] = "mix"
     name: str
 
     def weights(self, a: Shape, b: Shape) -> dict[str, Shape]:
@@ -87,6 +90,8 @@ class WKV(Op):
     constants to the gradient. RWKV-4, arXiv:2305.13048 section 3.1.
     """
 
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "WKV"
     component: ClassVar[str] = "recurrence"
     name: str
     form: Form

@@ -16,13 +16,35 @@ Role = Literal["input", "output", "matrix", "unary", "join", "core", "router", "
 class Figure(NamedTuple):
     """A number that is drawn, and where the JSON of a command has it.
 
-    `path` is that of a row, empty for a total; `key` the keys from there, joined by dots: `outputs.0.2`.
+    `path` is the id of a row, or the path of a module, which stands for the sum over the rows below it; empty
+    for a total; paths joined by + are added up. `key` are the keys from there, joined by dots: `outputs.0.2`;
+    keys joined by * are multiplied, and then those joined by + are added up.
     """
 
     value: Number
     command: Literal["show", "params", "kvcache", "flops", "profile"]
     path: str
     key: str
+
+
+class Line(str):
+    """A line of text that names figures: `parts` are its words and its figures, in order.
+
+    It reads as plain text, so that a writer that knows nothing of figures writes it as well.
+    """
+
+    __slots__ = ("parts",)
+    parts: tuple[str | Figure, ...]
+
+    def __new__(cls, *parts: str | Figure) -> Line:
+        """The line that these words and figures make."""
+        line = super().__new__(cls, "".join(map(_written, parts)))
+        line.parts = parts
+        return line
+
+
+def _written(part: str | Figure) -> str:
+    return f"{part.value:,}" if type(part) is Figure else str(part)
 
 
 class Piece(NamedTuple):
@@ -80,8 +102,13 @@ class Node:
     weight (a trapezoid between the bars of its inputs and outputs); `unary` an operation on one tensor
     without a matrix (a pill: norm, convolution, activation); `join` a sum or product of tensors (a ring);
     `core` mixes tokens (a box: attention with its mask, a scan with its state); `router` and `experts` those
-    of a mixture; `part` a whole mixer or network within a layer's wiring (a box with its letter).
-    reads: ids of nodes, in the order of the operation's inputs. rows: paths of the rows it stands for.
+    of a mixture, also the expert that all tokens pass (hue `shared`, without a choice); `part` a whole mixer
+    or network within a layer's wiring (a box with its letter).
+    reads: ids of nodes, each once, in the order of the operation's inputs. rows: ids of the rows it stands for.
+    heads, pieces: how its output bar is divided; where both are there and `heads` has the width of all
+    pieces, each head has the pieces. turned: the share of each head that RoPE rotates, where it is the whole
+    bar that is rotated. stacked: bars of equal products that meet, one over the other: gate and up.
+    inner: the nodes of one expert. lines: `Line`s where they name figures.
     """
 
     id: str
@@ -100,6 +127,9 @@ class Node:
     letter: str = ""
     hue: Hue = "plain"
     lines: tuple[str, ...] = ()
+    turned: Figure | None = None
+    stacked: tuple[Piece, ...] = ()
+    inner: tuple[Node, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,164 @@
+"""Folds of drafts: nodes that are drawn as one, such as a router's product with its choice, gate with up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from archcli.measure.survey.anatomy.draft import Draft, Drafts, Port
+from archcli.measure.survey.anatomy.records import Piece
+
+TWINS = 2
+
+
+def fold(drafts: Drafts) -> Drafts:
+    """All folds, in the order in which they build on each other."""
+    fold_routers(drafts)
+    fold_scalar_gates(drafts)
+    fold_twins(drafts)
+    fold_halves(drafts)
+    fold_chains(drafts)
+    return drafts
+
+
+def fold_routers(drafts: Drafts) -> None:
+    """The product and the scores that a router chooses by become part of it."""
+    for router in [draft for draft in drafts.values() if draft.role == "router"]:
+        while router.reads and (before := drafts[router.reads[0].node]).role in ("matrix", "unary"):
+            if drafts.only_reader(before.id) is not router:
+                break
+            router.rows = [*before.rows, *router.rows]
+            router.reads = list(dict.fromkeys([*before.reads, *router.reads[1:]]))
+            router.width = before.width
+            del drafts[before.id]
+
+
+def fold_scalar_gates(drafts: Drafts) -> None:
+    """A gate of one number a token is a word on what it gates."""
+    for join in [draft for draft in drafts.values() if draft.role == "join"]:
+        for port in list(join.reads):
+            branch = list(_branch(drafts, drafts[port.node], join))
+            width = branch[-1].width if branch and branch[-1].role == "matrix" else None
+            if width is None or width.value != 1:
+                continue
+            join.reads.remove(port)
+            words = [draft.label for draft in branch if draft.role == "unary"]
+            for draft in branch:
+                join.rows += draft.rows
+                del drafts[draft.id]
+            gated = drafts[join.reads[0].node]
+            gated.lines = (*gated.lines, f"gated by {words[0]}" if words else "gated")
+            gated.rows += join.rows
+            drafts.drop(join.id)
+            break
+
+
+def _branch(drafts: Drafts, draft: Draft, reader: Draft) -> Iterator[Draft]:
+    """The operations behind each other that lead to a reader alone: from it back to a product."""
+    while drafts.only_reader(draft.id) is reader and draft.role in ("unary", "matrix"):
+        yield draft
+        if draft.role == "matrix" or len(draft.reads) != 1:
+            return
+        draft, reader = drafts[draft.reads[0].node], draft
+
+
+def fold_twins(drafts: Drafts) -> None:
+    """Two equal products of one input that meet behind activations alone: gate and up of a gated network."""
+    for join in [draft for draft in drafts.values() if draft.role == "join"]:
+        if len(join.reads) != TWINS or any(port.piece is not None for port in join.reads):
+            continue
+        branches = [list(_branch(drafts, drafts[port.node], join)) for port in join.reads]
+        if all(branch and branch[-1].role == "matrix" for branch in branches):
+            first, second = (branch[-1] for branch in branches)
+            if _alike(first, second):
+                _fold_twins(drafts, join, branches)
+
+
+def _alike(first: Draft, second: Draft) -> bool:
+    """Whether two products have the same input and equal outputs, undivided."""
+    plain = all(not draft.pieces and draft.heads is None for draft in (first, second))
+    equal = first.reads == second.reads and first.width is not None and second.width is not None
+    return plain and equal and first.width.value == second.width.value  # type: ignore[union-attr]
+
+
+def _fold_twins(drafts: Drafts, join: Draft, branches: list[list[Draft]]) -> None:
+    products = [branch[-1] for branch in branches]
+    one = products[0]
+    one.stacked = [Piece(of.width, of.label) for of in products if of.width is not None]
+    words = [_applied(branch) for branch in branches]
+    one.lines = (f" {join.label} ".join(words),)
+    one.label = ", ".join(of.label for of in products)
+    one.rows = [row for branch in branches for draft in reversed(branch) for row in draft.rows] + join.rows
+    for draft in (draft for branch in branches for draft in branch if draft is not one):
+        del drafts[draft.id]
+    join.reads = [Port(one.id)]
+    drafts.drop(join.id)
+
+
+def _applied(branch: list[Draft]) -> str:
+    """A product with what is applied to it: `SiLU(gate)`."""
+    *applied, product = branch
+    text = product.label
+    for draft in reversed(applied):
+        text = f"{draft.label}({text})"
+    return text
+
+
+def fold_halves(drafts: Drafts) -> None:
+    """A product whose two equal halves meet behind activations: gate and up in one matrix."""
+    for join in [draft for draft in drafts.values() if draft.role == "join"]:
+        if len(join.reads) != TWINS:
+            continue
+        ends = [_half(drafts, port, join) for port in join.reads]
+        first, second = ends
+        if first is None or second is None or first[0].node != second[0].node:
+            continue
+        product = drafts[first[0].node]
+        widths = {piece.width.value for piece in product.pieces}
+        if len(product.pieces) != TWINS or len(widths) != 1 or product.heads is not None:
+            continue
+        readers = {draft.id for draft in drafts.readers(product.id)}
+        inside = {join.id, *(draft.id for _, passed in ends if ends for draft in passed)}  # type: ignore[misc]
+        if readers <= inside:
+            _fold_halves(drafts, join, product, [end for end in ends if end is not None])
+
+
+def _half(drafts: Drafts, port: Port, reader: Draft) -> tuple[Port, list[Draft]] | None:
+    """The piece of a product that a port leads back to, and what is applied to it on the way."""
+    passed: list[Draft] = []
+    while port.piece is None:
+        draft = drafts[port.node]
+        if draft.role != "unary" or len(draft.reads) != 1 or drafts.only_reader(draft.id) is not reader:
+            return None
+        passed.append(draft)
+        port, reader = draft.reads[0], draft
+    return (port, passed) if drafts[port.node].role == "matrix" else None
+
+
+def _fold_halves(drafts: Drafts, join: Draft, product: Draft, ends: list[tuple[Port, list[Draft]]]) -> None:
+    words = []
+    for port, passed in ends:
+        text = "gate" if passed else "up"
+        for draft in reversed(passed):
+            text = f"{draft.label}({text})"
+            product.rows += draft.rows
+            del drafts[draft.id]
+        words.append(text)
+        product.pieces[port.piece or 0] = product.pieces[port.piece or 0]._replace(label=text)
+    product.rows += join.rows
+    product.stacked, product.pieces = list(product.pieces), []
+    product.lines = (f" {join.label} ".join(words),)
+    join.reads = [Port(product.id)]
+    drafts.drop(join.id)
+
+
+def fold_chains(drafts: Drafts) -> None:
+    """Operations without a matrix behind each other become one pill: convolution, SiLU."""
+    for draft in list(drafts.values()):
+        if draft.role != "unary" or len(draft.reads) != 1 or draft.reads[0].piece is not None:
+            continue
+        before = drafts[draft.reads[0].node]
+        if before.role == "unary" and drafts.only_reader(before.id) is draft and not before.pieces:
+            draft.label = f"{before.label}, {draft.label}"
+            draft.reads, draft.rows = before.reads, [*before.rows, *draft.rows]
+            draft.held, draft.cached = before.held or draft.held, before.cached or draft.cached
+            del drafts[before.id]

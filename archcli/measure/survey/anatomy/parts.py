@@ -1,0 +1,188 @@
+"""Parts: each distinct mixer and network of a model once, with its nodes, under a letter."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from archcli.graph.count_tape import settings_of
+from archcli.graph.wired_tape import WiredRow
+from archcli.measure.survey.anatomy.draft import Draft, Drafts
+from archcli.measure.survey.anatomy.figures import LAYER_PARAMS, added, cached_figure, output_figure, shown
+from archcli.measure.survey.anatomy.folds import fold
+from archcli.measure.survey.anatomy.reading import Forward, Reader
+from archcli.measure.survey.anatomy.records import Choice, Figure, Held, Hue, Mask, Node, Part
+from archcli.measure.survey.anatomy.roles import role_of
+from archcli.measure.survey.anatomy.titles import facts_of, hue_of, title_of
+from archcli.measure.survey.show import layer_params
+
+PART_FAMILIES = ("attention", "cross_attention", "ffn")
+"""Families of modules that are parts."""
+Sizes = tuple[Figure, Figure, Figure]
+"""The number, rows and columns of the matrices of a state."""
+
+
+def letter_of(number: int) -> str:
+    """A, B, … Z, AA, AB, …"""
+    first, last = divmod(number, 26)
+    return (letter_of(first - 1) if first else "") + chr(ord("A") + last)
+
+
+def part_paths(modules: Mapping[str, Any]) -> dict[str, Any]:
+    """The mixers and networks among the modules of a layer, by path, outermost first.
+
+    A mixer that is made of others is none: its branches are.
+    """
+    parts: dict[str, Any] = {}
+    for path, module in modules.items():
+        if module.family not in PART_FAMILIES or any(path.startswith(f"{outer}.") for outer in parts):
+            continue
+        inside = (other for below, other in modules.items() if below.startswith(f"{path}."))
+        if module.family == "attention" and any(other.family == "attention" for other in inside):
+            continue
+        parts[path] = module
+    return parts
+
+
+def signature(path: str, rows: Iterable[WiredRow]) -> Hashable:
+    """What makes two parts one: their rows but for the path."""
+    return tuple(
+        (
+            row.id[len(path) :],
+            row.inputs,
+            row.outputs,
+            tuple(row.weights.items()),
+            row.experts,
+            _settings(row),
+        )
+        for row in rows
+        # constants of a layer, such as the decay of its heads, change nothing that is drawn
+        if role_of(row) != "aside"
+    )
+
+
+def _settings(row: WiredRow) -> str:
+    return f"{type(row.op).__name__} {settings_of(row.op)}"
+
+
+class PartDrawing:
+    """The nodes of one part, from the rows of its first layer."""
+
+    def __init__(
+        self, forward: Forward, path: str, modules: Mapping[str, Any], rows: Sequence[WiredRow]
+    ) -> None:
+        self.forward, self.path, self.rows = forward, path, rows
+        self.module, self.modules = modules[path], modules
+
+    def nodes(self, state: Sizes | None) -> tuple[Node, ...]:
+        """The nodes, in the order in which they run; `state` are the sizes of what it carries."""
+        boxes = dict(self._boxes())
+        reader = Reader(self.forward, self.forward.entered[self.path], boxes)
+        drafts = reader.read(self.rows, self.forward.left[self.path])
+        for draft in drafts.values():
+            if draft.role == "core":
+                describe_core(draft, drafts)
+            if draft.role == "core" and state is not None and draft.rows[-1] in reader.states:
+                draft.held = (Held(*state, state_bytes(reader.states)),)
+        fold(drafts)
+        for path, box in boxes.items():
+            if box.id in drafts:
+                self._open(path, box, drafts)
+        return finished(drafts)
+
+    def _boxes(self) -> Iterator[tuple[str, Draft]]:
+        """Experts, and networks that all tokens pass beside them."""
+        for path, module in self.modules.items():
+            if not path.startswith(f"{self.path}.") or "." in path[len(self.path) + 1 :]:
+                continue
+            rows = [row for row in self.rows if row.path.startswith(f"{path}.")]
+            routed = any(row.experts for row in rows)
+            if routed or (module.family == "ffn" and rows):
+                hue: Hue = "experts" if routed else "shared"
+                label = "experts" if routed else path.rpartition(".")[2].replace("_", " ")
+                yield path, Draft(path, "experts", label, hue=hue)
+
+    def _open(self, path: str, box: Draft, drafts: Drafts) -> None:
+        """The nodes within an expert, and how it is chosen."""
+        rows = [row for row in self.rows if row.path.startswith(f"{path}.")]
+        within = Reader(self.forward, self.forward.entered[path]).read(rows, self.forward.left[path])
+        box.inner = finished(fold(within))
+        box.width = within["output"].width
+        router = next((of for of in drafts.sources(box) if of.role == "router"), None)
+        counted = next((row for row in rows if row.experts), None)
+        if router is not None:
+            router.label = router.rows[-1].op.traits(*router.rows[-1].inputs).router_scores or router.label
+        if router is not None and counted is not None and counted.experts is not None:
+            box.choice = Choice(
+                shown(counted, "experts", counted.experts.n_experts),
+                output_figure(router.rows[-1]),
+                None,
+                None,
+                router.rows[-1].op.traits(*router.rows[-1].inputs).router_scores,
+            )
+
+
+def describe_core(core: Draft, drafts: Drafts) -> None:
+    """The mask of an attention, the heads that share keys, and what queries, keys and values are called."""
+    row = core.rows[-1]
+    mask = row.op.traits(*row.inputs).mask
+    if mask is not None:
+        window = None if mask.window is None else shown(row, "mask.window", mask.window)
+        core.mask = Mask(mask.kind, window, row.op.seen())
+    _name_slots(core, row, drafts)
+    headed = [bar for bar in map(drafts.bar, drafts.sources(core)) if bar is not None and bar.heads]
+    fewest = min((of.heads.count for of in headed if of.heads), key=lambda count: count.value, default=None)
+    for of in headed:
+        if of.heads and fewest is not None and of.heads.count.value > fewest.value:
+            of.heads = replace(of.heads, groups=fewest)
+
+
+def _name_slots(core: Draft, row: WiredRow, drafts: Drafts) -> None:
+    """Call bars by what the core reads them as."""
+    for slot, value in zip(row.op.slots, row.reads or (), strict=False):
+        for port in core.ports.get(value, ()):
+            of = drafts.get(port.node)
+            bar = None if of is None else drafts.bar(of)
+            if bar is None:
+                continue
+            if port.piece is None or not bar.pieces:
+                bar.label = slot
+            else:
+                piece = bar.pieces[port.piece]
+                bar.pieces[port.piece] = piece._replace(label=piece.label or slot)
+                if {piece.label for piece in bar.pieces} == {slot}:
+                    bar.label, bar.pieces = slot, [piece._replace(label="") for piece in bar.pieces]
+
+
+def state_bytes(rows: Sequence[WiredRow]) -> Figure:
+    """Bytes of the states of one layer that do not grow."""
+    first, *others = map(cached_figure, rows)
+    return reduce(added, others, first)
+
+
+def finished(drafts: Drafts) -> tuple[Node, ...]:
+    """The nodes of drafts, with their parameters in one layer."""
+    return tuple(draft.node(params_of(draft.rows)) for draft in drafts.values())
+
+
+def params_of(rows: Sequence[WiredRow]) -> Figure | None:
+    """Parameters of rows in one layer; None where they have none."""
+    weighty = list({row.id: row for row in rows if row.weights}.values())
+    if not weighty:
+        return None
+    total = sum(layer_params(row) for row in weighty)
+    return Figure(total, "show", "+".join(row.id for row in weighty), LAYER_PARAMS)
+
+
+def part_of(letter: str, drawing: PartDrawing, state: Sizes | None) -> Part:
+    """A part under its letter."""
+    nodes = drawing.nodes(state)
+    hue = hue_of(drawing.module, nodes)
+    colored = tuple(
+        node if node.hue != "plain" or node.role in ("input", "output") else replace(node, hue=hue)
+        for node in nodes
+    )
+    params = Figure(sum(map(layer_params, drawing.rows)), "show", drawing.path, LAYER_PARAMS)
+    return Part(letter, hue, title_of(drawing.module, nodes), params, colored, facts_of(nodes))

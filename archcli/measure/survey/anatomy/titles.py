@@ -1,0 +1,84 @@
+"""Titles of mixers and networks by the field's terms, and the facts that stand below them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from archcli.measure.survey.anatomy.records import Hue, Line, Node
+
+GATED = {"silu": "SwiGLU", "swish": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeGLU", "relu": "ReGLU"}
+"""Gated networks by their activation (Shazeer 2020, arXiv:2002.05202)."""
+WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=\d)")
+
+
+def title_of(module: Any, nodes: tuple[Node, ...]) -> str:
+    """What a mixer or network is called."""
+    return _gated(module, " network") or module.title or _spaced(module)
+
+
+def short_title(module: Any) -> str:
+    """The same in few letters."""
+    return _gated(module) or module.short_title or module.title or _spaced(module)
+
+
+def _gated(module: Any, more: str = "") -> str:
+    """The name of a gated network; empty for any other module."""
+    if module.family != "ffn" or not module.is_gated or module.activation_kind not in GATED:
+        return ""
+    return GATED[module.activation_kind] + more
+
+
+def _spaced(module: Any) -> str:
+    """The name of a class as words: `ShortConvolution` is Short convolution."""
+    first, *others = WORD.sub(" ", type(module).__name__).split(" ")
+    return " ".join([first, *(word if word.isupper() else word.lower() for word in others)])
+
+
+def hue_of(module: Any, nodes: tuple[Node, ...]) -> Hue:
+    """The colour of a part: whether it attends, carries a state, or is a network, dense or of experts."""
+    if module.family != "ffn":
+        return "recurrent" if module.group == "recurrent" else "attention"
+    return "experts" if any(node.choice is not None for node in nodes) else "dense"
+
+
+def facts_of(nodes: tuple[Node, ...]) -> tuple[str, ...]:
+    """Two or three facts of a part: its heads, its window or state, its hidden width or experts."""
+    lines = [*_heads(nodes), *_masks(nodes), *_states(nodes), *_choices(nodes)]
+    return tuple(lines or _widths(nodes))[:3]
+
+
+def _heads(nodes: tuple[Node, ...]) -> list[str]:
+    """`32 heads on 8`, of the nodes that are divided into the most heads."""
+    headed = [node.heads for node in nodes if node.heads is not None]
+    if not any(node.role == "core" and node.mask for node in nodes) or not headed:
+        return []
+    heads = max(headed, key=lambda heads: heads.count.value)
+    if heads.groups is None:
+        return [Line(heads.count, " heads")]
+    return [Line(heads.count, " heads on ", heads.groups)]
+
+
+def _masks(nodes: tuple[Node, ...]) -> list[str]:
+    masks = [node.mask for node in nodes if node.mask is not None]
+    words = {"top_k": "top"}
+    return [
+        Line(f"{words.get(mask.kind, mask.kind)} ", mask.window) for mask in masks if mask.window is not None
+    ]
+
+
+def _states(nodes: tuple[Node, ...]) -> list[str]:
+    states = [held for node in nodes for held in node.held]
+    return [Line(held.count, " × ", held.rows, " × ", held.columns) for held in states[:1]]
+
+
+def _choices(nodes: tuple[Node, ...]) -> list[str]:
+    chosen = [node.choice for node in nodes if node.role == "experts" and node.choice is not None]
+    shared = ", + shared" if any(node.hue == "shared" for node in nodes) else ""
+    return [Line(choice.chosen, " of ", choice.count, shared) for choice in chosen[:1]]
+
+
+def _widths(nodes: tuple[Node, ...]) -> list[str]:
+    """The widest product of a network: its hidden width."""
+    widths = [node.width for node in nodes if node.role == "matrix" and node.width is not None]
+    return [Line("d_ff ", max(widths, key=lambda width: width.value))] if widths else []

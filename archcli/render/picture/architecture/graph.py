@@ -160,7 +160,7 @@ def _like(graph: Graph, rank: Sequence[str]) -> Iterator[tuple[str, ...]]:
         glyph, layers = graph.glyphs.get(slot), graph.layers
         if type(glyph) is not Pill or len(layers.below[slot]) != 1 or slot in graph.spine:
             return (slot,)
-        return (glyph.node.label, *_readers(layers, slot))
+        return (glyph.node.label, *_readers(graph, slot))
 
     for _, run in groupby(rank, sign):
         slots = tuple(run)
@@ -168,12 +168,18 @@ def _like(graph: Graph, rank: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield slots
 
 
-def _readers(layers: Layers, slot: str) -> list[str]:
+def _readers(graph: Graph, slot: str) -> list[str]:
     """What reads a slot in the end: past pills and lanes on its branch."""
-    readers = layers.above[slot]
-    while len(readers) == 1 and len(layers.below[readers[0]]) == 1:
-        readers = layers.above[readers[0]]
+    readers = graph.layers.above[slot]
+    while len(readers) == 1 and _is_way(graph, readers[0]):
+        readers = graph.layers.above[readers[0]]
     return readers
+
+
+def _is_way(graph: Graph, slot: str) -> bool:
+    """Whether a slot is only passed."""
+    pill = type(graph.glyphs.get(slot)) is Pill and len(graph.layers.below[slot]) == 1
+    return pill or graph.layers.slots[slot].passing
 
 
 def _sharing(glyph: Glyph, count: int) -> Glyph:

@@ -16,7 +16,7 @@ from archcli.render.picture.graphs.blocks import Blocks
 from archcli.render.picture.graphs.layers import Layers
 
 ROUNDS = 24
-LANE = 5.0
+LANE = 6.0
 """Half the room of an edge that passes by."""
 GAP, WIDEST_GAP = 14.0, 40.0
 """Units between neighbours: at least, and at most where there is room."""
@@ -203,8 +203,8 @@ class Placing:
         for slot, reach in self.reach.items():
             if reach.spans and len(self.layers.below[slot]) > 1:
                 reads = [axis[other] for other in self.layers.below[slot]]
-                left[slot] = most(left[slot], axis[slot] - least(*reads) + GAP)
-                right[slot] = most(right[slot], most(*reads) - axis[slot] + GAP)
+                left[slot] = most(left[slot], axis[slot] - least(*reads) + LANE)
+                right[slot] = most(right[slot], most(*reads) - axis[slot] + LANE)
 
     def _again(self, plain: Places, borders: tuple[Any, Any], scale: Any) -> Places:
         """The same places by arithmetic alone: the widest rank side by side, the others by neighbours."""

@@ -18,7 +18,7 @@ TIP = 3.0
 """A line ends so far from what its arrow touches: the head reaches over it."""
 SIDE = 8.0
 FEW = 4
-INSET = 8.0
+INSET = 6.0
 
 
 class Port(NamedTuple):

@@ -13,9 +13,11 @@ from archcli.graph.wired_tape import WiredRow
 from archcli.measure.kvcache.cache_size import CacheDtypes
 from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
+from archcli.measure.survey.stacks import stack_records
 from archcli.measure.survey.wired import wired_rows
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.kinds import kind_of
 
 CONVENTION = (
     "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; "
@@ -31,7 +33,7 @@ def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
     wired = wired_rows(model, batch_size, seq_len)
     rows = [_record(row, batch_size) for row in wired]
     params = sum(row["params"] for row in rows)
-    recurrences = list(_recurrences(model, wired))
+    recurrences = list(recurrence_records(model, wired))
     columns = (
         Column("path", "path"),
         Column("times", "times", "number"),
@@ -46,7 +48,12 @@ def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
         inputs={"batch_size": batch_size, "seq_len": seq_len},
         usual={"batch_size": 1},
         convention=CONVENTION,
-        totals={"params": params, "rows": len(rows), "recurrences": recurrences},
+        totals={
+            "params": params,
+            "rows": len(rows),
+            "recurrences": recurrences,
+            "stacks": stack_records(wired, kind_of(model) or "layers"),
+        },
         rows=rows,
         tables=(Table("Forward", columns, shown, {"path": "total", "params": params}), *_tables(recurrences)),
         notes=tuple(context_notes(model, seq_len)),
@@ -103,7 +110,7 @@ def layer_params(row: WiredRow) -> Number:
     return row.unit_params * (row.experts.n_experts if row.experts else 1)
 
 
-def _recurrences(model: Model, rows: Sequence[WiredRow]) -> Iterator[dict[str, Any]]:
+def recurrence_records(model: Model, rows: Sequence[WiredRow]) -> Iterator[dict[str, Any]]:
     """Facts of each distinct layer with a recurrence."""
     index = LayerIndex(model)
     alike = {path: of_layer[0].layers or () for path, of_layer in index.by_layer(rows).items()}

@@ -80,8 +80,13 @@ def _rows_of(figure: Figure, document: Document) -> list[Document]:
 
 def _named(path: str, rows: Sequence[Document]) -> list[Document]:
     """The row of an id, or those below the path of a module."""
-    named = [row for row in rows if path in (row.get("id"), row.get("first"), row.get("component"))]
+    named = [row for row in rows if _name(row) == path]
     return named or [row for row in rows if row["path"].startswith(f"{path}.")]
+
+
+def _name(row: Document) -> Any:
+    """What a command calls its rows by: `show` by id, `kvcache` by the first layer, `flops` by component."""
+    return next((row[key] for key in ("id", "first", "component", "path") if key in row), None)
 
 
 def _looked_up(row: Any, key: str) -> Any:

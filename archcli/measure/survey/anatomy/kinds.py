@@ -18,7 +18,8 @@ from archcli.measure.survey.anatomy.parts import (
     signature,
 )
 from archcli.measure.survey.anatomy.reading import Forward, Reader
-from archcli.measure.survey.anatomy.records import Figure, Kind, Line, Part
+from archcli.measure.survey.anatomy.records import Figure, Hue, Kind, Line, Part
+from archcli.measure.survey.anatomy.shares import hues_of_part
 from archcli.measure.survey.anatomy.titles import short_title
 
 RUNS_LISTED = 2
@@ -39,6 +40,7 @@ class Kinds:
         for at, module in forward.modules.items():
             self._sort(at, module)
         self.parts: dict[Hashable, Part] = {}
+        self.hues: dict[str, Hue] = {}
         self.kinds = tuple(self._kind(path, rows) for path, rows in layers.items())
 
     def _sort(self, at: str, module: Any) -> None:
@@ -68,6 +70,8 @@ class Kinds:
             drawing = PartDrawing(self.forward, at, modules, inside)
             self.parts[key] = part_of(letter_of(len(self.parts)), drawing, self.sizes.get(layer))
         part = self.parts[key]
+        shared = [f"{at}{node.id[node.id.rfind('.') :]}" for node in part.nodes if node.hue == "shared"]
+        self.hues |= hues_of_part(inside, part.hue, shared)
         label = short_title(modules[at])
         return Draft(at, "part", label, letter=part.letter, hue=part.hue, lines=part.lines[:1])
 

@@ -11,12 +11,12 @@ from archcli.graph.count_tape import settings_of
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.anatomy.draft import Draft, Drafts
 from archcli.measure.survey.anatomy.figures import LAYER_PARAMS, added, cached_figure, output_figure, shown
-from archcli.measure.survey.show import layer_params
 from archcli.measure.survey.anatomy.folds import fold
-from archcli.measure.survey.anatomy.records import Choice, Figure, Held, Hue, Mask, Node, Part
 from archcli.measure.survey.anatomy.reading import Forward, Reader
+from archcli.measure.survey.anatomy.records import Choice, Figure, Held, Hue, Mask, Node, Part
 from archcli.measure.survey.anatomy.roles import role_of
 from archcli.measure.survey.anatomy.titles import facts_of, hue_of, title_of
+from archcli.measure.survey.show import layer_params
 
 PART_FAMILIES = ("attention", "cross_attention", "ffn")
 """Families of modules that are parts."""
@@ -49,7 +49,14 @@ def part_paths(modules: Mapping[str, Any]) -> dict[str, Any]:
 def signature(path: str, rows: Iterable[WiredRow]) -> Hashable:
     """What makes two parts one: their rows but for the path."""
     return tuple(
-        (row.id[len(path) :], row.inputs, row.outputs, tuple(row.weights.items()), row.experts, _settings(row))
+        (
+            row.id[len(path) :],
+            row.inputs,
+            row.outputs,
+            tuple(row.weights.items()),
+            row.experts,
+            _settings(row),
+        )
         for row in rows
         # constants of a layer, such as the decay of its heads, change nothing that is drawn
         if role_of(row) != "aside"
@@ -173,6 +180,9 @@ def part_of(letter: str, drawing: PartDrawing, state: Sizes | None) -> Part:
     """A part under its letter."""
     nodes = drawing.nodes(state)
     hue = hue_of(drawing.module, nodes)
-    colored = tuple(node if node.hue != "plain" or node.role in ("input", "output") else replace(node, hue=hue) for node in nodes)
+    colored = tuple(
+        node if node.hue != "plain" or node.role in ("input", "output") else replace(node, hue=hue)
+        for node in nodes
+    )
     params = Figure(sum(map(layer_params, drawing.rows)), "show", drawing.path, LAYER_PARAMS)
     return Part(letter, hue, title_of(drawing.module, nodes), params, colored, facts_of(nodes))

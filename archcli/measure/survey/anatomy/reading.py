@@ -54,8 +54,7 @@ def forward_of(trace: WiredTrace) -> Forward:
     rows = {row.id: row for row in trace.rows}
     # what adapts a module stands in its place, and is drawn as the module
     modules = {
-        path: module.module if type(module) is Adapted else module
-        for path, module in trace.modules.items()
+        path: module.module if type(module) is Adapted else module for path, module in trace.modules.items()
     }
     return Forward(rows, trace.entered, trace.left, modules)
 
@@ -160,7 +159,9 @@ class Reader:
         if not self.scales:
             self.view(row)
             return
-        self.drafts[row.id] = Draft(row.id, "unary", label_of(row), self.reads(row), [row], output_figure(row))
+        self.drafts[row.id] = Draft(
+            row.id, "unary", label_of(row), self.reads(row), [row], output_figure(row)
+        )
         self.give(row, [Port(row.id)])
 
     def heads(self, row: WiredRow) -> None:

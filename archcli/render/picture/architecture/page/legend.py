@@ -49,5 +49,5 @@ def marked(x: Any, y: Any) -> Shape:
 
 def _round_below(number: float) -> int:
     """The largest of 1, 2, 5, 10, 20, … that is not above."""
-    power = 10 ** (len(str(max(1, int(number)))) - 1)
+    power: int = 10 ** (len(str(max(1, int(number)))) - 1)
     return max(step * power for step in (1, 2, 5) if step * power <= max(number, 1))

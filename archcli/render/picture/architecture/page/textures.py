@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archcli.render.picture.architecture.shapes import Shape
 
-CSS = ".dotted{fill:url(#dots)}.barred{fill:url(#bars)}"
+CSS = ".dotted{fill:url(#dots)}.barred{fill:url(#bars)}.over{fill:#0B0E12}"
 
 
 def textures() -> Shape:

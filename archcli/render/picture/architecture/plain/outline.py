@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from archcli.measure.survey.anatomy.records import Anatomy, Cell, Kind, Node, Part, Strip
 from archcli.render.picture.architecture.numbers import written
-from archcli.render.picture.architecture.page.foot import UNITS, is_single
+from archcli.render.picture.architecture.page.foot import TITLES, UNITS, is_single
 from archcli.render.picture.architecture.page.printed import number
 from archcli.render.picture.architecture.page.sheet import kinds_title
 from archcli.render.picture.architecture.page.strip import like_runs
@@ -15,19 +16,35 @@ from archcli.render.screen import cell_width
 
 MIXER, NETWORK = 4, 8
 """Columns of a run of layers in the strip: of its mixers and of its networks."""
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.compare.differences import Difference
+
 NAMED = 24
 """Columns of a name at most."""
+MOST_WORDS = 16
 LONGEST_PERIOD, FEWEST_TIMES = 12, 3
 MOST_RUNS, MOST_KINDS, MOST_NODES = 24, 12, 14
 """Runs of a strip, kinds of layer, and bars of a part that are shown."""
 
 
-def outline(anatomies: Sequence[Anatomy], words: Sequence[str], width: int, signs: Signs) -> list[Line]:
+def outline(
+    anatomies: Sequence[Anatomy], words: Sequence[Difference], width: int, signs: Signs
+) -> list[Line]:
     """Models below each other on one scale, then the words of what tells them apart."""
     widest = max((_widest(anatomy) for anatomy in anatomies), default=1.0)
     lines = [line for anatomy in anatomies for line in [*_model(anatomy, widest, width, signs), []]]
-    lines += [[(word, "")] for word in words]
-    return encoded(lines if words else lines[:-1], width, signs)
+    return encoded([*lines, *_told(words)] if words else lines[:-1], width, signs)
+
+
+def _told(words: Sequence[Difference]) -> Iterator[Line]:
+    """What the models state differently: a line for each setting."""
+    yield [("What they state differently", "bold")]
+    paths = max(len(word.path) for word in words[:MOST_WORDS])
+    for word in words[:MOST_WORDS]:
+        yield [(f"  {word.path:{paths}}  ", "dim"), ("  ".join(value or "-" for value in word.values), "")]
+    if len(words) > MOST_WORDS:
+        yield [(f"  and {len(words) - MOST_WORDS} more, which archcli compare lists", "dim")]
 
 
 def _widest(anatomy: Anatomy) -> float:
@@ -193,10 +210,9 @@ def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
     unit, single = UNITS[anatomy.shown], is_single(anatomy)
     whole = sum(share.stored.value for share in anatomy.shares)
     part = sum(share.read.value for share in anatomy.shares)
-    words = (*anatomy.foot, "", "")
-    yield [(words[0], "bold")]
+    yield [(TITLES[anatomy.shown], "bold"), (f"  {', '.join(anatomy.foot)}" if anatomy.foot else "", "dim")]
     if not single:
-        yield [(f"{written(part, unit)} ({written(part / whole, 'share')}) {words[1]}", "dim")]
+        yield [(f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token", "dim")]
     names = [share.name[:NAMED] for share in anatomy.shares]
     wide = max(map(cell_width, names))
     for share, name in zip(anatomy.shares, names, strict=True):
@@ -209,6 +225,7 @@ def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
         for i, (what, figure, of) in enumerate(rows):
             label = padded if i == 0 else " " * wide
             amount = number(figure, unit).written
-            begin = f"  {label} {f'{what:<6} ' if what else ''}{amount:>9} {written(figure.value / of, 'share'):>6} "
+            word = f"{what:<6} " if what else ""
+            begin = f"  {label} {word}{amount:>9} {written(figure.value / of, 'share'):>6} "
             drawn = bar(figure.value / whole, max(4, width - cell_width(begin)), signs)
             yield [(begin, ""), (drawn, share.hue)]

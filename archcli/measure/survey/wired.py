@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from archcli.arith import Number
 from archcli.graph import Row, State
 from archcli.graph.count_tape import Abstract
 from archcli.graph.wired_tape import WiredRow, WiredTape, WiredTrace, wired
@@ -27,9 +28,14 @@ def wired_forward(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Wir
 
     A layer stands once for all of its stack that are like it.
     """
+    return folded(caching_forward(model, batch_size, seq_len), LayerIndex(model))
+
+
+def caching_forward(model: Model, batch_size: Number, seq_len: Number) -> WiredTrace:
+    """The same with a layer for each place of a pattern; its sizes may be symbols."""
     trace = wired_trace(model, Request("forward", batch_size, seq_len))
     prefill = wired_trace(model, Request("prefill", batch_size, seq_len, logits="all"))
-    return folded(trace._replace(rows=tuple(_caching(trace, prefill))), LayerIndex(model))
+    return trace._replace(rows=tuple(_caching(trace, prefill)))
 
 
 def wired_trace(model: Model, request: Request) -> WiredTrace:

@@ -81,7 +81,7 @@ def _split(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     for node in nodes:
         own = steps.get(node.id, [])
         alike = [_alike(own, other) for slot, other in steps.items() if slot != node.id]
-        length = max(alike, default=0)
+        length = min((same for same in alike if same), default=0)
         if 0 < length < len(own):
             first = f"{node.id}:{length}"
             split.append(replace(node, id=first, label=", ".join(own[:length])))

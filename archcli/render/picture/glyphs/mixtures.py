@@ -195,7 +195,7 @@ class ExpertGrid(Glyph):
 
         def example(j: Any) -> Shape:
             # one in each of k equal stretches, at least one cell apart
-            turn = (j + 1) * GOLDEN
+            turn = (j + 1) * (j + 1) * GOLDEN
             return cell(
                 floor(j * count / chosen + (turn - floor(turn)) * (count / chosen - 1)), f"solid-{self.hue}"
             )

@@ -17,6 +17,7 @@ from archcli.modules.spec.values import Conversion, refused
 
 if TYPE_CHECKING:
     from archcli.measure.survey.anatomy.records import Anatomy
+    from archcli.measure.survey.compare.differences import Difference
 
 MOST_MODELS = 4
 SCREEN = 100
@@ -31,7 +32,7 @@ def _path(value: Any) -> Path:
 
 Quantity = Annotated[
     Literal["params", "flops", "bytes", "kv", "time"],
-    Option("What the bars at the foot show; time needs --profile.", name="show"),
+    Option("What the bars at the foot show; time needs --profile."),
 ]
 Timed = Annotated[
     str | PathLike[str] | None,
@@ -55,7 +56,7 @@ class DrawOptions:
 class ArchitectureDrawing:
     """A drawing of one to four architectures: as SVG in a notebook, as text where it is printed."""
 
-    def __init__(self, anatomies: Sequence[Anatomy], words: Sequence[str] = ()) -> None:
+    def __init__(self, anatomies: Sequence[Anatomy], words: Sequence[Difference] = ()) -> None:
         """Keep what is drawn; nothing is placed before it is asked for."""
         self.anatomies, self.words = tuple(anatomies), tuple(words)
 
@@ -108,9 +109,9 @@ def check_count(models: int) -> None:
 
 
 def drawing_of(subjects: Sequence[Subject], options: DrawOptions) -> ArchitectureDrawing:
-    """The drawing of loaded models. Raises ArchError for none, for five, and for a profile of another model."""
+    """The drawing of loaded models. Raises ArchError for none, for five, for a profile of another model."""
     check_count(len(subjects))
-    from archcli.measure.survey.anatomy import anatomy
+    from archcli.measure.survey.anatomy.anatomy import anatomy
 
     timed = _profile_of(subjects, options)
     anatomies = [anatomy(subject.model, options.show, timed) for subject in subjects]
@@ -125,7 +126,9 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
             raise ArchError("--show time needs --profile", hint)
         return None
     if options.show != "time":
-        raise ArchError(f"--profile has times, and --show {options.show} has no use of them", "add --show time")
+        raise ArchError(
+            f"--profile has times, and --show {options.show} has no use of them", "add --show time"
+        )
     from archcli.api.profiling.saved_profile import read_profile
 
     document = read_profile(Path(options.profile))
@@ -136,14 +139,12 @@ def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
     return document
 
 
-def _told_apart(subjects: Sequence[Subject]) -> list[str]:
-    """What the models state differently and how their figures compare, in the words of `compare`."""
-    from archcli.api.compare import CompareOptions, compared
+def _told_apart(subjects: Sequence[Subject]) -> list[Difference]:
+    """What the models state differently, in the words of `compare`."""
+    from archcli.load.yaml.writer import to_mapping
+    from archcli.measure.survey.compare.differences import ModelSettings, differences
 
-    report = compared(subjects, CompareOptions())
-    stated = [row for row in report.rows if row["section"] == "YAML"]
-    count = range(1, len(subjects) + 1)
-    return [f"{row['key']}: {', '.join(str(row[f'value_{i}']) for i in count)}" for row in stated]
+    return differences([ModelSettings(subject.model, to_mapping(subject.model)) for subject in subjects])
 
 
 @checked
@@ -153,6 +154,6 @@ def draw(*models: ModelLike, show: Quantity = "params", profile: Timed = None) -
     It shows in a notebook, prints as text, and `.save("llama.svg")` writes an .svg, .html or .png. `show`
     chooses what the bars at the foot are of; `time` needs `profile`, a file of `archcli profile --json`.
 
-    Example: `draw("llama-3.1-8b").save("llama.svg")` writes that file.
+    Example: `draw("llama-3.1-8b").name` is llama-3.1-8b.
     """
     return drawing_of([given(model) for model in models], DrawOptions(show, profile))

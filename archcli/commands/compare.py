@@ -16,6 +16,8 @@ Models = Annotated[
     list[str] | None,
     models_argument("Two or more"),
 ]
+
+
 @asking(CompareOptions)
 def run(
     options: CompareOptions,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 from typing import Any
 
-from archcli.arith import ELEMENT_BITS, Number
+from archcli.arith import ELEMENT_BITS, Number, rounded
 from archcli.graph import Row
 from archcli.measure.passes import shape_pass, train_pass
 from archcli.measure.report import Column, Report, Table, Unit, facts
@@ -43,7 +44,7 @@ def count_params(model: Model, dtype: str = "bf16", depth: int = 3) -> Report:
     weights = list(stored(model, rows, dtype))
     forms = _published_totals(model, rows, dtype)
     model, _ = in_format(model, dtype)
-    totals |= _stored_totals(weights) | forms
+    totals |= _stored_totals(weights) | forms | _more_by_group(weights)
     folded = _by_path(weights, depth)
     return Report(
         command="params",
@@ -138,6 +139,24 @@ def _stored_totals(weights: Iterable[tuple[Row, WeightBits]]) -> Totals:
         "bits_per_weight": totals.base.bits_per_weight,
         "bits_per_weight_without_scales": totals.base.bits_per_weight_without_scales,
         "params_by_width": dict(totals.base.widths),
+    }
+
+
+def _more_by_group(weights: Iterable[tuple[Row, WeightBits]]) -> Totals:
+    """What a token reads of each group, and the bytes of each group and of what a token reads of it."""
+    active: Totals = {}
+    sizes: dict[str, WeightTotals] = {}
+    read: Totals = {}
+    for row, bits in weights:
+        if row.params:
+            active[row.group] = active.get(row.group, 0) + row.active_params
+            sizes[row.group] = sizes.get(row.group, WeightTotals()).with_row(row, bits)
+            share = Fraction(row.experts.top_k) / row.experts.n_experts if row.experts else 1
+            read[row.group] = read.get(row.group, 0) + bits.bytes * share
+    return {
+        "active_by_group": active,
+        "bytes_by_group": {group: total.whole.bytes for group, total in sizes.items()},
+        "active_bytes_by_group": {group: rounded(size) for group, size in read.items()},
     }
 
 

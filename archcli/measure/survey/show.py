@@ -7,14 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from archcli.arith import Number
 from archcli.graph import StateContent
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.kvcache.cache_size import CacheDtypes
 from archcli.measure.notes import context_notes
 from archcli.measure.report import Column, Report, Table
+from archcli.measure.survey.stacks import stack_records
 from archcli.measure.survey.wired import wired_rows
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
+from archcli.modules.spec.kinds import kind_of
 
 CONVENTION = (
     "A layer stands once for all its like, `times` as often. Shapes are [batch, tokens, …]; "
@@ -30,7 +33,7 @@ def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
     wired = wired_rows(model, batch_size, seq_len)
     rows = [_record(row, batch_size) for row in wired]
     params = sum(row["params"] for row in rows)
-    recurrences = list(_recurrences(model, wired))
+    recurrences = list(recurrence_records(model, wired))
     columns = (
         Column("path", "path"),
         Column("times", "times", "number"),
@@ -45,7 +48,12 @@ def list_rows(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Report:
         inputs={"batch_size": batch_size, "seq_len": seq_len},
         usual={"batch_size": 1},
         convention=CONVENTION,
-        totals={"params": params, "rows": len(rows), "recurrences": recurrences},
+        totals={
+            "params": params,
+            "rows": len(rows),
+            "recurrences": recurrences,
+            "stacks": stack_records(wired, kind_of(model) or "layers"),
+        },
         rows=rows,
         tables=(Table("Forward", columns, shown, {"path": "total", "params": params}), *_tables(recurrences)),
         notes=tuple(context_notes(model, seq_len)),
@@ -67,8 +75,9 @@ def _record(row: WiredRow, batch_size: int) -> dict[str, Any]:
         "weights": {name: list(shape) for name, shape in row.weights.items()},
         "experts": None if row.experts is None else row.experts.n_experts,
         "params": row.params,
+        "layer_params": layer_params(row),
         "mask": None if traits.mask is None else traits.mask._asdict(),
-        "cached": _cached(row, batch_size),
+        "cached": None if not row.states else cached_record(row, batch_size),
         "activation": traits.activation,
         "norm": traits.norm,
         "rotary_share": traits.rotary_share,
@@ -76,25 +85,32 @@ def _record(row: WiredRow, batch_size: int) -> dict[str, Any]:
     }
 
 
-def _cached(row: WiredRow, batch_size: int) -> dict[str, Any] | None:
-    """What a row leaves in the cache, of all layers; None for most rows."""
-    if not row.states:
-        return None
-    contents: Counter[StateContent] = Counter()
+def cached_record(row: WiredRow, batch_size: int = 1) -> dict[str, Any]:
+    """What a row leaves in the cache, of all layers; `per_token` and `layer_bytes` are those of one."""
+    contents, of_token = Counter[StateContent](), Counter[StateContent]()
     for state in row.states:
-        contents[state.holds] += state.elements * row.times
-    entries = [state for state in row.states if state.tokens]
+        contents[state.holds] += state.elements
+        if state.tokens:
+            of_token[state.holds] += state.elements // (batch_size * state.tokens)
+    layer_bytes = CacheDtypes(CACHE_DTYPE).bytes_of(contents)
     return {
-        "elements": contents.total(),
-        "bytes": CacheDtypes(CACHE_DTYPE).bytes_of(contents),
-        "elements_per_token": sum(state.elements // (batch_size * state.tokens) for state in entries),
+        "elements": contents.total() * row.times,
+        "bytes": layer_bytes * row.times,
+        "layer_bytes": layer_bytes,
+        "elements_per_token": of_token.total(),
+        "bytes_per_token": CacheDtypes(CACHE_DTYPE).bytes_of(of_token),
         "kind": " + ".join(dict.fromkeys(state.kind.value for state in row.states)),
         "holds": " + ".join(content.value for content in contents),
         "outputs": list(row.kept),
     }
 
 
-def _recurrences(model: Model, rows: Sequence[WiredRow]) -> Iterator[dict[str, Any]]:
+def layer_params(row: WiredRow) -> Number:
+    """Parameters of a row in one layer, those of all its experts included."""
+    return row.unit_params * (row.experts.n_experts if row.experts else 1)
+
+
+def recurrence_records(model: Model, rows: Sequence[WiredRow]) -> Iterator[dict[str, Any]]:
     """Facts of each distinct layer with a recurrence."""
     index = LayerIndex(model)
     alike = {path: of_layer[0].layers or () for path, of_layer in index.by_layer(rows).items()}

@@ -18,10 +18,10 @@ class RelativeBias(Op):
 
     Input: positions [T] of the queries, for S keys up to the newest. T5, arXiv:1910.10683 section 2.1: up to
     half of a direction's buckets hold one distance each, the rest grow logarithmically to `max_distance`. A
-    drawn: ClassVar[str] = "aside"
     gather: no FLOPs forward; backward adds every pair's gradient to its bucket.
     """
 
+    drawn: ClassVar[str] = "aside"
     name: str
     n_buckets: int
     heads: Number

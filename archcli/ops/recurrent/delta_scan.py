@@ -26,8 +26,6 @@ class DeltaScan(Op):
 
     Gated DeltaNet, arXiv:2412.06464; with channels KDA, arXiv:2510.26692. The chunked form solves the chunk's
     corrections of each other (UT transform, arXiv:2406.06484 section 3) and passes one state from chunk to
-    drawn: ClassVar[str] = "core"
-    sign: ClassVar[str] = "delta rule"
     chunk: with A = strictly lower b k k^T a_i/a_j and M = (1 + A)^-1,
 
         U = M b v - (M b k a_i) S,  y = q a_i S + lower(q k^T a_i/a_j) U,  S' = a_Q S + (k a_Q/a_j)^T U
@@ -37,6 +35,8 @@ class DeltaScan(Op):
 
     component: ClassVar[str] = "recurrence"
     has_unread: ClassVar[bool] = True
+    drawn: ClassVar[str] = "core"
+    sign: ClassVar[str] = "delta rule"
     name: str
     chunk: Number
     form: Form

@@ -14,7 +14,17 @@ from archcli.render.write import check_writable, descriptor, write, write_data
 
 SVG = ".svg"
 SUFFIXES = (SVG, ".html", ".png")
-FONTS = ("Inter", "DejaVu Sans", "Liberation Sans", "Noto Sans", "Arial", "Helvetica", "Segoe UI", "Roboto", "Ubuntu")
+FONTS = (
+    "Inter",
+    "DejaVu Sans",
+    "Liberation Sans",
+    "Noto Sans",
+    "Arial",
+    "Helvetica",
+    "Segoe UI",
+    "Roboto",
+    "Ubuntu",
+)
 """Fonts of which most machines have one: what a PNG takes for sans-serif."""
 LETTER = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">'

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.anatomy.records import (
@@ -51,8 +51,10 @@ class Draft:
     letter: str = ""
     hue: Hue = "plain"
     lines: tuple[str, ...] = ()
+    ports: dict[str, tuple[Port, ...]] = field(default_factory=dict)
+    """Of a core: where each value that it reads comes from."""
 
-    def mark(self, piece: int | None, **changes: bool) -> None:
+    def mark(self, piece: int | None, **changes: Any) -> None:
         """Change what is said of one piece, or of all pieces."""
         for i, old in enumerate(self.pieces):
             if piece in (None, i):
@@ -126,19 +128,20 @@ class Drafts(dict[str, Draft]):
         for node in [node for node in self if node not in needed and node != INPUT]:
             del self[node]
 
+    def bar(self, draft: Draft) -> Draft | None:
+        """The bar behind norms and the like: that of a product."""
+        while draft.role == "unary" and draft.reads:
+            draft = self[draft.reads[0].node]
+        return draft if draft.role == "matrix" else None
+
+    def piece_behind(self, draft: Draft) -> int | None:
+        """Which piece of its bar norms and the like have read."""
+        piece = None
+        while draft.role == "unary" and draft.reads:
+            piece = draft.reads[0].piece if piece is None else piece
+            draft = self[draft.reads[0].node]
+        return piece
+
     def sources(self, draft: Draft) -> Iterator[Draft]:
         """The drafts that a draft reads, in order."""
         return (self[port.node] for port in draft.reads)
-
-
-def whole(ports: Iterable[Port]) -> list[Port]:
-    """The ports with the pieces left out."""
-    return [replace_piece(port) for port in ports]
-
-
-def replace_piece(port: Port) -> Port:
-    """The port of all of a node's bar."""
-    return port._replace(piece=None)
-
-
-__all__ = ["INPUT", "OUTPUT", "Draft", "Drafts", "Port", "replace", "whole"]

@@ -134,9 +134,7 @@ def _half(drafts: Drafts, port: Port, reader: Draft) -> tuple[Port, list[Draft]]
     return (port, passed) if drafts[port.node].role == "matrix" else None
 
 
-def _fold_halves(
-    drafts: Drafts, join: Draft, product: Draft, ends: list[tuple[Port, list[Draft]]]
-) -> None:
+def _fold_halves(drafts: Drafts, join: Draft, product: Draft, ends: list[tuple[Port, list[Draft]]]) -> None:
     words = []
     for port, passed in ends:
         text = "gate" if passed else "up"

@@ -18,7 +18,7 @@ ACTIVATIONS = {
     "xielu": "xIELU",
 }
 """Activations as the field writes them; others are called by their names."""
-NORMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm", "batchnorm": "BatchNorm", "l2": "L2 norm"}
+NORMS = {"rmsnorm": "RMSNorm", "layernorm": "LayerNorm", "batchnorm": "BatchNorm", "l2norm": "L2 norm"}
 PRODUCT = re.compile(r"_(proj|projection|linear|heads)$")
 """What names of products end with, which a trapezoid says already."""
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from archcli.graph.count_tape import settings_of
 from archcli.graph.wired_tape import WiredRow
 from archcli.measure.survey.anatomy.draft import Draft, Drafts
-from archcli.measure.survey.anatomy.figures import LAYER_PARAMS, layer_params, output_figure, shown
+from archcli.measure.survey.anatomy.figures import LAYER_PARAMS, added, cached_figure, output_figure, shown
 from archcli.measure.survey.anatomy.folds import fold
-from archcli.measure.survey.anatomy.records import Choice, Figure, Held, Hue, Mask, Node, Part
 from archcli.measure.survey.anatomy.reading import Forward, Reader
+from archcli.measure.survey.anatomy.records import Choice, Figure, Held, Hue, Mask, Node, Part
 from archcli.measure.survey.anatomy.roles import role_of
 from archcli.measure.survey.anatomy.titles import facts_of, hue_of, title_of
+from archcli.measure.survey.show import layer_params
 
 PART_FAMILIES = ("attention", "cross_attention", "ffn")
 """Families of modules that are parts."""
-States = Mapping[str, tuple[Figure, Figure, Figure]]
-"""The number, rows and columns of the matrices of a state, by the path of its layer."""
+Sizes = tuple[Figure, Figure, Figure]
+"""The number, rows and columns of the matrices of a state."""
 
 
 def letter_of(number: int) -> str:
@@ -28,17 +30,16 @@ def letter_of(number: int) -> str:
     return (letter_of(first - 1) if first else "") + chr(ord("A") + last)
 
 
-def part_paths(modules: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def part_paths(modules: Mapping[str, Any]) -> dict[str, Any]:
     """The mixers and networks among the modules of a layer, by path, outermost first.
 
     A mixer that is made of others is none: its branches are.
     """
-    called = list(modules)
     parts: dict[str, Any] = {}
-    for path, module in called:
+    for path, module in modules.items():
         if module.family not in PART_FAMILIES or any(path.startswith(f"{outer}.") for outer in parts):
             continue
-        inside = (other for below, other in called if below.startswith(f"{path}."))
+        inside = (other for below, other in modules.items() if below.startswith(f"{path}."))
         if module.family == "attention" and any(other.family == "attention" for other in inside):
             continue
         parts[path] = module
@@ -48,7 +49,14 @@ def part_paths(modules: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 def signature(path: str, rows: Iterable[WiredRow]) -> Hashable:
     """What makes two parts one: their rows but for the path."""
     return tuple(
-        (row.id[len(path) :], row.inputs, row.outputs, tuple(row.weights.items()), row.experts, _settings(row))
+        (
+            row.id[len(path) :],
+            row.inputs,
+            row.outputs,
+            tuple(row.weights.items()),
+            row.experts,
+            _settings(row),
+        )
         for row in rows
         # constants of a layer, such as the decay of its heads, change nothing that is drawn
         if role_of(row) != "aside"
@@ -62,28 +70,31 @@ def _settings(row: WiredRow) -> str:
 class PartDrawing:
     """The nodes of one part, from the rows of its first layer."""
 
-    def __init__(self, forward: Forward, path: str, module: Any, rows: Sequence[WiredRow]) -> None:
-        self.forward, self.path, self.module, self.rows = forward, path, module, rows
+    def __init__(
+        self, forward: Forward, path: str, modules: Mapping[str, Any], rows: Sequence[WiredRow]
+    ) -> None:
+        self.forward, self.path, self.rows = forward, path, rows
+        self.module, self.modules = modules[path], modules
 
-    def nodes(self, state: tuple[Figure, Figure, Figure] | None) -> tuple[Node, ...]:
+    def nodes(self, state: Sizes | None) -> tuple[Node, ...]:
         """The nodes, in the order in which they run; `state` are the sizes of what it carries."""
         boxes = dict(self._boxes())
-        drafts = Reader(self.forward, self.forward.entered[self.path], boxes).read(self.rows, self._end)
-        fold(drafts)
+        reader = Reader(self.forward, self.forward.entered[self.path], boxes)
+        drafts = reader.read(self.rows, self.forward.left[self.path])
         for draft in drafts.values():
-            self._describe(draft, drafts, state)
+            if draft.role == "core":
+                describe_core(draft, drafts)
+            if draft.role == "core" and state is not None and draft.rows[-1] in reader.states:
+                draft.held = (Held(*state, state_bytes(reader.states)),)
+        fold(drafts)
         for path, box in boxes.items():
             if box.id in drafts:
                 self._open(path, box, drafts)
         return finished(drafts)
 
-    @property
-    def _end(self) -> str:
-        return self.forward.left[self.path]
-
     def _boxes(self) -> Iterator[tuple[str, Draft]]:
         """Experts, and networks that all tokens pass beside them."""
-        for path, module in self.forward.modules.items():
+        for path, module in self.modules.items():
             if not path.startswith(f"{self.path}.") or "." in path[len(self.path) + 1 :]:
                 continue
             rows = [row for row in self.rows if row.path.startswith(f"{path}.")]
@@ -101,6 +112,8 @@ class PartDrawing:
         box.width = within["output"].width
         router = next((of for of in drafts.sources(box) if of.role == "router"), None)
         counted = next((row for row in rows if row.experts), None)
+        if router is not None:
+            router.label = router.rows[-1].op.traits(*router.rows[-1].inputs).router_scores or router.label
         if router is not None and counted is not None and counted.experts is not None:
             box.choice = Choice(
                 shown(counted, "experts", counted.experts.n_experts),
@@ -110,18 +123,8 @@ class PartDrawing:
                 router.rows[-1].op.traits(*router.rows[-1].inputs).router_scores,
             )
 
-    def _describe(self, draft: Draft, drafts: Drafts, state: tuple[Figure, Figure, Figure] | None) -> None:
-        if draft.role == "core":
-            _describe_core(draft, drafts)
-            row = draft.rows[-1]
-            if state is not None and row.op.component == "recurrence":
-                draft.held = (Held(*state, None),)
-        elif draft.role == "router":
-            route = draft.rows[-1]
-            draft.label = route.op.traits(*route.inputs).router_scores or draft.label
 
-
-def _describe_core(core: Draft, drafts: Drafts) -> None:
+def describe_core(core: Draft, drafts: Drafts) -> None:
     """The mask of an attention, the heads that share keys, and what queries, keys and values are called."""
     row = core.rows[-1]
     mask = row.op.traits(*row.inputs).mask
@@ -129,13 +132,11 @@ def _describe_core(core: Draft, drafts: Drafts) -> None:
         window = None if mask.window is None else shown(row, "mask.window", mask.window)
         core.mask = Mask(mask.kind, window, row.op.seen())
     _name_slots(core, row, drafts)
-    headed = [of for of in drafts.sources(core) if of.heads is not None]
-    headed = headed or [of for of in map(drafts.bar, drafts.sources(core)) if of and of.heads]
+    headed = [bar for bar in map(drafts.bar, drafts.sources(core)) if bar is not None and bar.heads]
     fewest = min((of.heads.count for of in headed if of.heads), key=lambda count: count.value, default=None)
     for of in headed:
         if of.heads and fewest is not None and of.heads.count.value > fewest.value:
             of.heads = replace(of.heads, groups=fewest)
-    core.hue = "attention"
 
 
 def _name_slots(core: Draft, row: WiredRow, drafts: Drafts) -> None:
@@ -151,6 +152,14 @@ def _name_slots(core: Draft, row: WiredRow, drafts: Drafts) -> None:
             else:
                 piece = bar.pieces[port.piece]
                 bar.pieces[port.piece] = piece._replace(label=piece.label or slot)
+                if {piece.label for piece in bar.pieces} == {slot}:
+                    bar.label, bar.pieces = slot, [piece._replace(label="") for piece in bar.pieces]
+
+
+def state_bytes(rows: Sequence[WiredRow]) -> Figure:
+    """Bytes of the states of one layer that do not grow."""
+    first, *others = map(cached_figure, rows)
+    return reduce(added, others, first)
 
 
 def finished(drafts: Drafts) -> tuple[Node, ...]:
@@ -167,10 +176,13 @@ def params_of(rows: Sequence[WiredRow]) -> Figure | None:
     return Figure(total, "show", "+".join(row.id for row in weighty), LAYER_PARAMS)
 
 
-def part_of(letter: str, drawing: PartDrawing, state: tuple[Figure, Figure, Figure] | None) -> Part:
+def part_of(letter: str, drawing: PartDrawing, state: Sizes | None) -> Part:
     """A part under its letter."""
     nodes = drawing.nodes(state)
     hue = hue_of(drawing.module, nodes)
-    colored = tuple(node if node.hue != "plain" or node.role in ("input", "output") else replace(node, hue=hue) for node in nodes)
+    colored = tuple(
+        node if node.hue != "plain" or node.role in ("input", "output") else replace(node, hue=hue)
+        for node in nodes
+    )
     params = Figure(sum(map(layer_params, drawing.rows)), "show", drawing.path, LAYER_PARAMS)
     return Part(letter, hue, title_of(drawing.module, nodes), params, colored, facts_of(nodes))

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from archcli.graph.wired_tape import WiredRow, Wiring, value_name
+from archcli.graph import StateContent
+from archcli.graph.wired_tape import WiredRow, WiredTrace
 from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT, Draft, Drafts, Port
-from archcli.measure.survey.anatomy.figures import output_figure, shown
+from archcli.measure.survey.anatomy.figures import added, cached_figure, output_figure, shown, width_figure
 from archcli.measure.survey.anatomy.labels import foreign_label, label_of, short_name
 from archcli.measure.survey.anatomy.records import Figure, Heads, Piece, Role
 from archcli.measure.survey.anatomy.roles import role_of
+from archcli.modules.adapters.lora import Adapted
+from archcli.modules.spec.trace import ADAPTERS
 
-NODES: Mapping[str, Role] = {"matrix": "matrix", "unary": "unary", "join": "join", "core": "core", "router": "router"}
+NODES: Mapping[str, Role] = {
+    "matrix": "matrix",
+    "unary": "unary",
+    "join": "join",
+    "core": "core",
+    "router": "router",
+}
 """Roles of operations that become nodes."""
-SEVERAL = ("join", "core", "router")
-"""Roles of nodes that read several others."""
 
 
 class Forward(NamedTuple):
@@ -42,20 +49,21 @@ class Forward(NamedTuple):
         return None if row is None or not which.isdecimal() else output_figure(row, -1, int(which))
 
 
-def forward_of(rows: Iterable[WiredRow], wiring: Wiring) -> Forward:
+def forward_of(trace: WiredTrace) -> Forward:
     """The forward of a trace."""
-    by_id = {row.id: row for row in rows}
-    ids = list(by_id)
-    entered = {path: value_name(source, ids) for path, source in wiring.entered.items()}
-    left = {path: value_name(source, ids) for path, source in wiring.left.items()}
-    return Forward(by_id, entered, left, wiring.modules)
+    rows = {row.id: row for row in trace.rows}
+    # what adapts a module stands in its place, and is drawn as the module
+    modules = {
+        path: module.module if type(module) is Adapted else module for path, module in trace.modules.items()
+    }
+    return Forward(rows, trace.entered, trace.left, modules)
 
 
 class Reader:
     """Reads rows into drafts.
 
     `boxes` are the modules within that become one draft each: their paths, and the drafts. `scales` says
-    whether factors are drawn.
+    whether factors are drawn. `states` are the rows of states that do not grow.
     """
 
     def __init__(
@@ -64,13 +72,16 @@ class Reader:
         self.forward, self.boxes, self.scales = forward, boxes or {}, scales
         self.drafts = Drafts({INPUT: Draft(INPUT, "input", width=forward.width(entry))})
         self.ports: dict[str, tuple[Port, ...]] = {entry: (Port(INPUT),)}
+        self.states: list[WiredRow] = []
 
     def read(self, rows: Iterable[WiredRow], end: str) -> Drafts:
         """The drafts of some rows, up to the value that they give."""
         for row in rows:
             box = self._box(row.path)
             if box is None:
-                READERS[role_of(row)](self, row)
+                READERS["aside" if row.group == ADAPTERS and row.weights else role_of(row)](self, row)
+                if row.states:
+                    self._cache(row)
             else:
                 self._into(box, row)
         ends = list(self.found(end))
@@ -118,6 +129,10 @@ class Reader:
         box.reads = list(dict.fromkeys([*box.reads, *outside]))
         self.give(row, *[[Port(box.id)]] * len(row.outputs))
 
+    def width(self, row: WiredRow) -> Figure:
+        """The features of a row's output; in the wiring of a layer those of one of its streams."""
+        return output_figure(row) if self.scales else width_figure(row)
+
     def node(self, row: WiredRow) -> None:
         """A row that is a node of its own."""
         role, reads = NODES[role_of(row)], self.reads(row)
@@ -129,7 +144,9 @@ class Reader:
             self.view(row)
             return
         label = short_name(row.path) if role == "matrix" else label_of(row)
-        self.drafts[row.id] = Draft(row.id, role, label, reads, [row], output_figure(row))
+        draft = self.drafts[row.id] = Draft(row.id, role, label, reads, [row], self.width(row))
+        if role == "core":
+            draft.ports = {value: self.found(value) for value in row.reads or ()}
         self.give(row, *[[Port(row.id)]] * len(row.outputs))
 
     def view(self, row: WiredRow) -> None:
@@ -142,7 +159,9 @@ class Reader:
         if not self.scales:
             self.view(row)
             return
-        self.drafts[row.id] = Draft(row.id, "unary", label_of(row), self.reads(row), [row], output_figure(row))
+        self.drafts[row.id] = Draft(
+            row.id, "unary", label_of(row), self.reads(row), [row], output_figure(row)
+        )
         self.give(row, [Port(row.id)])
 
     def heads(self, row: WiredRow) -> None:
@@ -170,7 +189,7 @@ class Reader:
         """Heads, or a piece of each, that are rotated by position."""
         self.view(row)
         for port in self.ports[row.id]:
-            of = self._bar(self.drafts[port.node])
+            of = self.drafts.bar(self.drafts[port.node])
             if of is None:
                 continue
             if port.piece is None:
@@ -179,11 +198,23 @@ class Reader:
             of.mark(port.piece, rotated=True)
             of.rows.append(row)
 
-    def _bar(self, draft: Draft) -> Draft | None:
-        """The bar behind norms and the like."""
-        while draft.role == "unary" and draft.reads:
-            draft = self.drafts[draft.reads[0].node]
-        return draft if draft.role == "matrix" else None
+    def _cache(self, row: WiredRow) -> None:
+        """Mark what is cached of each token: a bar, or its piece. A state that does not grow is its part's."""
+        holds = next((state.holds for state in row.states if state.tokens), None)
+        if holds is None:
+            self.states.append(row)
+            return
+        for port in self.ports.get(row.id, ()):
+            of = self.drafts[port.node]
+            bar = self.drafts.bar(of)
+            if bar is None:
+                continue
+            # several rows of one bar: the latent, and the rotary key beside it
+            bar.cached = cached_figure(row) if bar.cached is None else added(bar.cached, cached_figure(row))
+            piece = port.piece if bar is of else self.drafts.piece_behind(of)
+            bar.mark(piece, cached=True)
+            if holds is StateContent.LATENT and piece is not None and not bar.pieces[piece].rotated:
+                bar.mark(piece, label="latent")
 
     def concat(self, row: WiredRow) -> None:
         """Pieces side by side: who reads them reads all."""

@@ -17,7 +17,8 @@ class Figure(NamedTuple):
     """A number that is drawn, and where the JSON of a command has it.
 
     `path` is the id of a row, or the path of a module, which stands for the sum over the rows below it; empty
-    for a total. `key` are the keys from there, joined by dots: `outputs.0.2`; keys joined by + are added up.
+    for a total; paths joined by + are added up. `key` are the keys from there, joined by dots: `outputs.0.2`;
+    keys joined by * are multiplied, and then those joined by + are added up.
     """
 
     value: Number

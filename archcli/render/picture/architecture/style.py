@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from archcli.measure.survey.anatomy.records import Figure
+from archcli.measure.survey.anatomy.records import Figure, Line
 from archcli.render.picture.architecture.numbers import written
 from archcli.render.picture.architecture.shapes import Shape
 from archcli.render.picture.architecture.traced import plain_text
@@ -70,9 +70,9 @@ def css() -> str:
     )
     plain = (
         f"text{{font-family:{FONTS};font-variant-numeric:tabular-nums}}{sizes}"
-        ".none{fill:none}.thin{stroke-width:1}.hairline{stroke-width:.5}.edge{stroke-width:1.5;fill:none}"
+        ".none{fill:none;fill-opacity:0}.thin{stroke-width:1}.hairline{stroke-width:.5}.edge{stroke-width:1.5;fill:none}"
         ".edge-ring{stroke-width:1.5}.hatched{fill:url(#hatch)}"
-        ".stream{stroke-width:3;fill:none}.held{fill:none;stroke-width:1.5;stroke-dasharray:4 3}"
+        ".stream{stroke-width:3;fill:none}.held{fill:none;fill-opacity:0;stroke-width:1.5;stroke-dasharray:4 3}"
     )
     return f"{plain}\n{light}\n@media (prefers-color-scheme:dark){{{dark}}}"
 
@@ -122,6 +122,8 @@ def line_of(*pieces: str | Figure | Words, unit: str = "whole") -> Words:
     line: list[Word] = []
     for piece in pieces:
         match piece:
+            case Line():
+                line.extend(line_of(*piece.parts))
             case str():
                 line.append(Word(piece))
             case Figure():

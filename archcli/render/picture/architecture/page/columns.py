@@ -11,7 +11,15 @@ from archcli.render.picture.architecture.numbers import concrete, most
 from archcli.render.picture.architecture.page import foot, header, legend, strip
 from archcli.render.picture.architecture.page.packing import GAP, Packed, Place, Room, stack
 from archcli.render.picture.architecture.page.printed import cut, number
-from archcli.render.picture.architecture.page.sheet import BOTTOM, HEADING, MARGIN, PAGE, SPACE, kinds_title, page
+from archcli.render.picture.architecture.page.sheet import (
+    BOTTOM,
+    HEADING,
+    MARGIN,
+    PAGE,
+    SPACE,
+    kinds_title,
+    page,
+)
 from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, path, rect, text, width_of
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
 GUTTER = 28.0
 """Units between two columns."""
 BESIDE = 440.0
-"""The least width of a column in which the strip stands beside the kinds; in a narrower one it stands above."""
+"""The least width of a column in which the strip stands beside the kinds, not above them."""
 TALL = 430.0
 MOST_WORDS = 16
 """Differences that are listed; the rest is counted."""
@@ -74,7 +82,7 @@ def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> f
 
 
 def _strips_height(anatomy: Anatomy) -> float:
-    return max(TALL, sum(strip.least_height(one) + GAP for one in anatomy.strips))
+    return max(TALL, strip.column_height(anatomy.strips))
 
 
 def _placed(
@@ -86,7 +94,9 @@ def _placed(
 ) -> list[Column]:
     """The columns, at one scale: the largest at which each fits."""
     is_beside = width >= BESIDE
-    largest = min((concrete(common_scale([(it, width) for it in panels])) for _, panels in drawn if panels), default=inf)
+    largest = min(
+        (concrete(common_scale([(it, width) for it in panels])) for _, panels in drawn if panels), default=inf
+    )
     columns = list[Column]()
     for i, (anatomy, (kinds, panels)) in enumerate(zip(anatomies, drawn, strict=True)):
         x = MARGIN + i * (width + GUTTER)
@@ -133,13 +143,7 @@ def _node_look(node: Node) -> Any:
 def _column(column: Column, width: float, top: float, strips: float) -> Drawing:
     """The head and the strips of a model."""
     yield from header.shapes(column.anatomy, column.x, width)
-    needed = [strip.least_height(one) for one in column.anatomy.strips]
-    spare = strips - sum(height + GAP for height in needed)
-    y = top
-    for one, least in [*zip(column.anatomy.strips, needed, strict=True)][::-1]:
-        height = least + spare / len(needed)
-        yield from strip.shapes(one, column.x, y, height)
-        y += height + GAP
+    yield from strip.column(column.anatomy.strips, column.x, top, strips)
     if column.kinds:
         first = column.packed.kinds[0]
         yield text(first.x, first.y - HEADING + 14, kinds_title(len(column.kinds)), "head")
@@ -162,8 +166,8 @@ def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[Sh
     for anatomy in anatomies:
         if not anatomy.shares:
             continue
-        words = (anatomy.name, *anatomy.foot[:1])
-        shapes.append(text(MARGIN, y + 12, cut(": ".join(words), width, "head"), "head"))
+        title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
+        shapes.append(text(MARGIN, y + 12, cut(title, width, "head"), "head"))
         y += foot.HEADING
         unit, drawn = foot.UNITS[anatomy.shown], [False] if foot.is_single(anatomy) else [False, True]
         for read in drawn:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Anatomy, Figure, Share
+from archcli.measure.survey.anatomy.records import Anatomy, Figure, Hue, Share
 from archcli.render.picture.architecture.numbers import concrete, written
-from archcli.render.picture.architecture.page.printed import cut, number, steps
+from archcli.render.picture.architecture.page.printed import number, steps, words_of
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, Words, path, rect, text, width_of
 
@@ -27,6 +27,13 @@ SAME = 0.999
 TEXTURES = {"recurrent": "hatched", "experts": "dotted", "shared": "barred"}
 UNITS = {"params": "count", "flops": "flops", "bytes": "bytes", "kv": "bytes", "time": "seconds"}
 """The unit of a quantity that the bars show."""
+TITLES = {
+    "params": "Where the parameters are",
+    "flops": "Where the FLOPs go",
+    "bytes": "Where the bytes of the weights are",
+    "kv": "Where the cache is",
+    "time": "Where the time goes",
+}
 Drawing = Iterator[Shape | Many]
 
 
@@ -63,8 +70,11 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     if not anatomy.shares:
         return
     unit = UNITS[anatomy.shown]
-    words = (*anatomy.foot, "", "")
-    yield text(x, y + 12, cut(words[0], width, "head"), "head")
+    title = TITLES[anatomy.shown]
+    yield text(x, y + 12, title, "head")
+    for left_out in anatomy.foot[:1]:
+        if width_of(title, "head") + width_of(words_of(left_out)) + 40 <= width:
+            yield text(x + width, y + 12, words_of(left_out), ink="muted", anchor="end")
     top = y + HEADING
     whole, part = _sums(anatomy.shares)
     stored = segments(anatomy.shares, x, width, read=False)
@@ -79,10 +89,12 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     below = top + BAR + GAP
     yield path(steps("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "held s-line")
     yield path(steps("M", x + width, top + BAR + 3, "V", below), "held s-line")
-    caption = f"{written(part, unit)} ({written(part / whole, 'share')}) {words[1]}".rstrip()
+    caption = f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token"
     # beside the lines that lead from the mark to the bar of what is read
     is_left = width_of(caption) + INSET < concrete(left) - x
-    yield text(left - INSET if is_left else left + INSET, below - 15, caption, anchor="end" if is_left else "start")
+    yield text(
+        left - INSET if is_left else left + INSET, below - 15, caption, anchor="end" if is_left else "start"
+    )
     read = segments(anatomy.shares, x, width, read=True)
     yield from bar(read, below, unit)
     yield from _labels(read, x, below + BAR, unit)
@@ -93,10 +105,12 @@ def _sums(shares: Sequence[Share]) -> tuple[Any, Any]:
 
 
 def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> list[Segment]:
-    """The segments of a bar. What a token reads least of stands first: what it reads is the end of the bar."""
+    """The segments of a bar, first what a token reads in part: what it reads is the end of the bar."""
     whole = _sums(shares)[1 if read else 0]
     drawn, left, before = list[Segment](), x, ""
-    for share in sorted(shares, key=lambda share: concrete(share.read.value) >= WHOLLY * concrete(share.stored.value)):
+    for share in sorted(
+        shares, key=lambda share: concrete(share.read.value) >= WHOLLY * concrete(share.stored.value)
+    ):
         figure = share.read if read else share.stored
         if concrete(figure.value) <= 0:
             continue
@@ -133,7 +147,12 @@ def bar(pieces: Sequence[Segment], y: float, unit: str, mark: float = inf, *, na
         if segment.texture:
             yield rect(segment.left, y + BAR - TEXTURE, segment.width - gap, TEXTURE, segment.texture)
         if named and _is_inside(segment, unit, mark):
-            yield text(segment.left + INSET, y + 13, _label(segment, unit), "label", "on")
+            yield text(segment.left + INSET, y + 13, _label(segment, unit), "label", _ink(segment.share.hue))
+
+
+def _ink(hue: Hue) -> str:
+    """The class of text on a solid: the lighter solids carry dark text by day, too."""
+    return "over" if hue in {"dense", "plain"} else "on"
 
 
 class Label(NamedTuple):
@@ -159,12 +178,15 @@ def _placed(pieces: Sequence[Segment], x: float, unit: str) -> list[tuple[Label,
     waiting = _beside(pieces, x, unit)
     placed = list[tuple[Label, int]]()
     while waiting:
-        free = (it for it in waiting if not any(it.spans(other.leader) for other in waiting if other is not it))
+        free = (
+            it for it in waiting if not any(it.spans(other.leader) for other in waiting if other is not it)
+        )
         label = next(free, waiting[0])
         waiting.remove(label)
         level = 1 + max((row for other, row in placed if label.spans(other.leader)), default=-1)
         while any(
-            row == level and label.start < other.end + 8 and other.start < label.end + 8 for other, row in placed
+            row == level and label.start < other.end + 8 and other.start < label.end + 8
+            for other, row in placed
         ):
             level += 1
         placed.append((label, level))
@@ -172,14 +194,16 @@ def _placed(pieces: Sequence[Segment], x: float, unit: str) -> list[tuple[Label,
 
 
 def _beside(pieces: Sequence[Segment], x: float, unit: str) -> list[Label]:
-    """Labels left of their leaders; those near the left edge, and those whose text would reach them, right."""
+    """Labels left of their leaders; right of them near the left edge, or where they would cut such a one."""
     labels = list[Label]()
     for segment in pieces:
         if _is_inside(segment, unit):
             continue
         room, leader = width_of(_label(segment, unit)), concrete(segment.left + segment.width / 2)
         left, right = Label(segment, leader, leader - room - 5, leader), leader + room + 5
-        turned = left.start < x or any(other.start == other.leader and left.spans(other.leader) for other in labels)
+        turned = left.start < x or any(
+            other.start == other.leader and left.spans(other.leader) for other in labels
+        )
         labels.append(Label(segment, leader, leader, right) if turned else left)
     return labels
 

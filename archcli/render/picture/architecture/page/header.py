@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from archcli.measure.survey.anatomy.records import Anatomy
 from archcli.render.picture.architecture.page.printed import cut, lines_of, number
 from archcli.render.picture.architecture.shapes import Many, Shape
-from archcli.render.picture.architecture.style import LEADING, Word, text, width_of
+from archcli.render.picture.architecture.style import LEADING, Word, Words, text, width_of
 
 GAP = 28.0
 """Units between two key figures."""
@@ -42,7 +42,7 @@ def shapes(anatomy: Anatomy, x: float, width: float, top: float = 0.0) -> Iterat
             yield text(x + j * each, y + CAPTION + ROW * i, caption, ink="muted")
 
 
-def _subtitle(anatomy: Anatomy, width: float) -> list[str]:
+def _subtitle(anatomy: Anatomy, width: float) -> list[Words]:
     beside = sum(key[2] + GAP for key in _keys(anatomy)) if _beside(anatomy, width) else 0.0
     return lines_of(anatomy.subtitle, width - beside)
 

@@ -17,7 +17,9 @@ SWATCH, GAP = 28.0, 24.0
 """Units of a sign, and between two."""
 
 
-def legend(anatomies: Iterable[Anatomy], x: float, y: float, scale: Any, *, dot: bool = False) -> Iterator[Shape | Many]:
+def legend(
+    anatomies: Iterable[Anatomy], x: float, y: float, scale: Any, *, dot: bool = False
+) -> Iterator[Shape | Many]:
     """The signs that a drawing has, in a line."""
     nodes = [node for anatomy in anatomies for part in anatomy.parts for node in part.nodes]
     pieces = [piece for node in nodes for piece in node.pieces]
@@ -47,5 +49,5 @@ def marked(x: Any, y: Any) -> Shape:
 
 def _round_below(number: float) -> int:
     """The largest of 1, 2, 5, 10, 20, … that is not above."""
-    power = 10 ** (len(str(max(1, int(number)))) - 1)
+    power: int = 10 ** (len(str(max(1, int(number)))) - 1)
     return max(step * power for step in (1, 2, 5) if step * power <= max(number, 1))

@@ -13,7 +13,7 @@ GAP = 12.0
 """Units between two boxes."""
 FACTORS = (1.0, 0.85, 0.7, 0.55, 0.42, 0.3)
 """Shares of the largest scale that are tried: with a smaller one more panels stand beside each other."""
-SMALL = 260.0
+SMALL = 420.0
 """Units of height that it is worth to draw at the largest scale instead of near none."""
 Edge = Callable[[float], float]
 """The left edge of the page's room at a height: beside the strip, or below it."""
@@ -51,19 +51,29 @@ class Room(NamedTuple):
 
 def pack(kinds: Sequence[Drawn], panels: Sequence[Drawn], room: Room, column: float) -> Packed:
     """The arrangement that is lowest for its scale: kinds in a column beside the panels, or above them."""
-    arranged = [*_beside(kinds, panels, room, column), *_above(kinds, panels, room, room.top)]
-    return min(arranged, key=lambda it: it[0])[1]
+    return _best([*_beside(kinds, panels, room, column), *_above(kinds, panels, room, room.top)], room)
 
 
 def stack(kinds: Sequence[Drawn], panels: Sequence[Drawn], room: Room, below: float) -> Packed:
     """Kinds in rows from the top, and the panels in rows below them and below what ends at `below`."""
-    return min(_above(kinds, panels, room, below), key=lambda it: it[0])[1]
+    return _best([*_above(kinds, panels, room, below)], room)
+
+
+def _best(tried: Sequence[tuple[float, Packed]], room: Room) -> Packed:
+    """The arrangement of the least height, where a small scale costs as much as some height."""
+    largest = max(scale for scale, _ in tried)
+
+    def cost(it: tuple[float, Packed]) -> float:
+        scale, packed = it
+        return packed.bottom - room.top + SMALL * (1 - scale / largest)
+
+    return min(tried, key=cost)[1]
 
 
 def _beside(
     kinds: Sequence[Drawn], panels: Sequence[Drawn], room: Room, column: float
 ) -> Iterator[tuple[float, Packed]]:
-    """Kinds below each other, and panels on their right; each with what it costs."""
+    """Kinds below each other, and panels on their right; each with its scale."""
     first = room.left(room.top)
     wide = max([column, *(kind.natural(0.0)[0] for kind in kinds)])
     beside = first + wide + GAP
@@ -77,21 +87,17 @@ def _beside(
     def left(height: float) -> float:
         return beside if height < y else room.left(height)
 
-    for factor, drawn, low in _tried(panels, room._replace(left=left)):
-        yield _cost(room, max(y, low), factor), Packed(placed, drawn, max(y, low))
+    for scale, drawn, low in _tried(panels, room._replace(left=left)):
+        yield scale, Packed(placed, drawn, max(y, low))
 
 
 def _above(
     kinds: Sequence[Drawn], panels: Sequence[Drawn], room: Room, below: float
 ) -> Iterator[tuple[float, Packed]]:
-    """Kinds in rows, and panels in rows below them; each with what it costs."""
+    """Kinds in rows, and panels in rows below them; each with its scale."""
     placed, end = flow(kinds, 0.0, room)
-    for factor, drawn, low in _tried(panels, room.below(max(end, below))):
-        yield _cost(room, low, factor), Packed(placed, drawn, low)
-
-
-def _cost(room: Room, bottom: float, factor: float) -> float:
-    return bottom - room.top + SMALL * (1 - factor)
+    for scale, drawn, low in _tried(panels, room.below(max(end, below))):
+        yield scale, Packed(placed, drawn, low)
 
 
 def _tried(panels: Sequence[Drawn], room: Room) -> Iterator[tuple[float, list[Place], float]]:
@@ -99,7 +105,7 @@ def _tried(panels: Sequence[Drawn], room: Room) -> Iterator[tuple[float, list[Pl
     wide = room.right - room.left(room.top)
     scale = min(room.largest, concrete(common_scale([(panel, wide) for panel in panels])))
     for factor in FACTORS if len(panels) > 1 else FACTORS[:1]:
-        yield factor, *flow(panels, scale * factor, room)
+        yield scale * factor, *flow(panels, scale * factor, room)
 
 
 def flow(boxes: Sequence[Drawn], scale: float, room: Room) -> tuple[list[Place], float]:

@@ -8,16 +8,16 @@ from typing import NamedTuple
 from archcli.measure.survey.anatomy.records import Anatomy
 from archcli.render.picture.architecture.page import foot, header, legend, strip
 from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, pack
+from archcli.render.picture.architecture.page.textures import CSS, textures
 from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
-from archcli.render.picture.architecture.style import css, rect, text
-from archcli.render.picture.architecture.page.textures import CSS, patterns
+from archcli.render.picture.architecture.style import css, definitions, rect, text
 
 PAGE, MARGIN = 1000.0, 24.0
 KINDS = 216.0
 """Units of the column of kinds."""
 HEADING = 24.0
-LOWEST = 760.0
+LOWEST = 1100.0
 """The strip grows as high as what stands beside it, up to this or to what it needs itself."""
 SPACE, BOTTOM = 20.0, 14.0
 """Units between sections, and below the foot."""
@@ -50,7 +50,7 @@ class Sheet(NamedTuple):
 def sheet(anatomy: Anatomy) -> Sheet:
     """Place everything."""
     top = header.height(anatomy, PAGE - 2 * MARGIN) + 12
-    needed = sum(strip.least_height(one) + GAP for one in anatomy.strips)
+    needed = strip.column_height(anatomy.strips)
     kinds, panels = [wiring(kind) for kind in anatomy.kinds], [panel(part) for part in anatomy.parts]
     beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
     below = top + max(needed, LOWEST)
@@ -70,7 +70,13 @@ def svg(anatomy: Anatomy) -> str:
 def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) -> str:
     """Shapes as an SVG file."""
     ground = rect(0, 0, width, round(height), "paper")
-    inside = (Shape("style", content=f"{css()}{CSS}".replace("\n", "")), *patterns(), ground, *drawn)
+    inside = (
+        Shape("style", content=f"{css()}{CSS}".replace("\n", "")),
+        definitions(),
+        textures(),
+        ground,
+        *drawn,
+    )
     attributes = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {width:.0f} {height:.0f}",
@@ -85,7 +91,7 @@ def shapes(placed: Sheet) -> Drawing:
     """Everything on a page."""
     anatomy = placed.anatomy
     yield from header.shapes(anatomy, MARGIN, PAGE - 2 * MARGIN)
-    yield from _strips(placed)
+    yield from strip.column(anatomy.strips, MARGIN, placed.top, placed.strips)
     rooms = [place.width for place in placed.packed.panels]
     scale = common_scale(zip(placed.panels, rooms, strict=True))
     if placed.kinds:
@@ -103,15 +109,3 @@ def kinds_title(count: int) -> str:
     """A heading: how many distinct kinds of layer there are."""
     number = NUMBERS[count] if count < len(NUMBERS) else f"{count:,}"
     return f"{number} kind{'s' if count != 1 else ''} of layer"
-
-
-def _strips(placed: Sheet) -> Drawing:
-    """The stacks of layers one above the other: an encoder stands below its decoder."""
-    needed = [strip.least_height(one) for one in placed.anatomy.strips]
-    spare = placed.strips - sum(height + GAP for height in needed)
-    y = placed.top
-    for one, least in [*zip(placed.anatomy.strips, needed, strict=True)][::-1]:
-        height = least + spare / len(needed)
-        yield from strip.shapes(one, MARGIN, y, height)
-        y += height + GAP
-

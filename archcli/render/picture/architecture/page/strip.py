@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from archcli.measure.survey.anatomy.records import Cell, Hue, Run, Strip
 from archcli.render.picture.architecture.page.printed import lines_of, steps
 from archcli.render.picture.architecture.shapes import Many, Shape
-from archcli.render.picture.architecture.style import LEADING, path, rect, text, width_of
+from archcli.render.picture.architecture.style import LEADING, Words, path, rect, text, width_of
 
 WIDTH = 198.0
 """Units of a strip with the numbers on its left and the braces on its right."""
@@ -17,8 +17,8 @@ CELLS, WIDE, MIXER = 28.0, 90.0, 30.0
 """Where the cells begin, how wide they are, and how much of that their mixers take."""
 BRACE, LABEL = 128.0, 138.0
 NARROW, BOX, STEP, PILL = 90.0, 10.0, 14.0, 19.0
-"""The least width of a box, what it has above and below its text, from box to box, and the height of a norm."""
-HEADING = 24.0
+"""The least width of a box, what it has beside its text, from box to box, and the height of a norm."""
+HEADING, SPACE = 24.0, 16.0
 LEAST_PITCH = 4.0
 """Below this height of a cell its runs are drawn, not each layer."""
 NUMBERED = (10, 20, 50, 100, 200, 500)
@@ -42,12 +42,14 @@ class Column(NamedTuple):
 
 def least_height(strip: Strip) -> float:
     """Units that a strip needs: its boxes, and cells high enough to be seen."""
-    return HEADING + _boxes(strip.before) + _boxes(strip.after) + min(max(120.0, 9.0 * len(strip.cells)), 340.0)
+    return (
+        HEADING + _boxes(strip.before) + _boxes(strip.after) + min(max(120.0, 9.0 * len(strip.cells)), 340.0)
+    )
 
 
-def shapes(strip: Strip, x: float, y: float, height: float) -> Drawing:
+def shapes(strip: Strip, x: float, y: float, height: float, title: str = "Layers") -> Drawing:
     """A strip: from the input at its foot to the output at its head."""
-    yield text(x, y + 14, strip.title, "head")
+    yield text(x, y + 14, title, "head")
     top = y + HEADING + _boxes(strip.after)
     room = height - HEADING - _boxes(strip.after) - _boxes(strip.before)
     column = Column(x + CELLS, top, room, room / strip.n_layers.value)
@@ -60,6 +62,21 @@ def shapes(strip: Strip, x: float, y: float, height: float) -> Drawing:
     yield from _braces(strip.runs, column)
 
 
+def column(strips: Sequence[Strip], x: float, y: float, height: float) -> Drawing:
+    """The stacks of layers one above the other: an encoder stands below its decoder."""
+    needed = [least_height(one) for one in strips]
+    spare = (height - sum(needed) - SPACE * (len(strips) - 1)) / max(1, len(strips))
+    for one, least in [*zip(strips, needed, strict=True)][::-1]:
+        title = one.title[:1].upper() + one.title[1:] if len(strips) > 1 else "Layers"
+        yield from shapes(one, x, y, least + spare, title)
+        y += least + spare + SPACE
+
+
+def column_height(strips: Sequence[Strip]) -> float:
+    """Units that the stacks need at least."""
+    return sum(map(least_height, strips)) + SPACE * (len(strips) - 1)
+
+
 def _boxes(labels: Sequence[str]) -> float:
     return sum(_height(label) + STEP for label in labels)
 
@@ -68,7 +85,7 @@ def _is_norm(label: str) -> bool:
     return "norm" in label.lower()
 
 
-def _lines(label: str) -> list[str]:
+def _lines(label: str) -> list[Words]:
     return lines_of(label, WIDTH - 52)
 
 
@@ -92,7 +109,7 @@ def arrow(x: float, start: float, end: float) -> Drawing:
     yield path(steps("M", x - 4, end + 6, "L", x, end, "L", x + 4, end + 6, "Z"), "line")
 
 
-def box(label: str, lines: Sequence[str], middle: float, top: float, height: float) -> Drawing:
+def box(label: str, lines: Sequence[Words], middle: float, top: float, height: float) -> Drawing:
     """What comes before or after the layers: a norm is a pill."""
     widest = max(map(width_of, lines)) + 16
     width = max(widest, 62.0) if _is_norm(label) else max(widest, NARROW)

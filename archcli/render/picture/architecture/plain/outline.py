@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from archcli.measure.survey.anatomy.records import Anatomy, Cell, Kind, Node, Part, Strip
 from archcli.render.picture.architecture.numbers import written
-from archcli.render.picture.architecture.page.foot import UNITS, is_single
+from archcli.render.picture.architecture.page.foot import TITLES, UNITS, is_single
 from archcli.render.picture.architecture.page.printed import number
 from archcli.render.picture.architecture.page.sheet import kinds_title
 from archcli.render.picture.architecture.page.strip import like_runs
@@ -15,19 +16,35 @@ from archcli.render.screen import cell_width
 
 MIXER, NETWORK = 4, 8
 """Columns of a run of layers in the strip: of its mixers and of its networks."""
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.compare.differences import Difference
+
 NAMED = 24
 """Columns of a name at most."""
+MOST_WORDS = 16
 LONGEST_PERIOD, FEWEST_TIMES = 12, 3
 MOST_RUNS, MOST_KINDS, MOST_NODES = 24, 12, 14
 """Runs of a strip, kinds of layer, and bars of a part that are shown."""
 
 
-def outline(anatomies: Sequence[Anatomy], words: Sequence[str], width: int, signs: Signs) -> list[Line]:
+def outline(
+    anatomies: Sequence[Anatomy], words: Sequence[Difference], width: int, signs: Signs
+) -> list[Line]:
     """Models below each other on one scale, then the words of what tells them apart."""
     widest = max((_widest(anatomy) for anatomy in anatomies), default=1.0)
     lines = [line for anatomy in anatomies for line in [*_model(anatomy, widest, width, signs), []]]
-    lines += [[(word, "")] for word in words]
-    return encoded(lines if words else lines[:-1], width, signs)
+    return encoded([*lines, *_told(words)] if words else lines[:-1], width, signs)
+
+
+def _told(words: Sequence[Difference]) -> Iterator[Line]:
+    """What the models state differently: a line for each setting."""
+    yield [("What they state differently", "bold")]
+    paths = max(len(word.path) for word in words[:MOST_WORDS])
+    for word in words[:MOST_WORDS]:
+        yield [(f"  {word.path:{paths}}  ", "dim"), ("  ".join(value or "-" for value in word.values), "")]
+    if len(words) > MOST_WORDS:
+        yield [(f"  and {len(words) - MOST_WORDS} more, which archcli compare lists", "dim")]
 
 
 def _widest(anatomy: Anatomy) -> float:
@@ -76,7 +93,11 @@ def _strip(strip: Strip, signs: Signs) -> Iterator[Line]:
     room = max((len(name) for name, _ in lines), default=0)
     yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(strip.after))
     more = len(lines) - MOST_RUNS
-    shown = [*lines[: MOST_RUNS // 2], ("", [(f"{signs.more} and {more} more runs", "dim")])] if more > 0 else lines
+    shown = (
+        [*lines[: MOST_RUNS // 2], ("", [(f"{signs.more} and {more} more runs", "dim")])]
+        if more > 0
+        else lines
+    )
     shown += lines[len(lines) - MOST_RUNS // 2 :] if more > 0 else []
     yield from ([(f"{name:>{room}}  ", "dim"), *line] for name, line in reversed(shown))
     yield from ([(f"{'':{room}}  {label}", "dim")] for label in reversed(strip.before))
@@ -169,7 +190,11 @@ def _part(part: Part, widest: float, width: int, signs: Signs) -> Iterator[Line]
     nodes = [node for node in part.nodes if node.width is not None]
     if len(nodes) > MOST_NODES:
         nodes = [node for node in nodes if node.role in {"input", "output", "matrix", "experts"}][:MOST_NODES]
-    texts = [(node.label[: min(NAMED, width // 3)], number(node.width, "whole").written) for node in nodes if node.width]
+    texts = [
+        (node.label[: min(NAMED, width // 3)], number(node.width, "whole").written)
+        for node in nodes
+        if node.width
+    ]
     names = max((cell_width(name) for name, _ in texts), default=0)
     digits = max((len(count) for _, count in texts), default=0)
     room = max(4, width - names - digits - 4)
@@ -185,18 +210,22 @@ def _shares(anatomy: Anatomy, width: int, signs: Signs) -> Iterator[Line]:
     unit, single = UNITS[anatomy.shown], is_single(anatomy)
     whole = sum(share.stored.value for share in anatomy.shares)
     part = sum(share.read.value for share in anatomy.shares)
-    words = (*anatomy.foot, "", "")
-    yield [(words[0], "bold")]
+    yield [(TITLES[anatomy.shown], "bold"), (f"  {', '.join(anatomy.foot)}" if anatomy.foot else "", "dim")]
     if not single:
-        yield [(f"{written(part, unit)} ({written(part / whole, 'share')}) {words[1]}", "dim")]
+        yield [(f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token", "dim")]
     names = [share.name[:NAMED] for share in anatomy.shares]
     wide = max(map(cell_width, names))
     for share, name in zip(anatomy.shares, names, strict=True):
         padded = name + " " * (wide - cell_width(name))
-        rows = [("", share.stored, whole)] if single else [("stored", share.stored, whole), ("read", share.read, part)]
+        rows = (
+            [("", share.stored, whole)]
+            if single
+            else [("stored", share.stored, whole), ("read", share.read, part)]
+        )
         for i, (what, figure, of) in enumerate(rows):
             label = padded if i == 0 else " " * wide
             amount = number(figure, unit).written
-            begin = f"  {label} {f'{what:<6} ' if what else ''}{amount:>9} {written(figure.value / of, 'share'):>6} "
+            word = f"{what:<6} " if what else ""
+            begin = f"  {label} {word}{amount:>9} {written(figure.value / of, 'share'):>6} "
             drawn = bar(figure.value / whole, max(4, width - cell_width(begin)), signs)
             yield [(begin, ""), (drawn, share.hue)]

@@ -1,0 +1,121 @@
+"""The anatomy of a model: all that a drawing of it says, read off the reports of show, params, kvcache, flops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from archcli.errors import ArchError
+from archcli.graph.wired_tape import WiredRow
+from archcli.measure.flops import count_flops
+from archcli.measure.kvcache.kvcache import count_kv_cache
+from archcli.measure.params import count_params
+from archcli.measure.report import Report
+from archcli.measure.survey.anatomy.figures import output_figure, shown
+from archcli.measure.survey.anatomy.kinds import Kinds
+from archcli.measure.survey.anatomy.parts import Sizes
+from archcli.measure.survey.anatomy.reading import forward_of
+from archcli.measure.survey.anatomy.records import Anatomy, Figure, Line, Share
+from archcli.measure.survey.anatomy.shares import Shown, by_component, by_group, by_layers, by_operator
+from archcli.measure.survey.anatomy.strips import strips_of
+from archcli.measure.survey.show import recurrence_records
+from archcli.measure.survey.wired import wired_forward
+from archcli.modules import Model
+from archcli.modules.models.layers import LayerIndex
+
+
+def anatomy(model: Model, shown: Shown = "params", profile: Mapping[str, Any] | None = None) -> Anatomy:
+    """What a drawing of a model says; `shown` is what its bars are of, `profile` a saved profile for `time`."""
+    return Counted(model).anatomy(shown, profile)
+
+
+class Counted:
+    """A model with the reports that its drawing is read off."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        trace = wired_forward(model)
+        self.rows = trace.rows
+        layers = {path: rows for path, rows in LayerIndex(model).by_layer(self.rows).items() if path}
+        self.kinds = Kinds(forward_of(trace), layers, dict(_sizes(model, self.rows)))
+        self.params, self.flops = count_params(model), count_flops(model)
+        self.cache = count_kv_cache(model) if model.caches else None
+
+    def anatomy(self, shown: Shown, profile: Mapping[str, Any] | None) -> Anatomy:
+        """What a drawing of it says."""
+        kinds = self.kinds.kinds
+        return Anatomy(
+            self.model.name,
+            self._subtitle(),
+            tuple(self._headline()),
+            strips_of(self.model, self.rows, kinds),
+            kinds,
+            tuple(self.kinds.parts.values()),
+            self._shares(shown, profile),
+            shown,
+            tuple(self._foot()),
+        )
+
+    def _subtitle(self) -> str:
+        """Layers, width and vocabulary."""
+        parts: list[str | Figure] = []
+        for strip in strips_of(self.model, self.rows, self.kinds.kinds):
+            word = "layers" if not parts else f"{strip.title} layers"
+            parts += [" · "] * bool(parts) + [strip.n_layers, f" {word}"]
+        table = next((row for row in self.rows if row.group == "embedding" and row.weights), None)
+        if table is not None:
+            entries = shown(table, "weights.weight.0", table.weights["weight"][0])
+            parts += [" · d_model ", output_figure(self._first()), " · vocabulary ", entries]
+        return Line(*parts)
+
+    def _first(self) -> WiredRow:
+        """The first row within a layer, whose output is as wide as the stream."""
+        return next(row for row in self.rows if row.layers is not None)
+
+    def _headline(self) -> Iterator[tuple[Figure, str, str]]:
+        """The key figures, each with its caption and its form."""
+        yield self._total(self.params, "params"), "parameters", "short"
+        if self.params.totals["active_params"] != self.params.totals["params"]:
+            yield self._total(self.params, "active_params"), "read per token", "short"
+        cache = self.cache.totals if self.cache is not None else {}
+        if self.cache is not None and cache["bytes_per_token"]:
+            yield self._total(self.cache, "bytes_per_token"), "cache per token, bf16", "bytes"
+        if self.cache is not None and cache["state_bytes"]:
+            yield self._total(self.cache, "state_bytes"), "state of a sequence, bf16", "bytes"
+        yield self._total(self.flops, "matmul_flops_per_token"), "FLOP per token at 2,048", "flops"
+
+    def _total(self, report: Report, key: str) -> Figure:
+        command: Any = report.command
+        return Figure(report.totals[key], command, "", key)
+
+    def _shares(self, shown: Shown, profile: Mapping[str, Any] | None) -> tuple[Share, ...]:
+        hues = self.kinds.hues
+        match shown:
+            case "params":
+                return by_group(self.rows, hues, self.params, "by_group", "active_by_group")
+            case "bytes":
+                return by_group(self.rows, hues, self.params, "bytes_by_group", "active_bytes_by_group")
+            case "flops":
+                return by_component(self.rows, hues, self.flops)
+            case "kv":
+                return () if self.cache is None else by_layers(self.cache)
+            case "time":
+                if profile is None:
+                    raise ArchError("time is that of a saved profile", "add --profile p.json")
+                return by_operator(self.rows, hues, profile)
+
+    def _foot(self) -> Iterator[str]:
+        """What the bars leave out."""
+        if self.params.totals["mtp_params"]:
+            yield Line("without the ", self._total(self.params, "mtp_params"), " of multi-token prediction")
+
+
+def _sizes(model: Model, rows: Sequence[WiredRow]) -> Iterator[tuple[str, Sizes]]:
+    """The number, rows and columns of the state of each layer that carries one, by the layer's path."""
+    for place, record in enumerate(recurrence_records(model, rows)):
+        keys = ("n_heads", "key_dim", "value_dim")
+        if all(record[key] is not None for key in keys):
+            count, height, width = (
+                Figure(record[key], "show", "", f"recurrences.{place}.{key}") for key in keys
+            )
+            yield record["path"], (count, height, width)

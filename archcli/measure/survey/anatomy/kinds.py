@@ -1,0 +1,131 @@
+"""Kinds of layer: how the parts and norms of each distinct layer are wired around the residual stream."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from archcli.graph.wired_tape import WiredRow
+from archcli.measure.survey.anatomy.draft import INPUT, OUTPUT, Draft, Drafts
+from archcli.measure.survey.anatomy.figures import shown
+from archcli.measure.survey.anatomy.parts import (
+    PartDrawing,
+    Sizes,
+    finished,
+    letter_of,
+    part_of,
+    part_paths,
+    signature,
+)
+from archcli.measure.survey.anatomy.reading import Forward, Reader
+from archcli.measure.survey.anatomy.records import Figure, Hue, Kind, Line, Part
+from archcli.measure.survey.anatomy.shares import hues_of_part
+from archcli.measure.survey.anatomy.titles import short_title
+
+RUNS_LISTED = 2
+"""How many runs of layers a title lists before it leaves out the rest."""
+
+
+class Kinds:
+    """The kinds of layer of a forward and their parts, in the order in which they appear.
+
+    layers: the rows of each distinct layer by its path. sizes: those of the state of a layer that has one.
+    """
+
+    def __init__(
+        self, forward: Forward, layers: Mapping[str, Sequence[WiredRow]], sizes: Mapping[str, Sizes]
+    ) -> None:
+        self.forward, self.layers, self.sizes = forward, layers, sizes
+        self.modules: dict[str, dict[str, Any]] = {path: {} for path in layers}
+        for at, module in forward.modules.items():
+            self._sort(at, module)
+        self.parts: dict[Hashable, Part] = {}
+        self.hues: dict[str, Hue] = {}
+        self.kinds = tuple(self._kind(path, rows) for path, rows in layers.items())
+
+    def _sort(self, at: str, module: Any) -> None:
+        """Note a module under the layer that it is called in."""
+        stem, dot, rest = at.partition("layers.")
+        layer = stem + dot + rest.partition(".")[0]
+        if layer in self.modules and at != layer:
+            self.modules[layer][at] = module
+
+    def _kind(self, path: str, rows: Sequence[WiredRow]) -> Kind:
+        found = {at: self._box(path, at, rows) for at in part_paths(self.modules[path])}
+        boxes = {at: box for at, box in found.items() if box is not None}
+        reader = Reader(self.forward, self.forward.entered[path], boxes, scales=True)
+        drafts = reader.read(rows, self.forward.left[path])
+        times = shown(rows[0], "times", rows[0].times)
+        numbers = rows[0].layers or ()
+        return Kind(path, layers_title(path, rows[0]), times, numbers, finished(drafts), spine_of(drafts))
+
+    def _box(self, layer: str, at: str, rows: Sequence[WiredRow]) -> Draft | None:
+        """The box of a part, under its letter; None for one that no row runs."""
+        inside = [row for row in rows if row.path.startswith(f"{at}.")]
+        if not inside:
+            return None
+        modules = self.modules[layer]
+        key = type(modules[at]), signature(at, inside)
+        if key not in self.parts:
+            drawing = PartDrawing(self.forward, at, modules, inside)
+            self.parts[key] = part_of(letter_of(len(self.parts)), drawing, self.sizes.get(layer))
+        part = self.parts[key]
+        shared = [f"{at}{node.id[node.id.rfind('.') :]}" for node in part.nodes if node.hue == "shared"]
+        self.hues |= hues_of_part(inside, part.hue, shared)
+        label = short_title(modules[at])
+        return Draft(at, "part", label, letter=part.letter, hue=part.hue, lines=part.lines[:1])
+
+
+def spine_of(drafts: Drafts) -> tuple[str, ...]:
+    """The nodes on the residual stream, from the input up: past the parts, where there is a way past them."""
+    return _way(drafts, avoided="part") or _way(drafts, avoided="") or (INPUT, OUTPUT)
+
+
+def _way(drafts: Drafts, avoided: str) -> tuple[str, ...] | None:
+    """A way from the input to the output; of several reads that lead there, the first."""
+    leads: dict[str, str | None] = {INPUT: None}
+    # nodes stand in the order in which they run: what they read is decided before them
+    for node, draft in drafts.items():
+        if draft.role == avoided or node == INPUT:
+            continue
+        before = next((port.node for port in draft.reads if port.node in leads), None)
+        if before is not None:
+            leads[node] = before
+    if OUTPUT not in leads:
+        return None
+    way: list[str] = []
+    node: str | None = OUTPUT
+    while node is not None:
+        way.append(node)
+        node = leads[node]
+    return tuple(reversed(way))
+
+
+def layers_title(path: str, row: WiredRow) -> str:
+    """Which layers a kind stands for: `layers 3–60`, `layers 3, 7 … 47`, `encoder layers 0–11`."""
+    numbers = row.layers or ()
+    stack = path.partition("layers.")[0].rstrip(".").replace("_", " ")
+    word = f"{stack} layer".lstrip() + ("s " if len(numbers) > 1 else " ")
+    parts: list[str | Figure] = []
+    runs = _runs(numbers)
+    for start, end in runs if len(runs) <= RUNS_LISTED + 1 else [*runs[:RUNS_LISTED], runs[-1]]:
+        parts += [", " if parts else "", shown(row, f"layers.{start}", numbers[start])]
+        if end > start:
+            parts += ["–" if end > start + 1 else ", ", shown(row, f"layers.{end}", numbers[end])]
+    if len(runs) > RUNS_LISTED + 1:
+        last = max(i for i, part in enumerate(parts) if part == ", " and i > 0)
+        last = len(parts) - 2 if runs[-1][0] == runs[-1][1] else len(parts) - 4
+        parts[last] = " … "
+    line = [part for part in parts if part]
+    return Line(word[:1].upper() + word[1:] if not stack else word, *line)
+
+
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Places of the first and the last of numbers that follow each other."""
+    runs: list[tuple[int, int]] = []
+    for place, number in enumerate(numbers):
+        if runs and number == numbers[place - 1] + 1:
+            runs[-1] = (runs[-1][0], place)
+        else:
+            runs.append((place, place))
+    return runs

@@ -1,0 +1,156 @@
+"""Shares: what is stored and what a token reads, by what the parts are; of parameters, FLOPs, bytes, time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from archcli.graph.wired_tape import WiredRow
+from archcli.measure.flops import component
+from archcli.measure.report import Report
+from archcli.measure.survey.anatomy.records import Figure, Hue, Share
+from archcli.modules.models.layers import folded_path
+
+Shown = Literal["params", "flops", "bytes", "kv", "time"]
+"""What the shares are of."""
+NAMES: Mapping[Hue, str] = {
+    "experts": "routed experts",
+    "attention": "attention",
+    "recurrent": "recurrent layers",
+    "dense": "dense FFN",
+    "shared": "shared experts",
+}
+TABLES, REST = "embedding, head", "norms and more"
+TABLE_GROUPS = ("embedding", "lm_head", "position_embedding", "token_type_embedding", "per_layer_embedding")
+SCORES = "attention_scores"
+Hues = Mapping[str, Hue]
+"""The hue of each row, by its id."""
+
+
+class Section(NamedTuple):
+    """A component of the bars: its name and its hue."""
+
+    name: str
+    hue: Hue
+
+
+def section(names: Mapping[str, Hue], group: str) -> Section:
+    """The section of a group or component whose hue is known."""
+    hue = names.get(group, "plain")
+    if group == SCORES:
+        return Section("attention scores", hue)
+    if hue != "plain":
+        return Section(NAMES[hue], hue)
+    return Section(TABLES if group in TABLE_GROUPS else REST, "plain")
+
+
+def hues_of(rows: Iterable[WiredRow], hues: Hues, key: Callable[[WiredRow], str]) -> dict[str, Hue]:
+    """The hue of each group or component: that of most of its parameters, or else of most of its rows."""
+    tally: dict[str, dict[Hue, tuple[Any, int]]] = {}
+    for row in rows:
+        of_key = tally.setdefault(key(row), {})
+        hue = hues.get(row.id, "plain")
+        params, number = of_key.get(hue, (0, 0))
+        of_key[hue] = params + row.params, number + 1
+    return {name: max(of_key, key=of_key.__getitem__) for name, of_key in tally.items()}
+
+
+def by_group(
+    rows: Sequence[WiredRow], hues: Hues, report: Report, stored: str, read: str
+) -> tuple[Share, ...]:
+    """Shares by group, of two totals of `params` that have an entry for each."""
+    names = hues_of(rows, hues, lambda row: row.group)
+    return _shares(
+        (
+            "params",
+            "",
+            f"{stored}.{group}",
+            value,
+            f"{read}.{group}",
+            report.totals[read].get(group, 0),
+            section(names, group),
+        )
+        for group, value in report.totals[stored].items()
+    )
+
+
+def by_component(rows: Sequence[WiredRow], hues: Hues, report: Report) -> tuple[Share, ...]:
+    """Shares of FLOPs by component of `flops`."""
+    names = hues_of(rows, hues, component)
+    key = "matmul_flops"
+    return _shares(
+        ("flops", row["component"], key, row[key], key, row[key], section(names, row["component"]))
+        for row in report.rows
+        if row[key]
+    )
+
+
+def by_layers(report: Report) -> tuple[Share, ...]:
+    """Shares of the cache by kinds of layer of `kvcache`."""
+    return _shares(
+        ("kvcache", row["first"], "bytes", row["bytes"], "bytes", row["bytes"], _kept(row))
+        for row in report.rows
+        if row["bytes"]
+    )
+
+
+def by_operator(rows: Sequence[WiredRow], hues: Hues, profile: Mapping[str, Any]) -> tuple[Share, ...]:
+    """Shares of measured time, by operators of a saved profile."""
+    names = hues_of(rows, hues, lambda row: folded_path(row.path))
+    groups = {folded_path(row.path): component(row) for row in rows}
+    key = "seconds"
+    return _shares(
+        ("profile", row["path"], key, row[key], key, row[key], _timed(names, groups, row["path"]))
+        for row in profile["rows"]
+        if row[key]
+    )
+
+
+def _timed(names: Mapping[str, Hue], groups: Mapping[str, str], path: str) -> Section:
+    group, hue = groups.get(path, ""), names.get(path, "plain")
+    return section({group: hue}, group)
+
+
+def _kept(row: Mapping[str, Any]) -> Section:
+    hue: Hue = "attention" if row["elements_per_token"] else "recurrent"
+    words = [str(row["attention"])] + ([f"window {row['window']:,}"] if row["window"] else [])
+    return Section(" ".join(words), hue)
+
+
+Entry = tuple[str, str, str, Any, str, Any, Section]
+"""Command, path, key and value of what is stored, key and value of what is read, section."""
+
+
+def _shares(entries: Iterable[Entry]) -> tuple[Share, ...]:
+    """The sections, the largest first and the rest last; entries of one section are added up."""
+    merged: dict[Section, list[Entry]] = {}
+    for entry in entries:
+        merged.setdefault(entry[-1], []).append(entry)
+    shares = [_share(of_section, entries) for of_section, entries in merged.items()]
+    return tuple(
+        sorted(shares, key=lambda share: (share.hue == "plain", share.name == REST, -share.stored.value))
+    )
+
+
+def _share(of_section: Section, entries: Sequence[Entry]) -> Share:
+    commands: list[Any] = [entry[0] for entry in entries]
+    paths = [entry[1] for entry in entries]
+    stored_keys, read_keys = ([entry[place] for entry in entries] for place in (2, 4))
+    path = "+".join(paths) if any(paths) else ""
+    join: Callable[[list[str]], str] = (lambda keys: keys[0]) if path else "+".join
+    stored = Figure(sum(entry[3] for entry in entries), commands[0], path, join(stored_keys))
+    read = Figure(sum(entry[5] for entry in entries), commands[0], path, join(read_keys))
+    return Share(of_section.name, of_section.hue, stored, read)
+
+
+def hues_of_part(rows: Iterable[WiredRow], hue: Hue, shared: Iterable[str]) -> Iterator[tuple[str, Hue]]:
+    """The hue of each row of a part: its own, or that of the experts or of the shared expert within it."""
+    within = tuple(f"{path}." for path in shared)
+    for row in rows:
+        if row.experts is not None:
+            yield row.id, "experts"
+        elif within and row.path.startswith(within):
+            yield row.id, "shared"
+        else:
+            # a router is no expert
+            yield row.id, "plain" if hue == "experts" else hue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from archcli.measure.survey.anatomy.records import Figure
+from archcli.measure.survey.anatomy.records import Figure, Line
 from archcli.render.picture.architecture.numbers import written
 from archcli.render.picture.architecture.shapes import Shape
 from archcli.render.picture.architecture.traced import plain_text
@@ -122,6 +122,8 @@ def line_of(*pieces: str | Figure | Words, unit: str = "whole") -> Words:
     line: list[Word] = []
     for piece in pieces:
         match piece:
+            case Line():
+                line.extend(line_of(*piece.parts))
             case str():
                 line.append(Word(piece))
             case Figure():

@@ -25,6 +25,8 @@ BESIDE = 6.0
 PILL, RING, BADGE = 20.0, 8.0, 9.0
 """The height of a pill, and the radii of rings around signs and letters."""
 PADDING = 10.0
+LINE, NARROW = 15.0, 84.0
+"""From line to line in a pill, and the width at which its text is broken."""
 Shapes = tuple[Shape | Many, ...]
 
 
@@ -64,6 +66,10 @@ class Glyph:
         """How far it reaches to the left and right of its axis, at about this scale."""
         half = self.least / 2
         return Reach(Span(0, half), Span(0, half))
+
+    def rise(self, scale: float) -> float:
+        """Units from its upper edge to where its edges start."""
+        return 0.0
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """Its shapes in a frame."""
@@ -110,29 +116,56 @@ class EndBar(Glyph):
 
 @dataclass(frozen=True)
 class Pill(Glyph):
-    """An operation without a matrix: a norm, a convolution, an activation."""
+    """An operation without a matrix: a norm, a convolution, an activation.
+
+    shared: over how many branches it stands, each of which has its own place.
+    """
 
     bottom: bool = True
     top: bool = True
+    shared: int = 1
+
+    @property
+    def height(self) -> float:
+        """As high as its lines."""
+        return PILL + LINE * (len(self.lines) - 1)
+
+    @property
+    def lines(self) -> list[str]:
+        """Its text: a long one in lines, broken at commas."""
+        room = NARROW * self.shared if self.shared > 1 else NARROW
+        joined = list[str]()
+        for piece in self.node.label.split(", "):
+            if joined and width_of(f"{joined[-1]}, {piece}") <= room:
+                joined[-1] += f", {piece}"
+            else:
+                joined.append(piece)
+        return joined
 
     def reach(self, scale: float) -> Reach:
-        """As wide as its text."""
-        half = max(self.least, width_of(self.node.label) + 2 * PADDING) / 2
+        """As wide as its text, or as its share of it."""
+        needed = max(map(width_of, self.lines)) + 2 * PADDING
+        half = max(self.least, needed / self.shared, 2 * PADDING) / 2
         return Reach(Span(0, half), Span(0, half), spans=True)
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The pill, its text in the middle."""
-        left = frame.x - frame.left
+        left, height = frame.x - frame.left, self.height
         pill = rect(
             left,
             frame.top + 0.5,
             frame.left + frame.right,
-            PILL - 1,
+            height - 1,
             "paper s-line thin",
             9,
-            title=self.title(),
+            None,
+            self.title(),
         )
-        return pill, text(frame.middle(), frame.top + 14.5, self.node.label, anchor="middle")
+        first = frame.top + 14.5
+        words = (
+            text(frame.middle(), first + i * LINE, line, anchor="middle") for i, line in enumerate(self.lines)
+        )
+        return pill, *words
 
 
 @dataclass(frozen=True)
@@ -150,14 +183,14 @@ class Ring(Glyph):
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The ring with its sign, of lines: text would stand in the ring's middle in no font."""
-        x, y, arm = frame.x, frame.top + RING, 3.5
+        x, y = frame.x, frame.top + RING
         place = {"cx": x, "cy": y, "r": RING - 0.5, "class_": "paper s-ink edge-ring"}
         ring = Shape("circle", place, title=self.title())
         product = {"×", "*", "multiply", "product"} & {self.node.label.lower()}
         if product:
-            sign = f"M{x - 3:.1f} {y - 3:.1f}L{x + 3:.1f} {y + 3:.1f}M{x - 3:.1f} {y + 3:.1f}L{x + 3:.1f} {y - 3:.1f}"
+            sign = f"M{x - 3:.1f} {y - 3:.1f}l6 6m0 -6l-6 6"
         else:
-            sign = f"M{x - arm:.1f} {y:.1f}H{x + arm:.1f}M{x:.1f} {y - arm:.1f}V{y + arm:.1f}"
+            sign = f"M{x - 3.5:.1f} {y:.1f}h7m-3.5 -3.5v7"
         return ring, Shape("path", {"d": sign, "class_": "s-ink edge"})
 
 
@@ -168,7 +201,7 @@ class PartBox(Glyph):
     @property
     def height(self) -> float:
         """A line for the name and one for each fact."""
-        return 24.0 + LEADING * len(self.facts)
+        return 23.0 + LEADING * len(self.facts)
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -188,7 +221,7 @@ class PartBox(Glyph):
     def reach(self, scale: float) -> Reach:
         """As wide as its text, or as its like."""
         half = max(self.least, self.needed()) / 2
-        return Reach(Span(0, half), Span(0, half))
+        return Reach(Span(0, half), Span(0, half), spans=True)
 
     def shapes(self, frame: Frame, scale: Any) -> Shapes:
         """The box, the letter in a ring, the name and the facts."""

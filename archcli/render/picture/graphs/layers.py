@@ -58,7 +58,7 @@ def _heights(reads: Mapping[str, Sequence[str]], inputs: set[str]) -> dict[str, 
     heights: dict[str, int] = {}
     for node, read in reads.items():
         heights[node] = max((heights.get(r, 0) + 1 for r in read), default=0)
-    for node in reversed(reads):
+    for node in reversed([*reads]):
         readers = [heights[reader] for reader, read in reads.items() if node in read]
         if not reads[node] and node not in inputs and readers:
             heights[node] = min(readers) - 1

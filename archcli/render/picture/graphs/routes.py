@@ -12,8 +12,8 @@ from archcli.render.picture.graphs.blocks import Blocks
 from archcli.render.picture.graphs.layers import Layers
 from archcli.render.picture.graphs.places import Places
 
-ARROW, TRACK, TOUCH = 12.0, 8.0, 3.0
-"""Heights between ranks: of an arrow, of each track more, and between signs that follow without an arrow."""
+ARROW, TRACK, TOUCH, LOW = 11.0, 7.0, 3.0, 5.0
+"""Heights between ranks: of an arrow, of each track more, of no arrow, and where no edge ends."""
 TIP = 3.0
 """A line ends so far from what its arrow touches: the head reaches over it."""
 SIDE = 8.0
@@ -39,14 +39,14 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Sides:
-    """What a layout knows of slots beside their places: rings, boxes over all they read, and their heights.
+    """What a layout knows of slots beside their places: rings, and boxes over all that they read.
 
-    touching: ranks whose slots touch what they read, without an arrow.
+    starts: units from the lower edge of a rank to where the edges of a slot start. touching: ranks whose slots touch what they read, without an arrow.
     """
 
     rings: frozenset[str]
     spans: frozenset[str]
-    heights: Mapping[str, float]
+    starts: Mapping[str, float]
     touching: frozenset[int]
 
 
@@ -71,8 +71,11 @@ class Routes:
         if rank + 1 in self.sides.touching:
             return TOUCH
         tracks = {port.slot for port in self.ports(rank) if port.way == "track"}
-        heads = any(not self.layers.slots[port.reader].passing for port in self.ports(rank))
-        return (ARROW if heads else TRACK) + TRACK * len(tracks)
+        ends = [port for port in self.ports(rank) if not self.layers.slots[port.reader].passing]
+        heads = any(
+            port.way != "side" and not {port.slot, port.reader} <= self.layers.pinned for port in ends
+        )
+        return (ARROW if heads else LOW) + TRACK * len(tracks)
 
     def _way(self, low: str, high: str) -> str:
         if self.blocks.of[low] == self.blocks.of[high]:
@@ -87,7 +90,7 @@ class Routes:
         axis = [slot for slot in reads if self.blocks.of[slot] == self.blocks.of[high]]
         middle = reads.index(axis[0]) if axis else (len(reads) - 1) / 2
         place = reads.index(low)
-        if place == middle:
+        if place == middle or self.layers.above[low] != [high]:
             return False
         beside = self.blocks.rights.get(high) if place > middle else self.blocks.lefts.get(high)
         if beside is None:
@@ -102,27 +105,25 @@ class Routes:
             ports = self.ports(rank)
             tracks = self._tracks(ports, places, lows[rank + 1], tops[rank])
             for port in ports:
-                yield self._line(port, places, tracks.get(port.slot, 0.0), (tops, lows))
+                yield self._line(port, places, tracks.get(port.slot, 0.0), lows)
 
-    def _line(
-        self, port: Port, places: Places, track: float, bands: tuple[Mapping[int, float], Mapping[int, float]]
-    ) -> Line:
-        tops, lows = bands
+    def _line(self, port: Port, places: Places, track: float, lows: Mapping[int, float]) -> Line:
         low, high = self.layers.slots[port.slot], self.layers.slots[port.reader]
         x = places.axis[port.slot]
         # an edge that passes a rank starts at the lower edge of it
-        start = lows[low.rank] if low.passing else lows[low.rank] - self.sides.heights[port.slot]
+        start = lows[low.rank] - self.sides.starts.get(port.slot, 0.0)
         end = lows[high.rank]
         stream = {port.slot, port.reader} <= self.layers.pinned
         head = not high.passing and not stream and high.rank not in self.sides.touching
         stop = end + (TIP if head else 0)
         goal = places.axis[port.reader]
-        if port.way == "side":
+        if port.way == "side" and abs(concrete(x) - concrete(goal)) > 2 * SIDE:
             y = end - SIDE
             away = SIDE + TIP
             goal = goal + away if concrete(x) > concrete(goal) else goal - away
             return Line(((x, start), (x, y), (goal, y)), head=True, stream=False)
-        if port.way == "track":
+        if port.way != "straight":
+            track = track or (end + lows[low.rank] - self.sides.starts.get(port.slot, 0.0)) / 2
             return Line(((x, start), (x, track), (goal, track), (goal, stop)), head, stream)
         if port.reader in self.sides.spans:
             first = places.axis[port.reader] - places.left[port.reader] + INSET
@@ -143,7 +144,7 @@ class Routes:
         ends = {slot: [concrete(places.axis[high]) for high in highs] for slot, highs in reads.items()}
         slots = list(reads)
         if 1 < len(slots) <= FEW:
-            slots = list(min(permutations(slots), key=lambda order: _cost(order, starts, ends)))
+            slots = list(min(permutations(slots), key=lambda order: _cost([*order], starts, ends)))
         top = upper + ARROW - TRACK / 2
         step = (lower - top) / (len(slots) + 1)
         return {slot: lower - step * (i + 1) for i, slot in enumerate(slots)}

@@ -51,9 +51,14 @@ def columns(stream: TextIO | None = None) -> int | None:
     return max(NARROWEST, shutil.get_terminal_size(reported).columns)
 
 
+def has_colours(stream: TextIO | None = None) -> bool:
+    """Whether to colour text: the stream (standard output) is a terminal and NO_COLOR is not set."""
+    return (stream or sys.stdout).isatty() and not os.environ.get("NO_COLOR")
+
+
 def painted(text: str, stream: TextIO | None = None) -> str:
     """Text in colour where the stream (standard output) is a terminal and NO_COLOR is not set."""
-    if not (stream or sys.stdout).isatty() or os.environ.get("NO_COLOR"):
+    if not has_colours(stream):
         return text
     from rich.console import Console
     from rich.text import Text

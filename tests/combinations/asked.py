@@ -17,6 +17,7 @@ ASKED = {
     "survey": ("survey", "--no-presets"),
     "compare": ("compare", "gpt2"),
     "show": ("show",),
+    "draw": ("draw",),
     "sweep": ("sweep", "--vary", "vocab_size=1000,70000", "--where", "params > 0", "--minimize", "flops"),
     "explain": ("explain",),
     "explain flops": ("explain", "flops", "-s", "7"),

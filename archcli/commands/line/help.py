@@ -31,6 +31,7 @@ COMMANDS_MEANT = {
     **dict.fromkeys(("formula", "derive"), "explain"),
     **dict.fromkeys(("fits", "recommend", "run", "choose"), "fit"),
     **dict.fromkeys(("search", "grid"), "sweep"),
+    **dict.fromkeys(("diagram", "picture", "visualize", "visualise", "svg", "graph"), "draw"),
     "lint": "check",
     "diff": "compare",
 }

@@ -14,6 +14,22 @@ from archcli.render.write import check_writable, descriptor, write, write_data
 
 SVG = ".svg"
 SUFFIXES = (SVG, ".html", ".png")
+FONTS = (
+    "Inter",
+    "DejaVu Sans",
+    "Liberation Sans",
+    "Noto Sans",
+    "Arial",
+    "Helvetica",
+    "Segoe UI",
+    "Roboto",
+    "Ubuntu",
+)
+"""Fonts of which most machines have one: what a PNG takes for sans-serif."""
+LETTER = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">'
+    '<text x="2" y="16" font-family="{}">M</text></svg>'
+)
 NARROW = 340.0
 """Pixels of a drawing on a phone."""
 PAGE = """<!doctype html>
@@ -34,6 +50,23 @@ svg {{ display: block; max-width: 100%; height: auto }}
 <div class="screen">{screen}</div>
 <div class="phone">{phone}</div>
 </body>
+</html>
+"""
+ALONE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ margin: 0; background: #fff }}
+svg {{ display: block; margin: 0 auto; min-width: 700px; width: 100%; max-width: 1400px; height: auto }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #0d1117 }} }}
+</style>
+</head>
+<body>
+{drawing}</body>
 </html>
 """
 
@@ -60,12 +93,18 @@ def save_drawing(title: str, drawing: Callable[[float], str], width: float, outp
     draw(output, lambda: drawing(width), html)
 
 
+def save_sheet(title: str, svg_text: Callable[[], str], output: Path) -> None:
+    """Write a drawing of its own grounds and one width: an SVG, alone in a page, or as PNG."""
+    draw(output, svg_text, lambda: ALONE.format(title=escaped(title), drawing=svg_text()))
+
+
 def draw(output: Path, svg_text: Callable[[], str], html_text: Callable[[], str]) -> None:
     """Write a picture as its file's suffix says: an SVG, a page, or a PNG of the SVG."""
     suffix = check_picture(output)
     text = html_text() if suffix == ".html" else svg_text()
     if suffix == ".png":
-        write_data(bytes(_renderer()(svg_string=text, zoom=2.0)), output)
+        render = _renderer()
+        write_data(bytes(render(svg_string=text, zoom=2.0, sans_serif_family=_font(render))), output)
     else:
         write(text, output)
 
@@ -85,7 +124,7 @@ def check_picture(output: Path) -> str:
             )
         )
     if suffix == ".png":
-        _renderer()
+        _font(_renderer())
     check_writable(output)
     return suffix
 
@@ -99,3 +138,15 @@ def _renderer() -> Any:
             f"write an .svg or .html, or {install('resvg-py')}",
         ) from None
     return svg_to_bytes
+
+
+def _font(render: Any) -> str:
+    """A font that is installed. Raises ArchError where none of FONTS is: text would be left out."""
+    nothing = bytes(render(svg_string=LETTER.format("")))
+    # resvg leaves a text out, and says nothing, where it finds none of its fonts
+    found = (font for font in FONTS if bytes(render(svg_string=LETTER.format(font))) != nothing)
+    font = next(found, None)
+    if font is None:
+        what = "a .png would have no text: no font that archcli knows is installed"
+        raise ArchError(what, "write an .svg or .html, or install the fonts DejaVu (fonts-dejavu-core)")
+    return font

@@ -1,0 +1,159 @@
+"""draw: `archcli draw` in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from archcli.api.asking.question import Option
+from archcli.api.asking.subject import Subject, given
+from archcli.errors import ArchError, Problem, quote
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.calls import checked
+from archcli.modules.spec.values import Conversion, refused
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy
+    from archcli.measure.survey.compare.differences import Difference
+
+MOST_MODELS = 4
+SCREEN = 100
+"""Columns of a drawing as text where no terminal says how wide it is."""
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, str | PathLike):
+        raise refused(value, "a path")
+    return Path(value)
+
+
+Quantity = Annotated[
+    Literal["params", "flops", "bytes", "kv", "time"],
+    Option("What the bars at the foot show; time needs --profile."),
+]
+Timed = Annotated[
+    str | PathLike[str] | None,
+    Conversion("a path", _path),
+    Option(
+        "A file written by `archcli profile MODEL --json -o PROFILE.json`.",
+        metavar="PROFILE.json",
+        reads="text",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class DrawOptions:
+    """What `archcli draw` asks of its models."""
+
+    show: Quantity = "params"
+    profile: Timed = None
+
+
+class ArchitectureDrawing:
+    """A drawing of one to four architectures: as SVG in a notebook, as text where it is printed."""
+
+    def __init__(self, anatomies: Sequence[Anatomy], words: Sequence[Difference] = ()) -> None:
+        """Keep what is drawn; nothing is placed before it is asked for."""
+        self.anatomies, self.words = tuple(anatomies), tuple(words)
+
+    def svg(self) -> str:
+        """The drawing as an SVG file."""
+        from archcli.render.picture.architecture.page import columns, sheet
+
+        if len(self.anatomies) == 1:
+            return sheet.svg(self.anatomies[0])
+        return columns.svg(self.anatomies, self.words)
+
+    def text(self, width: int = SCREEN, encoding: str | None = None, *, coloured: bool = False) -> str:
+        """The drawing as text of at most `width` columns, in characters that an encoding has."""
+        from archcli.render.picture.architecture.plain import lines, outline
+
+        signs = lines.signs_for(encoding)
+        drawn = outline.outline(self.anatomies, self.words, width, signs)
+        return lines.coloured(drawn) if coloured else lines.plain(drawn)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write an .svg, .html or .png; ArchError for another suffix. Returns the file."""
+        from archcli.render.picture.files import save_sheet
+
+        save_sheet(self.name, self.svg, Path(path))
+        return Path(path)
+
+    @property
+    def name(self) -> str:
+        """The models' names."""
+        return ", ".join(anatomy.name for anatomy in self.anatomies)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def __str__(self) -> str:
+        """The drawing as text."""
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"ArchitectureDrawing({self.name})"
+
+
+def check_count(models: int) -> None:
+    """Raise ArchError where no model is named, or more than fit beside each other."""
+    if not models:
+        raise ArchError("draw needs a model, and none is named", "archcli list has presets")
+    if models > MOST_MODELS:
+        what = f"draw takes up to {MOST_MODELS} models, and {models} are named"
+        raise ArchError(what, "archcli survey compares many")
+
+
+def drawing_of(subjects: Sequence[Subject], options: DrawOptions) -> ArchitectureDrawing:
+    """The drawing of loaded models. Raises ArchError for none, for five, for a profile of another model."""
+    check_count(len(subjects))
+    from archcli.measure.survey.anatomy.anatomy import anatomy
+
+    timed = _profile_of(subjects, options)
+    anatomies = [anatomy(subject.model, options.show, timed) for subject in subjects]
+    return ArchitectureDrawing(anatomies, _told_apart(subjects) if len(subjects) > 1 else ())
+
+
+def _profile_of(subjects: Sequence[Subject], options: DrawOptions) -> Any:
+    """The document of --profile. Raises ArchError where it is missing, not read, or of another model."""
+    if options.profile is None:
+        if options.show == "time":
+            hint = "archcli profile MODEL --json -o profile.json writes one"
+            raise ArchError("--show time needs --profile", hint)
+        return None
+    if options.show != "time":
+        raise ArchError(
+            f"--profile has times, and --show {options.show} has no use of them", "add --show time"
+        )
+    from archcli.api.profiling.saved_profile import read_profile
+
+    document = read_profile(Path(options.profile))
+    names = document["model"]["name"], *(subject.name for subject in subjects)
+    if len(set(names)) > 1:
+        what = f"a profile of {quote(names[0])}, not of {quote(next(it for it in names if it != names[0]))}"
+        raise ArchError(Problem(what, "profile the model that is drawn", path=str(options.profile)))
+    return document
+
+
+def _told_apart(subjects: Sequence[Subject]) -> list[Difference]:
+    """What the models state differently, in the words of `compare`."""
+    from archcli.load.yaml.writer import to_mapping
+    from archcli.measure.survey.compare.differences import ModelSettings, differences
+
+    return differences([ModelSettings(subject.model, to_mapping(subject.model)) for subject in subjects])
+
+
+@checked
+def draw(*models: ModelLike, show: Quantity = "params", profile: Timed = None) -> ArchitectureDrawing:
+    """One to four architectures to scale: the drawing of `archcli draw`.
+
+    It shows in a notebook, prints as text, and `.save("llama.svg")` writes an .svg, .html or .png. `show`
+    chooses what the bars at the foot are of; `time` needs `profile`, a file of `archcli profile --json`.
+
+    Example: `draw("llama-3.1-8b").name` is llama-3.1-8b.
+    """
+    return drawing_of([given(model) for model in models], DrawOptions(show, profile))

@@ -1,0 +1,226 @@
+"""Two to four architectures as columns on one scale, what differs marked, and what they state differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archcli.measure.survey.anatomy.records import Anatomy, Kind, Node, Part
+from archcli.render.picture.architecture.numbers import concrete, most
+from archcli.render.picture.architecture.page import foot, header, legend, strip
+from archcli.render.picture.architecture.page.packing import GAP, Packed, Place, Room, stack
+from archcli.render.picture.architecture.page.printed import cut, number
+from archcli.render.picture.architecture.page.sheet import (
+    BOTTOM,
+    HEADING,
+    MARGIN,
+    PAGE,
+    SPACE,
+    kinds_title,
+    page,
+)
+from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
+from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
+from archcli.render.picture.architecture.style import LEADING, Word, path, rect, text, width_of
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.compare.differences import Difference
+
+GUTTER = 28.0
+"""Units between two columns."""
+BESIDE = 440.0
+"""The least width of a column in which the strip stands beside the kinds, not above them."""
+TALL = 430.0
+MOST_WORDS = 16
+"""Differences that are listed; the rest is counted."""
+CHIP = 11.0
+Drawing = Iterator[Shape | Many]
+
+
+class Column(NamedTuple):
+    """A model in its column: the boxes, which of them no other model has, and where they stand."""
+
+    anatomy: Anatomy
+    kinds: Sequence[Drawn]
+    panels: Sequence[Drawn]
+    own: frozenset[str]
+    x: float
+    packed: Packed
+
+
+def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
+    """The drawing of several models as an SVG file."""
+    drawn = [([wiring(kind) for kind in it.kinds], [panel(part) for part in it.parts]) for it in anatomies]
+    width = _column_width(drawn)
+    whole = len(anatomies) * (width + GUTTER) - GUTTER
+    top = max(header.height(anatomy, width, beside=False) for anatomy in anatomies) + 12
+    strips = max(_strips_height(anatomy) for anatomy in anatomies)
+    placed = _placed(anatomies, drawn, width, top, strips)
+    end = max([top + strips, *(column.packed.bottom for column in placed)])
+    shapes = [shape for column in placed for shape in _column(column, width, top, strips)]
+    rooms = [
+        (box, place.width)
+        for column in placed
+        for box, place in zip(column.panels, column.packed.panels, strict=True)
+    ]
+    scale = common_scale(rooms)
+    for column in placed:
+        shapes += _boxes(column, scale)
+    shapes += legend.legend(anatomies, MARGIN, end + SPACE, scale, dot=any(column.own for column in placed))
+    bars, y = _bars(anatomies, end + SPACE + legend.HEIGHT, whole)
+    lines, bottom = _words(anatomies, words, y, whole)
+    name = ", ".join(anatomy.name for anatomy in anatomies)
+    return svg_of([page(name, iter([*shapes, *bars, *lines]), whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
+
+
+def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> float:
+    """Units of each column: the page's part, or as many as its widest box needs."""
+    part = (PAGE - 2 * MARGIN - GUTTER * (len(drawn) - 1)) / len(drawn)
+    least = (box.natural(0.0)[0] for kinds, panels in drawn for box in (*kinds, *panels))
+    return max([part, strip.WIDTH, *least])
+
+
+def _strips_height(anatomy: Anatomy) -> float:
+    return max(TALL, strip.column_height(anatomy.strips))
+
+
+def _placed(
+    anatomies: Sequence[Anatomy],
+    drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]],
+    width: float,
+    top: float,
+    strips: float,
+) -> list[Column]:
+    """The columns, at one scale: the largest at which each fits."""
+    is_beside = width >= BESIDE
+    largest = min(
+        (concrete(common_scale([(it, width) for it in panels])) for _, panels in drawn if panels), default=inf
+    )
+    columns = list[Column]()
+    for i, (anatomy, (kinds, panels)) in enumerate(zip(anatomies, drawn, strict=True)):
+        x = MARGIN + i * (width + GUTTER)
+        inner = x + strip.WIDTH + GAP
+        below = top + strips + SPACE
+
+        def left(y: float, x: float = x, inner: float = inner, below: float = below) -> float:
+            return inner if is_beside and y < below - SPACE else x
+
+        start = top + HEADING if is_beside else below + HEADING
+        packed = stack(kinds, panels, Room(left, x + width, start, largest), below)
+        columns.append(Column(anatomy, kinds, panels, _own(anatomies, i), x, packed))
+    return columns
+
+
+def _own(anatomies: Sequence[Anatomy], i: int) -> frozenset[str]:
+    """The letters of parts and the paths of kinds that some other model lacks."""
+    others = [_looks(anatomy) for j, anatomy in enumerate(anatomies) if j != i]
+    looks = _looks(anatomies[i])
+    return frozenset(name for look, name in looks.items() if not all(look in other for other in others))
+
+
+def _looks(anatomy: Anatomy) -> dict[Any, str]:
+    """What each part and kind looks like, without its letter and place."""
+    parts = {part.letter: _look_of(part) for part in anatomy.parts}
+    looks: dict[Any, str] = {look: letter for letter, look in parts.items()}
+    for kind in anatomy.kinds:
+        looks[_kind_look(kind, parts)] = kind.path
+    return looks
+
+
+def _look_of(part: Part) -> Any:
+    return part.title, part.lines, tuple(map(_node_look, part.nodes))
+
+
+def _kind_look(kind: Kind, parts: dict[str, Any]) -> Any:
+    return tuple((node.role, parts.get(node.letter, node.label)) for node in kind.nodes)
+
+
+def _node_look(node: Node) -> Any:
+    return node.role, node.label, node.width.value if node.width else None
+
+
+def _column(column: Column, width: float, top: float, strips: float) -> Drawing:
+    """The head and the strips of a model."""
+    yield from header.shapes(column.anatomy, column.x, width, beside=False)
+    yield from strip.column(column.anatomy.strips, column.x, top, strips)
+    if column.kinds:
+        first = column.packed.kinds[0]
+        yield text(first.x, first.y - HEADING + 14, kinds_title(len(column.kinds)), "head")
+
+
+def _boxes(column: Column, scale: Any) -> Drawing:
+    names = [*(kind.path for kind in column.anatomy.kinds), *(part.letter for part in column.anatomy.parts)]
+    boxes = [*column.kinds, *column.panels]
+    places: list[Place] = [*column.packed.kinds, *column.packed.panels]
+    for name, box, place in zip(names, boxes, places, strict=True):
+        yield from box.shapes(place.x, place.y, place.width, scale, place.height)
+        if name in column.own:
+            yield legend.marked(place.x + place.width - 1, place.y + 1)
+
+
+def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[Shape | Many], float]:
+    """What is stored and read of each model, all to one scale; and where that ends."""
+    shapes = list[Shape | Many]()
+    most_stored = most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
+    for anatomy in anatomies:
+        if not anatomy.shares:
+            continue
+        title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
+        shapes.append(text(MARGIN, y + 12, cut(title, width, "head"), "head"))
+        y += foot.HEADING
+        unit, drawn = foot.UNITS[anatomy.shown], [False] if foot.is_single(anatomy) else [False, True]
+        for read in drawn:
+            whole = sum((share.read if read else share.stored).value for share in anatomy.shares)
+            segments = foot.segments(anatomy.shares, MARGIN, width * whole / most_stored, read=read)
+            shapes += foot.bar(segments, y, unit, named=False)
+            y += foot.BAR + 6
+        y += 2
+        chips, y = _chips(anatomy, y, width)
+        shapes += chips
+        y += 14
+    return shapes, y
+
+
+def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[Shape | Many], float]:
+    """The names of the shares with their colours, what is stored and what is read of each."""
+    shapes, x, unit, single = list[Shape | Many](), MARGIN, foot.UNITS[anatomy.shown], foot.is_single(anatomy)
+    for segment in foot.segments(anatomy.shares, MARGIN, width, read=False):
+        share = segment.share
+        words = [Word(f"{share.name} "), number(share.stored, unit)]
+        words += [] if single else [Word(", read "), number(share.read, unit)]
+        room = CHIP + 6 + width_of(tuple(words))
+        if x > MARGIN and x + room > MARGIN + width:
+            x, y = MARGIN, y + LEADING + 2
+        shapes.append(rect(x, y + 3, CHIP, CHIP, f"solid-{share.hue}"))
+        if segment.texture:
+            shapes.append(rect(x, y + 3, CHIP, CHIP, segment.texture))
+        shapes.append(text(x + CHIP + 6, y + 13, tuple(words)))
+        x += room + 22
+    return shapes, y + LEADING + 4
+
+
+def _words(
+    anatomies: Sequence[Anatomy], words: Sequence[Difference], y: float, width: float
+) -> tuple[list[Shape | Many], float]:
+    """What the models state differently: a line for each setting, a column for each model."""
+    if not words:
+        return [text(MARGIN, y + 14, "They state the same.", "head")], y + 24
+    shapes: list[Shape | Many] = [text(MARGIN, y + 14, "What they state differently", "head")]
+    first = min(max(width_of(word.path) for word in words) + 20, 0.4 * width)
+    each = (width - first) / len(anatomies)
+    y += 26
+    for i, anatomy in enumerate(anatomies):
+        shapes.append(text(MARGIN + first + i * each, y + 12, cut(anatomy.name, each - 12, "label"), "label"))
+    for word in words[:MOST_WORDS]:
+        y += LEADING + 3
+        shapes.append(path(f"M {MARGIN} {y - 1.5:.1f} H {MARGIN + width:.1f}", "thin none s-hair"))
+        shapes.append(text(MARGIN, y + 12, cut(word.path, first - 12), ink="muted"))
+        for i, value in enumerate(word.values):
+            shapes.append(text(MARGIN + first + i * each, y + 12, cut(value or "–", each - 12)))
+    if len(words) > MOST_WORDS:
+        y += LEADING + 3
+        names = " ".join(anatomy.name for anatomy in anatomies)
+        more = f"and {len(words) - MOST_WORDS} more: archcli compare {names}"
+        shapes.append(text(MARGIN, y + 12, cut(more, width), ink="muted"))
+    return shapes, y + 20

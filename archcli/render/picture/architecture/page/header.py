@@ -1,0 +1,84 @@
+"""The head of a drawing: the model's name, what it is, and its key figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from archcli.measure.survey.anatomy.records import Anatomy
+from archcli.render.picture.architecture.page.printed import cut, lines_of, number
+from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.style import LEADING, Word, Words, text, width_of
+
+GAP = 28.0
+"""Units between two key figures."""
+TITLE, SUBTITLE, KEY, CAPTION = 44.0, 70.0, 42.0, 62.0
+"""Baselines from the top of the page."""
+HEIGHT, ROW = 84.0, 48.0
+"""Units of a header, and of key figures that stand below it, as a long name leaves no room beside it."""
+Keys = list[tuple[Word, str, float]]
+
+
+def height(anatomy: Anatomy, width: float, *, beside: bool = True) -> float:
+    """Units that the header takes in this width; key figures stand `beside` the name where they may and fit."""
+    beside = beside and _fits(anatomy, width)
+    below = 0.0 if beside else ROW * len(_rows(_keys(anatomy), width))
+    return HEIGHT + LEADING * (len(_subtitle(anatomy, width, beside)) - 1) + below
+
+
+def shapes(anatomy: Anatomy, x: float, width: float, *, beside: bool = True) -> Iterator[Shape | Many]:
+    """The name and the key figures between x and x + width, from the top of the page."""
+    beside = beside and _fits(anatomy, width)
+    yield text(x, TITLE, cut(anatomy.name, width, "title"), "title")
+    lines = _subtitle(anatomy, width, beside)
+    for i, line in enumerate(lines):
+        yield text(x, SUBTITLE + LEADING * i, line, "small", "muted")
+    keys = _keys(anatomy)
+    if beside:
+        yield from _row(keys, x + width)
+        return
+    y = HEIGHT - KEY + 20 + LEADING * (len(lines) - 1)
+    each = max(key[2] for key in keys) + GAP
+    for i, row in enumerate(_rows(keys, width)):
+        for j, (word, caption, _) in enumerate(row):
+            yield text(x + j * each, y + KEY + ROW * i, (word,), "key")
+            yield text(x + j * each, y + CAPTION + ROW * i, caption, ink="muted")
+
+
+def _subtitle(anatomy: Anatomy, width: float, beside: bool) -> list[Words]:
+    taken = sum(key[2] + GAP for key in _keys(anatomy)) if beside else 0.0
+    return lines_of(anatomy.subtitle, width - taken)
+
+
+def _keys(anatomy: Anatomy) -> Keys:
+    """The key figures as text, with the room of each."""
+    words = ((number(figure, form), caption_of(caption)) for figure, caption, form in anatomy.headline)
+    return [(word, caption, max(width_of((word,), "key"), width_of(caption))) for word, caption in words]
+
+
+def caption_of(caption: str) -> str:
+    """A caption below a figure that has its unit."""
+    return caption.removeprefix("FLOP ")
+
+
+def _fits(anatomy: Anatomy, width: float) -> bool:
+    """Whether the key figures fit beside the name."""
+    keys = _keys(anatomy)
+    longest = max(map(width_of, anatomy.subtitle.split("·")), default=0.0)
+    words = max(width_of(anatomy.name, "title"), min(longest, width / 3))
+    return words + sum(key[2] + GAP for key in keys) <= width
+
+
+def _rows(keys: Keys, width: float) -> list[Keys]:
+    """Key figures in rows of equal length, as many in each as fit."""
+    most = max(1, int((width + GAP) // (max(key[2] for key in keys) + GAP)))
+    rows = -(-len(keys) // most)
+    each = -(-len(keys) // rows)
+    return [keys[i : i + each] for i in range(0, len(keys), each)]
+
+
+def _row(keys: Keys, right: float) -> Iterator[Shape | Many]:
+    """A row of key figures that ends at `right`."""
+    for word, caption, room in reversed(keys):
+        yield text(right, KEY, (word,), "key", anchor="end")
+        yield text(right, CAPTION, caption, ink="muted", anchor="end")
+        right -= room + GAP

@@ -1,0 +1,53 @@
+"""What the signs of a drawing mean: the scale, the dashed frame, the hatch, the dot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from archcli.measure.survey.anatomy.records import Anatomy
+from archcli.render.picture.architecture.numbers import concrete
+from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.style import rect, text, width_of
+
+HEIGHT = 30.0
+SCALED = 60.0
+"""Units that the bar of the scale takes at most."""
+SWATCH, GAP = 28.0, 24.0
+"""Units of a sign, and between two."""
+
+
+def legend(
+    anatomies: Iterable[Anatomy], x: float, y: float, scale: Any, *, dot: bool = False
+) -> Iterator[Shape | Many]:
+    """The signs that a drawing has, in a line."""
+    nodes = [node for anatomy in anatomies for part in anatomy.parts for node in part.nodes]
+    pieces = [piece for node in nodes for piece in node.pieces]
+    features = _round_below(SCALED / concrete(scale))
+    yield rect(x, y - 4, features * scale, 5, "ink")
+    words = f"{features:,} features: the scale of all bars"
+    yield text(x + features * scale + 8, y + 3, words, ink="muted")
+    x += SCALED + 8 + width_of(words) + GAP
+    if any(node.cached for node in nodes) or any(piece.cached for piece in pieces):
+        yield rect(x, y - 8, SWATCH, 13, "held s-ink", 4.0)
+        yield text(x + SWATCH + 8, y + 3, "cached", ink="muted")
+        x += SWATCH + 8 + width_of("cached") + GAP
+    if any(piece.rotated for piece in pieces):
+        yield rect(x, y - 6, SWATCH, 9, "solid-attention")
+        yield rect(x, y - 6, SWATCH, 9, "hatched")
+        yield text(x + SWATCH + 8, y + 3, "rotated by position", ink="muted")
+        x += SWATCH + 8 + width_of("rotated by position") + GAP
+    if dot:
+        yield marked(x + 6, y - 1)
+        yield text(x + 18, y + 3, "another model has no such part", ink="muted")
+
+
+def marked(x: Any, y: Any) -> Shape:
+    """The dot of what differs."""
+    return Shape("circle", {"cx": x, "cy": y, "r": 5, "class_": "solid-experts"}, title="differs")
+
+
+def _round_below(number: float) -> int:
+    """The largest of 1, 2, 5, 10, 20, … that is not above."""
+    power: int = 10 ** (len(str(max(1, int(number)))) - 1)
+    return max(step * power for step in (1, 2, 5) if step * power <= max(number, 1))

@@ -1,0 +1,124 @@
+"""A drawing of one architecture: its head, the strip of layers, the kinds, the panels, and the foot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from archcli.measure.survey.anatomy.records import Anatomy
+from archcli.render.picture.architecture.page import foot, header, legend, strip
+from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, pack
+from archcli.render.picture.architecture.page.textures import CSS, textures
+from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
+from archcli.render.picture.architecture.redraw import Redraw, Redrawn
+from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
+from archcli.render.picture.architecture.style import css, definitions, rect, text
+
+PAGE, MARGIN = 1000.0, 24.0
+KINDS = 216.0
+"""Units of the column of kinds."""
+HEADING = 24.0
+LOWEST = 1100.0
+"""The strip grows as high as what stands beside it, up to this or to what it needs itself."""
+SPACE, BOTTOM = 20.0, 14.0
+"""Units between sections, and below the foot."""
+Drawing = Iterator[Shape | Many]
+NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+
+
+class Sheet(NamedTuple):
+    """A drawing that is placed: what is drawn, where, and how high the page is."""
+
+    anatomy: Anatomy
+    kinds: Sequence[Drawn]
+    panels: Sequence[Drawn]
+    packed: Packed
+    top: float
+    strips: float
+    end: float
+
+    @property
+    def foot(self) -> float:
+        """Where the foot begins."""
+        return self.end + SPACE + (legend.HEIGHT if self.panels else 0.0)
+
+    @property
+    def height(self) -> float:
+        """Units of the page."""
+        return self.foot + foot.height(self.anatomy, PAGE - 2 * MARGIN) + BOTTOM
+
+
+def sheet(anatomy: Anatomy) -> Sheet:
+    """Place everything."""
+    top = header.height(anatomy, PAGE - 2 * MARGIN) + 12
+    needed = strip.column_height(anatomy.strips)
+    kinds, panels = [wiring(kind) for kind in anatomy.kinds], [panel(part) for part in anatomy.parts]
+    beside = MARGIN + strip.WIDTH + GAP if anatomy.strips else MARGIN
+    below = top + max(needed, LOWEST)
+    room = Room(lambda y: beside if y < below else MARGIN, PAGE - MARGIN, top + HEADING)
+    packed = pack(kinds, panels, room, KINDS)
+    # what ends beside the strip has one foot with it
+    strips = max(needed, min(packed.bottom, below) - top)
+    return Sheet(anatomy, kinds, panels, packed, top, strips, max(top + strips, packed.bottom))
+
+
+def svg(anatomy: Anatomy) -> str:
+    """The drawing of one model as an SVG file, for light and dark backgrounds."""
+    return svg_of([drawn(anatomy)]) + "\n"
+
+
+def drawn(anatomy: Anatomy) -> Shape:
+    """The drawing of one model, as one shape."""
+    placed = sheet(anatomy)
+    return page(anatomy.name, shapes(placed), PAGE, placed.height)
+
+
+def redrawn(anatomy: Anatomy) -> Redrawn:
+    """The drawing of one model, and the script that draws it anew for other figures."""
+    redraw = Redraw()
+    svg = redraw.svg([drawn(redraw.traced(anatomy))])
+    return Redrawn(svg, redraw.script(), tuple(redraw.figures.values()))
+
+
+def page(name: str, drawn: Iterator[Shape | Many], width: float, height: float) -> Shape:
+    """Shapes as the one shape of an SVG file."""
+    ground = rect(0, 0, width, round(height), "paper")
+    inside = (
+        Shape("style", content=f"{css()}{CSS}".replace("\n", "")),
+        definitions(),
+        textures(),
+        ground,
+        *drawn,
+    )
+    attributes = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "viewBox": f"0 0 {width:.0f} {height:.0f}",
+        "width": round(width),
+        "height": round(height),
+        "role": "img",
+    }
+    return Shape("svg", attributes, inside, title=f"{name}: architecture")
+
+
+def shapes(placed: Sheet) -> Drawing:
+    """Everything on a page."""
+    anatomy = placed.anatomy
+    yield from header.shapes(anatomy, MARGIN, PAGE - 2 * MARGIN)
+    yield from strip.column(anatomy.strips, MARGIN, placed.top, placed.strips)
+    rooms = [place.width for place in placed.packed.panels]
+    scale = common_scale(zip(placed.panels, rooms, strict=True))
+    if placed.kinds:
+        first = placed.packed.kinds[0]
+        yield text(first.x, first.y - HEADING + 14, kinds_title(len(placed.kinds)), "head")
+    everything = [*zip(placed.kinds, placed.packed.kinds), *zip(placed.panels, placed.packed.panels)]  # noqa: B905
+    for drawn, place in everything:
+        yield from drawn.shapes(place.x, place.y, place.width, scale, place.height)
+    if placed.panels:
+        yield from legend.legend([anatomy], MARGIN, placed.end + SPACE, scale)
+    yield from foot.shapes(anatomy, MARGIN, placed.foot, PAGE - 2 * MARGIN)
+
+
+def kinds_title(count: int) -> str:
+    """A heading: how many distinct kinds of layer there are."""
+    number = NUMBERS[count] if count < len(NUMBERS) else f"{count:,}"
+    return f"{number} kind{'s' if count != 1 else ''} of layer"

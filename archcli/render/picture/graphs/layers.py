@@ -1,0 +1,185 @@
+"""Ranks and their order: which node stands how high, and what is left of what, with few crossings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise, permutations
+
+SWEEPS = 6
+FEW = 4
+"""Up to so many slots of a rank, all orders are tried."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place in a rank: of a node, or of an edge that passes by and carries the output of node `source`."""
+
+    id: str
+    rank: int
+    source: str
+    passing: bool = False
+
+
+@dataclass
+class Layers:
+    """A graph in ranks.
+
+    ranks: ids of slots from left to right, the inputs first. below: what a slot reads, all in the rank below.
+    pinned: slots that stand leftmost, one over the other (a residual stream).
+    """
+
+    slots: dict[str, Slot] = field(default_factory=dict)
+    ranks: list[list[str]] = field(default_factory=list)
+    below: dict[str, list[str]] = field(default_factory=dict)
+    above: dict[str, list[str]] = field(default_factory=dict)
+    pinned: frozenset[str] = frozenset()
+
+    def nets(self, rank: int) -> dict[str, list[str]]:
+        """Edges from a rank to the next: of each slot, the slots that read it."""
+        return {slot: self.above[slot] for slot in self.ranks[rank] if self.above[slot]}
+
+    def place(self) -> dict[str, int]:
+        """How many slots stand left of each one in its rank."""
+        return {slot: i for rank in self.ranks for i, slot in enumerate(rank)}
+
+
+def layered(
+    reads: Mapping[str, Sequence[str]],
+    inputs: Iterable[str],
+    spine: Sequence[str] = (),
+    late: Iterable[str] = (),
+) -> Layers:
+    """Nodes in ranks: `reads` are the ids that each one reads, in the order in which they run.
+
+    spine: nodes that stand leftmost, one over the other. late: nodes that stand right under their readers.
+    """
+    known = {node: list(dict.fromkeys(r for r in read if r in reads)) for node, read in reads.items()}
+    heights = _heights(known, set(inputs), set(late))
+    layers = _slots(known, heights, spine)
+    _order(layers)
+    return layers
+
+
+def _heights(reads: Mapping[str, Sequence[str]], inputs: set[str], late: set[str]) -> dict[str, int]:
+    """The longest way from an input to each node; what reads nothing stands under its first reader."""
+    heights: dict[str, int] = {}
+    for node, read in reads.items():
+        heights[node] = max((heights.get(r, 0) + 1 for r in read), default=0)
+    for node in reversed([*reads]):
+        readers = [heights[reader] for reader, read in reads.items() if node in read]
+        if readers and ((not reads[node] and node not in inputs) or node in late):
+            heights[node] = min(readers) - 1
+    return heights
+
+
+def _slots(reads: Mapping[str, Sequence[str]], heights: Mapping[str, int], spine: Sequence[str]) -> Layers:
+    """A slot for each node and for each rank that an output passes; an output passes a rank once."""
+    layers = Layers(ranks=[[] for _ in range(max(heights.values(), default=0) + 1)])
+    for node, height in heights.items():
+        _add(layers, Slot(node, height, node))
+    for node, read in reads.items():
+        for source in read:
+            last = source
+            for rank in range(heights[source] + 1, heights[node]):
+                slot = Slot(f"{source}@{rank}", rank, source, passing=True)
+                if slot.id not in layers.slots:
+                    _add(layers, slot)
+                    _connect(layers, last, slot.id)
+                last = slot.id
+            _connect(layers, last, node)
+    passed = [
+        f"{low}@{rank}" for low, high in pairwise(spine) for rank in range(heights[low] + 1, heights[high])
+    ]
+    layers.pinned = frozenset(layers.slots) & {*spine, *passed}
+    return layers
+
+
+def _add(layers: Layers, slot: Slot) -> None:
+    layers.slots[slot.id] = slot
+    layers.ranks[slot.rank].append(slot.id)
+    layers.below[slot.id] = []
+    layers.above[slot.id] = []
+
+
+def _connect(layers: Layers, low: str, high: str) -> None:
+    layers.below[high].append(low)
+    layers.above[low].append(high)
+
+
+def _order(layers: Layers) -> None:
+    """Order the ranks: sweeps by the mean place of neighbours, then by trying what crosses least."""
+    start = {slot: i for i, slot in enumerate(layers.slots)}
+    best = None
+    for sweep in range(SWEEPS):
+        up = sweep % 2 == 0
+        for rank in range(len(layers.ranks)) if up else reversed(range(len(layers.ranks))):
+            _sort(layers, rank, layers.below if up or rank == len(layers.ranks) - 1 else layers.above, start)
+        for rank in range(len(layers.ranks)):
+            _improve(layers, rank)
+        cost = sum(crossings(layers, rank) for rank in range(len(layers.ranks) - 1))
+        if best is None or cost < best[0]:
+            best = cost, [list(rank) for rank in layers.ranks]
+        if not cost:
+            break
+    layers.ranks = best[1] if best else layers.ranks
+
+
+def _sort(
+    layers: Layers, rank: int, neighbours: Mapping[str, Sequence[str]], start: Mapping[str, int]
+) -> None:
+    """Sort a rank by the mean place of neighbours; what has none stays where it is."""
+    place = layers.place()
+
+    def mean(slot: str) -> float:
+        near = [_centred(layers, place, other) for other in neighbours[slot]]
+        return sum(near) / len(near) if near else _centred(layers, place, slot)
+
+    layers.ranks[rank].sort(key=lambda slot: (slot not in layers.pinned, mean(slot), start[slot]))
+
+
+def _centred(layers: Layers, place: Mapping[str, int], slot: str) -> float:
+    """The place of a slot, from the middle of its rank."""
+    return place[slot] - (len(layers.ranks[layers.slots[slot].rank]) - 1) / 2
+
+
+def _improve(layers: Layers, rank: int) -> None:
+    """Try other orders of a rank: all of a few slots, else neighbours swapped, and keep the best."""
+    slots = layers.ranks[rank]
+    best = _around(layers, rank)
+    if not best:
+        return
+    orders = permutations(slots) if len(slots) <= FEW else _swapped(slots)
+    chosen = slots
+    for order in orders:
+        layers.ranks[rank] = list(order)
+        cost = _around(layers, rank)
+        if cost < best and (order[0] in layers.pinned or layers.pinned.isdisjoint(order)):
+            best, chosen = cost, list(order)
+    layers.ranks[rank] = chosen
+
+
+def _swapped(slots: Sequence[str]) -> Iterable[list[str]]:
+    """A rank with each two of its slots swapped, and each one moved to either end."""
+    for i, j in combinations(range(len(slots)), 2):
+        order = list(slots)
+        order[i], order[j] = order[j], order[i]
+        yield order
+    for slot in slots:
+        rest = [other for other in slots if other != slot]
+        yield [slot, *rest]
+        yield [*rest, slot]
+
+
+def _around(layers: Layers, rank: int) -> int:
+    """How often edges cross below and above a rank."""
+    below = crossings(layers, rank - 1) if rank else 0
+    return below + (crossings(layers, rank) if rank + 1 < len(layers.ranks) else 0)
+
+
+def crossings(layers: Layers, rank: int) -> int:
+    """How often edges cross between a rank and the next; those of one output are a bus and cross nothing."""
+    low = {slot: i for i, slot in enumerate(layers.ranks[rank])}
+    high = {slot: i for i, slot in enumerate(layers.ranks[rank + 1])}
+    edges = [(low[slot], high[reader]) for slot in low for reader in layers.above[slot]]
+    return sum((a - c) * (b - d) < 0 for (a, b), (c, d) in combinations(edges, 2))

@@ -1,0 +1,251 @@
+"""Where the slots of a layered graph stand from left to right: in blocks, one over the other, apart.
+
+It is done twice. First with the numbers of this model, where blocks move towards what they are joined to.
+Then once more by arithmetic alone, so that traced numbers come to the same places and, for other figures,
+are pushed apart where they would meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from archcli.render.picture.architecture.numbers import concrete, least, most
+from archcli.render.picture.graphs.blocks import Blocks
+from archcli.render.picture.graphs.layers import Layers
+
+ROUNDS = 24
+LANE = 6.0
+"""Half the room of an edge that passes by."""
+GAP, WIDEST_GAP = 14.0, 40.0
+"""Units between neighbours: at least, and at most where there is room."""
+
+
+class Span(NamedTuple):
+    """How far a slot reaches to one side: `features` to scale and `fixed` units, but `least` at least."""
+
+    features: Any = 0
+    fixed: float = 0.0
+    least: float = 0.0
+
+    def at(self, scale: Any) -> Any:
+        """The units that it takes."""
+        units = self.features * scale + self.fixed
+        return most(units, self.least) if self.least else units
+
+
+class Width(NamedTuple):
+    """Features to scale and units that stand side by side."""
+
+    features: Any
+    fixed: float
+
+    def at(self, scale: float) -> float:
+        """The units that they take."""
+        return concrete(self.features) * scale + self.fixed
+
+    def plus(self, other: Width) -> Width:
+        """Both side by side."""
+        return Width(self.features + other.features, self.fixed + other.fixed)
+
+
+class Reach(NamedTuple):
+    """How far a slot reaches to the left and to the right of where its edges meet it.
+
+    `spans` says that it is widened until all that it reads stands under it.
+    """
+
+    left: Span = Span(0, LANE)
+    right: Span = Span(0, LANE)
+    spans: bool = False
+
+
+@dataclass
+class Places:
+    """The axis of each slot, and how far it reaches on either side."""
+
+    axis: dict[str, Any]
+    left: dict[str, Any]
+    right: dict[str, Any]
+
+    def edges(self, slots: Sequence[str]) -> tuple[Any, Any]:
+        """The left edge of the first of some slots, and the right one of the last."""
+        first, last = slots[0], slots[-1]
+        return self.axis[first] - self.left[first], self.axis[last] + self.right[last]
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Places of slots between two borders, at a scale that may be traced."""
+
+    layers: Layers
+    blocks: Blocks
+    reach: Mapping[str, Reach]
+
+    def widths(self, scale: float) -> list[Width]:
+        """What stands side by side at about a scale: in each rank, and on the widest way through blocks."""
+        ranks = [self._row(rank, scale) for rank in self.layers.ranks]
+        ends: dict[int, Width] = {}
+        for block in self.blocks.order:
+            ways = [self._way(slot, ends, scale) for slot in self.blocks.members[block]]
+            ends[block] = max(ways, key=lambda way: way.at(scale))
+        ways = [
+            ends[self.blocks.of[slot]].plus(_width(reach.right, scale)) for slot, reach in self.reach.items()
+        ]
+        return [*ranks, max(ways, key=lambda way: way.at(scale))]
+
+    def _way(self, slot: str, ends: Mapping[int, Width], scale: float) -> Width:
+        """The way from the left border to the axis of a slot."""
+        own = _width(self.reach[slot].left, scale)
+        if slot not in self.blocks.lefts:
+            return own
+        other = self.blocks.lefts[slot]
+        before = ends[self.blocks.of[other]].plus(_width(self.reach[other].right, scale))
+        return before.plus(Width(0, GAP)).plus(own)
+
+    def _row(self, rank: Sequence[str], scale: float) -> Width:
+        total = Width(0, GAP * (len(rank) - 1))
+        for slot in rank:
+            for span in self.reach[slot][:2]:
+                total = total.plus(_width(span, scale))
+        return total
+
+    def places(self, start: Any, end: Any, scale: Any) -> Places:
+        """Where all slots stand between `start` and `end`."""
+        room, size = concrete(end) - concrete(start), concrete(scale)
+        needed = max(way.at(size) for way in self.widths(size))
+        side_by_side = max(len(rank) for rank in self.layers.ranks)
+        # neighbours share the room that is left over
+        gap = min(WIDEST_GAP, GAP + max(0.0, room - needed) / (side_by_side + 1))
+        plain = self._relaxed((concrete(start), concrete(end)), size, gap)
+        return self._again(plain, (start, end), scale)
+
+    def _sizes(self, scale: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        left = {slot: reach.left.at(scale) for slot, reach in self.reach.items()}
+        right = {slot: reach.right.at(scale) for slot, reach in self.reach.items()}
+        return left, right
+
+    def _relaxed(self, borders: tuple[float, float], scale: float, gap: float) -> Places:
+        """Move blocks towards what they are joined to, and apart, until little moves."""
+        left, right = ({slot: concrete(x) for slot, x in side.items()} for side in self._sizes(scale))
+        middle = sum(borders) / 2
+        axis = self._between(dict.fromkeys(self.blocks.order, middle), left, right, gap, borders)
+        for _ in range(ROUNDS):
+            wanted = {block: self._wish(block, axis) for block in self.blocks.order}
+            axis = self._between(wanted, left, right, gap, borders)
+        places = Places(self._slots(axis), left, right)
+        edges = [places.edges(rank) for rank in self.layers.ranks]
+        shift = middle - (min(first for first, _ in edges) + max(last for _, last in edges)) / 2
+        axis = {block: x + shift for block, x in axis.items()}
+        self._widen(self._slots(axis), left, right)
+        return Places(self._slots(self._between(axis, left, right, gap, borders)), left, right)
+
+    def _slots(self, axis: Mapping[int, Any]) -> dict[str, Any]:
+        return {slot: axis[block] for slot, block in self.blocks.of.items()}
+
+    def _wish(self, block: int, axis: Mapping[int, Any]) -> Any:
+        """Between the outermost of what its slots read, and of what reads them."""
+        wishes = []
+        for slot in self.blocks.members[block]:
+            for near in (self.layers.below[slot], self.layers.above[slot]):
+                others = [axis[self.blocks.of[other]] for other in near if self.blocks.of[other] != block]
+                if others:
+                    wishes.append((min(others) + max(others)) / 2)
+        return sum(wishes) / len(wishes) if wishes else axis[block]
+
+    def _between(
+        self,
+        wanted: Mapping[int, Any],
+        left: Mapping[str, Any],
+        right: Mapping[str, Any],
+        gap: float,
+        borders: tuple[Any, Any],
+    ) -> dict[int, Any]:
+        """Blocks near to where they are wanted, apart and between borders: the mean of two ways."""
+        sizes = left, right
+        first = self._pulled(self._pushed(wanted, sizes, gap, borders[0]), sizes, gap, borders[1])
+        second = self._pushed(self._pulled(wanted, sizes, gap, borders[1]), sizes, gap, borders[0])
+        return {block: (first[block] + second[block]) / 2 for block in first}
+
+    def _pushed(
+        self, wanted: Mapping[int, Any], sizes: tuple[Mapping[str, Any], ...], gap: float, border: Any
+    ) -> dict[int, Any]:
+        """Push each block to the right until it is clear of those on its left and of the border."""
+        left, right = sizes
+        pushed: dict[int, Any] = {}
+        for block in self.blocks.order:
+            limits = [wanted[block]]
+            for slot in self.blocks.members[block]:
+                other = self.blocks.lefts.get(slot)
+                start = border if other is None else pushed[self.blocks.of[other]] + (right[other] + gap)
+                limits.append(start + left[slot])
+            pushed[block] = most(*limits)
+        return pushed
+
+    def _pulled(
+        self, wanted: Mapping[int, Any], sizes: tuple[Mapping[str, Any], ...], gap: float, border: Any
+    ) -> dict[int, Any]:
+        """Pull each block to the left until it is clear of those on its right and of the border."""
+        left, right = sizes
+        pulled: dict[int, Any] = {}
+        for block in reversed(self.blocks.order):
+            limits = [wanted[block]]
+            for slot in self.blocks.members[block]:
+                other = self.blocks.rights.get(slot)
+                end = border if other is None else pulled[self.blocks.of[other]] - (left[other] + gap)
+                limits.append(end - right[slot])
+            pulled[block] = least(*limits)
+        return pulled
+
+    def _widen(self, axis: Mapping[str, Any], left: dict[str, Any], right: dict[str, Any]) -> None:
+        """Widen slots until what they read stands under them."""
+        for slot, reach in self.reach.items():
+            if reach.spans and len(self.layers.below[slot]) > 1:
+                reads = [axis[other] for other in self.layers.below[slot]]
+                left[slot] = most(left[slot], axis[slot] - least(*reads) + LANE)
+                right[slot] = most(right[slot], most(*reads) - axis[slot] + LANE)
+
+    def _again(self, plain: Places, borders: tuple[Any, Any], scale: Any) -> Places:
+        """The same places by arithmetic alone: the widest rank side by side, the others by neighbours."""
+        left, right = self._sizes(scale)
+        middle = (borders[0] + borders[1]) / 2
+        extents = [float(last - first) for first, last in map(plain.edges, self.layers.ranks)]
+        widest = extents.index(max(extents))
+        axis: dict[int, Any] = {}
+        beside = _side_by_side(self.layers.ranks[widest], left, right)
+        for slot, place in beside.items():
+            axis[self.blocks.of[slot]] = _shifted(middle + place, plain.axis[slot])
+        for rank in sorted(range(len(extents)), key=lambda rank: abs(rank - widest)):
+            near = self.layers.below if rank > widest else self.layers.above
+            for slot in self.layers.ranks[rank]:
+                known = [axis[self.blocks.of[other]] for other in near[slot] if self.blocks.of[other] in axis]
+                between = (least(*known) + most(*known)) / 2 if len(known) > 1 else (*known, middle)[0]
+                axis.setdefault(self.blocks.of[slot], _shifted(between, plain.axis[slot]))
+        self._widen(self._slots(axis), left, right)
+        sizes = left, right
+        # half a unit less than there is, as what is rounded may differ by its last digit
+        axis = self._pushed(axis, sizes, GAP - 0.5, borders[0] - 0.5)
+        return Places(self._slots(self._pulled(axis, sizes, GAP - 0.5, borders[1] + 0.5)), left, right)
+
+
+def _shifted(place: Any, plain: float) -> Any:
+    """A place moved by a constant to where it is in this model."""
+    offset = round(plain - concrete(place), 1)
+    return place + offset if offset else place
+
+
+def _side_by_side(rank: Sequence[str], left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
+    """Places of the slots of a rank, from its middle."""
+    ends: Any = 0.0
+    places = {}
+    for slot in rank:
+        places[slot] = ends + left[slot]
+        ends = places[slot] + right[slot] + GAP
+    return {slot: place - (ends - GAP) / 2 for slot, place in places.items()}
+
+
+def _width(span: Span, scale: float) -> Width:
+    """Features and units of which a span is the sum, at about this scale."""
+    reached = concrete(span.features) * scale + span.fixed
+    return Width(0, span.least) if reached < span.least else Width(span.features, span.fixed)

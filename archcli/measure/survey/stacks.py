@@ -1,4 +1,4 @@
-"""Order of the layers of a stack: runs of like layers, and patterns that repeat, such as 12 times 3 and 1."""
+"""Order of the layers of a stack: runs of like layers, and patterns that repeat."""
 
 from __future__ import annotations
 

@@ -87,7 +87,9 @@ class Reader:
         ends = list(self.found(end))
         self.drafts[OUTPUT] = Draft(OUTPUT, "output", reads=ends, width=self.forward.width(end))
         self.drafts.prune()
-        return self.drafts
+        # all inputs first: what comes from elsewhere is found when it is read
+        ordered = sorted(self.drafts.items(), key=lambda item: item[1].role != "input")
+        return Drafts(ordered)
 
     def found(self, value: str) -> tuple[Tap, ...]:
         """The ports that a value is read from: none for what is left out."""

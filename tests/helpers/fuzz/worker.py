@@ -17,8 +17,8 @@ import traceback
 import warnings
 from collections import Counter
 from pathlib import Path
-from unittest import mock
 from time import process_time
+from unittest import mock
 
 sys.path += map(str, Path(__file__).parents[1:3])  # helpers/ and tests/, where a person starts this file
 

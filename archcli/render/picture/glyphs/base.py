@@ -198,6 +198,9 @@ class Ring(Glyph):
 class PartBox(Glyph):
     """A mixer or a network within a layer: a box in its hue with its letter, its name and a few facts."""
 
+    bottom: bool = True
+    top: bool = True
+
     @property
     def height(self) -> float:
         """A line for the name and one for each fact."""

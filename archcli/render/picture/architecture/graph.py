@@ -12,7 +12,7 @@ from archcli.measure.survey.anatomy.records import Node
 from archcli.render.picture.architecture.numbers import concrete
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import width_of
-from archcli.render.picture.glyphs.base import Frame, Glyph, Pill, Shapes
+from archcli.render.picture.glyphs.base import Frame, Glyph, PartBox, Pill, Shapes
 from archcli.render.picture.glyphs.matrices import Trapezoid
 from archcli.render.picture.graphs.blocks import Blocks, blocks_of
 from archcli.render.picture.graphs.layers import Layers, layered
@@ -67,8 +67,12 @@ class Graph:
 
     def _distance(self, rank: Sequence[str]) -> float:
         """Units between a rank and the one that it touches: a trapezoid stands on its bar."""
-        pills = [*rank, *(low for slot in rank for low in self.layers.below[slot])]
-        return TOUCH if any(type(self.glyphs.get(slot)) is Pill for slot in pills) else 0.0
+        lows = [low for slot in rank for low in self.layers.below[slot]]
+        return 0.0 if self._among({Trapezoid}, rank) and not self._among({Pill}, lows) else TOUCH
+
+    def _among(self, kinds: set[type[Glyph]], slots: Sequence[str]) -> bool:
+        """Whether one of some slots has a glyph of these kinds."""
+        return not kinds.isdisjoint(type(self.glyphs[slot]) for slot in slots if slot in self.glyphs)
 
     def _touches(self, rank: Sequence[str]) -> bool:
         """Whether all of a rank follow on what they read without an arrow."""
@@ -81,6 +85,9 @@ class Graph:
             if not reads or self.layers.slots[reads[0]].passing or len(self.layers.above[reads[0]]) > 1:
                 return False
             if not (self.glyphs[slot].bottom and self.glyphs[reads[0]].top):
+                return False
+            # boxes touch pills alone
+            if self._among({PartBox}, [slot, *reads]) and not self._among({Pill}, [slot, *reads]):
                 return False
         return True
 

@@ -50,7 +50,7 @@ def _straight(layers: Layers) -> Iterator[tuple[str, str]]:
         for high in readers:
             real = [slot for slot in layers.below[high] if not layers.slots[slot].passing]
             lone = len(layers.below[high]) == 1
-            alone = len(readers) == 1 and (lone or real == [low])
+            alone = len(readers) == 1 and (lone or real[:1] == [low])
             onward = lone and layers.slots[low].passing
             pinned = {low, high} & layers.pinned
             if {low, high} == pinned or (not pinned and (alone or onward)):

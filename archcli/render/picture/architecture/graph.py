@@ -49,12 +49,16 @@ class Graph:
     @cached_property
     def blocks(self) -> Blocks:
         """What stands straight over one another."""
-        return blocks_of(self.layers)
+        return blocks_of(self.layers, self.rings)
+
+    @property
+    def rings(self) -> frozenset[str]:
+        """Sums and products."""
+        return frozenset(node.id for node in self.nodes if node.role == "join")
 
     @cached_property
     def routes(self) -> Routes:
         """The edges."""
-        rings = {node.id for node in self.nodes if node.role == "join"}
         spans = {slot for slot, glyph in self.glyphs.items() if glyph.reach(1).spans}
         many = {slot for slot in spans if len(self.layers.below[slot]) > 1}
         starts = {slot: glyph.height for slot, glyph in self.glyphs.items()}
@@ -63,7 +67,7 @@ class Graph:
             for rank in range(1, len(self.layers.ranks))
             if self._touches(self.layers.ranks[rank])
         }
-        return Routes(self.layers, self.blocks, Sides(frozenset(rings), frozenset(many), starts, touching))
+        return Routes(self.layers, self.blocks, Sides(self.rings, frozenset(many), starts, touching))
 
     def _distance(self, rank: Sequence[str]) -> float:
         """Units between a rank and the one that it touches: a trapezoid stands on its bar."""

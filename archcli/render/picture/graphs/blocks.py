@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -23,7 +24,7 @@ class Blocks:
     rights: dict[str, str]
 
 
-def blocks_of(layers: Layers, rings: Set[str] = frozenset()) -> Blocks:
+def blocks_of(layers: Layers, rings: AbstractSet[str] = frozenset()) -> Blocks:
     """Slots joined by what should be a straight line, of which no two cross.
 
     A ring stands over the first of its branches, and others reach it from its sides.
@@ -47,7 +48,7 @@ def blocks_of(layers: Layers, rings: Set[str] = frozenset()) -> Blocks:
     return Blocks(of, members, _sorted(of, members, lefts), lefts, rights)
 
 
-def _straight(layers: Layers, rings: Set[str]) -> Iterator[tuple[str, str]]:
+def _straight(layers: Layers, rings: AbstractSet[str]) -> Iterator[tuple[str, str]]:
     """Edges that should be straight: the only one at both ends, or that of a lane or of the spine."""
     for low, readers in layers.above.items():
         for high in readers:

@@ -34,17 +34,9 @@ class Graph:
 
     nodes: tuple[Node, ...]
     glyphs: Mapping[str, Glyph]
+    layers: Layers
     spine: tuple[str, ...] = ()
     shared: tuple[tuple[str, ...], ...] = ()
-
-    @cached_property
-    def layers(self) -> Layers:
-        """The ranks."""
-        # what comes from elsewhere stands under its reader
-        inputs = [n.id for n in self.nodes if n.role == "input" and (not self.spine or n.id in self.spine)]
-        # an expert of all tokens stands beside those that are chosen
-        late = [node.id for node in self.nodes if node.role == "experts" and node.choice is None]
-        return layered({node.id: node.reads for node in self.nodes}, inputs, self.spine, late)
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -145,7 +137,7 @@ class Graph:
 
 def graph_of(nodes: tuple[Node, ...], glyphs: Mapping[str, Glyph], spine: tuple[str, ...] = ()) -> Graph:
     """A graph whose crowded products have their text above them, and whose like pills are one."""
-    plain = Graph(nodes, glyphs, spine)
+    plain = Graph(nodes, glyphs, _layers(nodes, spine), spine)
     changed, shared = dict(glyphs), list[tuple[str, ...]]()
     for rank in plain.layers.ranks:
         crowd = [slot for slot in rank if type(glyphs.get(slot)) is Trapezoid]
@@ -157,7 +149,15 @@ def graph_of(nodes: tuple[Node, ...], glyphs: Mapping[str, Glyph], spine: tuple[
         for run in _like(plain, rank):
             changed |= {slot: _sharing(glyphs[slot], len(run)) for slot in run}
             shared.append(run)
-    return Graph(nodes, changed, spine, tuple(shared))
+    return Graph(nodes, changed, plain.layers, spine, tuple(shared))
+
+
+def _layers(nodes: tuple[Node, ...], spine: tuple[str, ...]) -> Layers:
+    # what comes from elsewhere stands under its reader
+    inputs = [node.id for node in nodes if node.role == "input" and (not spine or node.id in spine)]
+    # an expert of all tokens stands beside those that are chosen
+    late = [node.id for node in nodes if node.role == "experts" and node.choice is None]
+    return layered({node.id: node.reads for node in nodes}, inputs, spine, late)
 
 
 def _trapezoids(slots: Sequence[str], glyphs: Mapping[str, Glyph]) -> Iterator[Trapezoid]:

@@ -15,7 +15,8 @@ from archcli.render.picture.architecture.numbers import concrete, least, most
 from archcli.render.picture.graphs.blocks import Blocks
 from archcli.render.picture.graphs.layers import Layers
 
-ROUNDS = 24
+ROUNDS, STILL = 24, 0.05
+"""Blocks are moved so often at most, or until none moves farther."""
 LANE = 6.0
 """Half the room of an edge that passes by."""
 GAP, WIDEST_GAP = 14.0, 40.0
@@ -133,7 +134,9 @@ class Placing:
         axis = self._between(dict.fromkeys(self.blocks.order, middle), left, right, gap, borders)
         for _ in range(ROUNDS):
             wanted = {block: self._wish(block, axis) for block in self.blocks.order}
-            axis = self._between(wanted, left, right, gap, borders)
+            before, axis = axis, self._between(wanted, left, right, gap, borders)
+            if max(abs(axis[block] - before[block]) for block in axis) < STILL:
+                break
         places = Places({slot: axis[block] for slot, block in self.blocks.of.items()}, left, right)
         edges = [places.edges(rank) for rank in self.layers.ranks]
         shift = middle - (min(first for first, _ in edges) + max(last for _, last in edges)) / 2

@@ -19,7 +19,7 @@ Keys = list[tuple[Word, str, float]]
 
 
 def height(anatomy: Anatomy, width: float, *, beside: bool = True) -> float:
-    """Units that the header takes in this width; key figures stand `beside` the name where they may and fit."""
+    """Units that the header takes in this width; key figures stand `beside` the name where they fit."""
     beside = beside and _fits(anatomy, width)
     below = 0.0 if beside else ROW * len(_rows(_keys(anatomy), width))
     return HEIGHT + LEADING * (len(_subtitle(anatomy, width, beside)) - 1) + below

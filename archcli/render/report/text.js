@@ -44,9 +44,13 @@ const written = (number, unit) => {
   return Number(number) >= 10000 ? scaled(number, 1000, COUNTS, "") : plain;
 };
 
-// 4096, 4,096, 4_096, 8k (8,000) and 8K (8,192), as the command line reads them; null for anything else
-const SUFFIXES = { k: 10n ** 3n, K: 2n ** 10n, M: 10n ** 6n, G: 10n ** 9n, B: 10n ** 9n, T: 10n ** 12n, Ki: 2n ** 10n, Mi: 2n ** 20n, Gi: 2n ** 30n, Ti: 2n ** 40n };
+// 4096, 4,096, 8k (8,000) and 8K (8,192), as the command line reads them; null for anything else
+const UNITS = { "": 1n, k: 1000n, K: 1024n, M: 10n ** 6n, G: 10n ** 9n, B: 10n ** 9n, T: 10n ** 12n };
+UNITS.Ki = 1024n;
+UNITS.Mi = 1024n ** 2n;
+UNITS.Gi = 1024n ** 3n;
+UNITS.Ti = 1024n ** 4n;
 const wholeNumber = (text) => {
-  const found = /^(\d{1,30})(k|K|M|G|B|T|Ki|Mi|Gi|Ti)?$/.exec(text.replace(/[\s,_]/g, ""));
-  return found ? BigInt(found[1]) * (found[2] ? SUFFIXES[found[2]] : 1n) : null;
+  const found = /^(\d{1,30})([kKMGBT]|[KMGT]i)?$/.exec(text.replace(/[\s,_]/g, ""));
+  return found ? BigInt(found[1]) * UNITS[found[2] || ""] : null;
 };

@@ -85,12 +85,12 @@ def _run(stack: int, place: int, period: Period) -> Run:
     key = f"stacks.{stack}.runs.{place}"
     lengths = [Figure(length, "show", "", f"{key}.lengths.{i}") for i, length in enumerate(period.lengths)]
     if period.times == 1:
-        return Run(period.first, period.end, Line(lengths[0], " ×"))
+        return Run(period.first, period.end, Line(lengths[0], " ×"), tuple(lengths))
     pieces: list[str | Figure] = [lengths[0]]
     for length in lengths[1:]:
         pieces += [" + ", length]
     times = Figure(period.times, "show", "", f"{key}.times")
-    return Run(period.first, period.end, Line(times, " × (", *pieces, ")"))
+    return Run(period.first, period.end, Line(times, " × (", *pieces, ")"), tuple(lengths), times)
 
 
 class Ends:

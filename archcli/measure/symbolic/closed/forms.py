@@ -219,7 +219,10 @@ def _kvcache(free: FreeModel) -> Iterator[Entry]:
         yield Address("kvcache", "", f"as_kind.{name}.elements"), sum(contents.values())
         for dtype in CACHE_DTYPES:
             suffix = "" if dtype == "bf16" else f"@{dtype}"
-            yield Address("kvcache", "", f"as_kind.{name}.bytes{suffix}"), CacheDtypes(dtype).bytes_of(contents)
+            yield (
+                Address("kvcache", "", f"as_kind.{name}.bytes{suffix}"),
+                CacheDtypes(dtype).bytes_of(contents),
+            )
 
 
 def _symbolic(contents: Mapping[StateContent, Any]) -> Iterator[tuple[StateContent, Any]]:

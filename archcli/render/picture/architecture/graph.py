@@ -42,7 +42,9 @@ class Graph:
         """The ranks."""
         # what comes from elsewhere stands under its reader
         inputs = [n.id for n in self.nodes if n.role == "input" and (not self.spine or n.id in self.spine)]
-        return layered({node.id: node.reads for node in self.nodes}, inputs, self.spine)
+        # an expert of all tokens stands beside those that are chosen
+        late = [node.id for node in self.nodes if node.role == "experts" and node.choice is None]
+        return layered({node.id: node.reads for node in self.nodes}, inputs, self.spine, late)
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -113,7 +115,8 @@ class Graph:
         places = self.placing(size).places(x, x + width, scale)
         tops, lows = ({rank: y + edge for rank, edge in band.items()} for band in self.bands)
         starts = {slot: glyph.height - glyph.rise(size) for slot, glyph in self.glyphs.items()}
-        routes = replace(self.routes, sides=replace(self.routes.sides, starts=starts))
+        lowered = frozenset(slot for slot, glyph in self.glyphs.items() if glyph.rise(size))
+        routes = replace(self.routes, sides=replace(self.routes.sides, starts=starts, lowered=lowered))
         lines = sorted(routes.lines(places, tops, lows), key=lambda line: line.stream)
         edges = [shape for line in lines for shape in _edge(line)]
         inside = {slot for run in self.shared for slot in run[1:]}

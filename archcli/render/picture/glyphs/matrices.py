@@ -108,7 +108,8 @@ class Trapezoid(Glyph):
     @property
     def flared(self) -> bool:
         """Whether it widens so much that its text stands better above its bar."""
-        return concrete(self.out) > FLARE * concrete(self.fed) and width_of(self.name) > LONG
+        wide = concrete(self.out) > FLARE * concrete(self.fed) and width_of(self.name) > LONG
+        return wide and self.node.heads is not None
 
     def _per_head(self) -> bool:
         """Whether the pieces are those of a head, not of the whole bar."""

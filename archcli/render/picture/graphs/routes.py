@@ -44,12 +44,14 @@ class Sides:
 
     starts: units from the lower edge of a rank to where the edges of a slot start. touching: ranks
     whose slots follow on what they read without an arrow, and the units between.
+    lowered: slots whose edges start below their upper edge.
     """
 
     rings: frozenset[str]
     spans: frozenset[str]
     starts: Mapping[str, float]
     touching: Mapping[int, float]
+    lowered: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,15 @@ class Routes:
             ports = self.ports(rank)
             tracks = self._tracks(ports, places, lows[rank + 1], tops[rank])
             for port in ports:
-                # what touches needs no line
-                if rank + 1 in self.sides.touching and not self.layers.slots[port.reader].passing:
+                if self._touches(port):
                     continue
                 yield self._line(port, places, tracks.get(port.slot, 0.0), lows)
+
+    def _touches(self, port: Port) -> bool:
+        """Whether an edge needs no line, as its ends touch."""
+        rank = self.layers.slots[port.reader].rank
+        passing = self.layers.slots[port.reader].passing
+        return rank in self.sides.touching and not passing and port.slot not in self.sides.lowered
 
     def _line(self, port: Port, places: Places, track: float, lows: Mapping[int, float]) -> Line:
         low, high = self.layers.slots[port.slot], self.layers.slots[port.reader]

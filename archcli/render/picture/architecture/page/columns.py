@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Anatomy, Kind, Node, Part
 from archcli.render.picture.architecture.numbers import concrete, most
 from archcli.render.picture.architecture.page import foot, header, legend, strip
-from archcli.render.picture.architecture.page.packing import GAP, Packed, Place, Room, stack
+from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, Slot, stack
 from archcli.render.picture.architecture.page.printed import cut, number
 from archcli.render.picture.architecture.page.sheet import (
     BOTTOM,
@@ -25,6 +24,7 @@ from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, path, rect, text, width_of
 
 if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy, Kind, Node, Part
     from archcli.measure.survey.compare.differences import Difference
 
 GUTTER = 28.0
@@ -38,7 +38,7 @@ CHIP = 11.0
 Drawing = Iterator[Shape | Many]
 
 
-class Column(NamedTuple):
+class ModelColumn(NamedTuple):
     """A model in its column: the boxes, which of them no other model has, and where they stand."""
 
     anatomy: Anatomy
@@ -91,13 +91,13 @@ def _placed(
     width: float,
     top: float,
     strips: float,
-) -> list[Column]:
+) -> list[ModelColumn]:
     """The columns, at one scale: the largest at which each fits."""
     is_beside = width >= BESIDE
     largest = min(
         (concrete(common_scale([(it, width) for it in panels])) for _, panels in drawn if panels), default=inf
     )
-    columns = list[Column]()
+    columns = list[ModelColumn]()
     for i, (anatomy, (kinds, panels)) in enumerate(zip(anatomies, drawn, strict=True)):
         x = MARGIN + i * (width + GUTTER)
         inner = x + strip.WIDTH + GAP
@@ -108,7 +108,7 @@ def _placed(
 
         start = top + HEADING if is_beside else below + HEADING
         packed = stack(kinds, panels, Room(left, x + width, start, largest), below)
-        columns.append(Column(anatomy, kinds, panels, _own(anatomies, i), x, packed))
+        columns.append(ModelColumn(anatomy, kinds, panels, _own(anatomies, i), x, packed))
     return columns
 
 
@@ -140,7 +140,7 @@ def _node_look(node: Node) -> Any:
     return node.role, node.label, node.width.value if node.width else None
 
 
-def _column(column: Column, width: float, top: float, strips: float) -> Drawing:
+def _column(column: ModelColumn, width: float, top: float, strips: float) -> Drawing:
     """The head and the strips of a model."""
     yield from header.shapes(column.anatomy, column.x, width, beside=False)
     yield from strip.column(column.anatomy.strips, column.x, top, strips)
@@ -149,10 +149,10 @@ def _column(column: Column, width: float, top: float, strips: float) -> Drawing:
         yield text(first.x, first.y - HEADING + 14, kinds_title(len(column.kinds)), "head")
 
 
-def _boxes(column: Column, scale: Any) -> Drawing:
+def _boxes(column: ModelColumn, scale: Any) -> Drawing:
     names = [*(kind.path for kind in column.anatomy.kinds), *(part.letter for part in column.anatomy.parts)]
     boxes = [*column.kinds, *column.panels]
-    places: list[Place] = [*column.packed.kinds, *column.packed.panels]
+    places: list[Slot] = [*column.packed.kinds, *column.packed.panels]
     for name, box, place in zip(names, boxes, places, strict=True):
         yield from box.shapes(place.x, place.y, place.width, scale, place.height)
         if name in column.own:

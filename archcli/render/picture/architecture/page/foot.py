@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Anatomy, Figure, Hue, Share
 from archcli.render.picture.architecture.numbers import concrete, written
 from archcli.render.picture.architecture.page.printed import number, steps, words_of
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, Words, path, rect, text, width_of
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy, Figure, Hue, Share
 
 BAR, TEXTURE = 22.0, 6.0
 """Units of a bar's height, and of the texture along its foot that tells neighbours apart."""
@@ -37,7 +39,7 @@ TITLES = {
 Drawing = Iterator[Shape | Many]
 
 
-class Segment(NamedTuple):
+class ShareSegment(NamedTuple):
     """A share as it is drawn: what is written of it, its left edge and width, and its texture."""
 
     share: Share
@@ -104,10 +106,10 @@ def _sums(shares: Sequence[Share]) -> tuple[Any, Any]:
     return sum(share.stored.value for share in shares), sum(share.read.value for share in shares)
 
 
-def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> list[Segment]:
+def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> list[ShareSegment]:
     """The segments of a bar, first what a token reads in part: what it reads is the end of the bar."""
     whole = _sums(shares)[1 if read else 0]
-    drawn, left, before = list[Segment](), x, ""
+    drawn, left, before = list[ShareSegment](), x, ""
     for share in sorted(
         shares, key=lambda share: concrete(share.read.value) >= WHOLLY * concrete(share.stored.value)
     ):
@@ -119,25 +121,27 @@ def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> 
         # neighbours of one hue are told apart by their texture
         if drawn and drawn[-1].share.hue == share.hue and before == texture:
             texture = "barred" if texture != "barred" else "dotted"
-        drawn.append(Segment(share, figure, left, wide, figure.value / whole, texture))
+        drawn.append(ShareSegment(share, figure, left, wide, figure.value / whole, texture))
         left, before = left + wide, texture
     return drawn
 
 
-def _label(segment: Segment, unit: str) -> Words:
+def _label(segment: ShareSegment, unit: str) -> Words:
     """The name of a share, its figure, and its part of the whole."""
     part = f" {written(segment.part, 'share')}"
     return (Word(f"{segment.share.name} "), number(segment.figure, unit), Word(part))
 
 
-def _is_inside(segment: Segment, unit: str, mark: float = inf) -> bool:
+def _is_inside(segment: ShareSegment, unit: str, mark: float = inf) -> bool:
     """Whether a segment has room for its own label, which no frame that begins at `mark` cuts."""
     end = segment.left + INSET + width_of(_label(segment, unit), "label")
     cut_by = concrete(segment.left) < mark < concrete(end) + 4
     return not cut_by and concrete(end) + INSET <= concrete(segment.left + segment.width)
 
 
-def bar(pieces: Sequence[Segment], y: float, unit: str, mark: float = inf, *, named: bool = True) -> Drawing:
+def bar(
+    pieces: Sequence[ShareSegment], y: float, unit: str, mark: float = inf, *, named: bool = True
+) -> Drawing:
     """A bar, with the labels that its segments have room for."""
     for segment in pieces:
         title = f"{segment.share.name}: {written(segment.figure.value, unit)}"
@@ -158,7 +162,7 @@ def _ink(hue: Hue) -> str:
 class Label(NamedTuple):
     """The label of a narrow segment: its leader, and the ends of its text, which is left or right of that."""
 
-    segment: Segment
+    segment: ShareSegment
     leader: float
     start: float
     end: float
@@ -168,12 +172,12 @@ class Label(NamedTuple):
         return self.start - 3 < x < self.end + 3
 
 
-def _levels(pieces: Sequence[Segment], x: float, unit: str) -> int:
+def _levels(pieces: Sequence[ShareSegment], x: float, unit: str) -> int:
     """Rows of labels below a bar."""
     return max((level for _, level in _placed(pieces, x, unit)), default=-1) + 1
 
 
-def _placed(pieces: Sequence[Segment], x: float, unit: str) -> list[tuple[Label, int]]:
+def _placed(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[tuple[Label, int]]:
     """Labels of narrow segments with their rows: no leader passes through a text, no two texts overlap."""
     waiting = _beside(pieces, x, unit)
     placed = list[tuple[Label, int]]()
@@ -193,7 +197,7 @@ def _placed(pieces: Sequence[Segment], x: float, unit: str) -> list[tuple[Label,
     return placed
 
 
-def _beside(pieces: Sequence[Segment], x: float, unit: str) -> list[Label]:
+def _beside(pieces: Sequence[ShareSegment], x: float, unit: str) -> list[Label]:
     """Labels left of their leaders; right of them near the left edge, or where they would cut such a one."""
     labels = list[Label]()
     for segment in pieces:
@@ -208,7 +212,7 @@ def _beside(pieces: Sequence[Segment], x: float, unit: str) -> list[Label]:
     return labels
 
 
-def _labels(pieces: Sequence[Segment], x: float, y: float, unit: str) -> Drawing:
+def _labels(pieces: Sequence[ShareSegment], x: float, y: float, unit: str) -> Drawing:
     """Labels below a bar, each beside a leader from its segment."""
     for label, level in _placed(pieces, x, unit):
         centre = label.segment.left + label.segment.width / 2

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from archcli.measure.survey.anatomy.records import Anatomy
 from archcli.render.picture.architecture.page.printed import cut, lines_of, number
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, Words, text, width_of
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy
 
 GAP = 28.0
 """Units between two key figures."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from archcli.measure.survey.anatomy.records import Anatomy, Cell, Strip
 from archcli.render.picture.architecture.numbers import concrete, written
 from archcli.render.picture.architecture.page import foot
 from archcli.render.picture.architecture.page.printed import cut, number
 from archcli.render.picture.architecture.page.strip import HATCHED
 from archcli.render.picture.architecture.shapes import Shape, svg_of
 from archcli.render.picture.architecture.style import FONTS, GROUNDS, HUES, rect, text
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy, Cell, Strip
 
 WIDTH, HEIGHT, INSET = 300.0, 132.0, 12.0
 LAYERS, HIGH, BARS = 58.0, 34.0, 108.0

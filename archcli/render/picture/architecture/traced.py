@@ -94,7 +94,7 @@ class Traced:
 
     def __format__(self, form: str) -> str:
         places = re.fullmatch(r"\.(\d)f", form)
-        code = f"fixed({{}},{places[1] if places else 1})"
+        code = f"trimmed({{}},{places[1] if places else 1})"
         return marked(self, code, format(plain(self), form or ".1f").removesuffix(".0"))
 
     def __str__(self) -> str:
@@ -180,4 +180,4 @@ def _step(code: str, compute: Callable[..., Any], *numbers: Any) -> Any:
 
 
 def _code(number: Any) -> str:
-    return str(number.code) if is_traced(number) else repr(number)
+    return str(number.code) if is_traced(number) else repr(number).replace("inf", "Infinity")

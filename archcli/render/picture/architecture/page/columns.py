@@ -20,7 +20,7 @@ from archcli.render.picture.architecture.page.sheet import (
     page,
 )
 from archcli.render.picture.architecture.panels import Drawn, common_scale, panel, wiring
-from archcli.render.picture.architecture.shapes import Many, Shape
+from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
 from archcli.render.picture.architecture.style import LEADING, Word, path, rect, text, width_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
     bars, y = _bars(anatomies, end + SPACE + legend.HEIGHT, whole)
     lines, bottom = _words(anatomies, words, y, whole)
     name = ", ".join(anatomy.name for anatomy in anatomies)
-    return page(name, iter([*shapes, *bars, *lines]), whole + 2 * MARGIN, bottom + BOTTOM)
+    return svg_of([page(name, iter([*shapes, *bars, *lines]), whole + 2 * MARGIN, bottom + BOTTOM)]) + "\n"
 
 
 def _column_width(drawn: Sequence[tuple[Sequence[Drawn], Sequence[Drawn]]]) -> float:

@@ -54,11 +54,11 @@ def _drawn(anatomy: Anatomy) -> Iterator[Shape]:
     wide = WIDTH - 2 * INSET
     yield text(INSET, 24, cut(anatomy.name, wide, "head"), "head")
     layers = " + ".join(written(strip.n_layers.value, "whole") for strip in anatomy.strips)
-    keys = [
-        f"{number(figure, form).written} {caption.split()[0]}"
-        for figure, caption, form in anatomy.headline[:2]
-    ]
-    yield text(INSET, 44, cut(" · ".join([f"{layers} layers", *keys]), wide), ink="muted")
+    (total, _, form), *further = anatomy.headline
+    read = [number(figure, form).written for figure, caption, form in further if caption.startswith("read")]
+    sizes = [number(total, form).written, *(f"{figure} read" for figure in read)]
+    words = " · ".join([f"{layers} layers", sizes[0] if read else f"{sizes[0]} parameters", *sizes[1:]])
+    yield text(INSET, 44, cut(words, wide), ink="muted")
     each = (wide - 6 * (len(anatomy.strips) - 1)) / max(1, len(anatomy.strips))
     for i, strip in enumerate(anatomy.strips):
         yield from _strip(strip, INSET + i * (each + 6), each)

@@ -116,7 +116,10 @@ def test_several_models_are_columns(cli):
         (("gpt2", "--show", "time"), "--show time needs --profile"),
         (("gpt2", "--profile", PROFILE), "--profile has times, and --show params has no use of them"),
         (("gpt2", "--show", "time", "--profile", PROFILE), "a profile of 'ivanov', not of 'gpt2'"),
-        (("gpt2", "--show", "time", "--profile", "none.json"), "none.json: error: cannot be read: No such file or directory"),
+        (
+            ("gpt2", "--show", "time", "--profile", "none.json"),
+            "none.json: error: cannot be read: No such file or directory",
+        ),
         (("gpt2", "--set", "2:d_ff=1"), "--set 2:d_ff=1: error: there is no model 2"),
         (("no-such-model", "-o", "x.svg"), "no-such-model"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,15 +58,13 @@ def svg(anatomies: Sequence[Anatomy], words: Sequence[Difference]) -> str:
     strips = max(_strips_height(anatomy) for anatomy in anatomies)
     placed = _placed(anatomies, drawn, width, top, strips)
     end = max([top + strips, *(column.packed.bottom for column in placed)])
-    shapes = [shape for column in placed for shape in _column(column, width, top, strips)]
     rooms = [
         (box, place.width)
         for column in placed
         for box, place in zip(column.panels, column.packed.panels, strict=True)
     ]
     scale = common_scale(rooms)
-    for column in placed:
-        shapes += _boxes(column, scale)
+    shapes: list[Shape | Many] = [_model(column, width, top, strips, scale) for column in placed]
     shapes += legend.legend(anatomies, MARGIN, end + SPACE, scale, dot=any(column.own for column in placed))
     bars, y = _bars(anatomies, end + SPACE + legend.HEIGHT, whole)
     lines, bottom = _words(anatomies, words, y, whole)
@@ -140,6 +138,16 @@ def _node_look(node: Node) -> Any:
     return node.role, node.label, node.width.value if node.width else None
 
 
+def _of(anatomy: Anatomy, shapes: Iterable[Shape | Many]) -> Shape:
+    """Shapes of one of the models, whose name they carry."""
+    return Shape("g", {"data_model": anatomy.name}, tuple(shapes))
+
+
+def _model(column: ModelColumn, width: float, top: float, strips: float, scale: Any) -> Shape:
+    """All of a model's column."""
+    return _of(column.anatomy, [*_column(column, width, top, strips), *_boxes(column, scale)])
+
+
 def _column(column: ModelColumn, width: float, top: float, strips: float) -> Drawing:
     """The head and the strips of a model."""
     yield from header.shapes(column.anatomy, column.x, width, beside=False)
@@ -156,7 +164,7 @@ def _boxes(column: ModelColumn, scale: Any) -> Drawing:
     for name, box, place in zip(names, boxes, places, strict=True):
         yield from box.shapes(place.x, place.y, place.width, scale, place.height)
         if name in column.own:
-            yield legend.marked(place.x + place.width - 1, place.y + 1)
+            yield legend.marked(place.x + place.width - 1, place.y + 1, "differs")
 
 
 def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[Shape | Many], float]:
@@ -164,22 +172,25 @@ def _bars(anatomies: Sequence[Anatomy], y: float, width: float) -> tuple[list[Sh
     shapes = list[Shape | Many]()
     most_stored = most(0, *(sum(share.stored.value for share in anatomy.shares) for anatomy in anatomies))
     for anatomy in anatomies:
-        if not anatomy.shares:
-            continue
-        title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
-        shapes.append(text(MARGIN, y + 12, cut(title, width, "head"), "head"))
-        y += foot.HEADING
-        unit, drawn = foot.UNITS[anatomy.shown], [False] if foot.is_single(anatomy) else [False, True]
-        for read in drawn:
-            whole = sum((share.read if read else share.stored).value for share in anatomy.shares)
-            segments = foot.segments(anatomy.shares, MARGIN, width * whole / most_stored, read=read)
-            shapes += foot.bar(segments, y, unit, named=False)
-            y += foot.BAR + 6
-        y += 2
-        chips, y = _chips(anatomy, y, width)
-        shapes += chips
-        y += 14
+        if anatomy.shares:
+            drawn, y = _bars_of(anatomy, y, width, width / most_stored)
+            shapes.append(_of(anatomy, drawn))
     return shapes, y
+
+
+def _bars_of(anatomy: Anatomy, y: float, width: float, scale: Any) -> tuple[list[Shape | Many], float]:
+    """The bars of one model and the names of its shares."""
+    title = f"{anatomy.name}: {foot.TITLES[anatomy.shown][:1].lower()}{foot.TITLES[anatomy.shown][1:]}"
+    shapes: list[Shape | Many] = [text(MARGIN, y + 12, cut(title, width, "head"), "head")]
+    y += foot.HEADING
+    unit = foot.UNITS[anatomy.shown]
+    for read in [False] if foot.is_single(anatomy) else [False, True]:
+        whole = sum((share.read if read else share.stored).value for share in anatomy.shares)
+        segments = foot.segments(anatomy.shares, MARGIN, scale * whole, read=read)
+        shapes += foot.bar(segments, y, unit, named=False)
+        y += foot.BAR + 6
+    chips, y = _chips(anatomy, y + 2, width)
+    return [*shapes, *chips], y + 14
 
 
 def _chips(anatomy: Anatomy, y: float, width: float) -> tuple[list[Shape | Many], float]:

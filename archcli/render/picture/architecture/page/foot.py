@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from archcli.render.picture.architecture.numbers import concrete, written
 from archcli.render.picture.architecture.page.printed import number, steps, words_of
 from archcli.render.picture.architecture.shapes import Many, Shape
-from archcli.render.picture.architecture.style import LEADING, Word, Words, path, rect, text, width_of
+from archcli.render.picture.architecture.style import HUES, LEADING, Word, Words, path, rect, text, width_of
+from archcli.render.picture.elements import contrast_of
 
 if TYPE_CHECKING:
     from archcli.measure.survey.anatomy.records import Anatomy, Figure, Hue, Share
@@ -20,10 +21,14 @@ HEADING, GAP = 22.0, 34.0
 """From the top to the first bar, and from it to the second."""
 INSET = 10.0
 """Room of a text within its segment, on each side."""
+GAP_BETWEEN = 0.4
+"""Units between two segments: less than shows in a width that is to scale."""
 NARROW = 3.0
 """Below this width a segment leaves no gap to the next."""
 WHOLLY = 0.999
 """A share of a component from which on it counts as read as a whole."""
+APART = 1.5
+"""The contrast from which on neighbours need no texture."""
 SAME = 0.999
 """Where a token reads as much as that of all that is stored, one bar says both."""
 TEXTURES = {"recurrent": "hatched", "experts": "dotted", "shared": "barred"}
@@ -91,7 +96,9 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     below = top + BAR + GAP
     yield path(steps("M", left, top + BAR + 3, "V", below - 10, "H", x, "V", below), "held s-line")
     yield path(steps("M", x + width, top + BAR + 3, "V", below), "held s-line")
-    caption = f"{written(part, unit)} ({written(part / whole, 'share')}) read for a token"
+    amount = next((word for word in _headline(anatomy) if word.value == part), None)
+    first = Word(written(part, unit)) if amount is None else number(amount, unit)
+    caption = (first, Word(f" ({written(part / whole, 'share')}) read for a token"))
     # beside the lines that lead from the mark to the bar of what is read
     is_left = width_of(caption) + INSET < concrete(left) - x
     yield text(
@@ -100,6 +107,11 @@ def shapes(anatomy: Anatomy, x: float, y: float, width: float) -> Drawing:
     read = segments(anatomy.shares, x, width, read=True)
     yield from bar(read, below, unit)
     yield from _labels(read, x, below + BAR, unit)
+
+
+def _headline(anatomy: Anatomy) -> Iterator[Figure]:
+    """The key figures, which are the sums of some bars."""
+    return (figure for figure, _, _ in anatomy.headline)
 
 
 def _sums(shares: Sequence[Share]) -> tuple[Any, Any]:
@@ -118,12 +130,22 @@ def segments(shares: Sequence[Share], x: float, width: float, *, read: bool) -> 
             continue
         wide = width * figure.value / whole
         texture = TEXTURES.get(share.hue, "")
-        # neighbours of one hue are told apart by their texture
-        if drawn and drawn[-1].share.hue == share.hue and before == texture:
+        if drawn and before == texture and not _differ(drawn[-1].share.hue, share.hue):
             texture = "barred" if texture != "barred" else "dotted"
         drawn.append(ShareSegment(share, figure, left, wide, figure.value / whole, texture))
         left, before = left + wide, texture
     return drawn
+
+
+def _differ(one: Hue, other: Hue) -> bool:
+    """Whether two solids are told apart by their lightness alone, by day and by night."""
+    pairs = zip(_lightness(one), _lightness(other), strict=True)
+    return all(max(pair) >= APART * min(pair) for pair in pairs)
+
+
+def _lightness(hue: Hue) -> tuple[float, float]:
+    """What WCAG 2.2 takes for the contrast of a solid, by day and by night."""
+    return contrast_of(HUES[hue].solid), contrast_of(HUES[hue].dark_solid)
 
 
 def _label(segment: ShareSegment, unit: str) -> Words:
@@ -146,7 +168,7 @@ def bar(
     for segment in pieces:
         title = f"{segment.share.name}: {written(segment.figure.value, unit)}"
         look = f"solid-{segment.share.hue}"
-        gap = 1.0 if segment is not pieces[-1] and concrete(segment.width) > NARROW else 0.0
+        gap = GAP_BETWEEN if segment is not pieces[-1] and concrete(segment.width) > NARROW else 0.0
         yield rect(segment.left, y, segment.width - gap, BAR, look, figure=segment.figure, title=title)
         if segment.texture:
             yield rect(segment.left, y + BAR - TEXTURE, segment.width - gap, TEXTURE, segment.texture)

@@ -23,8 +23,8 @@ BRACE, LABEL = 128.0, 138.0
 NARROW, BOX, STEP, PILL = 90.0, 10.0, 14.0, 19.0
 """The least width of a box, what it has beside its text, from box to box, and the height of a norm."""
 HEADING, SPACE = 24.0, 16.0
-LEAST_PITCH = 4.0
-"""Below this height of a cell its runs are drawn, not each layer."""
+FEW_BRACES = 3
+"""Of more runs, single layers have no brace."""
 NUMBERED = (10, 20, 50, 100, 200, 500)
 HATCHED: frozenset[Hue] = frozenset({"recurrent"})
 
@@ -226,15 +226,17 @@ def _numbers(strip: Strip, column: CellColumn) -> Drawing:
 
 def _number(column: CellColumn, step: int, place: Any) -> Shape:
     layer = place * step
-    return text(column.x - 8, column.above(layer + 0.5) + 4.5, f"{layer}", ink="muted", anchor="end")
+    return text(column.x - 8, column.above(layer + 0.5) + 4.5, f"{layer}", ink="muted index", anchor="end")
 
 
 def _braces(strip: Strip, column: CellColumn) -> Drawing:
-    """The runs and periods, named on the right."""
+    """The runs and periods, named on the right; of many runs those of several layers."""
     below: Any = float("inf")
     room = WIDTH - LABEL
     x = column.x - CELLS + BRACE
     for run, start, end, _ in placed_runs(strip):
+        if run.end - run.first == 1 and len(strip.runs) > FEW_BRACES:
+            continue
         low, high = column.above(start), column.above(end)
         yield path(steps("M", x, low - 1, "H", x + 5, "V", high + 1, "H", x), "edge s-line")
         lines = lines_of(run.label, room)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from archcli.render.picture.architecture.numbers import written
 from archcli.render.picture.architecture.page.foot import TITLES, UNITS, is_single
-from archcli.render.picture.architecture.page.header import caption_of
 from archcli.render.picture.architecture.page.printed import number
 from archcli.render.picture.architecture.page.sheet import kinds_title
 from archcli.render.picture.architecture.page.strip import like_runs
@@ -87,7 +86,8 @@ def _model(anatomy: Anatomy, scale: BarScale, width: int, signs: Signs) -> Itera
     yield [(anatomy.name, "bold")]
     yield from ([(line, "dim")] for line in _folded(anatomy.subtitle.split(" · "), " · ", width))
     keys = [
-        f"{number(figure, form).written} {caption_of(caption)}" for figure, caption, form in anatomy.headline
+        f"{number(figure, form).written} {caption.removeprefix('FLOP ')}"
+        for figure, caption, form in anatomy.headline
     ]
     yield from ([(line, "")] for line in _folded(keys, "  ", width))
     for strip in reversed(anatomy.strips):

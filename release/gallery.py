@@ -47,9 +47,10 @@ SECTIONS = {
 }
 INTRODUCTION = """# Gallery
 
-Every preset as [`archcli draw`](commands/draw.md) draws it, small: its layers from left to right, the mixer above and the network below, and what a token reads by
-component. Blue is attention, hatched green a recurrent layer, ochre a dense network, orange routed experts, violet the expert that all tokens pass, grey
-tables and the head. A drawing leads to its figures; `archcli draw NAME -o NAME.svg` draws it in full, to scale.
+Every preset as [`archcli draw`](commands/draw.md) draws it, small: its layers from left to right, the mixer
+above and the network below, and what a token reads by component. Blue is attention, hatched green a recurrent
+layer, ochre a dense network, orange routed experts, violet the expert that all tokens pass, grey tables and
+the head. A drawing leads to its figures; `archcli draw NAME -o NAME.svg` draws it in full, to scale.
 
 Made by `python release/gallery.py`.
 """

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_a_dash_prints_the_svg(cli):
     done = cli("draw", "gpt2", "-o", "-")
     assert done.code == 0
     assert done.out == archcli.draw("gpt2").svg()
-    assert ElementTree.fromstring(done.out).tag == f"{SVG}svg"
+    assert ET.fromstring(done.out).tag == f"{SVG}svg"  # noqa: S314
 
 
 def test_without_a_file_it_is_text(cli):
@@ -88,7 +88,7 @@ def test_time_is_that_of_a_profile(cli):
     assert "Where the time goes" in done.out
     values = [
         float(element.get("data-value"))
-        for element in ElementTree.fromstring(done.out).iter(f"{SVG}rect")
+        for element in ET.fromstring(done.out).iter(f"{SVG}rect")  # noqa: S314
         if element.get("data-command") == "profile"
     ]
     rows = json.loads(PROFILE.read_text())["rows"]
@@ -98,7 +98,7 @@ def test_time_is_that_of_a_profile(cli):
 def test_several_models_are_columns(cli):
     done = cli("draw", "gpt2", "gpt2", "--set", "2:d_ff=1024", "-o", "-")
     assert done.code == 0
-    texts = ["".join(node.itertext()) for node in ElementTree.fromstring(done.out).iter(f"{SVG}text")]
+    texts = ["".join(node.itertext()) for node in ET.fromstring(done.out).iter(f"{SVG}text")]  # noqa: S314
     assert texts.count("Layers") == 2
     assert "groups.0.layer.ffn.d_ff" in texts
     assert {"3072", "1024"} <= {*texts}
@@ -158,4 +158,4 @@ def test_a_name_is_text_in_a_drawing(tmp_path):
     model = archcli.load("gpt2", ["name=<script>&\"'"])
     text = archcli.draw(model).svg()
     assert "<script" not in text
-    ElementTree.fromstring(text)
+    ET.fromstring(text)  # noqa: S314

@@ -75,14 +75,12 @@ def fitted(line: Line, width: int, signs: Signs) -> Line:
 def encoded(lines: Iterable[Line], width: int, signs: Signs) -> list[Line]:
     """Lines as they are printed: cut, and without characters that a terminal would act on."""
 
-    def known(text: str) -> str:
-        return (
-            sanitize(text)
-            if signs is BLOCKS
-            else sanitize(text).translate(TABLE).encode("ascii", "replace").decode()
-        )
-
+    known = sanitize if signs is BLOCKS else _ascii
     return [fitted([(known(text), style) for text, style in line], width, signs) for line in lines]
+
+
+def _ascii(text: str) -> str:
+    return sanitize(text).translate(TABLE).encode("ascii", "replace").decode()
 
 
 def plain(lines: Sequence[Line]) -> str:

@@ -7,7 +7,7 @@
     params, flops, kvcache, memory   the same functions by the names of the commands
     predict, survey, compare   time on a device; many architectures by columns; a few side by side
     check, show, explain       design rules; the forward; where a number comes from, as a formula
-    draw                       architectures as drawings to scale, in a notebook or a file
+    draw, report               architectures as drawings to scale, and as a page that calculates
     profile, plot, verify      measured on this machine; its picture; counts beside torch's
     scale                      a family at another size, or for a budget of training
     formula, sweep             closed forms with sympy; which of a million shapes meet conditions, with numpy
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from archcli.api.predict import predict
     from archcli.api.presets import presets
     from archcli.api.profile import profile
+    from archcli.api.report import report
     from archcli.api.scale import scale
     from archcli.api.schema import yaml_schema
     from archcli.api.show import show
@@ -86,6 +87,7 @@ HOMES = {
     ".api.predict": ["predict"],
     ".api.presets": ["presets"],
     ".api.profile": ["profile"],
+    ".api.report": ["report"],
     ".api.scale": ["scale"],
     ".api.schema": ["yaml_schema"],
     ".api.show": ["show"],
@@ -160,6 +162,7 @@ __all__ = [
     "presets",
     "profile",
     "register",
+    "report",
     "scale",
     "show",
     "survey",

@@ -86,6 +86,16 @@ def common_divisor(a: Number, b: Number) -> Number:
     return np.gcd(a, b)
 
 
+def largest_divisor(n: Number, most: int) -> Number:
+    """The largest number up to `most` that divides n."""
+    if not is_symbolic(n):
+        return next(k for k in range(most, 0, -1) if n % k == 0)
+    from sympy import Max, Min, Mod
+
+    # k where it divides n, else 0
+    return Max(*(k * (1 - Min(1, Mod(n, k))) for k in range(1, most + 1)))
+
+
 def ceil_log2(n: Number) -> Number:
     """The logarithm of n to the base 2, rounded up."""
     if is_whole(n):

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import chain
 from operator import attrgetter
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from archcli.arith import Number, Shape, is_whole, repetitions, rounded_shape
 from archcli.graph.op import Op, Tape, Tensor, tree_map
@@ -122,6 +122,7 @@ class CountTape:
     """
 
     __slots__ = ("answers", "experts", "group", "keys", "path", "rows", "start", "stored", "times")
+    row_kind: ClassVar[type[Row]] = Row
 
     def __init__(
         self,
@@ -289,7 +290,7 @@ class CountTape:
         return tuple([Tensor(self, Abstract(shape, grad)) for shape in answer.outputs])
 
     def _row(self, op: Op, shapes: list[Shape], answer: OpAnswer, group: str) -> Row:
-        row = Row(
+        row = self.row_kind(
             path=join(self.path, op.name),
             group=group or self.group,
             op=op,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from archcli.graph.count_tape import Abstract, CountTape, OpAnswer, ShapeTape, join
+from archcli.graph.count_tape import Abstract, CountTape, OpAnswer, ShapeTape, StateTape, join
 from archcli.graph.op import Op, Tensor
 from archcli.graph.row import Row
 
@@ -17,7 +17,7 @@ INPUT = "input"
 """The id of what a forward is given: tokens, features."""
 
 
-class Source(NamedTuple):
+class MadeBy(NamedTuple):
     """What made a tensor: a row by its number, and which of its outputs, or which of its weights by name."""
 
     row: int
@@ -30,7 +30,7 @@ class WiredRow(Row):
 
     id: the path; `path#2` for the second row of the same path.
     reads: `id` for the first output of that row, `id:1` for its second, `id:weight` for its weight of that
-        name, `input` for what the forward is given. None for a row of weights that no forward runs.
+        name, `input` for what the forward is given. None for a row of weights by themselves.
     layers: the layers of its stack that it stands for, by number; None for a row outside of all layers.
     kept: which of its outputs the cache keeps as they are; `states` has all that it leaves in the cache.
     """
@@ -42,7 +42,7 @@ class WiredRow(Row):
 
 
 @dataclass(slots=True)
-class Wiring:
+class Wires:
     """How the rows of a trace hang together, as its tapes note it.
 
     reads: the sources of each row's inputs, by the row's number; None for an input of the model.
@@ -52,9 +52,9 @@ class Wiring:
     shares: the key of the weights that a module uses together with others, by its path.
     """
 
-    reads: dict[int, tuple[Source | None, ...]] = field(default_factory=dict)
-    entered: dict[str, Source | None] = field(default_factory=dict)
-    left: dict[str, Source | None] = field(default_factory=dict)
+    reads: dict[int, tuple[MadeBy | None, ...]] = field(default_factory=dict)
+    entered: dict[str, MadeBy | None] = field(default_factory=dict)
+    left: dict[str, MadeBy | None] = field(default_factory=dict)
     modules: dict[str, Any] = field(default_factory=dict)
     shares: dict[str, str] = field(default_factory=dict)
 
@@ -63,10 +63,11 @@ class WiredTape(ShapeTape):
     """A ShapeTape that notes where each input of an operation comes from."""
 
     __slots__ = ("wiring",)
+    row_kind: ClassVar[type[Row]] = WiredRow
 
     def __init__(self, rows: list[Row], *args: Any, **options: Any) -> None:
         super().__init__(rows, *args, **options)
-        self.wiring = Wiring()
+        self.wiring = Wires()
 
     def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
         """Write the op's row and what it reads; returns abstract outputs that know their row."""
@@ -80,7 +81,7 @@ class WiredTape(ShapeTape):
         tensor = super().weight(op, *xs, group=group, trained=trained, which=which)
         path = join(self.path, op.name)
         row = next(i for i in range(self.start, len(self.rows)) if self.rows[i].path == path)
-        return Tensor(self, tensor.value._replace(place=Source(row, which)))
+        return Tensor(self, tensor.value._replace(place=MadeBy(row, which)))
 
     def call(self, module: Any, name: str, *args: Any, **options: Any) -> Any:
         """Count the child's forward; notes what it is given, and whose weights it shares."""
@@ -104,9 +105,48 @@ class WiredTape(ShapeTape):
     def _tensors(self, answer: OpAnswer, *, grad: bool) -> Any:
         number = len(self.rows) - 1
         tensors = tuple(
-            [Tensor(self, Abstract(shape, grad, Source(number, i))) for i, shape in enumerate(answer.outputs)]
+            [Tensor(self, Abstract(shape, grad, MadeBy(number, i))) for i, shape in enumerate(answer.outputs)]
         )
         return tensors if answer.many else tensors[0]
+
+
+class CachingTape(StateTape):
+    """A StateTape that notes which output of which operation each state holds."""
+
+    __slots__ = ("makers",)
+
+    def __init__(self, rows: list[Row], *args: Any, **options: Any) -> None:
+        super().__init__(rows, *args, **options)
+        self.makers: dict[str, tuple[str, int] | None] = {}
+
+    def emit(self, op: Op, *xs: Tensor, group: str = "", trained: bool = True) -> Any:
+        """Write the op's row if it caches anything, and note what made its first input."""
+        path = join(self.path, op.name)
+        self.makers[path] = xs[0].value.place if xs else None
+        shapes = [x.value.shape for x in xs]
+        answer = self._answer(op, shapes, [], trained=trained)
+        if answer.states:
+            self._row(op, shapes, answer, group)
+        tensors = tuple(
+            [Tensor(self, Abstract(shape, place=(path, i))) for i, shape in enumerate(answer.outputs)]
+        )
+        return tensors if answer.many else tensors[0]
+
+    def _child(self, cls: type[T], **changes: Any) -> T:
+        child = super()._child(cls, **changes)
+        if isinstance(child, CachingTape):
+            child.makers = self.makers
+        return child
+
+    def keeper(self, path: str, among: Container[str]) -> tuple[str, tuple[int, ...]]:
+        """The path of the operation among these that made what an operation caches, and which output it is.
+
+        The operation itself, without an output, where it is one of them.
+        """
+        output: tuple[int, ...] = ()
+        while path not in among and (maker := self.makers.get(path)) is not None:
+            path, output = maker[0], (maker[1],)
+        return path, output
 
 
 class WiredTrace(NamedTuple):
@@ -123,7 +163,7 @@ class WiredTrace(NamedTuple):
     modules: dict[str, Any]
 
 
-def wired(rows: Sequence[Row], wiring: Wiring) -> WiredTrace:
+def wired(rows: Sequence[Row], wiring: Wires) -> WiredTrace:
     """The rows with their ids, and with the ids of what they read."""
     ids = list(_ids(row.path for row in rows))
     entered = {path: _name(source, ids) for path, source in wiring.entered.items()}
@@ -136,12 +176,19 @@ def source_row(read: str) -> str:
     return read.partition(":")[0]
 
 
-def _named(rows: Sequence[Row], wiring: Wiring, ids: list[str]) -> Iterator[WiredRow]:
-    for number, row in enumerate(rows):
+def _named(rows: Sequence[Row], wiring: Wires, ids: list[str]) -> Iterator[WiredRow]:
+    for number, plain in enumerate(rows):
+        # a tape that declares weights writes plain rows
+        row = plain if isinstance(plain, WiredRow) else _copied(plain)
         sources = wiring.reads.get(number)
-        reads = None if sources is None else tuple([_name(source, ids) for source in sources])
-        copied: Any = {of.name: getattr(row, of.name) for of in fields(Row)}
-        yield WiredRow(**copied, id=ids[number], reads=reads)
+        row.id = ids[number]
+        row.reads = None if sources is None else tuple([_name(source, ids) for source in sources])
+        yield row
+
+
+def _copied(row: Row) -> WiredRow:
+    values: Any = {of.name: getattr(row, of.name) for of in fields(Row)}
+    return WiredRow(**values)
 
 
 def _ids(paths: Iterable[str]) -> Iterator[str]:
@@ -152,7 +199,7 @@ def _ids(paths: Iterable[str]) -> Iterator[str]:
         yield path if seen[path] == 1 else f"{path}#{seen[path]}"
 
 
-def _name(source: Source | None, ids: list[str]) -> str:
+def _name(source: MadeBy | None, ids: list[str]) -> str:
     if source is None:
         return INPUT
     return f"{ids[source.row]}:{source.which}" if source.which else ids[source.row]

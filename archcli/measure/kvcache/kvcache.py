@@ -129,7 +129,7 @@ def _convention(model: Model, totals: Record) -> str:
 
 def _alternatives(model: Model, plan: Plan, context: int, batch_size: int, dtypes: CacheDtypes) -> Record:
     """The cache as some engines store it, and with other kinds of attention, as far as ranks can share it."""
-    variants = {"held_by_engines": _engines(model), "as_kind": _kinds(model)}
+    variants = {"held_by_engines": _engines(model), "as_kind": kinds_of(model)}
     records: dict[str, Record] = {key: {} for key in variants}
     for key, models in variants.items():
         for name, changed in models:
@@ -209,7 +209,7 @@ def _engines(model: Model) -> Iterator[tuple[str, Model]]:
         yield "keys and values rebuilt from the latent", substitute(model, latent)
 
 
-def _kinds(model: Model) -> Iterator[tuple[str, Model]]:
+def kinds_of(model: Model) -> Iterator[tuple[str, Model]]:
     """(kind, model) with all attention converted to each kind; attention without heads is unchanged."""
     heads = {path: mixer for path, mixer in cached_attention(model).items() if mixer.content_dim is not None}
     for name, convert in CONVERSIONS.items() if heads else ():

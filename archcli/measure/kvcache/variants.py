@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from archcli.arith import Number, ceil_div
+from archcli.arith import Number, ceil_div, largest_divisor
 from archcli.modules import Mixer, Model, substitute
 from archcli.modules.attention.grouped import GroupedQueryAttention, MultiHeadAttention, MultiQueryAttention
 from archcli.modules.attention.latent import MultiHeadLatentAttention
@@ -32,7 +32,7 @@ def to_mqa(mixer: MixerFacts) -> MultiQueryAttention:
 
 def to_gqa(mixer: MixerFacts) -> GroupedQueryAttention:
     """GQA: 8 heads of keys and values, or the largest smaller number that divides H."""
-    kv_heads = next(k for k in range(DEFAULT_KV_HEADS, 0, -1) if mixer.n_heads % k == 0)
+    kv_heads = largest_divisor(mixer.n_heads, DEFAULT_KV_HEADS)
     return GroupedQueryAttention.unchecked(**_heads(mixer), n_kv_heads=kv_heads)
 
 

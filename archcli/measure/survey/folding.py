@@ -8,16 +8,18 @@ from within the layer, the stream, and what comes from another layer or from out
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from archcli.arith import Number
 from archcli.graph.count_tape import settings_of
+from archcli.graph.op import PLAIN
 from archcli.graph.wired_tape import INPUT, WiredRow, WiredTrace, source_row
 from archcli.modules.models.layers import LayerIndex
 
 MADE = "made"
 """A source outside of all layers, without weights: two that compute the same are one."""
+NUMBER, NO_NUMBER = "number", -1
+"""What stands for a setting that is the number of its layer; the number outside of layers."""
 
 
 def folded(trace: WiredTrace, index: LayerIndex) -> WiredTrace:
@@ -48,19 +50,16 @@ class Folding:
         self._fold_tables()
 
     def rows(self) -> Iterator[WiredRow]:
-        """Each row once for all like it."""
+        """Each row once for all like it: the first, changed to stand for the others."""
         alike: dict[str, list[WiredRow]] = {}
         for row in self.trace.rows:
             alike.setdefault(self.renamed(row.id), []).append(row)
         for rows in alike.values():
-            reads = rows[0].reads
-            yield replace(
-                rows[0],
-                times=sum(row.times for row in rows),
-                stored=_stored(rows),
-                reads=None if reads is None else tuple([self.read(read) for read in reads]),
-                layers=self._numbers(rows),
-            )
+            first = rows[0]
+            first.layers, first.stored = self._numbers(rows), _stored(rows)
+            first.times = sum(row.times for row in rows)
+            first.reads = None if first.reads is None else tuple([self.read(read) for read in first.reads])
+            yield first
 
     def renamed(self, row_id: str) -> str:
         """The id of the row that stands for a row."""
@@ -82,10 +81,11 @@ class Folding:
 
     def _fold_layers(self) -> None:
         first_like: dict[Hashable, str] = {}
+        shared = self._shared_weights()
         for path, rows in self.layers.items():
             if path:
                 stack = path.rpartition(".")[0]
-                key = (stack, self._shares(path), *[self._key(row, path) for row in rows])
+                key = (stack, *shared.get(path, ()), *[self._key(row, path) for row in rows])
                 self.firsts[path] = first_like.setdefault(key, path)
 
     def _fold_tables(self) -> None:
@@ -100,26 +100,28 @@ class Folding:
             if by and not row.weights and all(self.layer_of[reader] for reader in by):
                 self.tables[row.id] = first_like.setdefault((frozenset(by), _made(row)), row.id)
 
-    def _shares(self, path: str) -> Hashable:
-        """The weights that modules of a layer share: layers that use others are not alike."""
-        within = f"{path}."
-        return tuple(
-            (f"{at}.".removeprefix(path), key)
-            for at, key in self.trace.shares.items()
-            if f"{at}.".startswith(within)
-        )
+    def _shared_weights(self) -> dict[str, list[tuple[str, str]]]:
+        """By layer, the modules in it that share weights, and with which others."""
+        shared: dict[str, list[tuple[str, str]]] = {}
+        for path, key in self.trace.shares.items():
+            layer = path
+            while layer and layer not in self.layers:
+                layer = layer.rpartition(".")[0]
+            shared.setdefault(layer, []).append((path.removeprefix(layer), key))
+        return shared
 
     def _key(self, row: WiredRow, path: str) -> Hashable:
         """What tells a row of a layer apart from those at its place in other layers."""
         reads = tuple([self._source(read, path) for read in _values_read(row)])
         # the layer's slice of a table for all layers is taken by its number
-        number = path.rpartition(".")[2] if reads and all(read[0] == MADE for read in reads) else None
-        # a layer that uses weights again stores none of them: `_shares` has which
+        by_number = row.op.is_view and reads and all(read[0] == MADE for read in reads)
+        number = int(path.rpartition(".")[2]) if by_number else NO_NUMBER
+        # a layer that uses weights again stores none of them: `_shared_weights` has which
         return row.id.removeprefix(path), *_settings(row, number), row.stored is None, reads
 
     def _source(self, read: str, path: str) -> tuple[Hashable, ...]:
         """What is read, as seen from a layer: its stream, its own, another layer's, or from outside."""
-        if read == self.trace.entered[path]:
+        if read == self.trace.entered.get(path):
             return ("stream",)
         maker = source_row(read)
         if maker == INPUT:
@@ -137,15 +139,22 @@ def _made(row: WiredRow) -> Hashable:
     return *_settings(row), tuple(_values_read(row))
 
 
+def _comparable(value: Any) -> Hashable:
+    # by repr: masks and sources of frequencies compare by identity
+    return value if type(value) in PLAIN else repr(value)
+
+
 def _values_read(row: WiredRow) -> list[str]:
     """What a row reads, without the inputs of which it reads the dtype alone."""
     return [read for i, read in enumerate(row.reads or ()) if i not in row.op.dtype_inputs]
 
 
-def _settings(row: WiredRow, number: str | None = None) -> tuple[Any, ...]:  # mypy: sizes are unhashable
+def _settings(row: WiredRow, number: int = NO_NUMBER) -> tuple[Any, ...]:  # mypy: sizes are unhashable
     """What an operation is, besides what it reads; of a setting that is the layer's number, that it is."""
-    # by repr: masks and sources of frequencies compare by identity
-    settings = ["number" if repr(value) == number else repr(value) for value in settings_of(row.op)]
+    settings = [
+        NUMBER if type(value) is int and value == number else _comparable(value)
+        for value in settings_of(row.op)
+    ]
     kind = type(row.op), *settings, row.group, row.experts, row.trained, row.states, row.reads is None
     return *kind, row.inputs, row.outputs, tuple(row.weights.items())
 

@@ -90,15 +90,17 @@ def cached_record(row: WiredRow, batch_size: int = 1) -> dict[str, Any]:
     contents, of_token = Counter[StateContent](), Counter[StateContent]()
     for state in row.states:
         contents[state.holds] += state.elements
-        if state.tokens:
+        if state.tokens is not None:
             of_token[state.holds] += state.elements // (batch_size * state.tokens)
     layer_bytes = CacheDtypes(CACHE_DTYPE).bytes_of(contents)
+    constant = [state for state in row.states if state.tokens is None]
     return {
         "elements": contents.total() * row.times,
         "bytes": layer_bytes * row.times,
         "layer_bytes": layer_bytes,
         "elements_per_token": of_token.total(),
         "bytes_per_token": CacheDtypes(CACHE_DTYPE).bytes_of(of_token),
+        "constant_elements": sum(state.elements // batch_size for state in constant),
         "kind": " + ".join(dict.fromkeys(state.kind.value for state in row.states)),
         "holds": " + ".join(content.value for content in contents),
         "outputs": list(row.kept),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from archcli.graph import Row, State
-from archcli.graph.count_tape import Abstract
-from archcli.graph.wired_tape import WiredRow, WiredTape, WiredTrace, wired
+from archcli.graph.count_tape import Abstract, CountTape
+from archcli.graph.wired_tape import CachingTape, WiredRow, WiredTape, WiredTrace, wired
 from archcli.measure.survey.folding import folded
 from archcli.modules import Model
 from archcli.modules.models.layers import LayerIndex
@@ -28,56 +25,38 @@ def wired_forward(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Wir
     A layer stands once for all of its stack that are like it.
     """
     trace = wired_trace(model, Request("forward", batch_size, seq_len))
-    prefill = wired_trace(model, Request("prefill", batch_size, seq_len, logits="all"))
-    return folded(trace._replace(rows=tuple(_caching(trace, prefill))), LayerIndex(model))
+    _note_cached(model, Request("prefill", batch_size, seq_len), trace.rows)
+    return folded(trace, LayerIndex(model))
 
 
 def wired_trace(model: Model, request: Request) -> WiredTrace:
     """Trace a pass from an empty cache, without costs. A layer stands for those of its place in a pattern."""
+    tape = WiredTape([])
+    _run(tape, model, request)
+    return wired(tape.rows, tape.wiring)
+
+
+def _run(tape: CountTape, model: Model, request: Request) -> None:
+    """Run the pass of a request, from an empty cache, on a tape."""
     request = request.resolved()
     model, _ = formed(model, request)
-    rows: list[Row] = []
-    tape = WiredTape(rows)
     inputs = {name: Abstract(spec.shape, grad=False) for name, spec in model.inputs(request).items()}
     run_on(tape, model.adapted, request, inputs, () if request.caches else None)
-    return wired(rows, tape.wiring)
 
 
-class Kept(NamedTuple):
-    """What a row leaves in the cache, and which of its outputs are kept as they are."""
+def _note_cached(model: Model, request: Request, rows: Iterable[WiredRow]) -> None:
+    """Give each row of a forward what the prefill of a request caches of it.
 
-    states: tuple[State, ...] = ()
-    outputs: tuple[int, ...] = ()
-
-
-NOTHING = Kept()
-
-
-def _caching(trace: WiredTrace, prefill: WiredTrace) -> list[WiredRow]:
-    """The rows of a forward with what they cache in a prefill."""
-    kept = _kept({row.id for row in trace.rows}, prefill)
-    of_rows = [kept.get(row.id, NOTHING) for row in trace.rows]
-    pairs = zip(trace.rows, of_rows, strict=True)
-    return [replace(row, states=of_row.states, kept=of_row.outputs) for row, of_row in pairs]
-
-
-def _kept(ids: set[str], prefill: WiredTrace) -> dict[str, Kept]:
-    """What a prefill caches, by the rows of the forward; what it appends to the cache by who made it."""
-    made = {row.id: row for row in prefill.rows}
-    kept: dict[str, Kept] = {}
-    for row in prefill.rows:
-        for state in row.states:
-            maker, outputs = _maker(row, ids, made)
-            before = kept.get(maker, NOTHING)
-            kept[maker] = Kept((*before.states, state), (*before.outputs, *outputs))
-    return kept
-
-
-def _maker(row: WiredRow, ids: set[str], made: Mapping[str, WiredRow]) -> tuple[str, tuple[int, ...]]:
-    """The row of the forward that made what a row caches, and the output that it is, if it is one."""
-    output: tuple[int, ...] = ()
-    while row.id not in ids and row.reads:
-        maker, _, which = row.reads[0].partition(":")
-        output = (int(which or 0),)
-        row = made[maker]
-    return row.id, output
+    A forward appends nothing to a cache: what a prefill would append is noted at the row that made it.
+    """
+    tape = CachingTape([])
+    _run(tape, model, request)
+    by_path: dict[str, WiredRow] = {}
+    for row in rows:
+        row.states = ()
+        by_path.setdefault(row.path, row)
+    for cached in tape.rows:
+        path, outputs = tape.keeper(cached.path, by_path)
+        if path in by_path:
+            row = by_path[path]
+            row.states, row.kept = (*row.states, *cached.states), (*row.kept, *outputs)

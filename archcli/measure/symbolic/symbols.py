@@ -100,7 +100,7 @@ class ModelSymbols:
     def __init__(
         self, model: Model, of_pass: Mapping[str, int], keeps: Callable[[str], bool] = lambda _: True
     ) -> None:
-        by_path = _sizes(model)
+        by_path = size_values(model)
         names = {path: name for path, name in size_names(model).items() if keeps(name)}
         self._symbols = {name: symbol(name) for name in (*filter(keeps, of_pass), *names.values())}
         self.sizes = {name: self._symbols.get(name, number) for name, number in of_pass.items()}
@@ -196,22 +196,23 @@ def _steps(expression: Any) -> list[Any]:
     return sorted(expression.atoms(sympy.Min, sympy.floor), key=sympy.default_sort_key)
 
 
-def _sizes(model: Model) -> dict[str, int]:
-    """Every size by full path, without those of RoPE scaling and MTP, which no formula contains."""
+def size_values(model: Model, *, predictions: bool = False) -> dict[str, int]:
+    """Every size by full path; those of multi-token prediction where `predictions` are asked for."""
     return {
         path: value
         for path, spec, value in sizes(model)
+        if value is not None and (predictions or path.split(".")[0] != MTP)
         # a RoPE scaling's only sizes are lengths of training, on which no count depends
-        if value is not None and not isinstance(spec, RopeScaling) and path.split(".")[0] != MTP
+        if not isinstance(spec, RopeScaling)
     }
 
 
-def size_names(model: Model) -> dict[str, str]:
+def size_names(model: Model, *, predictions: bool = False) -> dict[str, str]:
     """A symbol name per path: its shortest end that has one value in all fields, as an identifier.
 
     Fields of layers that are told apart by their number alone share the first's name where values agree.
     """
-    by_path = _sizes(model)
+    by_path = size_values(model, predictions=predictions)
     values: dict[str, set[int]] = {}
     for path, value in by_path.items():
         for end in _ends(path):

@@ -59,7 +59,7 @@ class Mask(ABC):
         return True
 
     def example(self, size: int = 9, largest: int = 3) -> tuple[tuple[bool, ...], ...]:
-        """Whether each of a few queries sees each key, with the pattern made small so that its shape shows."""
+        """Whether each of a few queries sees each key, the pattern made small so that its shape shows."""
         this: Any = self  # each pattern is a dataclass of numbers, which the base cannot say
         numbers = asdict(this)
         factor = largest / max(numbers.values(), default=largest)

@@ -1,4 +1,4 @@
-"""The anatomy of a model: all that a drawing of it says, read off the reports of show, params, kvcache, flops."""
+"""The anatomy of a model: what a drawing of it says, read off rows and the reports of other commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from archcli.modules.models.layers import LayerIndex
 
 
 def anatomy(model: Model, shown: Shown = "params", profile: Mapping[str, Any] | None = None) -> Anatomy:
-    """What a drawing of a model says; `shown` is what its bars are of, `profile` a saved profile for `time`."""
+    """What a drawing of a model says; `shown` is what its bars are of, `profile` a saved one for `time`."""
     return Counted(model).anatomy(shown, profile)
 
 
@@ -59,8 +59,9 @@ class Counted:
     def _subtitle(self) -> str:
         """Layers, width and vocabulary."""
         parts: list[str | Figure] = []
-        for strip in strips_of(self.model, self.rows, self.kinds.kinds):
-            word = "layers" if not parts else f"{strip.title} layers"
+        strips = strips_of(self.model, self.rows, self.kinds.kinds)
+        for strip in strips:
+            word = "layers" if len(strips) == 1 else f"{strip.title} layers"
             parts += [" · "] * bool(parts) + [strip.n_layers, f" {word}"]
         table = next((row for row in self.rows if row.group == "embedding" and row.weights), None)
         if table is not None:

@@ -53,6 +53,12 @@ class Draft:
     lines: tuple[str, ...] = ()
     ports: dict[str, tuple[Port, ...]] = field(default_factory=dict)
     """Of a core: where each value that it reads comes from."""
+    names: dict[int, str] = field(default_factory=dict)
+    """What its pieces are called."""
+    slots: list[str] = field(default_factory=list)
+    """What cores read all of it as."""
+    is_open: bool = True
+    """Of a part: whether it shows what it reads besides the stream."""
 
     def mark(self, piece: int | None, **changes: Any) -> None:
         """Change what is said of one piece, or of all pieces."""
@@ -67,6 +73,11 @@ class Draft:
 
     def node(self, params: Figure | None) -> Node:
         """The node as it is drawn."""
+        names = [self.names.get(i, "") for i in range(len(self.pieces))]
+        if len(set(names)) == 1:
+            # all pieces of a query's head: it is the bar that has the name
+            self.label, names = names[0] or self.label, [""] * len(names)
+        pieces = (piece._replace(label=name) for piece, name in zip(self.pieces, names, strict=True))
         return Node(
             self.id,
             self.role,
@@ -75,7 +86,7 @@ class Draft:
             tuple(row.id for row in self.rows),
             self.width,
             params,
-            tuple(self.pieces),
+            tuple(pieces),
             self.heads,
             self.mask,
             self.held,

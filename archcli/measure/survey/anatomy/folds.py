@@ -23,12 +23,14 @@ def fold(drafts: Drafts) -> Drafts:
 def fold_routers(drafts: Drafts) -> None:
     """The product and the scores that a router chooses by become part of it."""
     for router in [draft for draft in drafts.values() if draft.role == "router"]:
+        # until the product that scores the experts: its width is their number
+        router.width = None
         while router.reads and (before := drafts[router.reads[0].node]).role in ("matrix", "unary"):
-            if drafts.only_reader(before.id) is not router:
+            if drafts.only_reader(before.id) is not router or router.width is not None:
                 break
             router.rows = [*before.rows, *router.rows]
             router.reads = list(dict.fromkeys([*before.reads, *router.reads[1:]]))
-            router.width = before.width
+            router.width = before.width if before.role == "matrix" else None
             del drafts[before.id]
 
 

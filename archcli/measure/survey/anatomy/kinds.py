@@ -18,7 +18,7 @@ from archcli.measure.survey.anatomy.parts import (
     signature,
 )
 from archcli.measure.survey.anatomy.reading import Forward, Reader
-from archcli.measure.survey.anatomy.records import Figure, Hue, Kind, Line, Part
+from archcli.measure.survey.anatomy.records import Figure, Hue, Kind, Line, Node, Part
 from archcli.measure.survey.anatomy.shares import hues_of_part
 from archcli.measure.survey.anatomy.titles import short_title
 
@@ -72,8 +72,15 @@ class Kinds:
         part = self.parts[key]
         shared = [f"{at}{node.id[node.id.rfind('.') :]}" for node in part.nodes if node.hue == "shared"]
         self.hues |= hues_of_part(inside, part.hue, shared)
-        label = short_title(modules[at])
-        return Draft(at, "part", label, letter=part.letter, hue=part.hue, lines=part.lines[:1])
+        label, is_open = short_title(modules[at]), any(_is_foreign(node) for node in part.nodes)
+        box = Draft(at, "part", label, letter=part.letter, hue=part.hue, lines=part.lines[:1])
+        box.is_open = is_open
+        return box
+
+
+def _is_foreign(node: Node) -> bool:
+    """Whether a node is a value from elsewhere, besides the stream."""
+    return node.role == "input" and node.id != INPUT
 
 
 def spine_of(drafts: Drafts) -> tuple[str, ...]:
@@ -94,10 +101,10 @@ def _way(drafts: Drafts, avoided: str) -> tuple[str, ...] | None:
     if OUTPUT not in leads:
         return None
     way: list[str] = []
-    node: str | None = OUTPUT
-    while node is not None:
-        way.append(node)
-        node = leads[node]
+    place: str | None = OUTPUT
+    while place is not None:
+        way.append(place)
+        place = leads[place]
     return tuple(reversed(way))
 
 

@@ -18,6 +18,8 @@ from archcli.measure.survey.anatomy.roles import role_of
 from archcli.measure.survey.anatomy.titles import facts_of, hue_of, title_of
 from archcli.measure.survey.show import layer_params
 
+SCORES = {"softmax_after": "softmax"}
+"""Scores of routers as the field calls them: the softmax may come before the choice, or after it."""
 PART_FAMILIES = ("attention", "cross_attention", "ffn")
 """Families of modules that are parts."""
 Sizes = tuple[Figure, Figure, Figure]
@@ -25,7 +27,7 @@ Sizes = tuple[Figure, Figure, Figure]
 
 
 def letter_of(number: int) -> str:
-    """A, B, … Z, AA, AB, …"""
+    """The letter of a part by its number: A to Z, then AA, AB."""
     first, last = divmod(number, 26)
     return (letter_of(first - 1) if first else "") + chr(ord("A") + last)
 
@@ -63,8 +65,9 @@ def signature(path: str, rows: Iterable[WiredRow]) -> Hashable:
     )
 
 
-def _settings(row: WiredRow) -> str:
-    return f"{type(row.op).__name__} {settings_of(row.op)}"
+def _settings(row: WiredRow) -> tuple[Any, ...]:
+    # by repr: masks compare by identity
+    return type(row.op), repr(settings_of(row.op)), row.experts
 
 
 class PartDrawing:
@@ -101,19 +104,19 @@ class PartDrawing:
             routed = any(row.experts for row in rows)
             if routed or (module.family == "ffn" and rows):
                 hue: Hue = "experts" if routed else "shared"
-                label = "experts" if routed else path.rpartition(".")[2].replace("_", " ")
-                yield path, Draft(path, "experts", label, hue=hue)
+                yield path, Draft(path, "experts", path.rpartition(".")[2].replace("_", " "), hue=hue)
 
     def _open(self, path: str, box: Draft, drafts: Drafts) -> None:
         """The nodes within an expert, and how it is chosen."""
         rows = [row for row in self.rows if row.path.startswith(f"{path}.")]
         within = Reader(self.forward, self.forward.entered[path]).read(rows, self.forward.left[path])
-        box.inner = finished(fold(within))
+        box.inner = tuple(replace(node, hue=box.hue) for node in finished(fold(within)))
         box.width = within["output"].width
         router = next((of for of in drafts.sources(box) if of.role == "router"), None)
         counted = next((row for row in rows if row.experts), None)
         if router is not None:
-            router.label = router.rows[-1].op.traits(*router.rows[-1].inputs).router_scores or router.label
+            scores = router.rows[-1].op.traits(*router.rows[-1].inputs).router_scores
+            router.label = router.label if scores is None else SCORES.get(scores, scores)
         if router is not None and counted is not None and counted.experts is not None:
             box.choice = Choice(
                 shown(counted, "experts", counted.experts.n_experts),
@@ -140,20 +143,23 @@ def describe_core(core: Draft, drafts: Drafts) -> None:
 
 
 def _name_slots(core: Draft, row: WiredRow, drafts: Drafts) -> None:
-    """Call bars by what the core reads them as."""
+    """Call bars and their pieces by what the core reads them as."""
+    named: set[tuple[str, int]] = set()
     for slot, value in zip(row.op.slots, row.reads or (), strict=False):
         for port in core.ports.get(value, ()):
-            of = drafts.get(port.node)
-            bar = None if of is None else drafts.bar(of)
+            of = drafts[port.node]
+            bar = drafts.bar(of)
             if bar is None:
                 continue
-            if port.piece is None or not bar.pieces:
-                bar.label = slot
+            piece = port.piece if bar is of else drafts.piece_behind(of)
+            if piece is None or not bar.pieces:
+                # keys that are read as values as well
+                bar.slots.append(slot)
+                bar.label = ", ".join(bar.slots)
             else:
-                piece = bar.pieces[port.piece]
-                bar.pieces[port.piece] = piece._replace(label=piece.label or slot)
-                if {piece.label for piece in bar.pieces} == {slot}:
-                    bar.label, bar.pieces = slot, [piece._replace(label="") for piece in bar.pieces]
+                both = f"{bar.names[piece]}, {slot}" if (bar.id, piece) in named else slot
+                bar.names[piece] = both
+                named.add((bar.id, piece))
 
 
 def state_bytes(rows: Sequence[WiredRow]) -> Figure:
@@ -164,11 +170,14 @@ def state_bytes(rows: Sequence[WiredRow]) -> Figure:
 
 def finished(drafts: Drafts) -> tuple[Node, ...]:
     """The nodes of drafts, with their parameters in one layer."""
-    return tuple(draft.node(params_of(draft.rows)) for draft in drafts.values())
+    return tuple(
+        draft.node(None if draft.role == "input" else params_of(draft.rows)) for draft in drafts.values()
+    )
 
 
 def params_of(rows: Sequence[WiredRow]) -> Figure | None:
     """Parameters of rows in one layer; None where they have none."""
+    # a part or a bar may have noted a row twice
     weighty = list({row.id: row for row in rows if row.weights}.values())
     if not weighty:
         return None
@@ -180,9 +189,12 @@ def part_of(letter: str, drawing: PartDrawing, state: Sizes | None) -> Part:
     """A part under its letter."""
     nodes = drawing.nodes(state)
     hue = hue_of(drawing.module, nodes)
-    colored = tuple(
-        node if node.hue != "plain" or node.role in ("input", "output") else replace(node, hue=hue)
-        for node in nodes
-    )
     params = Figure(sum(map(layer_params, drawing.rows)), "show", drawing.path, LAYER_PARAMS)
-    return Part(letter, hue, title_of(drawing.module, nodes), params, colored, facts_of(nodes))
+    colored = tuple(_colored(node, hue) for node in nodes)
+    return Part(letter, hue, title_of(drawing.module), params, colored, facts_of(nodes, hue))
+
+
+def _colored(node: Node, hue: Hue) -> Node:
+    """A node in the hue of its part, if it has none of its own and is no end of the stream."""
+    plain = node.hue == "plain" and node.role not in ("input", "output")
+    return replace(node, hue=hue) if plain else node

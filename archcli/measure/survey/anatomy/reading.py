@@ -106,7 +106,12 @@ class Reader:
 
     def reads(self, row: WiredRow) -> list[Port]:
         """The ports that a row reads, each once."""
-        return list(dict.fromkeys(port for value in row.reads or () for port in self.found(value)))
+        ports = list(dict.fromkeys(port for value in row.reads or () for port in self.found(value)))
+        for port in ports:
+            if port.piece is not None:
+                # a piece is called by who reads it, where nothing better is known of it
+                self.drafts[port.node].names.setdefault(port.piece, short_name(row.path))
+        return ports
 
     def give(self, row: WiredRow, *ports: Iterable[Port]) -> None:
         """Let the outputs of a row be read from ports: those of its first output first."""
@@ -126,12 +131,19 @@ class Reader:
         box.rows.append(row)
         self.drafts.setdefault(box.id, box)
         outside = [port for port in self.reads(row) if port.node != box.id]
+        if not box.is_open:
+            # a table of positions or the like, which the part does not show
+            outside = [port for port in outside if not self._is_foreign(port)]
         box.reads = list(dict.fromkeys([*box.reads, *outside]))
         self.give(row, *[[Port(box.id)]] * len(row.outputs))
 
     def width(self, row: WiredRow) -> Figure:
         """The features of a row's output; in the wiring of a layer those of one of its streams."""
         return output_figure(row) if self.scales else width_figure(row)
+
+    def _is_foreign(self, port: Port) -> bool:
+        """Whether a port is that of a value that comes from elsewhere."""
+        return port.node != INPUT and self.drafts[port.node].role == "input"
 
     def node(self, row: WiredRow) -> None:
         """A row that is a node of its own."""
@@ -151,6 +163,7 @@ class Reader:
 
     def view(self, row: WiredRow) -> None:
         """The same numbers, read where the first input is read."""
+        self.reads(row)
         first = next((ports for value in row.reads or () if (ports := self.found(value))), ())
         self.give(row, *[first] * len(row.outputs))
 
@@ -199,7 +212,7 @@ class Reader:
             of.rows.append(row)
 
     def _cache(self, row: WiredRow) -> None:
-        """Mark what is cached of each token: a bar, or its piece. A state that does not grow is its part's."""
+        """Mark a bar or its piece as cached; states that do not grow are those of the part."""
         holds = next((state.holds for state in row.states if state.tokens), None)
         if holds is None:
             self.states.append(row)
@@ -213,15 +226,16 @@ class Reader:
             bar.cached = cached_figure(row) if bar.cached is None else added(bar.cached, cached_figure(row))
             piece = port.piece if bar is of else self.drafts.piece_behind(of)
             bar.mark(piece, cached=True)
-            if holds is StateContent.LATENT and piece is not None and not bar.pieces[piece].rotated:
-                bar.mark(piece, label="latent")
+            if holds is StateContent.LATENT and piece is not None:
+                bar.names[piece] = "latent"
 
     def concat(self, row: WiredRow) -> None:
         """Pieces side by side: who reads them reads all."""
         self.give(row, self.reads(row))
 
-    spread = concat
-    """Tokens that are sent to experts are read with what their router says."""
+    def spread(self, row: WiredRow) -> None:
+        """Tokens that are sent to experts, as their router says; places of tokens are left out."""
+        self.give(row, self.reads(row), *[()] * (len(row.outputs) - 1))
 
     def aside(self, row: WiredRow) -> None:
         """Left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 from archcli.arith import Number
 
@@ -36,7 +36,7 @@ class Line(str):
     __slots__ = ("parts",)
     parts: tuple[str | Figure, ...]
 
-    def __new__(cls, *parts: str | Figure) -> Line:
+    def __new__(cls, *parts: str | Figure) -> Self:
         """The line that these words and figures make."""
         line = super().__new__(cls, "".join(map(_written, parts)))
         line.parts = parts
@@ -104,7 +104,7 @@ class Node:
     `core` mixes tokens (a box: attention with its mask, a scan with its state); `router` and `experts` those
     of a mixture, also the expert that all tokens pass (hue `shared`, without a choice); `part` a whole mixer
     or network within a layer's wiring (a box with its letter).
-    reads: ids of nodes, each once, in the order of the operation's inputs. rows: ids of the rows it stands for.
+    reads: ids of nodes, each once, in the order of the operation's inputs. rows: ids of its rows.
     heads, pieces: how its output bar is divided; where both are there and `heads` has the width of all
     pieces, each head has the pieces. turned: the share of each head that RoPE rotates, where it is the whole
     bar that is rotated. stacked: bars of equal products that meet, one over the other: gate and up.
@@ -172,11 +172,13 @@ class Cell:
 
 
 class Run(NamedTuple):
-    """Layers under one brace: a run of like ones, or a period that repeats."""
+    """Layers under a brace: runs of `lengths` like ones, `times` in turn. Those of a strip are all of it."""
 
     first: int
     end: int
     label: str
+    lengths: tuple[Figure, ...]
+    times: Figure | None = None
 
 
 @dataclass(frozen=True)

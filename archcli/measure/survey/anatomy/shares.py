@@ -10,6 +10,7 @@ from archcli.measure.flops import component
 from archcli.measure.report import Report
 from archcli.measure.survey.anatomy.records import Figure, Hue, Share
 from archcli.modules.models.layers import folded_path
+from archcli.modules.spec.trace import ADAPTERS
 
 Shown = Literal["params", "flops", "bytes", "kv", "time"]
 """What the shares are of."""
@@ -32,6 +33,18 @@ class Section(NamedTuple):
 
     name: str
     hue: Hue
+
+
+class Entry(NamedTuple):
+    """A number of what is stored and of what is read, with their addresses, and the section they are of."""
+
+    command: Literal["params", "kvcache", "flops", "profile"]
+    path: str
+    stored_key: str
+    stored: Any
+    read_key: str
+    read: Any
+    section: Section
 
 
 def section(names: Mapping[str, Hue], group: str) -> Section:
@@ -60,17 +73,12 @@ def by_group(
 ) -> tuple[Share, ...]:
     """Shares by group, of two totals of `params` that have an entry for each."""
     names = hues_of(rows, hues, lambda row: row.group)
+    amounts = report.totals[read]
     return _shares(
-        (
-            "params",
-            "",
-            f"{stored}.{group}",
-            value,
-            f"{read}.{group}",
-            report.totals[read].get(group, 0),
-            section(names, group),
+        Entry(
+            "params", "", f"{stored}.{group}", size, f"{read}.{group}", amounts[group], section(names, group)
         )
-        for group, value in report.totals[stored].items()
+        for group, size in report.totals[stored].items()
     )
 
 
@@ -79,7 +87,7 @@ def by_component(rows: Sequence[WiredRow], hues: Hues, report: Report) -> tuple[
     names = hues_of(rows, hues, component)
     key = "matmul_flops"
     return _shares(
-        ("flops", row["component"], key, row[key], key, row[key], section(names, row["component"]))
+        Entry("flops", row["component"], key, row[key], key, row[key], section(names, row["component"]))
         for row in report.rows
         if row[key]
     )
@@ -88,7 +96,7 @@ def by_component(rows: Sequence[WiredRow], hues: Hues, report: Report) -> tuple[
 def by_layers(report: Report) -> tuple[Share, ...]:
     """Shares of the cache by kinds of layer of `kvcache`."""
     return _shares(
-        ("kvcache", row["first"], "bytes", row["bytes"], "bytes", row["bytes"], _kept(row))
+        Entry("kvcache", row["first"], "bytes", row["bytes"], "bytes", row["bytes"], _kept(row))
         for row in report.rows
         if row["bytes"]
     )
@@ -100,7 +108,7 @@ def by_operator(rows: Sequence[WiredRow], hues: Hues, profile: Mapping[str, Any]
     groups = {folded_path(row.path): component(row) for row in rows}
     key = "seconds"
     return _shares(
-        ("profile", row["path"], key, row[key], key, row[key], _timed(names, groups, row["path"]))
+        Entry("profile", row["path"], key, row[key], key, row[key], _timed(names, groups, row["path"]))
         for row in profile["rows"]
         if row[key]
     )
@@ -117,15 +125,11 @@ def _kept(row: Mapping[str, Any]) -> Section:
     return Section(" ".join(words), hue)
 
 
-Entry = tuple[str, str, str, Any, str, Any, Section]
-"""Command, path, key and value of what is stored, key and value of what is read, section."""
-
-
 def _shares(entries: Iterable[Entry]) -> tuple[Share, ...]:
     """The sections, the largest first and the rest last; entries of one section are added up."""
     merged: dict[Section, list[Entry]] = {}
     for entry in entries:
-        merged.setdefault(entry[-1], []).append(entry)
+        merged.setdefault(entry.section, []).append(entry)
     shares = [_share(of_section, entries) for of_section, entries in merged.items()]
     return tuple(
         sorted(shares, key=lambda share: (share.hue == "plain", share.name == REST, -share.stored.value))
@@ -133,13 +137,14 @@ def _shares(entries: Iterable[Entry]) -> tuple[Share, ...]:
 
 
 def _share(of_section: Section, entries: Sequence[Entry]) -> Share:
-    commands: list[Any] = [entry[0] for entry in entries]
-    paths = [entry[1] for entry in entries]
-    stored_keys, read_keys = ([entry[place] for entry in entries] for place in (2, 4))
-    path = "+".join(paths) if any(paths) else ""
-    join: Callable[[list[str]], str] = (lambda keys: keys[0]) if path else "+".join
-    stored = Figure(sum(entry[3] for entry in entries), commands[0], path, join(stored_keys))
-    read = Figure(sum(entry[5] for entry in entries), commands[0], path, join(read_keys))
+    first = entries[0]
+    # rows are added up by their paths, totals by their keys
+    path = "+".join(entry.path for entry in entries) if first.path else ""
+    keys = (first.stored_key, first.read_key)
+    if not path:
+        keys = "+".join(entry.stored_key for entry in entries), "+".join(entry.read_key for entry in entries)
+    stored = Figure(sum(entry.stored for entry in entries), first.command, path, keys[0])
+    read = Figure(sum(entry.read for entry in entries), first.command, path, keys[1])
     return Share(of_section.name, of_section.hue, stored, read)
 
 
@@ -147,7 +152,9 @@ def hues_of_part(rows: Iterable[WiredRow], hue: Hue, shared: Iterable[str]) -> I
     """The hue of each row of a part: its own, or that of the experts or of the shared expert within it."""
     within = tuple(f"{path}." for path in shared)
     for row in rows:
-        if row.experts is not None:
+        if row.group == ADAPTERS:
+            yield row.id, "plain"
+        elif row.experts is not None:
             yield row.id, "experts"
         elif within and row.path.startswith(within):
             yield row.id, "shared"

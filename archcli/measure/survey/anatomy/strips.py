@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from archcli.graph.wired_tape import WiredRow
+from archcli.graph.wired_tape import WiredRow, source_row
 from archcli.measure.survey.anatomy.records import Cell, Figure, Hue, Kind, Line, Run, Strip
 from archcli.measure.survey.anatomy.roles import role_of
 from archcli.measure.survey.stacks import Period, periods, stack_kinds
@@ -14,8 +15,10 @@ from archcli.modules.spec.kinds import kind_of
 
 MOST_CELLS = 110
 """As many layers have a cell each."""
+SAME_BEGINNING = 2
+"""As many boxes may begin alike; of more there is one: `altup`."""
 NETWORKS: tuple[Hue, ...] = ("dense", "experts", "shared")
-NAMES = {"lm_head": "LM head", "final_norm": "norm", "front_end": "convolutions"}
+NAMES = {"lm_head": "LM head", "final_norm": "norm", "front_end": "convolutions", "source": "embedding"}
 """What is written on the boxes before and after the layers, where the row's name is not it."""
 Marks = tuple[tuple[Hue, str], ...]
 
@@ -24,15 +27,15 @@ def strips_of(model: Model, rows: Sequence[WiredRow], kinds: Iterable[Kind]) -> 
     """The strip of each stack."""
     by_path = {kind.path: kind for kind in kinds}
     stacks = list(stack_kinds(rows).items())
-    last = len(stacks) - 1
+    last, ends = len(stacks) - 1, Ends(model, rows)
     return tuple(
         Strip(
             title=(prefix.rstrip(".") or kind_of(model) or "layers").replace("_", " "),
             cells=tuple(cells_of(order, by_path)),
-            runs=tuple(_run(number, i, run) for i, run in enumerate(periods(order))),
+            runs=tuple(_run(number, place, period) for place, period in enumerate(periods(order))),
             n_layers=Figure(len(order), "show", "", f"stacks.{number}.n_layers"),
-            before=_ends(model, rows, prefix, number == 0, before=True),
-            after=_ends(model, rows, prefix, number == last, before=False),
+            before=ends.before(prefix),
+            after=ends.after(prefix),
             beside=_beside(model) if number == last else (),
         )
         for number, (prefix, order) in enumerate(stacks)
@@ -75,35 +78,70 @@ def _run(stack: int, place: int, period: Period) -> Run:
     key = f"stacks.{stack}.runs.{place}"
     lengths = [Figure(length, "show", "", f"{key}.lengths.{i}") for i, length in enumerate(period.lengths)]
     if period.times == 1:
-        return Run(period.first, period.end, Line(lengths[0], " ×"))
+        return Run(period.first, period.end, Line(lengths[0], " ×"), tuple(lengths))
     pieces: list[str | Figure] = [lengths[0]]
     for length in lengths[1:]:
         pieces += [" + ", length]
     times = Figure(period.times, "show", "", f"{key}.times")
-    return Run(period.first, period.end, Line(times, " × (", *pieces, ")"))
+    return Run(period.first, period.end, Line(times, " × (", *pieces, ")"), tuple(lengths), times)
 
 
-def _ends(
-    model: Model, rows: Sequence[WiredRow], prefix: str, is_end: bool, *, before: bool
-) -> tuple[str, ...]:
-    """The boxes before or after a stack's layers: one for each module or operation outside of them."""
-    places = [
-        i for i, row in enumerate(rows) if row.layers is not None and row.path.startswith(f"{prefix}layers.")
-    ]
-    near = rows[: places[0]] if before else rows[places[-1] + 1 :]
-    names = []
-    for row in near:
-        if row.layers is not None or role_of(row) in ("aside", "view", "scale", "heads", "concat"):
-            continue
-        own, first = row.path.startswith(prefix) and bool(prefix), row.path.partition(".")[0]
-        other = not own and "." in row.path and f"{first}." in _prefixes(rows)
-        if own or (is_end and not other):
-            names.append(row.path.removeprefix(prefix).partition(".")[0])
-    return tuple(_named(model, name) for name in dict.fromkeys(names))
+class Ends:
+    """The rows outside of layers that lead to the layers of a stack, and those that lead on from them."""
+
+    def __init__(self, model: Model, rows: Sequence[WiredRow]) -> None:
+        self.model, self.rows = model, rows
+        self.by_id = {row.id: row for row in rows}
+        self.prefixes = tuple(stack_kinds(rows))
+
+    def before(self, prefix: str) -> tuple[str, ...]:
+        """The boxes before the layers: what their stream is made of."""
+        others = tuple(stem for stem in self.prefixes if stem and stem != prefix)
+        first = [row for row in self._layers(prefix) if 0 in (row.layers or ())]
+        waiting, found = [source_row(read) for row in first for read in row.reads or ()], set[str]()
+        while waiting:
+            row = self.by_id.get(waiting.pop())
+            if row is None or row.layers is not None or row.id in found or row.path.startswith(others):
+                continue
+            found.add(row.id)
+            waiting += map(source_row, row.reads or ())
+        return self._boxes(row for row in self.rows if row.id in found)
+
+    def after(self, prefix: str) -> tuple[str, ...]:
+        """The boxes behind the layers: what is made of their stream alone."""
+        made = {row.id for row in self._layers(prefix)}
+        behind = []
+        for row in self.rows:
+            if row.layers is None and any(source_row(read) in made for read in row.reads or ()):
+                made.add(row.id)
+                behind.append(row)
+        return self._boxes(behind)
+
+    def _layers(self, prefix: str) -> list[WiredRow]:
+        inside = (row for row in self.rows if row.layers is not None)
+        return [row for row in inside if row.path.startswith(f"{prefix}layers.")]
+
+    def _boxes(self, rows: Iterable[WiredRow]) -> tuple[str, ...]:
+        """A box for each module or operation that has weights or is a norm; many that begin alike are one."""
+        names = list(dict.fromkeys(_own_name(row) for row in rows if _is_shown(row)))
+        begun = Counter(map(_beginning, names))
+        short = (_beginning(name) if begun[_beginning(name)] > SAME_BEGINNING else name for name in names)
+        return tuple(_named(self.model, name) for name in dict.fromkeys(short))
 
 
-def _prefixes(rows: Iterable[WiredRow]) -> set[str]:
-    return {row.path.partition("layers.")[0] for row in rows if row.layers is not None}
+def _is_shown(row: WiredRow) -> bool:
+    is_norm = row.op.traits(*row.inputs).norm is not None
+    return role_of(row) != "aside" and (bool(row.weights) or is_norm or role_of(row) == "matrix")
+
+
+def _beginning(name: str) -> str:
+    return name.partition("_")[0]
+
+
+def _own_name(row: WiredRow) -> str:
+    """The first step of a row's path below its stack."""
+    prefix, dot, rest = row.path.partition(".")
+    return rest.partition(".")[0] if dot and prefix in ("encoder", "decoder") else prefix
 
 
 def _named(model: Model, name: str) -> str:

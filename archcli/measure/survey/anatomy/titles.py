@@ -12,7 +12,7 @@ GATED = {"silu": "SwiGLU", "swish": "SwiGLU", "gelu": "GeGLU", "gelu_tanh": "GeG
 WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=\d)")
 
 
-def title_of(module: Any, nodes: tuple[Node, ...]) -> str:
+def title_of(module: Any) -> str:
     """What a mixer or network is called."""
     return _gated(module, " network") or module.title or _spaced(module)
 
@@ -42,10 +42,10 @@ def hue_of(module: Any, nodes: tuple[Node, ...]) -> Hue:
     return "experts" if any(node.choice is not None for node in nodes) else "dense"
 
 
-def facts_of(nodes: tuple[Node, ...]) -> tuple[str, ...]:
+def facts_of(nodes: tuple[Node, ...], hue: Hue) -> tuple[str, ...]:
     """Two or three facts of a part: its heads, its window or state, its hidden width or experts."""
     lines = [*_heads(nodes), *_masks(nodes), *_states(nodes), *_choices(nodes)]
-    return tuple(lines or _widths(nodes))[:3]
+    return tuple(lines or (_widths(nodes) if hue == "dense" else ()))[:3]
 
 
 def _heads(nodes: tuple[Node, ...]) -> list[str]:
@@ -68,8 +68,15 @@ def _masks(nodes: tuple[Node, ...]) -> list[str]:
 
 
 def _states(nodes: tuple[Node, ...]) -> list[str]:
+    """`32 × 128 × 128`, or `state of 768` where each channel has a number."""
     states = [held for node in nodes for held in node.held]
-    return [Line(held.count, " × ", held.rows, " × ", held.columns) for held in states[:1]]
+    if not states:
+        return []
+    factors = [factor for factor in (states[0].count, states[0].rows, states[0].columns) if factor.value != 1]
+    first, *others = factors or [states[0].count]
+    if not others:
+        return [Line("state of ", first)]
+    return [Line(first, *(part for factor in others for part in (" × ", factor)))]
 
 
 def _choices(nodes: tuple[Node, ...]) -> list[str]:
@@ -79,6 +86,7 @@ def _choices(nodes: tuple[Node, ...]) -> list[str]:
 
 
 def _widths(nodes: tuple[Node, ...]) -> list[str]:
-    """The widest product of a network: its hidden width."""
-    widths = [node.width for node in nodes if node.role == "matrix" and node.width is not None]
+    """The hidden width of a network: of the widest product before the last."""
+    products = [node for node in nodes if node.role == "matrix"]
+    widths = [node.width for node in products[:-1] if node.width is not None]
     return [Line("d_ff ", max(widths, key=lambda width: width.value))] if widths else []

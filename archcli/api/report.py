@@ -1,0 +1,109 @@
+"""report: `archcli report` in Python: a page of one file that calculates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from archcli.api.asking.options import Engine
+from archcli.api.asking.question import Option
+from archcli.api.asking.subject import given
+from archcli.api.draw import DrawOptions, Timed, drawing_of
+from archcli.errors import ArchError
+from archcli.modules.models.model import ModelLike
+from archcli.modules.spec.calls import checked
+from archcli.modules.spec.values import Conversion, refused
+
+if TYPE_CHECKING:
+    from archcli.api.reporting.subjects import ReportedModel
+
+MOST_MODELS = 4
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if not issubclass(type(value), list | tuple) or not all(issubclass(type(text), str) for text in value):
+        raise refused(value, "a list, each text")
+    return tuple(value)
+
+
+Devices = Annotated[
+    Sequence[str],
+    Conversion("a list, each text", _names),
+    Option(
+        "A device that the page predicts for: 8xh100-sxm. Repeatable. [default: five of all sizes]",
+        metavar="[Nx]NAME",
+        completes="devices",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What `archcli report` asks of its models."""
+
+    profile: Timed = None
+    device: Devices = ()
+    engine: Engine = None
+
+
+class ReportPage:
+    """A page on one to four models: `html` is its text, `save` writes it."""
+
+    def __init__(self, models: Sequence[ReportedModel], options: ReportOptions) -> None:
+        """Keep what is asked; nothing is computed before the page is."""
+        self.models, self.options = tuple(models), options
+
+    @cached_property
+    def html(self) -> str:
+        """The page."""
+        from archcli.api.reporting.content import page_of
+
+        return page_of(self.models, self.options)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the page to an .html file, and return it. ArchError for another suffix."""
+        from archcli.render.report.files import save_page
+
+        return save_page(lambda: self.html, Path(path))
+
+    def __repr__(self) -> str:
+        return f"ReportPage({', '.join(model.subject.name for model in self.models)})"
+
+
+def check_models(count: int) -> None:
+    """Raise ArchError where no model is named, or more than a page compares."""
+    if not count:
+        raise ArchError("report needs a model, and none is named", "archcli list has presets")
+    if count > MOST_MODELS:
+        what = f"report takes up to {MOST_MODELS} models, and {count} are named"
+        raise ArchError(what, "archcli survey compares many")
+
+
+def report_of(models: Sequence[ReportedModel], options: ReportOptions) -> ReportPage:
+    """The page on loaded models. Raises ArchError for none, for five, and for a profile of another model."""
+    check_models(len(models))
+    if options.profile is not None:
+        # reads the profile and compares names: before anything is computed
+        drawing_of([model.subject for model in models], DrawOptions("time", options.profile))
+    return ReportPage(models, options)
+
+
+@checked
+def report(
+    *models: ModelLike, profile: Timed = None, device: Devices = (), engine: Engine = None
+) -> ReportPage:
+    """A page on one to four models that calculates: the page of `archcli report`.
+
+    `.save("llama.html")` writes it. `device` are those that speeds are predicted for, `engine` what runs the
+    model there, `profile` a file of `archcli profile --json` whose times it shows.
+
+    Example: `report("llama-3.1-8b").save("llama.html")` writes that file.
+    """
+    from archcli.api.reporting.subjects import ReportedModel
+
+    loaded = [ReportedModel(given(model), model) for model in models]
+    return report_of(loaded, ReportOptions(profile, device, engine))

@@ -1,0 +1,137 @@
+"""Content: the data of a report's page, and the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import archcli
+from archcli.api.draw import DrawOptions, drawing_of
+from archcli.api.report import ReportOptions
+from archcli.api.reporting.formulas import formulas
+from archcli.api.reporting.speeds import DEVICES, speeds
+from archcli.api.reporting.standing import findings, strips
+from archcli.api.reporting.subjects import ReportedModel
+from archcli.measure.symbolic import required
+from archcli.measure.symbolic.closed.calculator import Calculator, calculator, scripts
+from archcli.measure.symbolic.closed.forms import CACHE_DTYPES
+from archcli.recording.classes import label_of
+from archcli.render.report.page import model_code, page
+
+SEQ_LEN = 2048
+CONTEXT = 2048
+"""Tokens in the cache of a model that does not say how many it was trained for."""
+HUES = {
+    "attention": "attention",
+    "attention_proj": "attention",
+    "attention_scores": "attention",
+    "experts": "experts",
+    "router": "experts",
+    "shared_experts": "shared",
+    "ffn": "dense",
+}
+"""The hue of a component by its name."""
+
+
+def page_of(models: Sequence[ReportedModel], options: ReportOptions) -> str:
+    """The page on models. Raises ArchError where sympy is missing, or a device does not exist."""
+    required("sympy")
+    known = [calculator(model.subject.model, model.again) for model in models]
+    records = [one.record() for one in known]
+    codes = [_code(one, record) for one, record in zip(known, records, strict=True)]
+    data = _data(models, options, records)
+    names = [model.subject.name for model in models]
+    drawn = DrawOptions("params" if options.profile is None else "time", options.profile)
+    drawing = drawing_of([model.subject for model in models], drawn).svg()
+    return page(", ".join(names), _subtitle(models), archcli.__version__, drawing, data, model_code(codes))
+
+
+def _code(known: Calculator, record: dict[str, Any]) -> str:
+    """The JavaScript of a model's closed forms and conditions; takes the forms out of the record."""
+    script, needs = scripts(known, record)
+    del record["places"]
+    checks = ",".join(f"s=>{code}" for code in needs)
+    return f"{{...{script.code},needs:[{checks}]}}"
+
+
+def _data(
+    models: Sequence[ReportedModel], options: ReportOptions, records: list[dict[str, Any]]
+) -> dict[str, Any]:
+    subjects = [model.subject for model in models]
+    sizes = _pass(models)
+    devices = tuple(options.device) or DEVICES
+    numbers = range(1, len(models) + 1)
+    return {
+        "pass": {name: str(size) for name, size in sizes.items()},
+        "dtypes": CACHE_DTYPES,
+        "models": [
+            _model(number, model, record, sizes)
+            for number, model, record in zip(numbers, models, records, strict=True)
+        ],
+        "speeds": [
+            {"number": number, "model": model.subject.name, **row}
+            for number, model in zip(numbers, models, strict=True)
+            if model.subject.model.caches
+            for row in speeds(model.subject, devices, options.engine)
+        ],
+        "strips": strips(subjects),
+        "measured": _measured(options),
+        "words": _words(models, options),
+        "redraws": False,
+    }
+
+
+def _pass(models: Sequence[ReportedModel]) -> dict[str, int]:
+    """The sizes of the pass at first: the longest context that every model was trained for."""
+    contexts = [model.subject.model.max_seq_len or CONTEXT for model in models]
+    return {"context": max(min(contexts), 2), "batch_size": 1, "seq_len": SEQ_LEN}
+
+
+def _model(
+    number: int, model: ReportedModel, record: dict[str, Any], sizes: dict[str, int]
+) -> dict[str, Any]:
+    named = {key: [_titled(entry) for entry in record[key]] for key in ("groups", "components")}
+    subject = model.subject
+    return {
+        **record,
+        **named,
+        "number": number,
+        "name": subject.name,
+        "asked": model.asked,
+        "sets": subject.overrides,
+        "findings": findings(subject),
+        "formulas": formulas(subject.model, sizes["batch_size"], sizes["seq_len"], sizes["context"]),
+    }
+
+
+def _titled(entry: dict[str, Any]) -> dict[str, Any]:
+    name = entry["name"]
+    hue = HUES.get(name) or ("recurrent" if re.search("recurrent|scan|state|conv", name) else "plain")
+    return {**entry, "title": name.replace("_", " "), "hue": hue}
+
+
+def _subtitle(models: Sequence[ReportedModel]) -> str:
+    sources = " · ".join(dict.fromkeys(model.subject.source for model in models))
+    return f"{sources} · counted by archcli {archcli.__version__} from one forward; every figure has its command"
+
+
+def _measured(options: ReportOptions) -> list[dict[str, Any]]:
+    """Shares of the time of a profile by class, the largest first."""
+    if options.profile is None:
+        return []
+    from archcli.api.profiling.saved_profile import read_profile
+
+    classes = read_profile(Path(options.profile))["totals"]["by_class"]
+    found = [{"name": label_of(name), "share": of["time_share"]} for name, of in classes.items()]
+    return sorted((it for it in found if it["share"]), key=lambda it: -it["share"])
+
+
+def _words(models: Sequence[ReportedModel], options: ReportOptions) -> dict[str, str]:
+    kinds = "Thick: this model. Thin: the same heads with other kinds of attention."
+    return {
+        "strips": "A dot for each series of presets, a line at the median. Of the model as it is.",
+        "cache": kinds if len(models) == 1 and models[0].subject.model.caches else "",
+        "measured": "" if options.profile is None else f"By class of operation, of {Path(options.profile).name}.",
+    }

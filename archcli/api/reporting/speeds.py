@@ -1,0 +1,35 @@
+"""Speeds: whether and how fast a model runs on each device, by the answers of fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archcli.api.asking.subject import Subject
+from archcli.api.fit import fit_report
+from archcli.api.fitting.question import FitOptions
+from archcli.errors import ArchError
+
+DEVICES = ("rtx-4090", "h100-sxm", "8xh100-sxm", "8xb200-sxm", "8xmi300x")
+"""Devices of a report that names none: a card of a desktop, one of a server, and servers of eight."""
+
+
+def speeds(subject: Subject, devices: tuple[str, ...], engine: str | None) -> list[dict[str, Any]]:
+    """A record for each device: fits (None where that cannot be said, and why), format, context, rates."""
+    return [_speed(subject, device, engine) for device in devices]
+
+
+def _speed(subject: Subject, device: str, engine: str | None) -> dict[str, Any]:
+    empty = {"device": device, "fits": None, "words": "", "format": "", "context": 0}
+    empty |= {"memory": None, "rate": None}
+    try:
+        options = FitOptions(subject.model, device, engine=engine)
+        totals = fit_report(options, read=lambda *_: subject).totals
+    except ArchError as error:
+        if len(error.problems) == 1 and error.problems[0].path is not None:
+            raise  # a device that does not exist
+        return {**empty, "words": error.problems[0].what}
+    found = {key: totals[key] for key in ("fits", "format", "context")}
+    memory = totals["memory_bytes"] * totals["devices"]
+    if not totals["fits"]:
+        return {**empty, "fits": False, "memory": memory, "words": "does not fit"}
+    return {**empty, **found, "memory": memory, "rate": totals["tokens_per_s"]}

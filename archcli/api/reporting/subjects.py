@@ -1,0 +1,43 @@
+"""Models of a report: how each was named, and how it is loaded again with other sizes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from archcli.api.asking.subject import Subject
+from archcli.load.presets import preset_file
+from archcli.load.source import load, load_given
+from archcli.load.yaml.writer import to_mapping
+from archcli.modules import Model
+
+
+class ReportedModel(NamedTuple):
+    """A loaded model of a report, and what it was asked for by."""
+
+    subject: Subject
+    given: Any
+
+    @property
+    def asked(self) -> str:
+        """The model as a shell takes it."""
+        return shlex.quote(str(self.given) if self._has_name else self.subject.name)
+
+    def again(self, texts: Sequence[str]) -> Model:
+        """The model with texts of --set beside those it has. Raises ArchError where they are refused."""
+        if self._has_name:
+            return load(str(self.given), [*self.subject.overrides, *texts]).model
+        # of a name on the hub, standard input or a Model: what was loaded, as a mapping
+        return load_given(to_mapping(self.subject.model), texts).model
+
+    @property
+    def _has_name(self) -> bool:
+        """Whether it was named by a preset or a file, which can be read again."""
+        named = self._is_text and str(self.given) != "-"
+        return named and (Path(self.given).is_file() or preset_file(str(self.given)).is_file())
+
+    @property
+    def _is_text(self) -> bool:
+        return issubclass(type(self.given), str | Path)

@@ -1,0 +1,136 @@
+"""Calculator: what a page needs to compute the figures of a model again for other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from archcli.measure.symbolic.closed.conditions import Reload, SizeCondition, conditions, settable
+from archcli.measure.symbolic.closed.forms import (
+    CACHE_DTYPES,
+    DECODE,
+    Address,
+    Forms,
+    closed_forms,
+    form_at,
+)
+from archcli.measure.symbolic.closed.free import FreeModel, FreeSize, free_model
+from archcli.measure.symbolic.closed.javascript import Script, condition, script
+from archcli.measure.symbolic.explain.question import MEANINGS
+from archcli.modules import Model
+
+MEANT = {"==": "must be", "!=": "must not be", "<": "must be below", "<=": "must be at most"}
+MEANT |= {">": "must be above", ">=": "must be at least"}
+
+
+class Calculator(NamedTuple):
+    """The closed forms of a model that a page asks for, by address, and what its sizes must meet."""
+
+    free: FreeModel
+    sizes: tuple[FreeSize, ...]
+    needed: tuple[SizeCondition, ...]
+    forms: Forms
+
+    def record(self, drawn: Iterable[Address] = ()) -> dict[str, Any]:
+        """The calculator as JSON: sizes, and for each figure of the page the number of its form.
+
+        `drawn` are addresses of a drawing, in the order in which it takes their values; one without a closed
+        form is -1.
+        """
+        places: dict[Any, int] = {}
+
+        def place(address: Address) -> int:
+            form = form_at(self.forms, address)
+            return -1 if form is None else places.setdefault(form, len(places))
+
+        record = {
+            "sizes": [_size(size) for size in self.sizes],
+            "values": {name: str(value) for name, value in self.free.values.items()},
+            "needs": [_words(needed) for needed in self.needed],
+            "figures": {name: place(address) for name, address in self._headline().items()},
+            "groups": [
+                {"name": name, **{key: place(at) for key, at in addresses.items()}}
+                for name, addresses in self._groups().items()
+            ],
+            "components": [
+                {"name": name, "flops": place(Address("flops", "", f"by_component.{name}"))}
+                for name in self._ends("flops", "by_component.")
+            ],
+            "kinds": [
+                {"name": name, **{dtype: place(_kind(name, dtype)) for dtype in CACHE_DTYPES}}
+                for name in self._kinds()
+            ],
+            "drawn": [place(address) for address in drawn],
+        }
+        return {**record, "places": list(places)}
+
+    def _headline(self) -> Mapping[str, Address]:
+        """The key figures of the page."""
+        figures = {
+            "params": Address("params", "", "params"),
+            "active": Address("params", "", "active_params"),
+            "bytes": Address("params", "", "bytes"),
+            "flops": Address("flops", "", "matmul_flops"),
+            "decode": Address(DECODE, "", "matmul_flops"),
+            "elements": Address("kvcache", "", "elements"),
+        }
+        caches = {f"cache {dtype}": Address("kvcache", "", _of(dtype, "bytes")) for dtype in CACHE_DTYPES}
+        return {name: at for name, at in {**figures, **caches}.items() if at in self.forms}
+
+    def _groups(self) -> Mapping[str, Mapping[str, Address]]:
+        """What is stored and what is read of each group of parameters."""
+        return {
+            name: {
+                "stored": Address("params", "", f"by_group.{name}"),
+                "read": Address("params", "", f"active_by_group.{name}"),
+            }
+            for name in self._ends("params", "by_group.")
+            if name
+        }
+
+    def _kinds(self) -> Sequence[str]:
+        """The other kinds of attention whose caches are known."""
+        ends = (end.removesuffix(".bytes") for end in self._ends("kvcache", "as_kind."))
+        return [*dict.fromkeys(end for end in ends if "." not in end)]
+
+    def _ends(self, command: str, lead: str) -> Sequence[str]:
+        """What follows `lead` in the keys of a command's totals."""
+        keys = (at.key for at in self.forms if at.command == command and not at.path)
+        return [key.removeprefix(lead) for key in keys if key.startswith(lead)]
+
+
+def _kind(name: str, dtype: str) -> Address:
+    return Address("kvcache", "", _of(dtype, f"as_kind.{name}.bytes"))
+
+
+def _of(dtype: str, key: str) -> str:
+    """The key of a number of bytes in a dtype: that of the JSON in bf16, the usual one."""
+    return key if dtype == "bf16" else f"{key}@{dtype}"
+
+
+def calculator(model: Model, reload: Reload) -> Calculator:
+    """The calculator of a model; `reload` loads it again with texts of --set."""
+    free = free_model(model)
+    return Calculator(free, settable(free, reload), tuple(conditions(free, reload)), closed_forms(free))
+
+
+def _size(size: FreeSize) -> dict[str, Any]:
+    name = size.paths[0].rpartition(".")[2]
+    return {
+        "name": size.name,
+        "value": str(size.value),
+        "least": str(size.least),
+        "keys": size.keys,
+        "about": MEANINGS.get(name, ""),
+    }
+
+
+def _words(needed: SizeCondition) -> str:
+    """A condition in words."""
+    left = str(needed.left).replace("Mod(", "remainder(")
+    return f"{left} {MEANT[needed.sign]} {needed.right}"
+
+
+def scripts(known: Calculator, record: Mapping[str, Any]) -> tuple[Script, list[str]]:
+    """The code of the forms of a record, and of the conditions."""
+    return script(record["places"]), [condition(needed) for needed in known.needed]

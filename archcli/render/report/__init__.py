@@ -1,0 +1,1 @@
+"""Report: a page of one file that calculates, from a template, a style sheet and scripts beside it."""

@@ -1,0 +1,114 @@
+// The page: what stands still is made once, what follows the inputs whenever they change.
+const data = JSON.parse(byId("data").textContent);
+const models = data.models.map((record, i) => new ModelFigures(record, SCRIPTS[i]));
+const inputs = new Inputs(data, models);
+let states = [];
+
+const usualSizes = (model) => ({ ...model.values, ...Object.fromEntries(inputs.pass.map((field) => [field.size.name, field.usual])) });
+
+// the state of a model; null where the inputs say no model: the figures before stay
+const stateOf = (model) => {
+  const sizes = inputs.sizes(model);
+  const unmet = sizes === null ? [] : model.unmet(sizes);
+  for (const field of model.fields) {
+    const need = field.changed ? unmet.find((it) => it.names.includes(field.size.name)) : undefined;
+    field.mark(need ? need.text : "");
+  }
+  if (sizes === null || unmet.length) return { refused: unmet.map((it) => (models.length > 1 ? `${model.name}: ${it.text}` : it.text)) };
+  const dtype = inputs.dtype.value;
+  return { model, sizes, dtype, now: model.headline(sizes, dtype), before: model.headline(usualSizes(model), data.dtypes[0]) };
+};
+
+const widthOf = (id) => Math.max(charts(id).clientWidth, 240);
+const SECTIONS = {
+  params: (width) => paramCharts(states, width),
+  flops: (width) => flopCharts(states, width),
+  cache: (width) => cacheCharts(states, width),
+  speed: (width) => speedCharts(data, width),
+  strips: (width) => stripCharts(data, width),
+};
+
+const drawCharts = () => {
+  for (const [id, draw] of Object.entries(SECTIONS)) charts(id).replaceChildren(...draw(widthOf(id)));
+  if (data.measured.length) charts("measured").replaceChildren(shares(widthOf("measured"), data.measured, "measured time by class"));
+};
+
+const showCommands = () => {
+  byId("same").replaceChildren(...models.map((model) => node("code", {}, commandsOf(model, inputs)[0])));
+  lists("commands").replaceChildren(...models.map((model) => node("pre", { tabindex: "0" }, commandsOf(model, inputs).join("\n"))));
+};
+
+const showFigures = () => {
+  const found = models.map(stateOf);
+  for (const field of inputs.pass) field.mark("");
+  const refused = found.flatMap((state) => state.refused ?? []);
+  byId("refusal").hidden = !refused.length;
+  byId("refusal").textContent = refused.length ? `The figures stay: ${refused.join("; ")}.` : "";
+  byId("reset").disabled = inputs.isUsual;
+  if (found.some((state) => state.refused)) return;
+  states = found;
+  const altered = models.some((model) => model.fields.some((field) => field.changed));
+  for (const note of document.querySelectorAll(".holds")) note.hidden = !altered;
+  if (data.redraws) document.querySelector("#drawing .holds").hidden = true;
+  byId("keys").replaceChildren(...keyCards(states));
+  byId("fit").querySelector(".scroll").replaceChildren(fitTable(data, states));
+  drawCharts();
+  drawAgain(states);
+  showCommands();
+};
+
+// the drawing for other sizes, by the script of its layout
+const drawAgain = (current) => {
+  if (!data.redraws) return;
+  const values = current.flatMap((state) => {
+    const value = state.model.at(state.sizes);
+    return state.model.drawn.map(([place, usual]) => value(place) ?? BigInt(usual));
+  });
+  REDRAW(values, document.querySelector("#drawing svg"));
+};
+
+const fromAddress = () => {
+  inputs.address = location.hash.slice(1);
+  showFigures();
+};
+const toAddress = () => {
+  const asked = inputs.address;
+  if (asked !== location.hash.slice(1)) history.pushState(null, "", asked ? `#${asked}` : location.pathname + location.search);
+};
+
+for (const control of [...inputs.fields.map((field) => field.input), inputs.dtype]) {
+  control.addEventListener("input", showFigures);
+  control.addEventListener("change", toAddress);
+}
+byId("reset").addEventListener("click", () => {
+  inputs.reset();
+  showFigures();
+  toAddress();
+});
+addEventListener("popstate", fromAddress);
+addEventListener("hashchange", fromAddress);
+let drawnAt = innerWidth;
+addEventListener("resize", () => {
+  if (innerWidth !== drawnAt && states.length) drawCharts();
+  drawnAt = innerWidth;
+});
+addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll("#formulas details")) folded.open = true;
+});
+if (matchMedia("(max-width: 999.98px)").matches) byId("inputs").open = false;
+lists("findings").replaceChildren(...findingLists(data));
+lists("formulas").replaceChildren(...formulaLists(data));
+byId("strips-note").textContent = data.words.strips;
+byId("cache-note").textContent = data.words.cache;
+byId("measured").hidden = !data.measured.length;
+byId("measured-note").textContent = data.words.measured;
+for (const id of ["strips", "speed", "fit"]) byId(id).hidden = !(id === "strips" ? data.strips : data.speeds).length;
+fromAddress();
+if (!states.length) {
+  // an address that no model can answer: the figures are the model's, the fields say what is wrong
+  states = models.map((model) => ({ model, sizes: usualSizes(model), dtype: data.dtypes[0], now: model.headline(usualSizes(model), data.dtypes[0]), before: model.headline(usualSizes(model), data.dtypes[0]) }));
+  byId("keys").replaceChildren(...keyCards(states));
+  byId("fit").querySelector(".scroll").replaceChildren(fitTable(data, states));
+  drawCharts();
+  showCommands();
+}

@@ -1,0 +1,97 @@
+"""Closed forms in a JavaScript engine give what the commands give with the same sizes by --set."""
+
+import pytest
+import sympy
+
+from archcli.measure.symbolic.closed.javascript import javascript, script
+from archcli.measure.symbolic.symbols import symbol
+from closing import RUNTIME, disagreement, engine
+
+MODELS = (
+    "deepseek-v3",  # latent attention, a mixture with groups, multi-token prediction
+    "gpt-oss-20b",  # windows in every other layer
+    "gemma-3-4b",
+    "t5-base",
+    "whisper-large-v3",
+    "qwen3-next-80b-a3b",
+    "jamba-1.5-mini",
+    "zamba2-1.2b",  # blocks that layers share
+    "longcat-flash",  # zero experts: expected numbers are fractions
+    "llama-4-scout",  # chunks
+)
+SETTINGS = 20
+
+
+@pytest.mark.sample(2, second=10)
+@pytest.mark.parametrize("name", MODELS)
+def test_random_settings_give_the_json_of_the_commands(name):
+    wrong = [words for seed in range(SETTINGS) for words in disagreement(name, seed)]
+    assert wrong == []
+
+
+def test_numbers_are_exact_beyond_floats():
+    known = engine("gpt2")
+    sizes = known.values | {"batch_size": 2**20, "seq_len": 2048, "context": 2**60 + 1}
+    elements = known.figures(sizes)["kvcache", "", "elements"]
+    assert elements == 2**20 * (2**60 + 1) * 12 * 2 * 768
+
+
+N, M = symbol("n"), symbol("m")
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        (3 * N + 1, "3n*s.n+1n"),
+        (N * (N + 1) / 2, "quotient(2n*s.n*(s.n+1n)+2n,4n)"),
+        (sympy.floor(N / M), "quotient(s.n,s.m)"),
+        (sympy.Min(N, M) ** 2, "power(least(s.m,s.n),2n)"),
+        (sympy.Max(N, M + 1), "most(s.n,s.m+1n)"),
+        (sympy.Mod(N, M), "remainder(s.n,s.m)"),
+        (sympy.ceiling(sympy.log(N) / sympy.log(2)), "binary(s.n)"),
+    ],
+)
+def test_code(expression, code):
+    assert javascript(expression) == code
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 1023, 1024, 1025, 2**60 + 1])
+@pytest.mark.parametrize("m", [1, 2, 7, 1024, 2**61])
+def test_code_computes_what_the_expression_is(n, m):
+    import quickjs
+
+    expressions = [
+        sympy.floor((N + 1) / M) + sympy.Min(N, M / 3) * 3,
+        sympy.Max(N, M) - sympy.floor((N - M) / 2),
+        sympy.ceiling(N / M),
+        (N**3 + 3 * N**2 + 2 * N) / 6,
+        sympy.floor(sympy.Min(N, sympy.floor(M / 2)) / 3) + N,
+    ]
+    context = quickjs.Context()
+    context.eval(f"{RUNTIME.read_text()}; SCRIPT = {script(expressions).code}")
+    context.eval(f"s = stepped(SCRIPT, {{n: {n}n, m: {m}n}})")
+    values = [int(context.eval(f"String(SCRIPT.forms[{i}](s))")) for i in range(len(expressions))]
+    # no size is a fraction, and so none is rounded but by floor and ceiling
+    assert values == [
+        expression.xreplace({N: sympy.Integer(n), M: sympy.Integer(m)}) for expression in expressions
+    ]
+
+
+def test_binary_digits_are_exact_beside_powers_of_two():
+    import quickjs
+
+    context = quickjs.Context()
+    context.eval(RUNTIME.read_text())
+    for n in (1, 2, 3, 4, 5, 2**60 - 1, 2**60, 2**60 + 1):
+        assert int(context.eval(f"String(binary({n}n))")) == (n - 1).bit_length()
+
+
+def test_conditions_are_those_of_the_loader():
+    known = {f"{c.left} {c.sign} {c.right}" for c in engine("deepseek-v3").conditions}
+    assert known == {
+        "Mod(qk_rope_head_dim, 2) == 0",
+        "top_k <= n_experts",
+        "Mod(n_experts, n_groups) == 0",
+        "top_k_groups <= n_groups",
+        "top_k <= top_k_groups*floor(n_experts/n_groups)",
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from archcli.arith import Number
 from archcli.graph.count_tape import Abstract, CountTape
 from archcli.graph.wired_tape import CachingTape, WiredRow, WiredTape, WiredTrace, wired
 from archcli.measure.survey.folding import folded
@@ -24,9 +25,14 @@ def wired_forward(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Wir
 
     A layer stands once for all of its stack that are like it.
     """
+    return folded(caching_forward(model, batch_size, seq_len), LayerIndex(model))
+
+
+def caching_forward(model: Model, batch_size: Number, seq_len: Number) -> WiredTrace:
+    """The same with a layer for each place of a pattern; its sizes may be symbols."""
     trace = wired_trace(model, Request("forward", batch_size, seq_len))
     _note_cached(model, Request("prefill", batch_size, seq_len), trace.rows)
-    return folded(trace, LayerIndex(model))
+    return trace
 
 
 def wired_trace(model: Model, request: Request) -> WiredTrace:
@@ -51,12 +57,11 @@ def _note_cached(model: Model, request: Request, rows: Iterable[WiredRow]) -> No
     """
     tape = CachingTape([])
     _run(tape, model, request)
-    by_path: dict[str, WiredRow] = {}
-    for row in rows:
+    by_id = {row.id: row for row in rows}
+    for row in by_id.values():
         row.states = ()
-        by_path.setdefault(row.path, row)
-    for cached in tape.rows:
-        path, outputs = tape.keeper(cached.path, by_path)
-        if path in by_path:
-            row = by_path[path]
-            row.states, row.kept = (*row.states, *cached.states), (*row.kept, *outputs)
+    for row_id, states in tape.cached:
+        keeper, outputs = tape.keeper(row_id, by_id)
+        if keeper in by_id:
+            row = by_id[keeper]
+            row.states, row.kept = (*row.states, *states), (*row.kept, *outputs)

@@ -110,7 +110,7 @@ class PartDrawing:
         """The nodes within an expert, and how it is chosen."""
         rows = [row for row in self.rows if row.path.startswith(f"{path}.")]
         within = Reader(self.forward, self.forward.entered[path]).read(rows, self.forward.left[path])
-        box.inner = tuple(replace(node, hue=box.hue) for node in finished(fold(within)))
+        box.inner = tuple(_colored(node, box.hue) for node in finished(fold(within)))
         box.width = within["output"].width
         router = next((of for of in drafts.sources(box) if of.role == "router"), None)
         counted = next((row for row in rows if row.experts), None)

@@ -69,16 +69,16 @@ def hues_of(rows: Iterable[WiredRow], hues: Hues, key: Callable[[WiredRow], str]
 
 
 def by_group(
-    rows: Sequence[WiredRow], hues: Hues, report: Report, stored: str, read: str
+    rows: Sequence[WiredRow], hues: Hues, totals: Mapping[str, Any], stored: str, read: str
 ) -> tuple[Share, ...]:
     """Shares by group, of two totals of `params` that have an entry for each."""
     names = hues_of(rows, hues, lambda row: row.group)
-    amounts = report.totals[read]
+    amounts = totals[read]
     return _shares(
         Entry(
             "params", "", f"{stored}.{group}", size, f"{read}.{group}", amounts[group], section(names, group)
         )
-        for group, size in report.totals[stored].items()
+        for group, size in totals[stored].items()
     )
 
 

@@ -95,7 +95,10 @@ class EndBar(Glyph):
     @property
     def words(self) -> Words:
         """The number of features."""
-        return line_of() if self.node.width is None else line_of(self.node.width)
+        label = self.node.label
+        if self.node.width is None:
+            return line_of(label) if label else line_of()
+        return line_of(f"{label} ", self.node.width) if label else line_of(self.node.width)
 
     def reach(self, scale: float) -> Reach:
         """Half of the bar to the left; to the right also the text."""
@@ -197,6 +200,9 @@ class Ring(Glyph):
 @dataclass(frozen=True)
 class PartBox(Glyph):
     """A mixer or a network within a layer: a box in its hue with its letter, its name and a few facts."""
+
+    bottom: bool = True
+    top: bool = True
 
     @property
     def height(self) -> float:

@@ -12,7 +12,7 @@ from archcli.render.picture.architecture.style import LEADING, Words, line_of, p
 from archcli.render.picture.glyphs.base import BAR, BESIDE, Frame, Glyph, Shapes
 from archcli.render.picture.graphs.places import Reach, Span
 
-SLOPE = 30.0
+SLOPE = 27.0
 """The height of a trapezoid."""
 HELD = 4.0
 """Between a bar and the frame that says that it is cached."""

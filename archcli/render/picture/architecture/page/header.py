@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from archcli.measure.survey.anatomy.records import Anatomy
-from archcli.render.picture.architecture.page.printed import cut, lines_of, number
+from archcli.render.picture.architecture.page.printed import cut, lines_of, number, words_of
 from archcli.render.picture.architecture.shapes import Many, Shape
 from archcli.render.picture.architecture.style import LEADING, Word, Words, text, width_of
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy
 
 GAP = 28.0
 """Units between two key figures."""
@@ -15,11 +18,11 @@ TITLE, SUBTITLE, KEY, CAPTION = 44.0, 70.0, 42.0, 62.0
 """Baselines from the top of the page."""
 HEIGHT, ROW = 84.0, 48.0
 """Units of a header, and of key figures that stand below it, as a long name leaves no room beside it."""
-Keys = list[tuple[Word, str, float]]
+Keys = list[tuple[Word, Words, float]]
 
 
 def height(anatomy: Anatomy, width: float, *, beside: bool = True) -> float:
-    """Units that the header takes in this width; key figures stand `beside` the name where they may and fit."""
+    """Units that the header takes in this width; key figures stand `beside` the name where they fit."""
     beside = beside and _fits(anatomy, width)
     below = 0.0 if beside else ROW * len(_rows(_keys(anatomy), width))
     return HEIGHT + LEADING * (len(_subtitle(anatomy, width, beside)) - 1) + below
@@ -55,9 +58,10 @@ def _keys(anatomy: Anatomy) -> Keys:
     return [(word, caption, max(width_of((word,), "key"), width_of(caption))) for word, caption in words]
 
 
-def caption_of(caption: str) -> str:
-    """A caption below a figure that has its unit."""
-    return caption.removeprefix("FLOP ")
+def caption_of(caption: str) -> Words:
+    """A caption below a figure that has its unit, with the figures that it names."""
+    first, *further = words_of(caption)
+    return (first._replace(content=first.content.removeprefix("FLOP ")), *further)
 
 
 def _fits(anatomy: Anatomy, width: float) -> bool:

@@ -19,7 +19,7 @@ Edge = Callable[[float], float]
 """The left edge of the page's room at a height: beside the strip, or below it."""
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     """Where a box stands: its left upper corner, its width, and its height."""
 
     x: float
@@ -31,8 +31,8 @@ class Place(NamedTuple):
 class Packed(NamedTuple):
     """Boxes in their places, and where they end."""
 
-    kinds: list[Place]
-    panels: list[Place]
+    kinds: list[Slot]
+    panels: list[Slot]
     bottom: float
 
 
@@ -79,9 +79,9 @@ def _beside(
     beside = first + wide + GAP
     if room.right - beside < max((panel.natural(0.0)[0] for panel in panels), default=0.0):
         return
-    placed, y = list[Place](), room.top
+    placed, y = list[Slot](), room.top
     for kind in kinds:
-        placed.append(Place(first, y, wide, kind.height(wide)))
+        placed.append(Slot(first, y, wide, kind.height(wide)))
         y += placed[-1].height + GAP
 
     def left(height: float) -> float:
@@ -100,7 +100,7 @@ def _above(
         yield scale, Packed(placed, drawn, low)
 
 
-def _tried(panels: Sequence[Drawn], room: Room) -> Iterator[tuple[float, list[Place], float]]:
+def _tried(panels: Sequence[Drawn], room: Room) -> Iterator[tuple[float, list[Slot], float]]:
     """Panels in rows at shares of the largest scale, and where they end."""
     wide = room.right - room.left(room.top)
     scale = min(room.largest, concrete(common_scale([(panel, wide) for panel in panels])))
@@ -108,9 +108,9 @@ def _tried(panels: Sequence[Drawn], room: Room) -> Iterator[tuple[float, list[Pl
         yield scale * factor, *flow(panels, scale * factor, room)
 
 
-def flow(boxes: Sequence[Drawn], scale: float, room: Room) -> tuple[list[Place], float]:
+def flow(boxes: Sequence[Drawn], scale: float, room: Room) -> tuple[list[Slot], float]:
     """Boxes in rows, in their order; each row is as wide as its room, and as high as its highest box."""
-    places, y = list[Place](), room.top
+    places, y = list[Slot](), room.top
     natural = [(box, box.natural(scale)[0]) for box in boxes]
     while natural:
         x, taken = room.left(y), 1
@@ -120,7 +120,7 @@ def flow(boxes: Sequence[Drawn], scale: float, room: Room) -> tuple[list[Place],
         spare = (room.right - x - GAP * (taken - 1) - sum(width for _, width in row)) / taken
         height = max(box.height(width + spare) for box, width in row)
         for _, width in row:
-            places.append(Place(x, y, width + spare, height))
+            places.append(Slot(x, y, width + spare, height))
             x += width + spare + GAP
         y += height + GAP
     return places, y

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from archcli.measure.survey.anatomy.records import Anatomy
 from archcli.render.picture.architecture.page import foot, header, legend, strip
 from archcli.render.picture.architecture.page.packing import GAP, Packed, Room, pack
 from archcli.render.picture.architecture.page.textures import CSS, textures
@@ -13,6 +12,9 @@ from archcli.render.picture.architecture.panels import Drawn, common_scale, pane
 from archcli.render.picture.architecture.redraw import Redraw, Redrawn
 from archcli.render.picture.architecture.shapes import Many, Shape, svg_of
 from archcli.render.picture.architecture.style import css, definitions, rect, text
+
+if TYPE_CHECKING:
+    from archcli.measure.survey.anatomy.records import Anatomy
 
 PAGE, MARGIN = 1000.0, 24.0
 KINDS = 216.0

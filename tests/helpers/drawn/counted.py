@@ -100,9 +100,9 @@ def is_rounding(text, value):
     return any(abs(value / scale - float(whole + part)) <= half for scale in scales)
 
 
-UNCOUNTED = {"size-title", "index"}
+UNCOUNTED = {"size-title", "index", "compared"}
 """Classes of texts whose numbers name: the model's name, indices of layers."""
-NAMES = re.compile(r"[Ll]ayers? \d[\d–, …]*|[\d,]+ features|\d[\d.]*%")
+NAMES = re.compile(r"[Ll]ayers? \d[\d–, …]*|[\d,]+ features|\bat [\d,]+|\d[\d.]*%")
 """Numbers that need no address: which layers, the bar of the scale, and the share of a number beside it."""
 
 

@@ -134,18 +134,40 @@ def network(d: int = 4096, inner: int = 14336) -> Part:
     return Part("B", "dense", "SwiGLU network", fig(176160768), nodes)
 
 
-def mixture(d: int = 7168, experts: int = 256, inner: int = 2048, groups: int | None = 8) -> Part:
-    """A mixture of experts with a shared one."""
-    choice = Choice(fig(experts), fig(8), fig(groups) if groups else None, fig(1), "sigmoid")
+def gated(d: int = 4096, inner: int = 14336) -> Part:
+    """A SwiGLU network whose equal products are drawn as one."""
+    stacked = (Piece(fig(inner), "gate"), Piece(fig(inner), "up"))
     nodes = (
         node("x", "input", "", width=d),
-        node("router", "router", "router", "x", experts),
+        node("up", "matrix", "gate, up", "x", inner, stacked=stacked, lines=("SiLU(gate) × up",)),
+        node("down", "matrix", "down", "up", d),
+        node("y", "output", "", "down", d),
+    )
+    return Part("B", "dense", "SwiGLU network", fig(176160768), nodes, ("d_ff 14,336",))
+
+
+def mixture(d: int = 7168, experts: int = 256, inner: int = 2048, groups: int | None = 8) -> Part:
+    """A mixture of experts with a shared one."""
+    choice = Choice(fig(experts), fig(8), fig(groups) if groups else None, None, "sigmoid")
+    within = (
+        node("x", "input", "", width=d),
         node(
-            "experts", "experts", "experts", "router x", d, choice=choice, pieces=(Piece(fig(inner), "d_ff"),)
+            "up",
+            "matrix",
+            "gate, up",
+            "x",
+            inner,
+            stacked=(Piece(fig(inner), "gate"), Piece(fig(inner), "up")),
         ),
-        node("shared_up", "matrix", "shared", "x", inner, hue="shared"),
-        node("shared_down", "matrix", "", "shared_up", d, hue="shared"),
-        node("add", "join", "+", "experts shared_down", d),
+        node("down", "matrix", "down", "up", d),
+        node("y", "output", "", "down", d),
+    )
+    nodes = (
+        node("x", "input", "", width=d),
+        node("router", "router", "sigmoid", "x", experts),
+        node("experts", "experts", "experts", "x router", d, choice=choice, inner=within, hue="experts"),
+        node("shared", "experts", "shared", "x", d, hue="shared", inner=within, lines=("gated by σ",)),
+        node("add", "join", "+", "experts shared", d),
         node("y", "output", "", "add", d),
     )
     return Part("C", "experts", "Mixture of experts", fig(11317280768), nodes, ("8 of 256, 4 of 8 groups",))
@@ -275,6 +297,7 @@ PARTS = {
     "mla": mla(),
     "delta": delta(),
     "network": network(),
+    "gated": gated(),
     "mixture": mixture(),
     "rwkv": rwkv(),
 }

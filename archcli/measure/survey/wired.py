@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from archcli.arith import Number
 from archcli.graph.count_tape import Abstract, CountTape
 from archcli.graph.wired_tape import CachingTape, WiredRow, WiredTape, WiredTrace, wired
 from archcli.measure.survey.folding import folded
@@ -24,9 +25,14 @@ def wired_forward(model: Model, batch_size: int = 1, seq_len: int = 2048) -> Wir
 
     A layer stands once for all of its stack that are like it.
     """
+    return folded(caching_forward(model, batch_size, seq_len), LayerIndex(model))
+
+
+def caching_forward(model: Model, batch_size: Number, seq_len: Number) -> WiredTrace:
+    """The same with a layer for each place of a pattern; its sizes may be symbols."""
     trace = wired_trace(model, Request("forward", batch_size, seq_len))
     _note_cached(model, Request("prefill", batch_size, seq_len), trace.rows)
-    return folded(trace, LayerIndex(model))
+    return trace
 
 
 def wired_trace(model: Model, request: Request) -> WiredTrace:

@@ -70,4 +70,5 @@ def file(name: str) -> str:
 
 def model_code(scripts: Sequence[str], redraw: str = "null") -> str:
     """The closed forms of the models, in the order of the data, and the script that draws anew."""
-    return f"const SCRIPTS = [{',\n'.join(scripts)}];\nconst REDRAW = {redraw};"
+    forms = ",\n".join(scripts)
+    return f"const SCRIPTS = [{forms}];\nconst REDRAW = {redraw};"

@@ -46,7 +46,7 @@ class Calculator(NamedTuple):
         record = {
             "sizes": [_size(size) for size in self.sizes],
             "values": {name: str(value) for name, value in self.free.values.items()},
-            "needs": [_words(needed) for needed in self.needed],
+            "needs": [{"text": _words(needed), "names": sorted(needed.names)} for needed in self.needed],
             "figures": {name: place(address) for name, address in self._headline().items()},
             "groups": [
                 {"name": name, **{key: place(at) for key, at in addresses.items()}}

@@ -114,7 +114,9 @@ def _titled(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _subtitle(models: Sequence[ReportedModel]) -> str:
     sources = " · ".join(dict.fromkeys(model.subject.source for model in models))
-    return f"{sources} · counted by archcli {archcli.__version__} from one forward; every figure has its command"
+    return (
+        f"{sources} · counted by archcli {archcli.__version__} from one forward; every figure has its command"
+    )
 
 
 def _measured(options: ReportOptions) -> list[dict[str, Any]]:
@@ -133,5 +135,7 @@ def _words(models: Sequence[ReportedModel], options: ReportOptions) -> dict[str,
     return {
         "strips": "A dot for each series of presets, a line at the median. Of the model as it is.",
         "cache": kinds if len(models) == 1 and models[0].subject.model.caches else "",
-        "measured": "" if options.profile is None else f"By class of operation, of {Path(options.profile).name}.",
+        "measured": ""
+        if options.profile is None
+        else f"By class of operation, of {Path(options.profile).name}.",
     }

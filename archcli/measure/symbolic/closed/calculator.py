@@ -44,7 +44,6 @@ class Calculator(NamedTuple):
             return -1 if form is None else places.setdefault(form, len(places))
 
         record = {
-            "sizes": [_size(size) for size in self.sizes],
             "values": {name: str(value) for name, value in self.free.values.items()},
             "needs": [{"text": _words(needed), "names": sorted(needed.names)} for needed in self.needed],
             "figures": {name: place(address) for name, address in self._headline().items()},
@@ -62,7 +61,10 @@ class Calculator(NamedTuple):
             ],
             "drawn": [place(address) for address in drawn],
         }
-        return {**record, "places": list(places)}
+        used = {str(name) for form in places for name in form.free_symbols}
+        used |= {name for needed in self.needed for name in needed.names}
+        sizes = [_size(size) for size in self.sizes if size.name in used]
+        return {**record, "sizes": sizes, "places": list(places)}
 
     def _headline(self) -> Mapping[str, Address]:
         """The key figures of the page."""

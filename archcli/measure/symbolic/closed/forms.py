@@ -16,6 +16,7 @@ from archcli.measure.passes import GROWING, cache_pass, count_pass, shape_pass
 from archcli.measure.survey.folding import Folding
 from archcli.measure.survey.wired import caching_forward
 from archcli.measure.symbolic import required
+from archcli.measure.symbolic.closed.fractions import quotient
 from archcli.measure.symbolic.closed.free import FreeModel
 from archcli.measure.symbolic.symbols import symbol
 from archcli.modules import Model
@@ -111,7 +112,7 @@ def _row_sizes(rows: list[Row], batch_size: Any) -> Iterator[tuple[str, Any]]:
         contents = state_contents(rows, tuple(StateKind))
         per_token = (s.elements / (batch_size * s.tokens) for s in first.states if s.tokens is not None)
         yield "cached.elements", add(*contents.values())
-        yield "cached.bytes", CacheDtypes("bf16").bytes_of(contents)
+        yield "cached.bytes", bytes_held(CacheDtypes("bf16"), contents)
         yield "cached.elements_per_token", add(*per_token)
 
 
@@ -210,16 +211,32 @@ def _kvcache(free: FreeModel) -> Iterator[Entry]:
     for dtype in CACHE_DTYPES:
         # of bf16, the usual dtype, under the keys of the JSON themselves
         suffix, dtypes = "" if dtype == "bf16" else f"@{dtype}", CacheDtypes(dtype)
-        yield Address("kvcache", "", f"bytes_per_token{suffix}"), dtypes.bytes_of(growth)
+        yield Address("kvcache", "", f"bytes_per_token{suffix}"), bytes_held(dtypes, growth)
         for name in kinds:
-            yield Address("kvcache", "", f"{name}bytes{suffix}"), dtypes.bytes_of(held[name])
+            yield Address("kvcache", "", f"{name}bytes{suffix}"), bytes_held(dtypes, held[name])
     yield from _cache_rows(free, batch_size, context)
     for name, changed in kinds_of(free.symbolic):
         contents = state_contents(cache_pass(changed, Request("prefill", batch_size, context)).rows)
         yield Address("kvcache", "", f"as_kind.{name}.elements"), sum(contents.values())
         for dtype in CACHE_DTYPES:
             suffix = "" if dtype == "bf16" else f"@{dtype}"
-            yield Address("kvcache", "", f"as_kind.{name}.bytes{suffix}"), CacheDtypes(dtype).bytes_of(contents)
+            yield (
+                Address("kvcache", "", f"as_kind.{name}.bytes{suffix}"),
+                bytes_held(CacheDtypes(dtype), contents),
+            )
+
+
+def bytes_held(dtypes: CacheDtypes, contents: Mapping[StateContent, Any]) -> Any:
+    """Bytes of this many elements, with `quotient(a, b)` in the place of a / b rounded down.
+
+    sympy looks for whole parts in every floor of a sum: of a symbol that is done at once, of all summands
+    it takes longer than the trace.
+    """
+    sympy = required("sympy")
+    numbers = {content: symbol(f"elements/{content.value}") for content in contents}
+    size = sympy.sympify(dtypes.bytes_of(numbers))
+    whole = size.replace(sympy.floor, lambda inner: sympy.Function("quotient")(*quotient(inner)))
+    return whole.xreplace({numbers[content]: sympy.sympify(n) for content, n in contents.items()})
 
 
 def _symbolic(contents: Mapping[StateContent, Any]) -> Iterator[tuple[StateContent, Any]]:
@@ -241,7 +258,7 @@ def _cache_rows(free: FreeModel, batch_size: Any, context: Any) -> Iterator[Entr
                 contents[state.holds] += state.elements
             yield Address("kvcache", at.path, "elements_per_token"), per_token
             yield Address("kvcache", at.path, "elements_of_layer"), sum(contents.values())
-            yield Address("kvcache", at.path, "bytes_of_layer"), CacheDtypes("bf16").bytes_of(contents)
+            yield Address("kvcache", at.path, "bytes_of_layer"), bytes_held(CacheDtypes("bf16"), contents)
 
 
 def _flops(free: FreeModel) -> Iterator[Entry]:
@@ -268,3 +285,6 @@ def _costs(free: FreeModel, command: str, request: Request) -> Iterator[Entry]:
     for (path, key), expression in sums.totals():
         # rounded only behind the sums: a share of targets or of zero experts makes FLOPs fractions
         yield Address(command, path, key), expression
+        if (path, key) == ("", "matmul_flops"):
+            tokens = request.batch_size * request.seq_len
+            yield Address(command, path, "matmul_flops_per_token"), expression / tokens

@@ -77,9 +77,7 @@ def _data(
             for row in speeds(model.subject, devices, options.engine)
         ],
         "strips": strips(subjects),
-        "measured": _measured(options),
-        "words": _words(models, options),
-        "redraws": False,
+        "measured": f"By class of operation, of {file}.",
     }
 
 
@@ -131,11 +129,10 @@ def _measured(options: ReportOptions) -> list[dict[str, Any]]:
 
 
 def _words(models: Sequence[ReportedModel], options: ReportOptions) -> dict[str, str]:
+    file = "" if options.profile is None else Path(options.profile).name
     kinds = "Thick: this model. Thin: the same heads with other kinds of attention."
     return {
         "strips": "A dot for each series of presets, a line at the median. Of the model as it is.",
         "cache": kinds if len(models) == 1 and models[0].subject.model.caches else "",
-        "measured": ""
-        if options.profile is None
-        else f"By class of operation, of {Path(options.profile).name}.",
+        "measured": f"By class of operation, of {file}.",
     }

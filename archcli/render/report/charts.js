@@ -5,6 +5,9 @@ const powers = (low, high) => {
   for (let x = low; x < high; x *= 2) found.push(x);
   return [...found, high];
 };
+// three lengths between each two powers, so that a curve is none of straight pieces
+const between = (xs) =>
+  xs.flatMap((x, i) => (i ? [0.25, 0.5, 0.75].map((part) => Math.round(xs[i - 1] * (x / xs[i - 1]) ** part)).concat(x) : [x]));
 const tokens = (x) => (x >= 2 ** 20 && x % 2 ** 20 === 0 ? `${x / 2 ** 20}M` : x >= 1024 && x % 1024 === 0 ? `${exact(x / 1024)}K` : exact(x));
 
 // a scale of places for values, even or by powers
@@ -67,7 +70,7 @@ const side = (ticks, place, left, right, unit) =>
   ]);
 
 // what components add up to, one on the other
-const areas = (width, xs, series, name) => {
+const areas = (width, xs, ticks, series, name) => {
   const [left, right, top, bottom] = [84, width - 8, 12, HEIGHT - 40];
   const sums = xs.map((_, i) => series.reduce((sum, one) => sum + one.values[i], 0));
   const most = Math.max(...sums);
@@ -78,10 +81,10 @@ const areas = (width, xs, series, name) => {
     const high = low.map((value, i) => value + one.values[i]);
     const forth = xs.map((x, i) => `${fix(px(x))} ${fix(py(high[i]))}`);
     const back = xs.map((x, i) => `${fix(px(x))} ${fix(py(low[i]))}`).reverse();
-    shapes.push(shape("path", { d: `M${[...forth, ...back].join("L")}Z`, class: `${one.hue} solid` }, titled(one.name)));
+    shapes.push(shape("path", { d: `M${[...forth, ...back].join("L")}Z`, class: `${one.hue} ${one.pale ? "pale" : "solid"}` }, titled(one.name)));
     low = high;
   }
-  shapes.push(...foot(xs, px, left, right, HEIGHT - 20), label(right, HEIGHT - 3, "tokens of the sequence", { class: "soft", "text-anchor": "end" }));
+  shapes.push(...foot(ticks, px, left, right, HEIGHT - 20), label(right, HEIGHT - 3, "tokens of the sequence", { class: "soft", "text-anchor": "end" }));
   return chart(width, HEIGHT, name, ...shapes);
 };
 

@@ -77,7 +77,9 @@ def _data(
             for row in speeds(model.subject, devices, options.engine)
         ],
         "strips": strips(subjects),
-        "measured": f"By class of operation, of {file}.",
+        "measured": _measured(options),
+        "words": _words(models, options),
+        "redraws": False,
     }
 
 

@@ -143,11 +143,14 @@ const strip = (width, entry) => {
   shapes.push(...entry.others.map(([name, value]) => shape("circle", { cx: fix(place(value)), cy: 34, r: 4, class: "other" }, titled(`${name}: ${three(value)}`))));
   shapes.push(rule(place(median), 24, place(median), 44, "median"));
   entry.own.forEach(([name, value]) => shapes.push(shape("circle", { cx: fix(place(value)), cy: 34, r: 6, class: "experts solid" }, titled(`${name}: ${three(value)}`))));
-  const own = entry.own.map(([name, value]) => (entry.own.length > 1 ? `${name} ${three(value)}` : three(value))).join(", ");
+  // several models are named below
+  const own = entry.own.length > 1 ? "" : `${three(entry.own[0][1])}; `;
   shapes.push(label(0, 14, entry.name, { class: "bold" }));
-  shapes.push(label(width, 14, `${own}; median ${three(median)}`, { class: "soft", "text-anchor": "end" }));
+  shapes.push(label(width, 14, `${own}median ${three(median)}`, { class: "soft", "text-anchor": "end" }));
   shapes.push(label(8, 58, three(low), { class: "soft" }), label(width - 8, 58, three(high), { class: "soft", "text-anchor": "end" }));
-  return chart(width, 66, `${entry.name} among the presets`, ...shapes);
+  const drawn = chart(width, 66, `${entry.name} among the presets`, ...shapes);
+  if (entry.own.length === 1) return [drawn];
+  return [drawn, node("p", { class: "soft" }, entry.own.map(([name, value]) => `${name} ${three(value)}`).join(" · "))];
 };
 
 const shares = (width, entries, name) => {

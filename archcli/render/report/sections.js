@@ -110,7 +110,7 @@ const fitTable = (data, states) => {
   return node("table", {}, node("thead", {}, line(head, "th")), node("tbody", {}, ...rows.map((row) => line(row, "td"))));
 };
 
-const stripCharts = (data, width) => data.strips.map((entry) => strip(width, entry));
+const stripCharts = (data, width) => data.strips.flatMap((entry) => strip(width, entry));
 
 const findingLists = (data) =>
   data.models.flatMap((model) => [
